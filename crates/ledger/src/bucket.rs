@@ -1,0 +1,128 @@
+//! What the ledger asks of a bucket, and nothing more.
+//!
+//! The trait is narrow on purpose: every operation here exists on S3, GCS, Azure and a local directory with the
+//! same meaning, and a fault-injecting bucket for tests is one screen of code.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use jiff::Timestamp;
+
+/// The name of one object. Only [`crate::layout`] makes them, from ids and numbers, never from what a user typed.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(Arc<str>);
+
+impl Key {
+    pub(crate) fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The part after the last slash.
+    pub fn file_name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or(&self.0)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?}", self.0)
+    }
+}
+
+/// What a bucket said to create-if-absent. There is a third outcome, "nobody knows": that is an error for which
+/// [`BucketError::is_unclear`] holds, and whoever asked has to read the object back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Created {
+    Now,
+    /// Something was there. It may be our own earlier attempt whose answer was lost.
+    AlreadyThere,
+}
+
+/// A small object, read whole.
+#[derive(Clone, Debug)]
+pub struct Object {
+    pub bytes: Bytes,
+    /// By the bucket's clock: the only clock that several servers share.
+    pub last_modified: Timestamp,
+}
+
+/// Bytes on their way to or from the bucket.
+pub type ByteStream = BoxStream<'static, Result<Bytes, BucketError>>;
+
+/// A large object that is being read.
+pub struct Download {
+    /// Size of the whole object, also where only a range of it was asked for.
+    pub size: u64,
+    pub body: ByteStream,
+}
+
+/// Object storage with create-if-absent, the one conditional write that every store has.
+#[async_trait]
+pub trait Bucket: fmt::Debug + Send + Sync + 'static {
+    /// Writes an object unless its key is taken. Never retried behind the caller's back: a retry would meet the
+    /// first attempt's object and report a lost race that was won.
+    async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, BucketError>;
+    /// Writes or overwrites an object.
+    async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError>;
+    /// The object, or `None` where there is none.
+    async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError>;
+    /// All keys under `folder`, sorted, beginning after `after`. A listing may lag behind the truth, so nothing that
+    /// must be right may rest on it. (Keys alone: on a directory, sizes and times would cost a `stat` for each.)
+    async fn list(&self, folder: &Key, after: Option<&Key>) -> Result<Vec<Key>, BucketError>;
+    /// The names of the folders directly under `folder`, sorted.
+    async fn folders(&self, folder: &Key) -> Result<Vec<String>, BucketError>;
+    /// Removes an object; one that is not there is fine.
+    async fn delete(&self, key: &Key) -> Result<(), BucketError>;
+    /// Writes a large object piece by piece; it becomes visible only as a whole. Returns its size.
+    async fn upload(&self, key: &Key, body: ByteStream) -> Result<u64, BucketError>;
+    /// Reads a large object piece by piece, or `None` where there is none.
+    async fn download(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError>;
+}
+
+/// Why the bucket did not do what it was asked, sorted by what can be done about it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// No answer, or an answer that says "later": it may have happened or not. Worth another try.
+    Unclear,
+    /// The bucket refused our credentials or rights. Trying again changes nothing.
+    Denied,
+    /// No room left.
+    Full,
+    /// Anything else that will not go away by itself.
+    Refused,
+}
+
+/// A failed bucket operation; its text names the operation and the object.
+#[derive(Clone, thiserror::Error, Debug)]
+#[error("{operation} {key}: {why}")]
+pub struct BucketError {
+    pub operation: &'static str,
+    pub key: Key,
+    pub trouble: Trouble,
+    pub why: String,
+}
+
+impl BucketError {
+    pub fn new(operation: &'static str, key: &Key, trouble: Trouble, why: impl Into<String>) -> Self {
+        Self { operation, key: key.clone(), trouble, why: why.into() }
+    }
+
+    /// Whether the operation may have happened all the same, and another try may help.
+    pub fn is_unclear(&self) -> bool {
+        self.trouble == Trouble::Unclear
+    }
+}

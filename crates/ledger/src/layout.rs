@@ -1,0 +1,141 @@
+//! Every key in the bucket is made here, so that `docs/bucket-layout.md` has one file to agree with.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::bucket::Key;
+
+/// The name of a ledger: `site`, or an organization's id.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LedgerName(String);
+
+/// A ledger's name that could be mistaken for something else in the bucket.
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
+#[error("{0:?} cannot name a ledger: 1 to 64 letters, digits and hyphens are allowed")]
+pub struct BadLedgerName(String);
+
+impl FromStr for LedgerName {
+    type Err = BadLedgerName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let legal = !text.is_empty()
+            && text.len() <= 64
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if legal { Ok(Self(text.to_owned())) } else { Err(BadLedgerName(text.to_owned())) }
+    }
+}
+
+impl fmt::Display for LedgerName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl LedgerName {
+    /// The ledger of users, tokens and the list of organizations.
+    pub fn site() -> Self {
+        Self("site".to_owned())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The bucket's format number; the first object ever written.
+pub fn format() -> Key {
+    Key::new("taco.json")
+}
+
+/// All ledgers.
+pub fn ledgers() -> Key {
+    Key::new("ledgers")
+}
+
+/// All commits of a ledger.
+pub fn log(ledger: &LedgerName) -> Key {
+    Key::new(format!("ledgers/{ledger}/log"))
+}
+
+/// Commit number `seq` of a ledger.
+pub fn commit(ledger: &LedgerName, seq: u64) -> Key {
+    Key::new(format!("ledgers/{ledger}/log/{seq:020}.json"))
+}
+
+/// All snapshots of a ledger.
+pub fn snapshots(ledger: &LedgerName) -> Key {
+    Key::new(format!("ledgers/{ledger}/snapshots"))
+}
+
+/// A ledger's whole state after commit `seq`.
+pub fn snapshot(ledger: &LedgerName, seq: u64) -> Key {
+    Key::new(format!("ledgers/{ledger}/snapshots/{seq:020}.jsonl.zst"))
+}
+
+/// The number in the name of a commit or a snapshot; `None` for anything else that lies beside them.
+pub fn number_of(key: &Key) -> Option<u64> {
+    let (digits, suffix) = key.file_name().split_once('.')?;
+    let known = digits.len() == 20 && matches!(suffix, "json" | "jsonl.zst");
+    known.then(|| digits.parse().ok()).flatten()
+}
+
+/// The ledger that a commit's or snapshot's key belongs to.
+pub fn ledger_of(key: &Key) -> Option<LedgerName> {
+    key.as_str().strip_prefix("ledgers/")?.split('/').next()?.parse().ok()
+}
+
+/// A large object of an organization. `kind` is a fixed word such as `states`; `id` a generated id.
+pub fn blob(ledger: &LedgerName, kind: &'static str, id: &str) -> Key {
+    debug_assert!(is_plain(id), "blob ids are generated");
+    Key::new(format!("blobs/{ledger}/{kind}/{id}"))
+}
+
+/// The piece of a log that begins at byte `offset`. A phase's epoch is part of the name, so an agent that was given
+/// up writes where nobody looks.
+pub fn log_chunk(ledger: &LedgerName, log: &str, epoch: u64, offset: u64) -> Key {
+    debug_assert!(is_plain(log), "log ids are generated");
+    Key::new(format!("blobs/{ledger}/logs/{log}/{epoch:010}/{offset:020}"))
+}
+
+/// All beacons.
+pub fn beacons() -> Key {
+    Key::new("beacons")
+}
+
+/// One server's sign of life.
+pub fn beacon(server: &str) -> Key {
+    debug_assert!(is_plain(server), "server ids are generated");
+    Key::new(format!("beacons/{server}.json"))
+}
+
+/// Where the start-up probe and `taco doctor` try what the bucket can do.
+pub fn probe(attempt: &str) -> Key {
+    debug_assert!(is_plain(attempt), "probe ids are generated");
+    Key::new(format!("probes/{attempt}"))
+}
+
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_sort_as_text() {
+        let site = LedgerName::site();
+        assert!(commit(&site, 9) < commit(&site, 10));
+        assert_eq!(number_of(&commit(&site, 42)), Some(42));
+        assert_eq!(number_of(&snapshot(&site, 42)), Some(42));
+        assert_eq!(number_of(&Key::new("ledgers/site/log/00000000000000000042.json#1")), None);
+    }
+
+    #[test]
+    fn a_name_that_could_leave_its_folder_is_refused() {
+        for name in ["", "..", "a/b", "a b", "a%2e", &"x".repeat(65)] {
+            assert!(name.parse::<LedgerName>().is_err(), "{name:?}");
+        }
+        assert_eq!(ledger_of(&commit(&"org-1a".parse().expect("legal"), 1)), Some("org-1a".parse().expect("legal")));
+    }
+}

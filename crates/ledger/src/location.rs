@@ -1,0 +1,162 @@
+//! From `TACO_BUCKET` to a bucket.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::local::LocalFileSystem;
+use object_store::prefix::PrefixStore;
+use object_store::{ClientOptions, ObjectStore, RetryConfig};
+use url::Url;
+
+use crate::object_bucket::{ObjectBucket, REQUEST_TIMEOUT};
+
+/// Which bucket, and how to reach it. What is not given is taken from the cloud's usual places (its environment
+/// variables, its metadata service).
+#[derive(Clone, Default)]
+pub struct Location {
+    /// `file:///path`, `s3://bucket/prefix`, `gs://bucket/prefix` or `az://container/prefix`.
+    pub url: String,
+    pub s3_endpoint: Option<String>,
+    pub s3_region: Option<String>,
+    pub s3_access_key_id: Option<String>,
+    pub s3_secret_access_key: Option<String>,
+    /// A service account's key as JSON.
+    pub gcs_service_account_key: Option<String>,
+    pub azure_account: Option<String>,
+    pub azure_access_key: Option<String>,
+    /// For an emulator or a private cloud.
+    pub azure_endpoint: Option<String>,
+}
+
+/// A bucket's address or settings that cannot be used.
+#[derive(thiserror::Error, Debug)]
+pub enum LocationError {
+    #[error(
+        "{url:?} is not a bucket address: {why}. Allowed are file:///path, s3://bucket/prefix, gs://bucket/prefix and az://container/prefix"
+    )]
+    BadUrl { url: String, why: String },
+    #[error("the directory {path} cannot be used as a bucket: {why}")]
+    Directory { path: String, why: std::io::Error },
+    #[error("{url} cannot be opened: {why}")]
+    Settings { url: String, why: object_store::Error },
+}
+
+impl Location {
+    /// A local directory.
+    pub fn directory(path: impl Into<PathBuf>) -> Self {
+        Self { url: format!("file://{}", path.into().display()), ..Self::default() }
+    }
+
+    /// Opens the bucket. A directory that does not exist is made; nothing else is read or written yet.
+    pub fn open(&self) -> Result<ObjectBucket, LocationError> {
+        let bad = |why: &str| LocationError::BadUrl { url: self.url.clone(), why: why.to_owned() };
+        let url = Url::parse(&self.url).map_err(|error| bad(&error.to_string()))?;
+        if url.scheme() == "file" {
+            return open_directory(&url, &bad);
+        }
+        let name = url.host_str().filter(|name| !name.is_empty()).ok_or_else(|| bad("it names no bucket"))?;
+        let build = |patience| -> Result<Arc<dyn ObjectStore>, LocationError> {
+            let store = match url.scheme() {
+                "s3" => self.s3(name, patience),
+                "gs" => self.gcs(name, patience),
+                "az" => self.azure(name, patience),
+                other => return Err(bad(&format!("{other}:// is not known"))),
+            };
+            let store = store.map_err(|why| LocationError::Settings { url: self.url.clone(), why })?;
+            let prefix = url.path().trim_matches('/');
+            Ok(if prefix.is_empty() { store } else { Arc::new(PrefixStore::new(store, prefix)) })
+        };
+        Ok(ObjectBucket::new(build(Patience::None)?, build(Patience::Some)?))
+    }
+
+    fn s3(&self, name: &str, patience: Patience) -> object_store::Result<Arc<dyn ObjectStore>> {
+        let mut builder = AmazonS3Builder::from_env()
+            .with_bucket_name(name)
+            .with_retry(patience.retries())
+            .with_client_options(patience.client());
+        if let Some(endpoint) = &self.s3_endpoint {
+            builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http://"));
+        }
+        if let Some(region) = &self.s3_region {
+            builder = builder.with_region(region);
+        }
+        if let Some(id) = &self.s3_access_key_id {
+            builder = builder.with_access_key_id(id);
+        }
+        if let Some(secret) = &self.s3_secret_access_key {
+            builder = builder.with_secret_access_key(secret);
+        }
+        Ok(Arc::new(builder.build()?))
+    }
+
+    fn gcs(&self, name: &str, patience: Patience) -> object_store::Result<Arc<dyn ObjectStore>> {
+        let mut builder = GoogleCloudStorageBuilder::from_env()
+            .with_bucket_name(name)
+            .with_retry(patience.retries())
+            .with_client_options(patience.client());
+        if let Some(key) = &self.gcs_service_account_key {
+            builder = builder.with_service_account_key(key);
+        }
+        Ok(Arc::new(builder.build()?))
+    }
+
+    fn azure(&self, container: &str, patience: Patience) -> object_store::Result<Arc<dyn ObjectStore>> {
+        let mut builder = MicrosoftAzureBuilder::from_env()
+            .with_container_name(container)
+            .with_retry(patience.retries())
+            .with_client_options(patience.client());
+        if let Some(endpoint) = &self.azure_endpoint {
+            builder = builder.with_endpoint(endpoint.clone()).with_allow_http(endpoint.starts_with("http://"));
+        }
+        if let Some(account) = &self.azure_account {
+            builder = builder.with_account(account);
+        }
+        if let Some(key) = &self.azure_access_key {
+            builder = builder.with_access_key(key);
+        }
+        Ok(Arc::new(builder.build()?))
+    }
+}
+
+fn open_directory(url: &Url, bad: &dyn Fn(&str) -> LocationError) -> Result<ObjectBucket, LocationError> {
+    let directory = url.to_file_path().map_err(|()| bad("it has to be an absolute path, with three slashes"))?;
+    let refuse = |why| LocationError::Directory { path: directory.display().to_string(), why };
+    std::fs::create_dir_all(&directory).map_err(refuse)?;
+    let store = LocalFileSystem::new_with_prefix(&directory)
+        .map_err(|error| refuse(std::io::Error::other(error)))?
+        .with_fsync(true);
+    Ok(ObjectBucket::on_directory(Arc::new(store), directory))
+}
+
+/// How a client of the bucket treats failures; see [`ObjectBucket`].
+#[derive(Clone, Copy)]
+enum Patience {
+    None,
+    Some,
+}
+
+impl Patience {
+    fn retries(self) -> RetryConfig {
+        let max_retries = match self {
+            Self::None => 0,
+            Self::Some => 3,
+        };
+        RetryConfig { max_retries, retry_timeout: REQUEST_TIMEOUT, ..RetryConfig::default() }
+    }
+
+    fn client(self) -> ClientOptions {
+        let options = ClientOptions::new().with_connect_timeout(Duration::from_secs(5)).with_user_agent(user_agent());
+        match self {
+            Self::None => options.with_timeout(REQUEST_TIMEOUT),
+            Self::Some => options.with_timeout_disabled().with_read_timeout(Duration::from_secs(30)),
+        }
+    }
+}
+
+fn user_agent() -> object_store::HeaderValue {
+    object_store::HeaderValue::from_static(concat!("taco/", env!("CARGO_PKG_VERSION")))
+}

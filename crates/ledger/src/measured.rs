@@ -1,0 +1,77 @@
+//! Counts and times every bucket operation for `/metrics`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Trouble};
+
+/// A bucket whose operations show up as `taco_bucket_operations_total` and `taco_bucket_operation_seconds`.
+#[derive(Debug)]
+pub struct Measured {
+    bucket: Arc<dyn Bucket>,
+}
+
+impl Measured {
+    pub fn new(bucket: Arc<dyn Bucket>) -> Self {
+        Self { bucket }
+    }
+}
+
+async fn measure<T>(
+    operation: &'static str,
+    work: impl Future<Output = Result<T, BucketError>>,
+) -> Result<T, BucketError> {
+    let begun = Instant::now();
+    let outcome = work.await;
+    let result = match &outcome {
+        Ok(_) => "ok",
+        Err(error) => match error.trouble {
+            Trouble::Unclear => "unclear",
+            Trouble::Denied => "denied",
+            Trouble::Full => "full",
+            Trouble::Refused => "refused",
+        },
+    };
+    metrics::counter!("taco_bucket_operations_total", "operation" => operation, "result" => result).increment(1);
+    metrics::histogram!("taco_bucket_operation_seconds", "operation" => operation).record(begun.elapsed());
+    outcome
+}
+
+#[async_trait]
+impl Bucket for Measured {
+    async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, BucketError> {
+        measure("create", self.bucket.create(key, bytes)).await
+    }
+
+    async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
+        measure("put", self.bucket.put(key, bytes)).await
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError> {
+        measure("get", self.bucket.get(key)).await
+    }
+
+    async fn list(&self, folder: &Key, after: Option<&Key>) -> Result<Vec<Key>, BucketError> {
+        measure("list", self.bucket.list(folder, after)).await
+    }
+
+    async fn folders(&self, folder: &Key) -> Result<Vec<String>, BucketError> {
+        measure("list", self.bucket.folders(folder)).await
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), BucketError> {
+        measure("delete", self.bucket.delete(key)).await
+    }
+
+    async fn upload(&self, key: &Key, body: ByteStream) -> Result<u64, BucketError> {
+        measure("upload", self.bucket.upload(key, body)).await
+    }
+
+    async fn download(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError> {
+        measure("download", self.bucket.download(key, range)).await
+    }
+}

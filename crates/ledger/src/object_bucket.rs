@@ -1,0 +1,303 @@
+//! A bucket on `object_store`: S3, GCS, Azure Blob, a local directory, or memory.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use futures::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
+use object_store::path::Path;
+use object_store::{Error as StoreError, GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode};
+
+use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Trouble};
+
+/// Uploads go out in parts of this size, the smallest that S3 takes. No more than one is held in memory.
+const PART: usize = 5 * 1024 * 1024;
+
+/// No single request to the bucket may take longer. Bodies of uploads and downloads are bounded by idle time instead.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Two clients of one bucket, because `object_store` retries inside a client: the first never does, so that a
+/// conditional write reports what really happened; the second may, for the parts of an upload.
+pub struct ObjectBucket {
+    strict: Arc<dyn ObjectStore>,
+    patient: Arc<dyn ObjectStore>,
+    /// Where the objects are files, listings read the directory instead: `object_store` would `stat` every file.
+    directory: Option<PathBuf>,
+}
+
+impl ObjectBucket {
+    pub(crate) fn new(strict: Arc<dyn ObjectStore>, patient: Arc<dyn ObjectStore>) -> Self {
+        Self { strict, patient, directory: None }
+    }
+
+    pub(crate) fn on_directory(store: Arc<dyn ObjectStore>, directory: PathBuf) -> Self {
+        Self { strict: Arc::clone(&store), patient: store, directory: Some(directory) }
+    }
+
+    /// A bucket that forgets everything when it is dropped.
+    pub fn in_memory() -> Self {
+        let store = Arc::new(object_store::memory::InMemory::new());
+        Self { strict: Arc::clone(&store) as _, patient: store, directory: None }
+    }
+
+    async fn upload_parts(
+        &self,
+        upload: &mut Box<dyn MultipartUpload>,
+        mut filled: BytesMut,
+        mut body: ByteStream,
+        key: &Key,
+    ) -> Result<u64, BucketError> {
+        let mut size = 0;
+        loop {
+            while filled.len() >= PART {
+                let part = filled.split_to(PART).freeze();
+                size += part.len() as u64;
+                upload.put_part(part.into()).await.map_err(|error| explain("upload", key, &error))?;
+            }
+            match body.try_next().await? {
+                Some(bytes) => filled.extend_from_slice(&bytes),
+                None => break,
+            }
+        }
+        if !filled.is_empty() {
+            size += filled.len() as u64;
+            let last = filled.freeze();
+            upload.put_part(last.into()).await.map_err(|error| explain("upload", key, &error))?;
+        }
+        upload.complete().await.map_err(|error| explain("upload", key, &error))?;
+        Ok(size)
+    }
+}
+
+#[async_trait]
+impl Bucket for ObjectBucket {
+    async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, BucketError> {
+        match self.strict.put_opts(&path(key), bytes.into(), PutMode::Create.into()).await {
+            Ok(_) => Ok(Created::Now),
+            Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => Ok(Created::AlreadyThere),
+            Err(error) => Err(explain("create", key, &error)),
+        }
+    }
+
+    async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
+        self.strict.put(&path(key), bytes.into()).await.map_err(|error| explain("put", key, &error))?;
+        Ok(())
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError> {
+        let found = match self.strict.get(&path(key)).await {
+            Err(StoreError::NotFound { .. }) => return Ok(None),
+            other => other.map_err(|error| explain("get", key, &error))?,
+        };
+        let last_modified = timestamp(found.meta.last_modified);
+        let bytes = found.bytes().await.map_err(|error| explain("get", key, &error))?;
+        Ok(Some(Object { bytes, last_modified }))
+    }
+
+    async fn list(&self, folder: &Key, after: Option<&Key>) -> Result<Vec<Key>, BucketError> {
+        if let Some(directory) = &self.directory {
+            return on_files("list", folder, directory, {
+                let (folder, after) = (folder.clone(), after.cloned());
+                move |directory| {
+                    let mut keys = Vec::new();
+                    files_below(&directory.join(folder.as_str()), folder.as_str(), &mut keys)?;
+                    keys.retain(|key| after.as_ref().is_none_or(|after| key > after));
+                    keys.sort_unstable();
+                    Ok(keys)
+                }
+            })
+            .await;
+        }
+        let folder_path = path(folder);
+        let listing = match after {
+            Some(after) => self.strict.list_with_offset(Some(&folder_path), &path(after)),
+            None => self.strict.list(Some(&folder_path)),
+        };
+        let mut keys: Vec<Key> = listing
+            .map_ok(|meta| Key::new(meta.location.as_ref()))
+            .try_collect()
+            .await
+            .map_err(|error| explain("list", folder, &error))?;
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    async fn folders(&self, folder: &Key) -> Result<Vec<String>, BucketError> {
+        if let Some(directory) = &self.directory {
+            return on_files("list", folder, directory, {
+                let folder = folder.clone();
+                move |directory| folders_in(&directory.join(folder.as_str()))
+            })
+            .await;
+        }
+        let listing = self
+            .strict
+            .list_with_delimiter(Some(&path(folder)))
+            .await
+            .map_err(|error| explain("list", folder, &error))?;
+        let mut names: Vec<String> =
+            listing.common_prefixes.iter().filter_map(|prefix| prefix.filename().map(str::to_owned)).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), BucketError> {
+        match self.strict.delete(&path(key)).await {
+            Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(explain("delete", key, &error)),
+        }
+    }
+
+    async fn upload(&self, key: &Key, mut body: ByteStream) -> Result<u64, BucketError> {
+        let mut filled = BytesMut::new();
+        while filled.len() < PART {
+            match body.try_next().await? {
+                Some(bytes) => filled.extend_from_slice(&bytes),
+                None => {
+                    // It all fits in one request: most states and logs do.
+                    let size = filled.len() as u64;
+                    self.put(key, filled.freeze()).await?;
+                    return Ok(size);
+                }
+            }
+        }
+        let mut upload =
+            self.patient.put_multipart(&path(key)).await.map_err(|error| explain("upload", key, &error))?;
+        let outcome = self.upload_parts(&mut upload, filled, body, key).await;
+        if outcome.is_err()
+            && let Err(error) = upload.abort().await
+        {
+            tracing::debug!(%key, %error, "an abandoned upload could not be removed; it is garbage, not a danger");
+        }
+        outcome
+    }
+
+    async fn download(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError> {
+        let options = GetOptions { range: range.map(GetRange::Bounded), ..GetOptions::default() };
+        let found = match self.patient.get_opts(&path(key), options).await {
+            Err(StoreError::NotFound { .. }) => return Ok(None),
+            other => other.map_err(|error| explain("download", key, &error))?,
+        };
+        let size = found.meta.size;
+        let key = key.clone();
+        let body = found.into_stream().map_err(move |error| explain("download", &key, &error)).boxed();
+        Ok(Some(Download { size, body }))
+    }
+}
+
+impl fmt::Debug for ObjectBucket {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.strict)
+    }
+}
+
+fn path(key: &Key) -> Path {
+    Path::from(key.as_str())
+}
+
+fn timestamp(time: impl Into<std::time::SystemTime>) -> Timestamp {
+    Timestamp::try_from(time.into()).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// Sorts an error of `object_store` by what can be done about it.
+fn explain(operation: &'static str, key: &Key, error: &StoreError) -> BucketError {
+    let trouble = match error {
+        StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => Trouble::Denied,
+        StoreError::InvalidPath { .. }
+        | StoreError::NotSupported { .. }
+        | StoreError::NotImplemented { .. }
+        | StoreError::UnknownConfigurationKey { .. } => Trouble::Refused,
+        other => match io_kind(other) {
+            Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => Trouble::Full,
+            Some(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => Trouble::Denied,
+            _ if other.to_string().contains("507 Insufficient Storage") => Trouble::Full,
+            _ => Trouble::Unclear,
+        },
+    };
+    BucketError::new(operation, key, trouble, whole_story(error))
+}
+
+/// The I/O error at the bottom of a chain of errors, which tells a full disk from an absent one.
+fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<io::ErrorKind> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(io_error) = error.downcast_ref::<io::Error>() {
+            return Some(io_error.kind());
+        }
+        cause = error.source();
+    }
+    None
+}
+
+/// An error with its causes on one line, each said once.
+fn whole_story(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut story = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !story.contains(&text) {
+            story = format!("{story}: {text}");
+        }
+        cause = error.source();
+    }
+    story.replace('\n', " ")
+}
+
+async fn on_files<T: Send + 'static>(
+    operation: &'static str,
+    key: &Key,
+    directory: &FilePath,
+    work: impl FnOnce(&FilePath) -> io::Result<T> + Send + 'static,
+) -> Result<T, BucketError> {
+    let directory = directory.to_owned();
+    let outcome = tokio::task::spawn_blocking(move || work(&directory)).await.unwrap_or_else(|gone| Err(gone.into()));
+    outcome.map_err(|error| {
+        let trouble = if error.kind() == io::ErrorKind::PermissionDenied { Trouble::Denied } else { Trouble::Unclear };
+        BucketError::new(operation, key, trouble, error.to_string())
+    })
+}
+
+fn files_below(directory: &FilePath, prefix: &str, keys: &mut Vec<Key>) -> io::Result<()> {
+    for entry in entries_of(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        // Unfinished writes are called `name#1`; no key of ours holds such a character.
+        let Some(name) = name.to_str().filter(|name| !name.contains('#')) else { continue };
+        let key = format!("{prefix}/{name}");
+        if entry.file_type()?.is_dir() {
+            files_below(&entry.path(), &key, keys)?;
+        } else {
+            keys.push(Key::new(key));
+        }
+    }
+    Ok(())
+}
+
+fn folders_in(directory: &FilePath) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in entries_of(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir()
+            && let Ok(name) = entry.file_name().into_string()
+        {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// A folder that is not there is an empty one, as in any bucket.
+fn entries_of(directory: &FilePath) -> io::Result<impl Iterator<Item = io::Result<std::fs::DirEntry>>> {
+    match std::fs::read_dir(directory) {
+        Ok(entries) => Ok(Some(entries).into_iter().flatten()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None.into_iter().flatten()),
+        Err(error) => Err(error),
+    }
+}
