@@ -1,0 +1,100 @@
+use serde_json::value::RawValue;
+
+use crate::change::Change;
+use crate::set_aside::SetAside;
+use crate::table::{Record, Table};
+
+/// Everything a ledger adds up to. Declared with [`tables!`](crate::tables).
+pub trait State: Clone + Default + Send + Sync + 'static {
+    /// Takes in one change from the log. It cannot fail: what cannot be read is set aside, and the rest goes on.
+    fn apply(&mut self, change: &Change);
+
+    /// Every record, in an order that depends on nothing but the records.
+    fn for_each_json(&self, visit: &mut dyn FnMut(&str, &str, &RawValue)) -> serde_json::Result<()>;
+
+    fn set_aside(&self) -> &SetAside;
+}
+
+/// A state that has a table of `R`.
+pub trait Holds<R: Record>: State {
+    fn table(&self) -> &Table<R>;
+    /// For transactions alone: a change that does not go through the ledger is lost.
+    fn table_mut(&mut self) -> &mut Table<R>;
+}
+
+/// Declares a state: a struct of tables.
+///
+/// ```
+/// # use taco_tables::{Record, tables};
+/// # #[derive(Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+/// # pub struct Run { id: String }
+/// # impl Record for Run { const KIND: &'static str = "run"; type Id = String; type Indexes = (); fn id(&self) -> &String { &self.id } }
+/// tables! {
+///     /// What an organization's ledger adds up to.
+///     pub struct Organization {
+///         pub runs: Run;
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! tables {
+    ($(#[$attribute:meta])* $visibility:vis struct $name:ident {
+        $($(#[$field_attribute:meta])* $field_visibility:vis $field:ident: $record:ty;)*
+    }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Default)]
+        $visibility struct $name {
+            $($(#[$field_attribute])* $field_visibility $field: $crate::Table<$record>,)*
+            set_aside: $crate::SetAside,
+        }
+
+        impl $crate::State for $name {
+            fn apply(&mut self, change: &$crate::Change) {
+                match change {
+                    $crate::Change::Put(key, value) => {
+                        let read = match key.kind.as_str() {
+                            $(<$record as $crate::Record>::KIND => self.$field.put_json(&key.id, value),)*
+                            _ => Err("this version does not know the kind".to_owned()),
+                        };
+                        match read {
+                            Ok(()) => self.set_aside.remove(key),
+                            Err(why) => self.set_aside.insert(key.clone(), value.clone(), why),
+                        }
+                    }
+                    $crate::Change::Delete(key) => {
+                        self.set_aside.remove(key);
+                        match key.kind.as_str() {
+                            $(<$record as $crate::Record>::KIND => self.$field.remove_text(&key.id),)*
+                            _ => {}
+                        }
+                    }
+                }
+            }
+
+            fn for_each_json(
+                &self,
+                visit: &mut dyn FnMut(&str, &str, &$crate::macro_support::serde_json::value::RawValue),
+            ) -> $crate::macro_support::serde_json::Result<()> {
+                $(self.$field.for_each_json(visit)?;)*
+                for (key, record) in self.set_aside.iter() {
+                    visit(&key.kind, &key.id, &record.value);
+                }
+                Ok(())
+            }
+
+            fn set_aside(&self) -> &$crate::SetAside {
+                &self.set_aside
+            }
+        }
+
+        $(impl $crate::Holds<$record> for $name {
+            fn table(&self) -> &$crate::Table<$record> {
+                &self.$field
+            }
+
+            fn table_mut(&mut self) -> &mut $crate::Table<$record> {
+                &mut self.$field
+            }
+        })*
+    };
+}
