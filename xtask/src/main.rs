@@ -1,1 +1,51 @@
-fn main() {}
+//! The chores of this workspace, as code that needs nothing but Rust to start.
+//!
+//! Progress goes to stderr and results to stdout, so that `eval "$(cargo xtask tools)"` sees results only.
+
+mod bench;
+mod command;
+mod install;
+mod prerequisites;
+mod test;
+mod tools;
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+
+/// The chores of this workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Chore {
+    /// Check format, lints and licences, then run all tests; install what they need.
+    Test(test::Options),
+    /// Run the benchmarks and show their tables.
+    Bench(bench::Options),
+    /// Install what the tests need, and print it as shell variables for a plain `cargo test`.
+    ///
+    /// Use it as: eval "$(cargo xtask tools)"
+    Tools,
+}
+
+fn main() -> ExitCode {
+    let chore = Chore::parse();
+    let outcome = go_to_workspace().and_then(|()| match chore {
+        Chore::Test(options) => test::test(&options),
+        Chore::Bench(options) => bench::bench(&options),
+        Chore::Tools => tools::print_exports(),
+    });
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Lets every chore work from any directory of the repository.
+fn go_to_workspace() -> anyhow::Result<()> {
+    let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    std::env::set_current_dir(workspace).with_context(|| format!("cannot enter {workspace}"))
+}

@@ -35,7 +35,7 @@ impl<R: Record> Row<R> {
         let record = serde_ignored::deserialize(&mut deserializer, |path| {
             // Only a record's own fields: what lies deeper belongs to the field's type and its author.
             if let serde_ignored::Path::Map { parent: serde_ignored::Path::Root, key } = path {
-                names.push(key.to_string());
+                names.push(key.clone());
             }
         })?;
         let unknown = if names.is_empty() {
@@ -156,7 +156,7 @@ impl<R: Record> Table<R> {
     /// Every record as it belongs into a snapshot.
     pub fn for_each_json(&self, visit: &mut dyn FnMut(&str, &str, &RawValue)) -> serde_json::Result<()> {
         for (id, row) in &self.rows {
-            visit(R::KIND, &id.to_string(), &*row.to_json()?);
+            visit(R::KIND, &id.to_string(), &row.to_json()?);
         }
         Ok(())
     }
