@@ -1,0 +1,202 @@
+//! Installing a tool once for all checkouts of this user.
+//!
+//! Each version has a directory of its own, so a new version is installed beside the old one and a branch can go back.
+//! It is built under another name and then renamed: a directory with a final name is complete.
+
+use std::env;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+
+use crate::command::quietly;
+
+/// A program of somebody else, at the version we rely on.
+pub(crate) struct Tool {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) source: Source,
+    /// Path of the program within the tool's directory.
+    pub(crate) executable: &'static str,
+}
+
+/// Where a tool comes from; it is built from there, since package registries are all that a build machine can reach.
+pub(crate) enum Source {
+    /// A crate on crates.io.
+    Crate { features: &'static str },
+    /// A command that `go install` can build.
+    GoCommand { package: &'static str },
+    /// A command of a Go module that replaces dependencies, which `go install` refuses: we build inside the module.
+    GoModule {
+        module: &'static str,
+        package: &'static str,
+        /// Version of the modules that lie in folders of this one. The proxy serves them apart from it.
+        nested: Option<&'static str>,
+    },
+    /// An npm package of the tool's name.
+    Npm,
+}
+
+impl Tool {
+    /// Where the tool is, after installing it if need be.
+    pub(crate) fn ensure(&self) -> anyhow::Result<PathBuf> {
+        let shelf = shelf()?;
+        let home = shelf.join(format!("{}-{}", self.name, self.version));
+        let executable = home.join(self.executable);
+        if executable.exists() {
+            return Ok(executable);
+        }
+
+        fs::create_dir_all(&shelf).with_context(|| format!("cannot create {}", shelf.display()))?;
+        let lock = File::create(shelf.join("lock"))?;
+        lock.lock().context("cannot lock the directory of tools")?;
+        if executable.exists() {
+            return Ok(executable); // Somebody else installed it while we waited.
+        }
+
+        let building = shelf.join("building");
+        remove_directory(&building)?;
+        remove_directory(&home)?;
+        fs::create_dir(&building)?;
+
+        eprintln!("installing {} {} …", self.name, self.version);
+        let start = Instant::now();
+        self.build_in(&building).with_context(|| format!("cannot install {} {}", self.name, self.version))?;
+        ensure!(building.join(self.executable).exists(), "{} came without {}", self.name, self.executable);
+        fs::rename(&building, &home)?;
+        eprintln!("installed {} {} in {} s", self.name, self.version, start.elapsed().as_secs());
+        Ok(executable)
+    }
+
+    fn build_in(&self, directory: &Path) -> anyhow::Result<()> {
+        match self.source {
+            Source::Crate { features } => self.build_crate(features, directory),
+            Source::GoCommand { package } => {
+                let versioned = format!("{package}@v{}", self.version);
+                quietly(
+                    go(&["install", "-trimpath", "-ldflags=-s -w", &versioned]).env("GOBIN", directory.join("bin")),
+                )?;
+                Ok(())
+            }
+            Source::GoModule { module, package, nested } => self.build_go_module(module, package, nested, directory),
+            Source::Npm => {
+                let versioned = format!("{}@{}", self.name, self.version);
+                quietly(
+                    gently("npm").args(["install", "--no-audit", "--no-fund", &versioned, "--prefix"]).arg(directory),
+                )?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Tools run for seconds, so a quick build matters more than a quick program.
+    fn build_crate(&self, features: &str, directory: &Path) -> anyhow::Result<()> {
+        let target = directory.join("target");
+        quietly(
+            gently("cargo")
+                .args(["install", "--locked", self.name, "--version", self.version, "--features", features, "--root"])
+                .arg(directory)
+                .env("CARGO_TARGET_DIR", &target)
+                .env("CARGO_PROFILE_RELEASE_LTO", "off")
+                .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+                .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+        )?;
+        remove_directory(&target)
+    }
+
+    fn build_go_module(
+        &self,
+        module: &str,
+        package: &str,
+        nested: Option<&str>,
+        directory: &Path,
+    ) -> anyhow::Result<()> {
+        let versioned = format!("{module}@v{}", self.version);
+        let downloaded: serde_json::Value =
+            serde_json::from_slice(&quietly(&mut go(&["mod", "download", "-json", &versioned]))?)?;
+        let source = Path::new(downloaded["Dir"].as_str().context("`go mod download` names no directory")?);
+
+        // The source is read-only and stays so: go takes an edited go.mod (and the go.sum beside it) from elsewhere.
+        let go_mod = directory.join("go.mod");
+        let original = fs::read_to_string(source.join("go.mod"))?;
+        fs::write(&go_mod, nested.map_or(original.clone(), |version| fetch_nested_modules(&original, version)))?;
+        fs::write(directory.join("go.sum"), fs::read(source.join("go.sum"))?)?;
+
+        // Without this flag both terraform and tofu call themselves "-dev".
+        let release = format!("-ldflags=-s -w -X {module}/version.dev=no");
+        quietly(
+            go(&["build", "-C"])
+                .arg(source)
+                .args(["-mod=mod", "-trimpath", &release])
+                .arg(format!("-modfile={}", go_mod.display()))
+                .arg("-o")
+                .arg(directory.join(format!("bin/{}", self.name)))
+                .arg(package),
+        )?;
+        Ok(())
+    }
+}
+
+/// Turns replacements by a folder, which the proxy's copy of a module lacks, into downloads of the nested modules.
+fn fetch_nested_modules(go_mod: &str, version: &str) -> String {
+    let lines = go_mod.lines().map(|line| match line.split_once(" => ./") {
+        Some((replace, folder)) => {
+            let module = replace.trim_start_matches("replace ");
+            debug_assert!(module.ends_with(folder), "{line}");
+            format!("{replace} => {module} {version}\n")
+        }
+        None => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+/// The directory that holds all tools of this user.
+fn shelf() -> anyhow::Result<PathBuf> {
+    if let Some(tools) = env::var_os("TACO_TOOLS") {
+        return Ok(std::path::absolute(tools)?);
+    }
+    let cache = match env::var_os("XDG_CACHE_HOME") {
+        Some(cache) => PathBuf::from(cache),
+        None => env::home_dir().context("there is no home directory: please set TACO_TOOLS")?.join(".cache"),
+    };
+    Ok(cache.join("taco/tools"))
+}
+
+/// A long build must not make the machine sluggish for whoever works on it.
+fn gently(program: &str) -> Command {
+    let mut command = Command::new("nice");
+    command.args(["-n", "10", program]);
+    command
+}
+
+/// Go without C, so that no C compiler or library is asked for.
+fn go(arguments: &[&str]) -> Command {
+    let mut command = gently("go");
+    command.args(arguments).env("CGO_ENABLED", "0");
+    command
+}
+
+fn remove_directory(path: &Path) -> anyhow::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fetch_nested_modules;
+
+    #[test]
+    fn a_nested_module_is_downloaded_instead_of_read_from_its_folder() {
+        let go_mod = "module example.org/a\n\nreplace example.org/a/b => ./b\n\nreplace c => d v1.0.0\n";
+        let expected =
+            "module example.org/a\n\nreplace example.org/a/b => example.org/a/b v0.1.0\n\nreplace c => d v1.0.0\n";
+        assert_eq!(fetch_nested_modules(go_mod, "v0.1.0"), expected);
+    }
+}

@@ -1,0 +1,130 @@
+//! The programs of others that our checks and tests start, each at one version.
+//!
+//! Tests learn where a program is from an environment variable:
+//!
+//! | variable              | program                                                              |
+//! |-----------------------|----------------------------------------------------------------------|
+//! | `TACO_TEST_GOFAKES3`  | S3 server in memory                                                  |
+//! | `TACO_TEST_VERSITYGW` | S3 server on a directory, durable                                    |
+//! | `TACO_TEST_AZURITE`   | `azurite-blob`, the blob server of Azure's emulator                  |
+//! | `TACO_TEST_S3S_FS`    | S3 server that lets several creators win: taco must refuse it        |
+//! | `TACO_TEST_TOFU`      | OpenTofu                                                             |
+//! | `TACO_TEST_TERRAFORM` | Terraform 1.11, from `PATH` if it is there                           |
+//!
+//! `cargo xtask test` sets them all; `eval "$(cargo xtask tools)"` does it for a shell.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::Context;
+
+use crate::command::{on_path, quietly};
+use crate::install::{Source, Tool};
+use crate::prerequisites;
+
+const CARGO_DENY: Tool = Tool {
+    name: "cargo-deny",
+    version: "0.20.2",
+    source: Source::Crate { features: "" },
+    executable: "bin/cargo-deny",
+};
+
+const GOFAKES3: Tool = Tool {
+    name: "gofakes3",
+    version: "1.2.0",
+    source: Source::GoCommand { package: "github.com/johannesboyne/gofakes3/cmd/gofakes3" },
+    executable: "bin/gofakes3",
+};
+
+const VERSITYGW: Tool = Tool {
+    name: "versitygw",
+    version: "1.8.0",
+    source: Source::GoCommand { package: "github.com/versity/versitygw/cmd/versitygw" },
+    executable: "bin/versitygw",
+};
+
+const AZURITE: Tool =
+    Tool { name: "azurite", version: "3.37.0", source: Source::Npm, executable: "node_modules/.bin/azurite-blob" };
+
+const S3S_FS: Tool =
+    Tool { name: "s3s-fs", version: "0.14.1", source: Source::Crate { features: "binary" }, executable: "bin/s3s-fs" };
+
+const TOFU: Tool = Tool {
+    name: "tofu",
+    version: "1.12.6",
+    source: Source::GoModule { module: "github.com/opentofu/opentofu", package: "./cmd/tofu", nested: None },
+    executable: "bin/tofu",
+};
+
+const TERRAFORM: Tool = Tool {
+    name: "terraform",
+    version: "1.11.4",
+    source: Source::GoModule {
+        module: "github.com/hashicorp/terraform",
+        package: ".",
+        nested: Some("v0.0.0-20250409131005-35645b8fca68"),
+    },
+    executable: "bin/terraform",
+};
+
+/// A variable that tests read, and the program it leads to.
+pub(crate) type Variable = (&'static str, PathBuf);
+
+/// Installs what tests start. The quick ones come first: somebody may be waiting for them.
+pub(crate) fn for_tests() -> anyhow::Result<Vec<Variable>> {
+    prerequisites::ensure_present()?;
+    Ok(vec![
+        ("TACO_TEST_GOFAKES3", GOFAKES3.ensure()?),
+        ("TACO_TEST_VERSITYGW", VERSITYGW.ensure()?),
+        ("TACO_TEST_AZURITE", AZURITE.ensure()?),
+        ("TACO_TEST_S3S_FS", S3S_FS.ensure()?),
+        ("TACO_TEST_TOFU", TOFU.ensure()?),
+        ("TACO_TEST_TERRAFORM", terraform()?),
+    ])
+}
+
+/// Installs the check of licences, sources and bans.
+pub(crate) fn cargo_deny() -> anyhow::Result<PathBuf> {
+    CARGO_DENY.ensure()
+}
+
+/// Prints the variables of [`for_tests`] for a shell to evaluate.
+pub(crate) fn print_exports() -> anyhow::Result<ExitCode> {
+    let variables = for_tests()?;
+    cargo_deny()?;
+    for (name, path) in variables {
+        println!("export {name}={}", shell_word(&path.to_string_lossy()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The machine's own terraform if its version fits: it is what users have, and spares a long build.
+fn terraform() -> anyhow::Result<PathBuf> {
+    const SERIES: &str = "1.11.";
+    let Some(installed) = on_path("terraform") else {
+        eprintln!("terraform {SERIES}x is not on PATH: using our own build");
+        return TERRAFORM.ensure();
+    };
+    let answer = quietly(Command::new(&installed).args(["version", "-json"]).env("CHECKPOINT_DISABLE", "1"))?;
+    let answer: serde_json::Value = serde_json::from_slice(&answer).context("`terraform version -json` is not JSON")?;
+    let version = answer["terraform_version"].as_str().unwrap_or("of unknown version");
+    if version.starts_with(SERIES) {
+        return Ok(installed);
+    }
+    eprintln!("terraform on PATH is {version}, tests need {SERIES}x: using our own build");
+    TERRAFORM.ensure()
+}
+
+fn shell_word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell_word;
+
+    #[test]
+    fn a_path_with_spaces_and_quotes_stays_one_shell_word() {
+        assert_eq!(shell_word("/home/o'neil/my tools"), r"'/home/o'\''neil/my tools'");
+    }
+}
