@@ -4,6 +4,7 @@
 //! commits add up to, held in memory as a cache that can be dropped at any moment. This crate knows no record type:
 //! the application declares its tables with [`tables!`] and supplies closures that decide.
 
+pub mod beacon;
 pub mod bucket;
 pub mod clock;
 pub mod layout;
@@ -12,6 +13,7 @@ mod measured;
 mod object_bucket;
 mod retry;
 
+pub use beacon::{BEACON_INTERVAL, Beacon, Beacons, Peers};
 pub use bucket::{Bucket, BucketError, Key, Trouble};
 pub use clock::{Clock, Dice, SystemClock};
 pub use layout::LedgerName;

@@ -1,0 +1,633 @@
+//! Signs of life. Every server overwrites one small object now and then and reads those of the others, so that it
+//! knows who else is there and how far they are.
+//!
+//! All of this is a hint: with no beacon, or a wrong one, servers are slower or less fair to each other, never wrong.
+//! Whether a peer is alive is judged by the bucket's clock, because two servers' clocks may differ by minutes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use url::Url;
+
+use crate::bucket::{Bucket, BucketError, Key};
+use crate::clock::Clock;
+use crate::layout::{self, LedgerName};
+
+/// How often a server shows itself. Two idle servers then cost the bucket 18 requests a minute.
+pub const BEACON_INTERVAL: Duration = Duration::from_secs(20);
+
+/// After this many intervals without a sign, a peer counts as gone.
+const SILENT_AFTER: u32 = 3;
+
+/// After this many, its beacon is swept away by whoever sees it.
+const SWEPT_AFTER: u32 = 100;
+
+/// A silent peer's beacon is read only every so many rounds, so that a crash does not cost requests for half an hour.
+const ROUNDS_BETWEEN_LOOKS_AT_THE_SILENT: u64 = 5;
+
+/// A server that stops takes its beacon down, but does not wait long for a bucket that hangs.
+const PATIENCE_TO_RETIRE: Duration = Duration::from_secs(2);
+
+const FORMAT: u32 = 1;
+
+/// What one server tells the others. Fields that a newer version adds are ignored.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub struct Beacon {
+    pub format: u32,
+    pub server: String,
+    /// By the server's own clock, for people to read; so is `at`.
+    pub started_at: Timestamp,
+    pub at: Timestamp,
+    /// Where other servers can reach this one, if they can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Url>,
+    /// The newest commit that the server knows of each ledger it has to do with.
+    #[serde(default)]
+    pub ledgers: BTreeMap<String, u64>,
+    /// What the server says about the agents that it hears.
+    #[serde(default)]
+    pub agents: Vec<serde_json::Value>,
+}
+
+/// The other servers, as far as this one knows: a cheap handle that follows what [`Beacons`] hears.
+#[derive(Clone, Debug)]
+pub struct Peers(watch::Receiver<Vec<Beacon>>);
+
+impl Peers {
+    /// There is nobody else.
+    pub fn none() -> Self {
+        Self::fixed(0)
+    }
+
+    /// Always the same number of others, of whom nothing is known.
+    pub fn fixed(number: usize) -> Self {
+        let stranger = |number| Beacon {
+            format: FORMAT,
+            server: format!("peer-{number}"),
+            started_at: Timestamp::UNIX_EPOCH,
+            at: Timestamp::UNIX_EPOCH,
+            address: None,
+            ledgers: BTreeMap::new(),
+            agents: Vec::new(),
+        };
+        Self(watch::channel((1..=number).map(stranger).collect()).1)
+    }
+
+    /// How many other servers are alive.
+    pub fn alive(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// The newest commit of a ledger that any living peer names. The bucket may hold newer ones.
+    pub fn newest(&self, ledger: &LedgerName) -> Option<u64> {
+        self.0.borrow().iter().filter_map(|beacon| beacon.ledgers.get(ledger.as_str()).copied()).max()
+    }
+
+    /// The beacons of the living peers, sorted by server.
+    pub fn list(&self) -> Vec<Beacon> {
+        self.0.borrow().clone()
+    }
+}
+
+/// This server's own beacon, and its ear for those of the others.
+#[derive(Debug)]
+pub struct Beacons {
+    bucket: Arc<dyn Bucket>,
+    clock: Arc<dyn Clock>,
+    key: Key,
+    interval: Duration,
+    own: Mutex<Beacon>,
+    /// Held for a whole round: two rounds at once would only cost twice as much.
+    heard: tokio::sync::Mutex<Heard>,
+    peers: watch::Sender<Vec<Beacon>>,
+}
+
+/// What earlier rounds found.
+#[derive(Default, Debug)]
+struct Heard {
+    round: u64,
+    last_round: Option<Instant>,
+    sightings: BTreeMap<Key, Sighting>,
+}
+
+/// The beacon of another server, as it was read last.
+#[derive(Debug)]
+struct Sighting {
+    /// By the bucket's clock.
+    last_modified: Timestamp,
+    /// `None` if it could not be understood.
+    beacon: Option<Beacon>,
+    /// Whether it was overwritten since the round before.
+    moved: bool,
+    alive: bool,
+    looked_in_round: u64,
+}
+
+impl Beacons {
+    /// `server_id` is new with every start of a server; `address` is where other servers can reach it.
+    pub fn new(
+        bucket: Arc<dyn Bucket>,
+        clock: Arc<dyn Clock>,
+        server_id: &str,
+        address: Option<Url>,
+        interval: Duration,
+    ) -> Self {
+        let now = clock.now();
+        let own = Beacon {
+            format: FORMAT,
+            server: server_id.to_owned(),
+            started_at: now,
+            at: now,
+            address,
+            ledgers: BTreeMap::new(),
+            agents: Vec::new(),
+        };
+        Self {
+            bucket,
+            clock,
+            key: layout::beacon(server_id),
+            interval,
+            own: Mutex::new(own),
+            heard: tokio::sync::Mutex::default(),
+            peers: watch::channel(Vec::new()).0,
+        }
+    }
+
+    /// A handle that follows what later rounds find.
+    pub fn peers(&self) -> Peers {
+        Peers(self.peers.subscribe())
+    }
+
+    /// Remembers a commit that this server wrote or read; the next round tells the others.
+    pub fn note_commit(&self, ledger: &LedgerName, seq: u64) {
+        self.with_own(|own| match own.ledgers.get_mut(ledger.as_str()) {
+            Some(newest) => *newest = seq.max(*newest),
+            None => {
+                own.ledgers.insert(ledger.as_str().to_owned(), seq);
+            }
+        });
+    }
+
+    /// Replaces what the next round says about the agents that this server hears.
+    pub fn note_agents(&self, agents: Vec<serde_json::Value>) {
+        self.with_own(|own| own.agents = agents);
+    }
+
+    fn with_own<T>(&self, use_it: impl FnOnce(&mut Beacon) -> T) -> T {
+        use_it(&mut self.own.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Beats until `shutdown` is ready, then takes the own beacon down.
+    pub async fn run(&self, shutdown: impl Future<Output = ()>) {
+        let mut ticks = interval(self.interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let beating = async {
+            loop {
+                ticks.tick().await;
+                if let Err(error) = self.beat().await {
+                    tracing::warn!(%error, "this server could not show itself to the others");
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = shutdown => {}
+            () = beating => {}
+        }
+        match timeout(PATIENCE_TO_RETIRE, self.retire()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::info!(%error, "the beacon of this server stays behind until others sweep it"),
+            Err(_) => tracing::info!(key = %self.key, "no time to take the beacon down; others will sweep it"),
+        }
+    }
+
+    /// Takes the own beacon down, so that others need not wait to see that it is gone.
+    pub async fn retire(&self) -> Result<(), BucketError> {
+        self.bucket.delete(&self.key).await
+    }
+
+    /// One round: shows this server, then looks for the others. After an error what was known before still stands.
+    pub async fn beat(&self) -> Result<(), BucketError> {
+        let mut heard = self.heard.lock().await;
+        let heard = &mut *heard;
+        self.show().await?;
+
+        heard.round += 1;
+        // A change since the round before proves life, unless that round was long ago.
+        let recently = heard.last_round.is_some_and(|last| last.elapsed() < self.interval * (SILENT_AFTER - 1));
+        heard.last_round = Some(Instant::now());
+
+        // A listing may lag, so those already known are asked for in any case.
+        let listed = self.bucket.list(&layout::beacons(), None).await?;
+        let mut keys: BTreeSet<Key> = heard.sightings.keys().cloned().collect();
+        keys.extend(listed.into_iter().filter(|key| *key != self.key));
+        for key in keys {
+            self.look(heard, key, recently).await;
+        }
+        self.judge(heard).await?;
+
+        let alive: Vec<Beacon> =
+            heard.sightings.values().filter(|one| one.alive).filter_map(|one| one.beacon.clone()).collect();
+        metrics::gauge!("taco_peers_alive").set(alive.len() as f64);
+        self.peers.send_if_modified(|peers| {
+            let changed = *peers != alive;
+            *peers = alive;
+            changed
+        });
+        Ok(())
+    }
+
+    async fn show(&self) -> Result<(), BucketError> {
+        let now = self.clock.now();
+        let text = self.with_own(|own| {
+            own.at = now;
+            serde_json::to_vec(own).expect("a beacon is plain data")
+        });
+        self.bucket.put(&self.key, text.into()).await
+    }
+
+    /// Reads one beacon, unless its server is silent and was looked at a moment ago.
+    async fn look(&self, heard: &mut Heard, key: Key, recently: bool) {
+        let round = heard.round;
+        let known = heard.sightings.get_mut(&key);
+        if let Some(known) = &known
+            && !known.alive
+            && round < known.looked_in_round + ROUNDS_BETWEEN_LOOKS_AT_THE_SILENT
+        {
+            return;
+        }
+        let object = match self.bucket.get(&key).await {
+            Ok(Some(object)) => object,
+            Ok(None) => {
+                heard.sightings.remove(&key);
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a peer's beacon could not be read");
+                if let Some(known) = known {
+                    known.moved = false;
+                    known.looked_in_round = round;
+                }
+                return;
+            }
+        };
+        let known = heard.sightings.remove(&key);
+        let changed = |known: &Sighting| known.last_modified != object.last_modified;
+        let just_before = |known: &Sighting| recently && known.looked_in_round + 1 == round;
+        let sighting = Sighting {
+            last_modified: object.last_modified,
+            beacon: read(&key, &object.bytes),
+            moved: known.as_ref().is_some_and(|known| changed(known) && just_before(known)),
+            alive: known.is_some_and(|known| known.alive),
+            looked_in_round: round,
+        };
+        heard.sightings.insert(key, sighting);
+    }
+
+    /// Says of every beacon that was read in this round whether its server is alive, and sweeps the long dead.
+    async fn judge(&self, heard: &mut Heard) -> Result<(), BucketError> {
+        let round = heard.round;
+        let mut in_doubt = false;
+        let mut newest = Timestamp::MIN;
+        for sighting in heard.sightings.values_mut().filter(|one| one.looked_in_round == round) {
+            sighting.alive |= sighting.moved;
+            in_doubt |= !sighting.moved;
+            newest = newest.max(sighting.last_modified);
+        }
+        if !in_doubt {
+            return Ok(());
+        }
+        // The own beacon was written a moment ago: its age tells what time it is for the bucket.
+        if let Some(own) = self.bucket.get(&self.key).await? {
+            newest = newest.max(own.last_modified);
+        }
+        let mut swept = Vec::new();
+        for (key, sighting) in heard.sightings.iter_mut().filter(|(_, one)| one.looked_in_round == round && !one.moved)
+        {
+            let silence = newest.duration_since(sighting.last_modified);
+            sighting.alive = silence <= intervals(self.interval, SILENT_AFTER);
+            if silence > intervals(self.interval, SWEPT_AFTER) {
+                swept.push(key.clone());
+            }
+        }
+        for key in swept {
+            tracing::info!(%key, "swept away the beacon of a server that stopped long ago");
+            self.bucket.delete(&key).await?;
+            heard.sightings.remove(&key);
+        }
+        Ok(())
+    }
+}
+
+fn intervals(interval: Duration, number: u32) -> SignedDuration {
+    SignedDuration::try_from(interval * number).unwrap_or(SignedDuration::MAX)
+}
+
+/// A beacon that cannot be understood is as good as none: it must not stop the servers that work.
+fn read(key: &Key, bytes: &Bytes) -> Option<Beacon> {
+    match serde_json::from_slice::<Beacon>(bytes) {
+        Ok(beacon) if key.file_name().strip_suffix(".json") == Some(&beacon.server) => Some(beacon),
+        Ok(beacon) => {
+            tracing::warn!(%key, server = %beacon.server, "a beacon names another server than its key does; ignored");
+            None
+        }
+        Err(error) => {
+            tracing::warn!(%key, %error, "a peer's beacon makes no sense; ignored");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use async_trait::async_trait;
+    use tokio::time::{advance, sleep};
+
+    use super::*;
+    use crate::bucket::{ByteStream, Created, Download, Object};
+    use crate::object_bucket::ObjectBucket;
+
+    /// A bucket in memory whose clock follows tokio's, apart from a skew that the test may set.
+    #[derive(Debug)]
+    struct ClockedBucket {
+        bucket: ObjectBucket,
+        begun: Instant,
+        inner: Mutex<Inner>,
+    }
+
+    #[derive(Default, Debug)]
+    struct Inner {
+        skew: SignedDuration,
+        written: BTreeMap<Key, Timestamp>,
+        requests: usize,
+        stale_listing: Option<Vec<Key>>,
+    }
+
+    impl ClockedBucket {
+        fn new() -> Arc<Self> {
+            let inner = Mutex::default();
+            Arc::new(Self { bucket: ObjectBucket::in_memory(), begun: Instant::now(), inner })
+        }
+
+        fn set_skew(&self, skew: SignedDuration) {
+            self.inner.lock().expect("no panic").skew = skew;
+        }
+
+        fn take_requests(&self) -> usize {
+            std::mem::take(&mut self.inner.lock().expect("no panic").requests)
+        }
+
+        fn count(&self) {
+            self.inner.lock().expect("no panic").requests += 1;
+        }
+
+        fn stamp(&self, key: &Key) {
+            let elapsed = SignedDuration::try_from(self.begun.elapsed()).expect("tests are short");
+            let mut inner = self.inner.lock().expect("no panic");
+            let now = Timestamp::from_second(1_800_000_000).expect("in range") + elapsed + inner.skew;
+            inner.written.insert(key.clone(), now);
+        }
+    }
+
+    #[async_trait]
+    impl Bucket for ClockedBucket {
+        async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, BucketError> {
+            self.count();
+            self.bucket.create(key, bytes).await
+        }
+
+        async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
+            self.count();
+            self.stamp(key);
+            self.bucket.put(key, bytes).await
+        }
+
+        async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError> {
+            self.count();
+            let found = self.bucket.get(key).await?;
+            let inner = self.inner.lock().expect("no panic");
+            Ok(found.map(|object| Object { last_modified: inner.written[key], ..object }))
+        }
+
+        async fn list(&self, folder: &Key, after: Option<&Key>) -> Result<Vec<Key>, BucketError> {
+            self.count();
+            let stale = self.inner.lock().expect("no panic").stale_listing.clone();
+            match stale {
+                Some(keys) => Ok(keys),
+                None => self.bucket.list(folder, after).await,
+            }
+        }
+
+        async fn folders(&self, folder: &Key) -> Result<Vec<String>, BucketError> {
+            self.count();
+            self.bucket.folders(folder).await
+        }
+
+        async fn delete(&self, key: &Key) -> Result<(), BucketError> {
+            self.count();
+            self.bucket.delete(key).await
+        }
+
+        async fn upload(&self, key: &Key, body: ByteStream) -> Result<u64, BucketError> {
+            self.count();
+            self.bucket.upload(key, body).await
+        }
+
+        async fn download(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError> {
+            self.count();
+            self.bucket.download(key, range).await
+        }
+    }
+
+    /// A server's clock that is hours away from everyone else's.
+    #[derive(Debug)]
+    struct WrongClock(i64);
+
+    impl Clock for WrongClock {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_second(self.0).expect("in range")
+        }
+    }
+
+    fn server(bucket: &Arc<ClockedBucket>, id: &str) -> Arc<Beacons> {
+        let clock = WrongClock(1_700_000_000 + 10_000 * i64::try_from(id.len()).expect("short"));
+        Arc::new(Beacons::new(Arc::clone(bucket) as _, Arc::new(clock), id, None, BEACON_INTERVAL))
+    }
+
+    fn names(peers: &Peers) -> Vec<String> {
+        peers.list().into_iter().map(|beacon| beacon.server).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn servers_hear_each_other_and_how_far_they_are() {
+        let bucket = ClockedBucket::new();
+        let (one, other) = (server(&bucket, "one"), server(&bucket, "other"));
+        let site = LedgerName::site();
+        one.note_commit(&site, 7);
+        one.note_commit(&site, 5);
+        one.beat().await.expect("works");
+        other.beat().await.expect("works");
+
+        let peers = other.peers();
+        assert_eq!(names(&peers), ["one"]);
+        assert_eq!(peers.newest(&site), Some(7));
+        assert_eq!(peers.newest(&"org-1".parse().expect("legal")), None);
+        assert_eq!(one.peers().alive(), 0, "its round was over before the other appeared");
+
+        one.note_commit(&site, 8);
+        one.beat().await.expect("works");
+        other.beat().await.expect("works");
+        assert_eq!(one.peers().alive(), 1);
+        assert_eq!(peers.newest(&site), Some(8), "a handle follows later rounds");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_falls_silent_is_gone_after_three_intervals_and_can_come_back() {
+        let bucket = ClockedBucket::new();
+        let (one, other) = (server(&bucket, "one"), server(&bucket, "other"));
+        let peers = one.peers();
+        other.beat().await.expect("works");
+        for round in 0..=6 {
+            one.beat().await.expect("works");
+            assert_eq!(peers.alive(), usize::from(round <= 3), "round {round}");
+            advance(BEACON_INTERVAL).await;
+        }
+        // Seen again at the latest after the rounds in which a silent one is not looked at.
+        for _ in 0..ROUNDS_BETWEEN_LOOKS_AT_THE_SILENT {
+            other.beat().await.expect("works");
+            one.beat().await.expect("works");
+            advance(BEACON_INTERVAL).await;
+        }
+        assert_eq!(names(&peers), ["other"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_beacon_left_by_a_crash_is_dead_at_first_sight_and_swept_in_the_end() {
+        let bucket = ClockedBucket::new();
+        server(&bucket, "crashed").beat().await.expect("works");
+        advance(BEACON_INTERVAL * 10).await;
+        let one = server(&bucket, "one");
+        one.beat().await.expect("works");
+        assert_eq!(one.peers().alive(), 0);
+        assert!(bucket.bucket.get(&layout::beacon("crashed")).await.expect("works").is_some());
+
+        for _ in 0..100 {
+            advance(BEACON_INTERVAL).await;
+            one.beat().await.expect("works");
+        }
+        assert!(bucket.bucket.get(&layout::beacon("crashed")).await.expect("works").is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_slept_does_not_take_an_old_change_for_life() {
+        let bucket = ClockedBucket::new();
+        let (one, other) = (server(&bucket, "one"), server(&bucket, "other"));
+        other.beat().await.expect("works");
+        one.beat().await.expect("works");
+        advance(BEACON_INTERVAL).await;
+        other.beat().await.expect("works");
+        advance(BEACON_INTERVAL * 30).await;
+        one.beat().await.expect("works");
+        assert_eq!(one.peers().alive(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_jump_of_the_buckets_clock_buries_nobody_who_beats() {
+        let bucket = ClockedBucket::new();
+        let (one, other) = (server(&bucket, "one"), server(&bucket, "other"));
+        for hours in [0, 5, -5, 0] {
+            bucket.set_skew(SignedDuration::from_hours(hours));
+            other.beat().await.expect("works");
+            one.beat().await.expect("works");
+            assert_eq!(names(&one.peers()), ["other"], "{hours} hours");
+            advance(BEACON_INTERVAL).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lagging_listing_hides_no_peer_that_is_known() {
+        let bucket = ClockedBucket::new();
+        let (one, other) = (server(&bucket, "one"), server(&bucket, "other"));
+        other.beat().await.expect("works");
+        one.beat().await.expect("works");
+        bucket.inner.lock().expect("no panic").stale_listing = Some(Vec::new());
+        other.beat().await.expect("works");
+        one.beat().await.expect("works");
+        assert_eq!(one.peers().alive(), 1);
+
+        other.retire().await.expect("works");
+        one.beat().await.expect("works");
+        assert_eq!(one.peers().alive(), 0, "retired is retired");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_beacon_that_makes_no_sense_stops_nobody() {
+        let bucket = ClockedBucket::new();
+        let (one, other) = (server(&bucket, "one"), server(&bucket, "other"));
+        let stolen =
+            r#"{"format":1,"server":"../one","started_at":"2026-01-01T00:00:00Z","at":"2026-01-01T00:00:00Z"}"#;
+        for (id, text) in [("broken", "{\"format\":1,"), ("empty", ""), ("thief", stolen)] {
+            bucket.put(&layout::beacon(id), Bytes::from(text)).await.expect("works");
+        }
+        other.beat().await.expect("works");
+        one.beat().await.expect("works");
+        assert_eq!(names(&one.peers()), ["other"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn fields_of_a_newer_version_are_no_trouble() {
+        let bucket = ClockedBucket::new();
+        let text = r#"{"format":2,"server":"newer","started_at":"2026-01-01T00:00:00Z","at":"2026-01-01T00:00:00Z",
+            "address":"https://10.0.0.7:8080","ledgers":{"site":3},"mood":{"good":true}}"#;
+        bucket.put(&layout::beacon("newer"), Bytes::from(text)).await.expect("works");
+        let one = server(&bucket, "one");
+        one.beat().await.expect("works");
+        let [newer] = &one.peers().list()[..] else { panic!("one peer") };
+        assert_eq!(newer.address.as_ref().map(Url::as_str), Some("https://10.0.0.7:8080/"));
+        assert_eq!(newer.ledgers["site"], 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_idle_servers_cost_under_twenty_requests_a_minute_and_retire_when_told() {
+        let bucket = ClockedBucket::new();
+        let (stop, stopped) = watch::channel(false);
+        let mut tasks = Vec::new();
+        let mut peers = Vec::new();
+        for id in ["one", "other"] {
+            let beacons = server(&bucket, id);
+            peers.push(beacons.peers());
+            let mut stopped = stopped.clone();
+            tasks.push(tokio::spawn(async move {
+                beacons.run(async { drop(stopped.wait_for(|stopped| *stopped).await) }).await;
+            }));
+            sleep(Duration::from_secs(7)).await;
+        }
+        sleep(Duration::from_secs(60)).await;
+        bucket.take_requests();
+        sleep(Duration::from_secs(600)).await;
+        let requests = bucket.take_requests();
+        assert!(requests <= 200, "{requests} in ten minutes");
+        assert!(peers.iter().all(|peers| peers.alive() == 1));
+
+        stop.send_replace(true);
+        for task in tasks {
+            task.await.expect("ends");
+        }
+        assert!(bucket.bucket.list(&layout::beacons(), None).await.expect("works").is_empty());
+    }
+
+    #[test]
+    fn made_up_peers_are_as_many_as_asked_for() {
+        assert_eq!(Peers::none().alive(), 0);
+        assert_eq!(Peers::fixed(2).alive(), 2);
+        assert_eq!(Peers::fixed(2).newest(&LedgerName::site()), None);
+    }
+}
