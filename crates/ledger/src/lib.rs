@@ -2,22 +2,42 @@
 //!
 //! A ledger is a numbered log of commits, each an immutable object written create-if-absent. Its state is what the
 //! commits add up to, held in memory as a cache that can be dropped at any moment. This crate knows no record type:
-//! the application declares its tables with [`tables!`] and supplies closures that decide.
+//! the application declares its tables with [`taco_tables`] and supplies closures that decide.
+//!
+//! Where to read on: [`Ledger`] for the life of a read and of a change, `writer.rs` for what happens between a
+//! closure and the bucket, `docs/bucket-layout.md` for what lies where.
 
+pub mod audit;
 pub mod beacon;
 pub mod bucket;
 pub mod clock;
+mod commit;
+mod environment;
+mod error;
+pub mod format;
 pub mod layout;
+mod ledger;
 pub mod location;
 mod measured;
 mod object_bucket;
+mod pace;
 mod retry;
+#[cfg(test)]
+mod simulation;
+mod snapshot;
+mod transaction;
+mod writer;
 
-pub use beacon::{BEACON_INTERVAL, Beacon, Beacons, Peers};
+pub use beacon::Peers;
 pub use bucket::{Bucket, BucketError, Key, Trouble};
 pub use clock::{Clock, Dice, SystemClock};
+pub use commit::{Commit, Entry, Hash, Put};
+pub use environment::Environment;
+pub use error::{CommitError, Error};
 pub use layout::LedgerName;
+pub use ledger::{Changes, Ledger, Options, View};
 pub use location::{Location, LocationError};
 pub use measured::Measured;
 pub use object_bucket::ObjectBucket;
 pub use retry::{PATIENCE, Retrying};
+pub use transaction::{Intent, Transaction};

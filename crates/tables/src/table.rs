@@ -104,6 +104,11 @@ impl<R: Record> Table<R> {
         &self.indexes
     }
 
+    /// A record as it stands in the log.
+    pub fn json_of(&self, id: &R::Id) -> Option<Box<RawValue>> {
+        self.rows.get(id)?.to_json().ok()
+    }
+
     /// Puts a record and returns the JSON that goes into the log: with the unknown fields of the row it replaces.
     pub fn put(&mut self, record: &R) -> serde_json::Result<Box<RawValue>> {
         let unknown = self.rows.get(record.id()).and_then(|row| row.unknown.clone());

@@ -1,0 +1,308 @@
+//! One ledger: open it, read it, change it.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::future::join_all;
+use taco_tables::State;
+use tokio::sync::{Mutex, mpsc, watch};
+
+use crate::bucket::Key;
+use crate::commit::{Commit, Hash};
+use crate::environment::Environment;
+use crate::error::{CommitError, Error};
+use crate::layout::{self, LedgerName};
+use crate::pace::Pace;
+use crate::snapshot;
+use crate::transaction::{Intent, Transaction};
+use crate::writer::{self, Pending, Request};
+
+/// How many transactions may wait for the writer before callers wait to enqueue.
+const QUEUE: usize = 4096;
+
+/// A server that is far behind reads this many commits at once.
+const WIDEST_WINDOW: u64 = 64;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A snapshot is due after every so many commits.
+    pub snapshot_every: u64,
+    #[cfg(test)]
+    pub(crate) sabotage: crate::simulation::Sabotage,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            snapshot_every: 1_000,
+            #[cfg(test)]
+            sabotage: crate::simulation::Sabotage::None,
+        }
+    }
+}
+
+/// A handle on one ledger; clones share everything.
+pub struct Ledger<S: State> {
+    pub(crate) shared: Arc<Shared<S>>,
+    requests: mpsc::Sender<Box<dyn Pending<S>>>,
+}
+
+impl<S: State> Clone for Ledger<S> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), requests: self.requests.clone() }
+    }
+}
+
+impl<S: State> fmt::Debug for Ledger<S> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Ledger({} at {})", self.shared.name, self.shared.head().seq)
+    }
+}
+
+/// What the handles, the reader and the writer of a ledger share.
+pub(crate) struct Shared<S> {
+    pub(crate) environment: Environment,
+    pub(crate) name: LedgerName,
+    pub(crate) options: Options,
+    pub(crate) pace: Pace,
+    head: watch::Sender<Arc<Head<S>>>,
+    probes_started: AtomicU64,
+    probe: Mutex<Probe>,
+}
+
+/// The state after commit `seq`.
+pub(crate) struct Head<S> {
+    pub(crate) seq: u64,
+    pub(crate) hash: Hash,
+    pub(crate) state: S,
+}
+
+/// How the last finished probe ended.
+struct Probe {
+    number: u64,
+    outcome: Result<(), Error>,
+}
+
+/// The state of a ledger at one moment. It never changes; ask the ledger for a newer one.
+pub struct View<S>(Arc<Head<S>>);
+
+impl<S> View<S> {
+    /// The last commit it contains.
+    pub fn seq(&self) -> u64 {
+        self.0.seq
+    }
+}
+
+impl<S> Clone for View<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S> Deref for View<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.0.state
+    }
+}
+
+impl<S: State> Ledger<S> {
+    /// Opens a ledger from its newest readable snapshot and the commits after it. One that has no commit yet is empty.
+    pub async fn open(environment: Environment, name: LedgerName, options: Options) -> Result<Self, Error> {
+        let start = newest_snapshot(&environment, &name).await?;
+        let snapshot_seq = start.seq;
+        let shared = Arc::new(Shared {
+            environment,
+            name,
+            options,
+            pace: Pace::default(),
+            head: watch::Sender::new(Arc::new(start)),
+            probes_started: AtomicU64::new(0),
+            probe: Mutex::new(Probe { number: 0, outcome: Ok(()) }),
+        });
+        shared.refuse_a_gap(snapshot_seq).await?;
+        let head = shared.head();
+        report_set_aside(&shared.name, &head.state);
+        if head.seq - snapshot_seq >= shared.options.snapshot_every {
+            tokio::spawn(writer::write_snapshot(Arc::clone(&shared), head));
+        }
+        let (requests, waiting) = mpsc::channel(QUEUE);
+        tokio::spawn(writer::run(Arc::clone(&shared), waiting));
+        Ok(Self { shared, requests })
+    }
+
+    pub fn name(&self) -> &LedgerName {
+        &self.shared.name
+    }
+
+    /// The state as it is now: everything that any server had acknowledged before this call is in it.
+    pub async fn read(&self) -> Result<View<S>, Error> {
+        #[cfg(test)]
+        if self.shared.options.sabotage == crate::simulation::Sabotage::StaleRead {
+            return Ok(self.last_seen());
+        }
+        self.shared.look().await?;
+        Ok(self.last_seen())
+    }
+
+    /// The state as this server last saw it, at no cost: for hints, never for an answer.
+    pub fn last_seen(&self) -> View<S> {
+        View(self.shared.head())
+    }
+
+    /// Wakes whoever waits on it when this server has seen a commit. It says "look" and carries nothing else.
+    pub fn changes(&self) -> Changes<S> {
+        Changes(self.shared.head.subscribe())
+    }
+
+    /// Changes the ledger. When this returns `Ok`, the change is in the bucket.
+    ///
+    /// `decide` sees the newest state and puts or deletes records, or returns an error. **It may run several times**,
+    /// each time on a newer state, because another server was first: so it decides from its argument alone, without
+    /// I/O, clock or randomness. An `Err` it returns was decided on a state that was current, too.
+    pub async fn commit<T, E>(
+        &self,
+        intent: Intent,
+        decide: impl FnMut(&mut Transaction<S>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, CommitError<E>>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let (request, answer) = Request::new(intent, decide);
+        let gone = || Error::Broken("the ledger's writer has stopped".to_owned());
+        self.requests.send(Box::new(request)).await.map_err(|_| gone())?;
+        answer.await.unwrap_or_else(|_| Err(gone().into()))
+    }
+}
+
+/// Tells that a ledger moved on.
+pub struct Changes<S>(watch::Receiver<Arc<Head<S>>>);
+
+impl<S> Changes<S> {
+    /// Returns when there was a commit since the last call; `false` when the ledger is closed.
+    pub async fn next(&mut self) -> bool {
+        self.0.changed().await.is_ok()
+    }
+}
+
+impl<S: State> Shared<S> {
+    pub(crate) fn head(&self) -> Arc<Head<S>> {
+        Arc::clone(&self.head.borrow())
+    }
+
+    /// Makes a newer head known. Whoever was faster has derived at least as much from the same log.
+    pub(crate) fn advance(&self, new: Arc<Head<S>>) {
+        self.head.send_if_modified(|current| {
+            let newer = new.seq > current.seq;
+            if newer {
+                *current = new;
+            }
+            newer
+        });
+    }
+
+    /// Learns of every commit that was there when this call began.
+    ///
+    /// One probe of the bucket serves all who were already waiting when it began, as in Raft's read-index: a caller
+    /// notes how many probes have started, and is content with any that started later. It serves them with its
+    /// failure, too, else a thousand callers would time out one after the other.
+    pub(crate) async fn look(&self) -> Result<(), Error> {
+        let started = self.probes_started.load(Ordering::SeqCst);
+        let mut probe = self.probe.lock().await;
+        if probe.number <= started {
+            let number = self.probes_started.fetch_add(1, Ordering::SeqCst) + 1;
+            let outcome = self.catch_up().await;
+            *probe = Probe { number, outcome };
+        }
+        probe.outcome.clone()
+    }
+
+    /// Reads commits until there are no more. In calm times that is one GET that finds nothing.
+    pub(crate) async fn catch_up(&self) -> Result<(), Error> {
+        let mut window = 1;
+        loop {
+            let mut head = self.head();
+            let seqs: Vec<u64> = (1..=window).map(|step| head.seq + step).collect();
+            let found = join_all(seqs.iter().map(|&seq| self.fetch(seq))).await;
+            let mut reached_end = false;
+            for (&seq, found) in seqs.iter().zip(found) {
+                let Some((key, bytes)) = found? else {
+                    reached_end = true;
+                    break;
+                };
+                head = Arc::new(follow(&head, &key, seq, &bytes)?);
+            }
+            self.advance(head);
+            if reached_end {
+                return Ok(());
+            }
+            window = (window * 2).min(WIDEST_WINDOW);
+        }
+    }
+
+    async fn fetch(&self, seq: u64) -> Result<Option<(Key, bytes::Bytes)>, Error> {
+        let key = layout::commit(&self.name, seq);
+        let object = self.pace.time_get(self.environment.bucket.get(&key)).await?;
+        Ok(object.map(|object| (key, object.bytes)))
+    }
+
+    /// Catches up for the first time, and refuses a log with a hole: the next commit would be written into it, and
+    /// everything after it would be lost. The listing comes first, so what it names must be found afterwards; that
+    /// it may be out of date only makes the check weaker, never wrong.
+    async fn refuse_a_gap(&self, after: u64) -> Result<(), Error> {
+        let last = layout::commit(&self.name, after);
+        let listed = self.environment.bucket.list(&layout::log(&self.name), Some(&last)).await?;
+        self.catch_up().await?;
+        let head = self.head();
+        match listed.iter().filter_map(layout::number_of).max() {
+            Some(newest) if newest > head.seq => {
+                let missing = layout::commit(&self.name, head.seq + 1);
+                Err(Error::corrupt(&missing, format_args!("it is missing, though commit {newest} is there")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The head after the commit that was found under `key`.
+pub(crate) fn follow<S: State>(head: &Head<S>, key: &Key, seq: u64, bytes: &[u8]) -> Result<Head<S>, Error> {
+    let commit = Commit::decode(key, seq, bytes)?;
+    if commit.previous != head.hash {
+        let why = format!("it follows a commit with hash {}, but the one before it has {}", commit.previous, head.hash);
+        return Err(Error::corrupt(key, why));
+    }
+    let mut state = head.state.clone();
+    for change in commit.changes() {
+        state.apply(&change);
+    }
+    Ok(Head { seq, hash: Hash::of(bytes), state })
+}
+
+/// Where to begin: the newest snapshot that can be read, or nothing at all. A damaged one is reported and passed
+/// over, since the log holds everything that it holds.
+async fn newest_snapshot<S: State>(environment: &Environment, name: &LedgerName) -> Result<Head<S>, Error> {
+    let keys = environment.bucket.list(&layout::snapshots(name), None).await?;
+    for key in keys.iter().rev() {
+        let Some(seq) = layout::number_of(key) else { continue };
+        let Some(object) = environment.bucket.get(key).await? else { continue };
+        match snapshot::load(key, name, seq, &object.bytes) {
+            Ok((header, state)) => return Ok(Head { seq, hash: header.hash, state }),
+            Err(error @ Error::Corrupt { .. }) => {
+                tracing::error!(%error, "a snapshot cannot be read: starting from an older one");
+                metrics::counter!("taco_ledger_snapshots_unreadable_total").increment(1);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Head { seq: 0, hash: Hash::NONE, state: S::default() })
+}
+
+fn report_set_aside<S: State>(name: &LedgerName, state: &S) {
+    for (key, record) in state.set_aside().iter() {
+        tracing::warn!(ledger = %name, record = %key, why = record.why, "a record cannot be read and is set aside");
+    }
+}

@@ -1,0 +1,84 @@
+//! What a closure that decides may do.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+use taco_tables::{Holds, Record, RecordKey, State};
+
+use crate::commit::{Entry, Put};
+
+/// Who wants a change, and what for: it stands in the log for ever.
+#[derive(Clone, Debug)]
+pub struct Intent {
+    /// For instance a user's id.
+    pub actor: String,
+    /// For instance `workspace.lock`.
+    pub action: &'static str,
+    /// The id of the request that asked, to find it in the servers' logs.
+    pub request: Option<String>,
+}
+
+/// A state to read, and the changes to it so far.
+pub struct Transaction<S> {
+    state: S,
+    changes: BTreeMap<RecordKey, Option<Box<RawValue>>>,
+}
+
+impl<S: State> Transaction<S> {
+    pub(crate) fn on(state: S) -> Self {
+        Self { state, changes: BTreeMap::new() }
+    }
+
+    /// The state as this transaction sees it, its own changes included.
+    pub fn state(&self) -> &S {
+        &self.state
+    }
+
+    /// Puts a record. One that is there already, just so, changes nothing: a repeated request makes no commit.
+    pub fn put<R: Record>(&mut self, record: &R)
+    where
+        S: Holds<R>,
+    {
+        let table = self.state.table_mut();
+        let before = table.json_of(record.id());
+        let json = table.put(record).expect("a record is plain data");
+        if before.is_none_or(|before| before.get() != json.get()) {
+            self.changes.insert(key::<R>(record.id()), Some(json));
+        }
+    }
+
+    /// Deletes a record; one that is not there is fine.
+    pub fn delete<R: Record>(&mut self, id: &R::Id)
+    where
+        S: Holds<R>,
+    {
+        if self.state.table_mut().remove(id) {
+            self.changes.insert(key::<R>(id), None);
+        }
+    }
+
+    pub(crate) fn changes_nothing(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    pub(crate) fn finish(self, intent: &Intent) -> (S, Entry) {
+        let mut entry = Entry {
+            actor: intent.actor.clone(),
+            action: intent.action.to_owned(),
+            request: intent.request.clone(),
+            puts: Vec::new(),
+            deletes: Vec::new(),
+        };
+        for (key, change) in self.changes {
+            match change {
+                Some(value) => entry.puts.push(Put { kind: key.kind, id: key.id, value }),
+                None => entry.deletes.push(key),
+            }
+        }
+        (self.state, entry)
+    }
+}
+
+fn key<R: Record>(id: &R::Id) -> RecordKey {
+    RecordKey { kind: R::KIND.to_owned(), id: id.to_string() }
+}

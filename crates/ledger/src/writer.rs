@@ -1,0 +1,279 @@
+//! Group commit: the transactions that wait for a ledger become one commit.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use taco_tables::State;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+
+use crate::bucket::{Bucket, BucketError, Created, Key, Trouble};
+use crate::commit::{self, Commit, Entry, Hash};
+use crate::error::{CommitError, Error};
+use crate::layout;
+use crate::ledger::{Head, Shared};
+use crate::retry::{Backoff, PATIENCE};
+use crate::snapshot;
+use crate::transaction::{Intent, Transaction};
+
+/// Keeps a commit readable, and the time to run its closures again short.
+const LARGEST_BATCH: usize = 1024;
+
+/// A transaction that waits, whatever its closure returns.
+pub(crate) trait Pending<S>: Send {
+    fn intent(&self) -> &Intent;
+    /// Decides anew. `true` if the changes in `transaction` are wanted.
+    fn decide(&mut self, transaction: &mut Transaction<S>) -> bool;
+    /// The state it decided on turned out to be current, and its changes, if any, are in the bucket.
+    fn settle(self: Box<Self>);
+    fn fail(self: Box<Self>, error: Error);
+}
+
+/// One call of `commit`.
+pub(crate) struct Request<T, E, Decide> {
+    intent: Intent,
+    decide: Decide,
+    decision: Option<Result<T, CommitError<E>>>,
+    reply: oneshot::Sender<Result<T, CommitError<E>>>,
+}
+
+impl<T, E, Decide> Request<T, E, Decide> {
+    pub(crate) fn new(intent: Intent, decide: Decide) -> (Self, oneshot::Receiver<Result<T, CommitError<E>>>) {
+        let (reply, answer) = oneshot::channel();
+        (Self { intent, decide, decision: None, reply }, answer)
+    }
+}
+
+impl<S, T, E, Decide> Pending<S> for Request<T, E, Decide>
+where
+    T: Send,
+    E: Send,
+    Decide: FnMut(&mut Transaction<S>) -> Result<T, E> + Send,
+{
+    fn intent(&self) -> &Intent {
+        &self.intent
+    }
+
+    fn decide(&mut self, transaction: &mut Transaction<S>) -> bool {
+        // A closure that panics must not take the ledger's writer and everybody's transactions with it.
+        let decision = match catch_unwind(AssertUnwindSafe(|| (self.decide)(transaction))) {
+            Ok(decision) => decision.map_err(CommitError::Decided),
+            Err(_) => Err(Error::Broken(format!("{} could not be decided", self.intent.action)).into()),
+        };
+        let wanted = decision.is_ok();
+        self.decision = Some(decision);
+        wanted
+    }
+
+    fn settle(self: Box<Self>) {
+        let decision = self.decision.unwrap_or_else(|| Err(Error::Broken("nothing was decided".to_owned()).into()));
+        // Whoever asked may have gone away.
+        let _ = self.reply.send(decision);
+    }
+
+    fn fail(self: Box<Self>, error: Error) {
+        let _ = self.reply.send(Err(error.into()));
+    }
+}
+
+/// Commits whatever arrives, until every handle on the ledger is gone.
+pub(crate) async fn run<S: State>(shared: Arc<Shared<S>>, mut waiting: mpsc::Receiver<Box<dyn Pending<S>>>) {
+    let mut last_commit: Option<Instant> = None;
+    let mut batch = Vec::new();
+    while waiting.recv_many(&mut batch, LARGEST_BATCH).await > 0 {
+        if let Some(last) = last_commit
+            && shared.environment.peers.alive() > 0
+        {
+            sleep_until(last + shared.pace.turn()).await;
+        }
+        gather(&mut waiting, &mut batch).await;
+        if commit(&shared, std::mem::take(&mut batch)).await {
+            last_commit = Some(Instant::now());
+        }
+    }
+}
+
+/// Takes what else waits. Those whom the last commit has just answered come back at once, so one yield to them makes
+/// batches fuller than taking the first to arrive.
+async fn gather<S>(waiting: &mut mpsc::Receiver<Box<dyn Pending<S>>>, batch: &mut Vec<Box<dyn Pending<S>>>) {
+    tokio::task::yield_now().await;
+    while batch.len() < LARGEST_BATCH
+        && let Ok(next) = waiting.try_recv()
+    {
+        batch.push(next);
+    }
+}
+
+/// Decides and writes one batch, again and again until it is in the log or the bucket gives up. `true` if it wrote.
+async fn commit<S: State>(shared: &Arc<Shared<S>>, mut batch: Vec<Box<dyn Pending<S>>>) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    let outcome = loop {
+        let head = shared.head();
+        let (state, entries) = decide_all(&head, &mut batch);
+        if entries.is_empty() {
+            // Nothing to write: but even "no" must have been decided on a current state.
+            match shared.look().await {
+                Ok(()) if shared.head().seq == head.seq => break Ok(None),
+                Ok(()) => continue,
+                Err(error) => break Err(error),
+            }
+        }
+        let seq = head.seq + 1;
+        let commit = Commit {
+            format: commit::FORMAT,
+            seq,
+            id: shared.environment.dice.unique(),
+            at: shared.environment.clock.now(),
+            server: shared.environment.server.clone(),
+            previous: head.hash,
+            transactions: entries,
+        };
+        match write(shared, &commit, deadline).await {
+            Ok(Written::Won(hash)) => break Ok(Some(Arc::new(Head { seq, hash, state }))),
+            Ok(Written::Lost) => {
+                metrics::counter!("taco_ledger_conflicts_total").increment(1);
+                if let Err(error) = shared.look().await {
+                    break Err(error);
+                }
+                if Instant::now() >= deadline {
+                    let ledger = shared.name.to_string();
+                    break Err(Error::Busy { ledger, seconds: PATIENCE.as_secs() });
+                }
+            }
+            Err(error) => break Err(error),
+        }
+    };
+    match outcome {
+        Ok(written) => {
+            let wrote = written.is_some();
+            if let Some(head) = written {
+                metrics::counter!("taco_ledger_commits_total").increment(1);
+                metrics::counter!("taco_ledger_transactions_total").increment(batch.len() as u64);
+                shared.advance(Arc::clone(&head));
+                if head.seq.is_multiple_of(shared.options.snapshot_every) {
+                    tokio::spawn(write_snapshot(Arc::clone(shared), head));
+                }
+            }
+            batch.into_iter().for_each(|pending| pending.settle());
+            wrote
+        }
+        Err(error) => {
+            tracing::warn!(ledger = %shared.name, %error, transactions = batch.len(), "a commit failed");
+            batch.into_iter().for_each(|pending| pending.fail(error.clone()));
+            false
+        }
+    }
+}
+
+/// Runs every closure on the state that the ones before it leave behind.
+fn decide_all<S: State>(head: &Head<S>, batch: &mut [Box<dyn Pending<S>>]) -> (S, Vec<Entry>) {
+    let mut state = head.state.clone();
+    let mut entries = Vec::new();
+    for pending in batch {
+        let mut transaction = Transaction::on(state.clone());
+        if pending.decide(&mut transaction) && !transaction.changes_nothing() {
+            let (after, entry) = transaction.finish(pending.intent());
+            state = after;
+            entries.push(entry);
+        }
+    }
+    (state, entries)
+}
+
+enum Written {
+    Won(Hash),
+    /// Another server's commit has this number.
+    Lost,
+}
+
+/// Writes one commit. Its three outcomes are won, lost and "nobody knows"; the last is settled by reading back, since
+/// an attempt whose answer was lost looks like somebody else's commit.
+async fn write<S: State>(shared: &Shared<S>, commit: &Commit, deadline: Instant) -> Result<Written, Error> {
+    let key = layout::commit(&shared.name, commit.seq);
+    let bytes = Bytes::from(commit.encode());
+    let hash = Hash::of(&bytes);
+    let bucket = &shared.environment.bucket;
+    let mut backoff = Backoff::new(&shared.environment.dice);
+    let no_answer = || BucketError::new("create", &key, Trouble::Unclear, "no answer within 10 s");
+    loop {
+        let attempt = shared.pace.time_put(bucket.create(&key, bytes.clone()));
+        let unclear = match timeout_at(deadline, attempt).await {
+            Ok(Ok(Created::Now)) => return Ok(Written::Won(hash)),
+            Ok(Ok(Created::AlreadyThere)) => None,
+            Ok(Err(error)) if error.is_unclear() => Some(error),
+            Ok(Err(error)) => return Err(error.into()),
+            Err(_) => Some(no_answer()),
+        };
+        #[cfg(test)]
+        match shared.options.sabotage {
+            crate::simulation::Sabotage::ConflictTakenForSuccess if unclear.is_none() => {
+                return Ok(Written::Won(hash));
+            }
+            crate::simulation::Sabotage::BlindRetry => return Ok(Written::Lost),
+            _ => {}
+        }
+        match timeout_at(deadline.max(Instant::now() + READ_BACK), bucket.get(&key)).await {
+            Ok(Ok(Some(object))) if is_ours(&object.bytes, &commit.id) => {
+                metrics::counter!("taco_ledger_own_commits_recognised_total").increment(1);
+                return Ok(Written::Won(hash));
+            }
+            Ok(Ok(Some(_))) => return Ok(Written::Lost),
+            Ok(Ok(None)) => {}
+            Ok(Err(error)) => return Err(error.into()),
+            Err(_) => return Err(no_answer().into()),
+        }
+        let pause = backoff.pause();
+        if Instant::now() + pause >= deadline {
+            return Err(unclear.unwrap_or_else(no_answer).into());
+        }
+        sleep(pause).await;
+    }
+}
+
+/// A write that used up all patience still gets this long to be found in the bucket.
+const READ_BACK: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Whether a commit in the bucket bears this id. One that cannot be read is nobody's.
+fn is_ours(bytes: &[u8], id: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Identity<'a> {
+        id: &'a str,
+    }
+    serde_json::from_slice::<Identity<'_>>(bytes).is_ok_and(|found| found.id == id)
+}
+
+/// Writes the state after a commit. Several servers may do so for the same commit: they write the same.
+pub(crate) async fn write_snapshot<S: State>(shared: Arc<Shared<S>>, head: Arc<Head<S>>) {
+    let key = layout::snapshot(&shared.name, head.seq);
+    #[cfg(test)]
+    let head = crate::simulation::perhaps_tear(&shared, head).await;
+    let result = match encode(&shared, &head) {
+        Ok(bytes) => create_settled(&*shared.environment.bucket, &key, bytes).await.map_err(|error| error.to_string()),
+        Err(error) => Err(error),
+    };
+    match result {
+        Ok(()) => metrics::counter!("taco_ledger_snapshots_total", "result" => "ok").increment(1),
+        Err(error) => {
+            metrics::counter!("taco_ledger_snapshots_total", "result" => "failed").increment(1);
+            tracing::warn!(%key, error, "a snapshot could not be written; the next one will be tried in its turn");
+        }
+    }
+}
+
+fn encode<S: State>(shared: &Shared<S>, head: &Head<S>) -> Result<Bytes, String> {
+    let work = || snapshot::encode(&shared.name, head.seq, head.hash, &head.state);
+    // It takes a while on a large ledger: let the other tasks of this thread move elsewhere.
+    match tokio::runtime::Handle::current().runtime_flavor() {
+        tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
+
+/// Creates an object whose content follows from its key: if it is there, it is there.
+async fn create_settled(bucket: &dyn Bucket, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
+    match bucket.create(key, bytes).await {
+        Ok(Created::Now | Created::AlreadyThere) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
