@@ -109,6 +109,11 @@ pub fn beacon(server: &str) -> Key {
 }
 
 /// Where the start-up probe and `taco doctor` try what the bucket can do.
+pub fn probes() -> Key {
+    Key::new("probes")
+}
+
+/// One object of theirs.
 pub fn probe(attempt: &str) -> Key {
     debug_assert!(is_plain(attempt), "probe ids are generated");
     Key::new(format!("probes/{attempt}"))

@@ -12,6 +12,7 @@ pub mod beacon;
 pub mod bucket;
 pub mod clock;
 mod commit;
+pub mod doctor;
 mod environment;
 mod error;
 pub mod format;

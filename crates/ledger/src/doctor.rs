@@ -1,0 +1,787 @@
+//! Proves what a bucket can do before anything rests on it.
+//!
+//! Everything rests on create-if-absent. Some stores accept the condition and ignore it; others keep it until two
+//! writers come at the same moment. Both look healthy until the day they lose acknowledged changes, so [`probe`] asks
+//! before a server starts and [`examine`] asks everything, for `taco doctor`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::join_all;
+use futures::{StreamExt, join};
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use crate::bucket::{Bucket, BucketError, Created, Key, Object, Trouble};
+use crate::clock::{Clock, Dice};
+use crate::layout;
+use crate::location::Location;
+use crate::retry::{Backoff, PATIENCE};
+
+/// How often writers race for one key, and how many of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Thoroughness {
+    pub rounds: usize,
+    pub writers: usize,
+}
+
+impl Thoroughness {
+    /// For a local directory: the kernel is known to be honest, and a server has to start within 50 ms.
+    pub const QUICK: Self = Self { rounds: 2, writers: 8 };
+    /// For a bucket behind a network. A store that breaks one race in three passes once in a hundred starts, and then
+    /// `taco doctor` still finds it.
+    pub const REMOTE: Self = Self { rounds: 5, writers: 16 };
+    /// For `taco doctor`.
+    pub const FULL: Self = Self { rounds: 20, writers: 16 };
+
+    /// What the start-up probe of this bucket should use.
+    pub fn for_start_on(location: &Location) -> Self {
+        if location.url.starts_with("file:") { Self::QUICK } else { Self::REMOTE }
+    }
+}
+
+/// So many rounds race at the same time: each round's writers have a connection of their own.
+const ROUNDS_AT_ONCE: usize = 5;
+
+/// Why a server must not start on a bucket. The text says what was seen, why that matters and what to do.
+#[derive(Clone, thiserror::Error, Debug)]
+pub enum ProbeError {
+    #[error("the bucket cannot be used: {0}. {advice}", advice = advice(.0.trouble))]
+    Trouble(BucketError),
+    #[error(
+        "the bucket does not honour create-if-absent: {seen}. Two servers would both believe that their commit was \
+         first, and acknowledged changes would be lost, so taco does not run on it. Use a store that honours \
+         conditional writes (S3, GCS, Azure Blob, R2, MinIO, a local directory), or upgrade this one; \
+         `taco doctor` tells more"
+    )]
+    IgnoresCreateIfAbsent { seen: String },
+    #[error(
+        "the bucket does not give back what was written: {seen}. taco would decide on old or missing records, so it \
+         does not run on it. Turn off caches and asynchronous replication between taco and the bucket, or use a \
+         store with strong consistency"
+    )]
+    ForgetsWrites { seen: String },
+}
+
+fn advice(trouble: Trouble) -> &'static str {
+    match trouble {
+        Trouble::Unclear => "Check that its address is right and that it can be reached from here",
+        Trouble::Denied => {
+            "Give the credentials (or this process' user, for a directory) the right to read, write, list and delete"
+        }
+        Trouble::Full => "Make room",
+        Trouble::Refused => "Check that the bucket exists, and its address, region and settings",
+    }
+}
+
+impl From<BucketError> for ProbeError {
+    fn from(error: BucketError) -> Self {
+        Self::Trouble(error)
+    }
+}
+
+/// What became of one check.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Passed,
+    /// taco works, but someone should look at it.
+    Warned,
+    Failed,
+    /// Not tried, because an earlier check failed on which it rests.
+    Skipped,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Passed => "passed",
+            Self::Warned => "warned",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        })
+    }
+}
+
+/// One row of `taco doctor`.
+#[derive(Clone, Serialize, Debug)]
+pub struct Finding {
+    pub check: &'static str,
+    pub outcome: Outcome,
+    pub detail: String,
+}
+
+impl Finding {
+    pub fn new(check: &'static str, outcome: Outcome, detail: impl Into<String>) -> Self {
+        Self { check, outcome, detail: detail.into() }
+    }
+}
+
+pub const REACHABLE: &str = "reachable";
+pub const WRITE_PERMISSION: &str = "write permission";
+pub const READ_AFTER_WRITE: &str = "read after write";
+pub const OVERWRITE: &str = "overwrite is read back";
+pub const LIST_AFTER_WRITE: &str = "list after write";
+pub const CREATE_IF_ABSENT: &str = "create-if-absent";
+pub const CREATE_RACE: &str = "create-if-absent under a race";
+pub const CLOCK_SKEW: &str = "clock skew";
+pub const DELETE: &str = "delete";
+
+/// The first of `findings` that stands in the way of everything that needs `checks`.
+pub fn first_failure<'a>(findings: &'a [Finding], checks: &[&str]) -> Option<&'a Finding> {
+    findings.iter().find(|finding| finding.outcome == Outcome::Failed && checks.contains(&finding.check))
+}
+
+/// Whether taco can rest on this bucket: the quick question that every start asks. What it writes it takes away again.
+pub async fn probe(bucket: &Arc<dyn Bucket>, dice: &Dice, thoroughness: Thoroughness) -> Result<(), ProbeError> {
+    let attempt = Attempt::new(bucket, dice);
+    let one_after_another = attempt.key("sequence");
+    let (sequence, race) = join!(attempt.refuses_a_second_writer(&one_after_another), attempt.races(thoroughness));
+    let mut written = attempt.race_keys(thoroughness);
+    written.push(one_after_another);
+    attempt.clean_up(&written).await;
+    // If both failed, what happened without a race is the simpler thing to look at.
+    sequence?;
+    race?;
+    Ok(())
+}
+
+/// Everything that taco asks of a bucket, tried one by one. The caller appends what it knows about the bucket's
+/// contents; [`first_failure`] tells whether there is any point.
+pub async fn examine(bucket: &Arc<dyn Bucket>, clock: &dyn Clock, dice: &Dice) -> Vec<Finding> {
+    let attempt = Attempt::new(bucket, dice);
+    let object = attempt.key("object");
+    let one_after_another = attempt.key("sequence");
+    let mut findings = Findings::default();
+
+    findings.check(REACHABLE, &[], attempt.is_reachable(&object)).await;
+    findings.check(WRITE_PERMISSION, &[REACHABLE], attempt.may_write(&object)).await;
+    findings.check(READ_AFTER_WRITE, &[REACHABLE, WRITE_PERMISSION], attempt.reads_what_it_wrote(&object)).await;
+    let readable = &[REACHABLE, WRITE_PERMISSION, READ_AFTER_WRITE];
+    findings.check(OVERWRITE, readable, attempt.reads_what_it_overwrote(&object)).await;
+    findings.check(LIST_AFTER_WRITE, readable, attempt.lists_what_it_wrote(&object)).await;
+    findings.check(CREATE_IF_ABSENT, readable, attempt.explain_sequence(&one_after_another)).await;
+    let creating = &[REACHABLE, WRITE_PERMISSION, READ_AFTER_WRITE, CREATE_IF_ABSENT];
+    findings.check(CREATE_RACE, creating, attempt.explain_races(Thoroughness::FULL)).await;
+    findings.check(CLOCK_SKEW, readable, attempt.compares_clocks(clock)).await;
+    findings.check(DELETE, readable, attempt.forgets_what_it_deleted(&object)).await;
+
+    let mut written = attempt.race_keys(Thoroughness::FULL);
+    written.extend([object, one_after_another, attempt.key("clock")]);
+    attempt.clean_up(&written).await;
+    findings.0
+}
+
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    async fn check(
+        &mut self,
+        check: &'static str,
+        needs: &[&'static str],
+        trial: impl Future<Output = Result<(Outcome, String), ProbeError>>,
+    ) {
+        let finding = match first_failure(&self.0, needs) {
+            Some(failed) => Finding::new(check, Outcome::Skipped, format!("because \"{}\" failed", failed.check)),
+            None => match trial.await {
+                Ok((outcome, detail)) => Finding::new(check, outcome, detail),
+                Err(error) => Finding::new(check, Outcome::Failed, error.to_string()),
+            },
+        };
+        self.0.push(finding);
+    }
+}
+
+type Trial = Result<(Outcome, String), ProbeError>;
+
+fn passed(detail: impl Into<String>) -> Trial {
+    Ok((Outcome::Passed, detail.into()))
+}
+
+/// One visit to the bucket, under keys that nobody else uses.
+struct Attempt<'a> {
+    bucket: &'a Arc<dyn Bucket>,
+    dice: &'a Dice,
+    id: String,
+}
+
+impl<'a> Attempt<'a> {
+    fn new(bucket: &'a Arc<dyn Bucket>, dice: &'a Dice) -> Self {
+        Self { bucket, dice, id: dice.unique() }
+    }
+
+    fn key(&self, purpose: &str) -> Key {
+        layout::probe(&format!("{}-{purpose}", self.id))
+    }
+
+    fn race_key(&self, round: usize) -> Key {
+        self.key(&format!("race-{round}"))
+    }
+
+    fn race_keys(&self, thoroughness: Thoroughness) -> Vec<Key> {
+        (0..thoroughness.rounds).map(|round| self.race_key(round)).collect()
+    }
+
+    /// Bytes that only this writer of this visit writes, so that whatever is found tells whose it is.
+    fn mark(&self, writer: impl fmt::Display) -> Bytes {
+        Bytes::from(format!("taco probe {}, writer {writer}\n", self.id))
+    }
+
+    async fn clean_up(&self, keys: &[Key]) {
+        for (key, outcome) in keys.iter().zip(join_all(keys.iter().map(|key| self.bucket.delete(key))).await) {
+            if let Err(error) = outcome {
+                tracing::debug!(%key, %error, "a probe object stays behind; it is garbage, not a danger");
+            }
+        }
+    }
+
+    async fn is_reachable(&self, absent: &Key) -> Trial {
+        let begun = Instant::now();
+        match self.bucket.get(absent).await? {
+            None => passed(format!("answered in {}", milliseconds(begun.elapsed()))),
+            Some(_) => {
+                Err(ProbeError::ForgetsWrites { seen: format!("{absent} was never written, and yet it is there") })
+            }
+        }
+    }
+
+    async fn may_write(&self, key: &Key) -> Trial {
+        let begun = Instant::now();
+        self.bucket.put(key, self.mark("first")).await?;
+        passed(format!("wrote an object in {}", milliseconds(begun.elapsed())))
+    }
+
+    async fn reads_what_it_wrote(&self, key: &Key) -> Trial {
+        let begun = Instant::now();
+        expect_content(key, self.bucket.get(key).await?, &self.mark("first"))?;
+        passed(format!("read it in {}", milliseconds(begun.elapsed())))
+    }
+
+    async fn reads_what_it_overwrote(&self, key: &Key) -> Trial {
+        for writer in ["second", "third"] {
+            self.bucket.put(key, self.mark(writer)).await?;
+            expect_content(key, self.bucket.get(key).await?, &self.mark(writer))?;
+        }
+        passed("the newest bytes came back")
+    }
+
+    /// Nothing rests on a fresh listing, so a late one is only worth a warning. One that never shows the object is no
+    /// listing at all.
+    async fn lists_what_it_wrote(&self, key: &Key) -> Trial {
+        let begun = Instant::now();
+        let mut backoff = Backoff::new(self.dice);
+        let mut times_missed = 0;
+        loop {
+            let keys = self.bucket.list(&layout::probes(), None).await?;
+            if keys.contains(key) {
+                break;
+            }
+            times_missed += 1;
+            let pause = backoff.pause();
+            if begun.elapsed() + pause > PATIENCE {
+                return Err(ProbeError::ForgetsWrites {
+                    seen: format!("{key} was written, but {} s later the listing does not show it", PATIENCE.as_secs()),
+                });
+            }
+            sleep(pause).await;
+        }
+        if times_missed == 0 {
+            return passed("the listing shows the object at once");
+        }
+        let late = milliseconds(begun.elapsed());
+        Ok((
+            Outcome::Warned,
+            format!(
+                "the listing showed the object only after {late}. No decision rests on listings, but snapshots and \
+                 servers may be noticed late"
+            ),
+        ))
+    }
+
+    async fn compares_clocks(&self, clock: &dyn Clock) -> Trial {
+        let key = self.key("clock");
+        let before = clock.now();
+        self.bucket.put(&key, self.mark("clock")).await?;
+        let after = clock.now();
+        let Some(object) = self.bucket.get(&key).await? else {
+            return Err(ProbeError::ForgetsWrites { seen: format!("{key} was written, but it is not there") });
+        };
+        Ok(judge_clock(before, object.last_modified, after))
+    }
+
+    async fn forgets_what_it_deleted(&self, key: &Key) -> Trial {
+        self.bucket.delete(key).await?;
+        match self.bucket.get(key).await? {
+            None => passed("a deleted object is gone"),
+            Some(_) => Err(ProbeError::ForgetsWrites { seen: format!("{key} was deleted, and yet it is there") }),
+        }
+    }
+
+    async fn explain_sequence(&self, key: &Key) -> Trial {
+        self.refuses_a_second_writer(key).await?;
+        passed("the second writer of a key was refused")
+    }
+
+    /// Two writers of one key, one after the other.
+    async fn refuses_a_second_writer(&self, key: &Key) -> Result<(), ProbeError> {
+        let (first, second) = (self.mark("first"), self.mark("second"));
+        if self.create(key, &first).await? == Created::AlreadyThere {
+            return Err(ProbeError::ForgetsWrites {
+                seen: format!("{key} was never written, and yet something else is there"),
+            });
+        }
+        if self.create(key, &second).await? == Created::Now {
+            return Err(ProbeError::IgnoresCreateIfAbsent {
+                seen: format!("{key} was there, and yet a second writer could create it"),
+            });
+        }
+        expect_content(key, self.bucket.get(key).await?, &first)
+    }
+
+    /// Creates an object and finds out what became of it, even if the answer was lost.
+    async fn create(&self, key: &Key, bytes: &Bytes) -> Result<Created, ProbeError> {
+        let begun = Instant::now();
+        let mut backoff = Backoff::new(self.dice);
+        loop {
+            let unclear = match self.bucket.create(key, bytes.clone()).await {
+                Ok(Created::Now) => return Ok(Created::Now),
+                Ok(Created::AlreadyThere) => None,
+                Err(error) if error.is_unclear() => Some(error),
+                Err(error) => return Err(error.into()),
+            };
+            match self.bucket.get(key).await? {
+                Some(found) if found.bytes == bytes => return Ok(Created::Now),
+                Some(_) => return Ok(Created::AlreadyThere),
+                None => {}
+            }
+            let pause = backoff.pause();
+            if begun.elapsed() + pause > PATIENCE {
+                return Err(unclear.map_or_else(
+                    || ProbeError::ForgetsWrites {
+                        seen: format!("{key} cannot be created because it is there, but it cannot be read either"),
+                    },
+                    ProbeError::Trouble,
+                ));
+            }
+            sleep(pause).await;
+        }
+    }
+
+    async fn explain_races(&self, thoroughness: Thoroughness) -> Trial {
+        let Thoroughness { rounds, writers } = thoroughness;
+        let settled = self.races(thoroughness).await?;
+        let detail = format!("one winner in each of {settled} races of {writers} writers");
+        if settled == rounds {
+            return passed(detail);
+        }
+        let lost = rounds - settled;
+        Ok((Outcome::Warned, format!("{detail}; {lost} more races ended without any answer that tells who won")))
+    }
+
+    /// Lets writers race for one key, several times, and counts the races that settled. An error if the bucket lied
+    /// in one of them, or if none was settled.
+    async fn races(&self, thoroughness: Thoroughness) -> Result<usize, ProbeError> {
+        let rounds = (0..thoroughness.rounds).map(|round| self.race(round, thoroughness.writers));
+        let rounds: Vec<_> = futures::stream::iter(rounds).buffered(ROUNDS_AT_ONCE).collect().await;
+        let mut settled = 0;
+        let mut unsettled = None;
+        let mut flaws = Vec::new();
+        for round in rounds {
+            match round {
+                Ok(()) => settled += 1,
+                Err(ProbeError::Trouble(error)) => unsettled = Some(error),
+                Err(flaw) => flaws.push(flaw),
+            }
+        }
+        let broken = flaws.len();
+        match flaws.into_iter().next() {
+            Some(ProbeError::IgnoresCreateIfAbsent { seen }) => Err(ProbeError::IgnoresCreateIfAbsent {
+                seen: format!("in {broken} of {} races {seen}", thoroughness.rounds),
+            }),
+            Some(flaw) => Err(flaw),
+            None => match unsettled {
+                Some(error) if settled == 0 || !error.is_unclear() => Err(error.into()),
+                _ => Ok(settled),
+            },
+        }
+    }
+
+    /// One race: everyone tries to create the same object at the same moment.
+    async fn race(&self, round: usize, writers: usize) -> Result<(), ProbeError> {
+        let key = self.race_key(round);
+        let start = Arc::new(Barrier::new(writers));
+        let mut racers = JoinSet::new();
+        for writer in 0..writers {
+            let (bucket, key, bytes, start) =
+                (Arc::clone(self.bucket), key.clone(), self.mark(writer), Arc::clone(&start));
+            racers.spawn(async move {
+                // Opens each racer's connection, so that they really start together. What it says does not matter.
+                let _ = bucket.get(&key).await;
+                start.wait().await;
+                (writer, bucket.create(&key, bytes).await)
+            });
+        }
+        let answers: Vec<Answer> = racers.join_all().await;
+        let found = self.bucket.get(&key).await?;
+        let owner = match &found {
+            None => Owner::Nobody,
+            Some(object) => {
+                (0..writers).find(|writer| object.bytes == self.mark(writer)).map_or(Owner::Stranger, Owner::Writer)
+            }
+        };
+        judge_race(&key, &answers, owner)
+    }
+}
+
+/// A racer, and what it was told.
+type Answer = (usize, Result<Created, BucketError>);
+
+/// Whose bytes were found after a race.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Owner {
+    Nobody,
+    Writer(usize),
+    Stranger,
+}
+
+/// Whether a race went as it must. A race in which nobody was told "you won" is no lie as long as the object belongs
+/// to one of them: answers get lost. Two who were told so is one, and so is a winner whose object is not there.
+fn judge_race(key: &Key, answers: &[Answer], owner: Owner) -> Result<(), ProbeError> {
+    let writers = answers.len();
+    let winners: Vec<usize> =
+        answers.iter().filter(|(_, answer)| matches!(answer, Ok(Created::Now))).map(|(writer, _)| *writer).collect();
+    match (winners.as_slice(), owner) {
+        ([_, _, ..], _) => Err(ProbeError::IgnoresCreateIfAbsent {
+            seen: format!("{} of {writers} writers of {key} were each told that they had created it", winners.len()),
+        }),
+        ([winner], Owner::Writer(owner)) if *winner == owner => Ok(()),
+        ([_], Owner::Writer(_)) => Err(ProbeError::IgnoresCreateIfAbsent {
+            seen: format!(
+                "one of {writers} writers was told that it had created {key}, but another one's bytes are there"
+            ),
+        }),
+        ([], Owner::Writer(_)) => Ok(()),
+        ([_], Owner::Nobody) => Err(ProbeError::ForgetsWrites {
+            seen: format!("a writer was told that it had created {key}, but it is not there"),
+        }),
+        (_, Owner::Stranger) => Err(ProbeError::ForgetsWrites {
+            seen: format!("{key} holds bytes that none of its {writers} writers wrote"),
+        }),
+        ([], Owner::Nobody) => {
+            let error = answers.iter().find_map(|(_, answer)| answer.as_ref().err().cloned());
+            Err(ProbeError::Trouble(error.unwrap_or_else(|| {
+                let why = format!("all of {writers} writers were told that it exists, but it is not there");
+                BucketError::new("create", key, Trouble::Unclear, why)
+            })))
+        }
+    }
+}
+
+fn expect_content(key: &Key, found: Option<Object>, written: &Bytes) -> Result<(), ProbeError> {
+    let seen = match found {
+        Some(object) if object.bytes == written => return Ok(()),
+        Some(_) => format!("{key} was written, but other bytes are there"),
+        None => format!("{key} was written, but it is not there"),
+    };
+    Err(ProbeError::ForgetsWrites { seen })
+}
+
+/// A difference beyond this one confuses people who compare times.
+const NOTICEABLE_SKEW: SignedDuration = SignedDuration::from_secs(5);
+/// Beyond this one, signatures and tokens are refused.
+const INTOLERABLE_SKEW: SignedDuration = SignedDuration::from_mins(5);
+
+/// Compares the bucket's time of a write with our times around it.
+fn judge_clock(before: Timestamp, written: Timestamp, after: Timestamp) -> (Outcome, String) {
+    // Most buckets tell whole seconds, rounded down.
+    let earliest = before - SignedDuration::from_secs(1);
+    let (skew, direction) = if written < earliest {
+        (earliest.duration_since(written), "behind")
+    } else {
+        (written.duration_since(after).max(SignedDuration::ZERO), "ahead of")
+    };
+    let detail = format!("the bucket's clock is {skew:#} {direction} ours");
+    if skew > INTOLERABLE_SKEW {
+        (Outcome::Failed, format!("{detail}. Set this machine's clock (NTP), or the bucket's"))
+    } else if skew > NOTICEABLE_SKEW {
+        (Outcome::Warned, format!("{detail}. taco works, but times in lists and logs will look odd"))
+    } else {
+        (Outcome::Passed, "the bucket's clock agrees with ours".to_owned())
+    }
+}
+
+fn milliseconds(duration: Duration) -> String {
+    format!("{:.1} ms", duration.as_secs_f64() * 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::ops::Range;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use tokio::task::yield_now;
+
+    use super::*;
+    use crate::bucket::{ByteStream, Download};
+    use crate::clock::SystemClock;
+    use crate::object_bucket::ObjectBucket;
+
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    enum Lie {
+        None,
+        /// Accepts the condition and overwrites all the same.
+        IgnoresTheCondition,
+        /// Looks first and writes then, as a server without a lock would.
+        LooksThenWrites,
+        /// Tells everyone who comes second the truth, but keeps their bytes.
+        RefusesButOverwrites,
+        /// Writes, and loses the answer to every create.
+        LosesAnswers,
+        /// Says that it wrote, and did not.
+        DropsCreates,
+        /// Goes on telling what it told first.
+        StaleReads,
+        /// Shows an object only when it has been asked so often.
+        StaleList(usize),
+        ReadOnly,
+        Unreachable,
+        Undeletable,
+        SlowClock(SignedDuration),
+    }
+
+    /// The in-memory bucket, with one thing wrong with it.
+    #[derive(Debug)]
+    struct Liar {
+        bucket: ObjectBucket,
+        lie: Lie,
+        told: Mutex<HashMap<Key, Option<Object>>>,
+        listings: AtomicUsize,
+    }
+
+    fn liar(lie: Lie) -> Arc<dyn Bucket> {
+        let bucket = ObjectBucket::in_memory();
+        Arc::new(Liar { bucket, lie, told: Mutex::default(), listings: AtomicUsize::new(0) })
+    }
+
+    impl Liar {
+        fn refuse_write(&self, operation: &'static str, key: &Key) -> Result<(), BucketError> {
+            self.refuse_all(operation, key)?;
+            if self.lie != Lie::ReadOnly {
+                return Ok(());
+            }
+            Err(BucketError::new(operation, key, Trouble::Denied, "AccessDenied"))
+        }
+
+        fn refuse_all(&self, operation: &'static str, key: &Key) -> Result<(), BucketError> {
+            if self.lie != Lie::Unreachable {
+                return Ok(());
+            }
+            Err(BucketError::new(operation, key, Trouble::Unclear, "connection refused"))
+        }
+    }
+
+    #[async_trait]
+    impl Bucket for Liar {
+        async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, BucketError> {
+            self.refuse_write("create", key)?;
+            match self.lie {
+                Lie::IgnoresTheCondition => {
+                    self.bucket.put(key, bytes).await?;
+                    Ok(Created::Now)
+                }
+                Lie::LooksThenWrites => {
+                    if self.bucket.get(key).await?.is_some() {
+                        return Ok(Created::AlreadyThere);
+                    }
+                    yield_now().await;
+                    self.bucket.put(key, bytes).await?;
+                    Ok(Created::Now)
+                }
+                Lie::RefusesButOverwrites => {
+                    let created = self.bucket.create(key, bytes.clone()).await?;
+                    self.bucket.put(key, bytes).await?;
+                    Ok(created)
+                }
+                Lie::LosesAnswers => {
+                    self.bucket.create(key, bytes).await?;
+                    Err(BucketError::new("create", key, Trouble::Unclear, "connection closed"))
+                }
+                Lie::DropsCreates => Ok(Created::Now),
+                _ => self.bucket.create(key, bytes).await,
+            }
+        }
+
+        async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
+            self.refuse_write("put", key)?;
+            self.bucket.put(key, bytes).await
+        }
+
+        async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError> {
+            self.refuse_all("get", key)?;
+            let mut found = self.bucket.get(key).await?;
+            if let (Lie::SlowClock(skew), Some(object)) = (self.lie, &mut found) {
+                object.last_modified -= skew;
+            }
+            if self.lie == Lie::StaleReads {
+                return Ok(self.told.lock().expect("no panics").entry(key.clone()).or_insert(found).clone());
+            }
+            Ok(found)
+        }
+
+        async fn list(&self, folder: &Key, after: Option<&Key>) -> Result<Vec<Key>, BucketError> {
+            match self.lie {
+                Lie::StaleList(misses) if self.listings.fetch_add(1, Ordering::Relaxed) < misses => Ok(Vec::new()),
+                _ => self.bucket.list(folder, after).await,
+            }
+        }
+
+        async fn folders(&self, folder: &Key) -> Result<Vec<String>, BucketError> {
+            self.bucket.folders(folder).await
+        }
+
+        async fn delete(&self, key: &Key) -> Result<(), BucketError> {
+            if self.lie == Lie::Undeletable { Ok(()) } else { self.bucket.delete(key).await }
+        }
+
+        async fn upload(&self, key: &Key, body: ByteStream) -> Result<u64, BucketError> {
+            self.bucket.upload(key, body).await
+        }
+
+        async fn download(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError> {
+            self.bucket.download(key, range).await
+        }
+    }
+
+    async fn examine_a(lie: Lie) -> Vec<Finding> {
+        examine(&liar(lie), &SystemClock, &Dice::from_seed(1)).await
+    }
+
+    async fn probe_a(lie: Lie) -> Result<(), ProbeError> {
+        probe(&liar(lie), &Dice::from_seed(1), Thoroughness::REMOTE).await
+    }
+
+    /// The checks that did not pass, without those that were skipped for their sake.
+    fn complaints(findings: &[Finding]) -> Vec<(&'static str, Outcome)> {
+        let loud = |finding: &&Finding| matches!(finding.outcome, Outcome::Warned | Outcome::Failed);
+        findings.iter().filter(loud).map(|finding| (finding.check, finding.outcome)).collect()
+    }
+
+    fn skipped(findings: &[Finding]) -> usize {
+        findings.iter().filter(|finding| finding.outcome == Outcome::Skipped).count()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_honest_bucket_passes_and_is_left_empty() {
+        let bucket: Arc<dyn Bucket> = liar(Lie::None);
+        let dice = Dice::from_seed(1);
+        probe(&bucket, &dice, Thoroughness::REMOTE).await.expect("it is honest");
+        let findings = examine(&bucket, &SystemClock, &dice).await;
+        assert_eq!(complaints(&findings), [], "{findings:#?}");
+        assert_eq!((findings.len(), skipped(&findings)), (9, 0), "{findings:#?}");
+        assert_eq!(bucket.list(&layout::probes(), None).await.expect("memory answers"), []);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_lie_is_named_by_its_check() {
+        use Outcome::{Failed, Warned};
+        let hour = SignedDuration::from_hours(1);
+        let cases = [
+            (Lie::IgnoresTheCondition, Some((CREATE_IF_ABSENT, Failed)), 1),
+            (Lie::RefusesButOverwrites, Some((CREATE_IF_ABSENT, Failed)), 1),
+            (Lie::DropsCreates, Some((CREATE_IF_ABSENT, Failed)), 1),
+            (Lie::LooksThenWrites, Some((CREATE_RACE, Failed)), 0),
+            (Lie::LosesAnswers, None, 0),
+            (Lie::StaleReads, Some((READ_AFTER_WRITE, Failed)), 6),
+            (Lie::StaleList(2), Some((LIST_AFTER_WRITE, Warned)), 0),
+            (Lie::StaleList(usize::MAX), Some((LIST_AFTER_WRITE, Failed)), 0),
+            (Lie::ReadOnly, Some((WRITE_PERMISSION, Failed)), 7),
+            (Lie::Unreachable, Some((REACHABLE, Failed)), 8),
+            (Lie::Undeletable, Some((DELETE, Failed)), 0),
+            (Lie::SlowClock(hour), Some((CLOCK_SKEW, Failed)), 0),
+            (Lie::SlowClock(-hour), Some((CLOCK_SKEW, Failed)), 0),
+            (Lie::SlowClock(SignedDuration::from_secs(30)), Some((CLOCK_SKEW, Warned)), 0),
+        ];
+        for (lie, complaint, times_skipped) in cases {
+            let findings = examine_a(lie).await;
+            assert_eq!(complaints(&findings), Vec::from_iter(complaint), "{lie:?}: {findings:#?}");
+            assert_eq!(skipped(&findings), times_skipped, "{lie:?}: {findings:#?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_does_not_start_on_a_bucket_that_lies() {
+        for lie in [Lie::IgnoresTheCondition, Lie::LooksThenWrites, Lie::RefusesButOverwrites] {
+            let error = probe_a(lie).await.expect_err("a lie");
+            assert!(matches!(error, ProbeError::IgnoresCreateIfAbsent { .. }), "{lie:?}: {error}");
+            assert!(error.to_string().contains("acknowledged changes would be lost"), "{error}");
+        }
+        for lie in [Lie::StaleReads, Lie::DropsCreates] {
+            let error = probe_a(lie).await.expect_err("a lie");
+            assert!(
+                matches!(error, ProbeError::ForgetsWrites { .. } | ProbeError::IgnoresCreateIfAbsent { .. }),
+                "{lie:?}: {error}"
+            );
+        }
+        for lie in [Lie::StaleList(usize::MAX), Lie::LosesAnswers, Lie::Undeletable] {
+            probe_a(lie).await.unwrap_or_else(|error| panic!("{lie:?} is no reason not to start: {error}"));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bucket_that_cannot_be_used_is_explained() {
+        let denied = probe_a(Lie::ReadOnly).await.expect_err("denied").to_string();
+        assert!(denied.contains("AccessDenied. Give the credentials"), "{denied}");
+        let unreachable = probe_a(Lie::Unreachable).await.expect_err("unreachable").to_string();
+        assert!(unreachable.contains("connection refused. Check that its address is right"), "{unreachable}");
+    }
+
+    #[test]
+    fn a_race_is_judged_by_answers_and_content() {
+        let key = layout::probe("x");
+        let (won, lost) = (Ok(Created::Now), Ok(Created::AlreadyThere));
+        let unclear = Err(BucketError::new("create", &key, Trouble::Unclear, "timeout"));
+        let judge = |answers: &[&Result<Created, BucketError>], owner| {
+            let answers: Vec<Answer> =
+                answers.iter().enumerate().map(|(writer, &answer)| (writer, answer.clone())).collect();
+            judge_race(&key, &answers, owner)
+        };
+        assert!(judge(&[&won, &lost], Owner::Writer(0)).is_ok());
+        assert!(judge(&[&unclear, &lost], Owner::Writer(0)).is_ok(), "its answer was lost");
+        assert!(judge(&[&lost, &lost], Owner::Writer(0)).is_ok(), "a retry met its own write");
+        assert!(matches!(judge(&[&won, &won], Owner::Writer(0)), Err(ProbeError::IgnoresCreateIfAbsent { .. })));
+        assert!(matches!(judge(&[&won, &lost], Owner::Writer(1)), Err(ProbeError::IgnoresCreateIfAbsent { .. })));
+        assert!(matches!(judge(&[&won, &lost], Owner::Nobody), Err(ProbeError::ForgetsWrites { .. })));
+        assert!(matches!(judge(&[&won, &lost], Owner::Stranger), Err(ProbeError::ForgetsWrites { .. })));
+        assert!(matches!(judge(&[&lost, &unclear], Owner::Nobody), Err(ProbeError::Trouble(_))));
+        assert!(matches!(judge(&[&lost, &lost], Owner::Nobody), Err(ProbeError::Trouble(_))));
+    }
+
+    #[test]
+    fn whole_seconds_are_no_skew() {
+        let second: Timestamp = "2026-11-16T10:00:00Z".parse().expect("a time");
+        let within = second + SignedDuration::from_millis(900);
+        assert_eq!(judge_clock(within, second, within).0, Outcome::Passed);
+        let (outcome, detail) = judge_clock(second, second + SignedDuration::from_mins(2), second);
+        assert_eq!((outcome, detail.contains("2m ahead of ours")), (Outcome::Warned, true), "{detail}");
+    }
+
+    #[tokio::test]
+    async fn a_directory_is_probed_and_left_empty() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let location = Location::directory(directory.path());
+        let bucket: Arc<dyn Bucket> = Arc::new(location.open().expect("it opens"));
+        let thoroughness = Thoroughness::for_start_on(&location);
+        assert_eq!(thoroughness, Thoroughness::QUICK);
+        probe(&bucket, &Dice::from_seed(1), thoroughness).await.expect("it is honest");
+        assert_eq!(bucket.list(&layout::probes(), None).await.expect("it lists"), []);
+    }
+}
