@@ -97,6 +97,18 @@ pub fn log_chunk(ledger: &LedgerName, log: &str, epoch: u64, offset: u64) -> Key
     Key::new(format!("blobs/{ledger}/logs/{log}/{epoch:010}/{offset:020}"))
 }
 
+/// All pieces of one attempt's log.
+pub fn log_chunks(ledger: &LedgerName, log: &str, epoch: u64) -> Key {
+    debug_assert!(is_plain(log), "log ids are generated");
+    Key::new(format!("blobs/{ledger}/logs/{log}/{epoch:010}"))
+}
+
+/// The offset in the name of a piece of a log; `None` for anything else that lies beside it.
+pub fn offset_of(key: &Key) -> Option<u64> {
+    let digits = key.file_name();
+    (digits.len() == 20).then(|| digits.parse().ok()).flatten()
+}
+
 /// All beacons.
 pub fn beacons() -> Key {
     Key::new("beacons")
@@ -134,6 +146,14 @@ mod tests {
         assert_eq!(number_of(&commit(&site, 42)), Some(42));
         assert_eq!(number_of(&snapshot(&site, 42)), Some(42));
         assert_eq!(number_of(&Key::new("ledgers/site/log/00000000000000000042.json#1")), None);
+    }
+
+    #[test]
+    fn a_piece_of_a_log_is_named_by_where_it_begins() {
+        let piece = log_chunk(&LedgerName::site(), "plan-1", 2, 4096);
+        assert_eq!(offset_of(&piece), Some(4096));
+        assert!(piece.as_str().starts_with(&format!("{}/", log_chunks(&LedgerName::site(), "plan-1", 2))));
+        assert_eq!(offset_of(&format()), None);
     }
 
     #[test]
