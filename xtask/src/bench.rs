@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 use serde_json::Value;
 
 use crate::command::{cargo, quietly, step};
@@ -21,12 +21,11 @@ struct Benchmark {
 /// Runs the benchmarks to the end, then fails if one of them failed. Each prints its own table.
 pub(crate) fn bench(options: &Options) -> anyhow::Result<ExitCode> {
     let mut benchmarks = all_benchmarks()?;
+    ensure!(!benchmarks.is_empty(), "the workspace has no benchmarks");
     if let Some(name) = &options.name {
         let known: Vec<String> = benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
         benchmarks.retain(|benchmark| &benchmark.name == name);
-        if benchmarks.is_empty() {
-            bail!("there is no benchmark {name}; there are: {}", known.join(", "));
-        }
+        ensure!(!benchmarks.is_empty(), "there is no benchmark {name}; there are: {}", known.join(", "));
     }
 
     // A benchmark may start the real programs.
@@ -38,7 +37,8 @@ pub(crate) fn bench(options: &Options) -> anyhow::Result<ExitCode> {
             failed.push(name);
         }
     }
-    if failed.is_empty() { Ok(ExitCode::SUCCESS) } else { bail!("failed: {}", failed.join(", ")) }
+    ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
+    Ok(ExitCode::SUCCESS)
 }
 
 fn all_benchmarks() -> anyhow::Result<Vec<Benchmark>> {

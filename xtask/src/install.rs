@@ -143,9 +143,8 @@ impl Tool {
 /// Turns replacements by a folder, which the proxy's copy of a module lacks, into downloads of the nested modules.
 fn fetch_nested_modules(go_mod: &str, version: &str) -> String {
     let lines = go_mod.lines().map(|line| match line.split_once(" => ./") {
-        Some((replace, folder)) => {
+        Some((replace, _folder)) => {
             let module = replace.trim_start_matches("replace ");
-            debug_assert!(module.ends_with(folder), "{line}");
             format!("{replace} => {module} {version}\n")
         }
         None => format!("{line}\n"),

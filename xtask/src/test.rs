@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::Context;
 
 use crate::command::{announce, cargo, describe, step};
+use crate::prerequisites;
 use crate::tools::{self, Variable};
 
 #[derive(clap::Args)]
@@ -20,10 +21,19 @@ pub(crate) struct Options {
 
 /// Goes through all steps, up to the first that fails.
 pub(crate) fn test(options: &Options) -> anyhow::Result<ExitCode> {
+    // First, so that nobody waits for the lints to learn that npm is missing.
+    prerequisites::ensure_present()?;
     if !options.quick {
         step(cargo().args(["fmt", "--all", "--check"]))?;
         step(cargo().args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))?;
-        step(Command::new(tools::cargo_deny()?).args(["--locked", "check", "bans", "licenses", "sources"]))?;
+        step(Command::new(tools::cargo_deny()?).args([
+            "--locked",
+            "check",
+            "--hide-inclusion-graph",
+            "bans",
+            "licenses",
+            "sources",
+        ]))?;
     }
     let variables = tools::for_tests()?;
     // The suites start the real programs, which `cargo test` builds for their own packages only.

@@ -72,7 +72,6 @@ pub(crate) type Variable = (&'static str, PathBuf);
 
 /// Installs what tests start. The quick ones come first: somebody may be waiting for them.
 pub(crate) fn for_tests() -> anyhow::Result<Vec<Variable>> {
-    prerequisites::ensure_present()?;
     Ok(vec![
         ("TACO_TEST_GOFAKES3", GOFAKES3.ensure()?),
         ("TACO_TEST_VERSITYGW", VERSITYGW.ensure()?),
@@ -90,6 +89,7 @@ pub(crate) fn cargo_deny() -> anyhow::Result<PathBuf> {
 
 /// Prints the variables of [`for_tests`] for a shell to evaluate.
 pub(crate) fn print_exports() -> anyhow::Result<ExitCode> {
+    prerequisites::ensure_present()?;
     let variables = for_tests()?;
     cargo_deny()?;
     for (name, path) in variables {
