@@ -77,7 +77,7 @@ fn replay(told: &Told, objects: &BTreeMap<crate::Key, bytes::Bytes>) -> Result<R
             if kind == "claim" {
                 replay.claims.entry(id).or_insert((put["value"]["holder"].as_u64().unwrap_or_default(), seq));
             } else {
-                let old: BTreeSet<u64> = before.iter().flat_map(|shelf| operations(shelf)).collect();
+                let old: BTreeSet<u64> = before.iter().flat_map(operations).collect();
                 let new = operations(&put["value"]);
                 for operation in new.iter().filter(|operation| !old.contains(operation)) {
                     replay.appended.entry(*operation).or_default().push(seq);

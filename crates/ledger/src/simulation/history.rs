@@ -262,7 +262,7 @@ async fn read(stage: &Stage, ledger: &Ledger<Everything>) {
     if let Ok(view) = ledger.read().await {
         let indexed: BTreeSet<&String> = view.shelves.by().length.iter().map(|(_, id)| id).collect();
         assert_eq!(indexed.len(), view.shelves.len(), "the index has exactly the table's records");
-        stage.note(asked, Said::Read { seq: view.seq(), state: text_of(&*view) });
+        stage.note(asked, Said::Read { seq: view.seq(), state: text_of(&view) });
     }
 }
 

@@ -1,0 +1,6 @@
+//! What a ledger promises to those who use it, on buckets that behave.
+
+mod commits;
+mod common;
+mod damage;
+mod samples;
