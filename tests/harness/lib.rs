@@ -1,1 +1,4 @@
+//! What tests start and ask: servers, buckets, and the people who use them.
 
+pub mod bucket_servers;
+pub mod fake_gcs;

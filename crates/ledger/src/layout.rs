@@ -84,6 +84,11 @@ pub fn ledger_of(key: &Key) -> Option<LedgerName> {
     key.as_str().strip_prefix("ledgers/")?.split('/').next()?.parse().ok()
 }
 
+/// All large objects of an organization.
+pub fn blobs(ledger: &LedgerName) -> Key {
+    Key::new(format!("blobs/{ledger}"))
+}
+
 /// A large object of an organization. `kind` is a fixed word such as `states`; `id` a generated id.
 pub fn blob(ledger: &LedgerName, kind: &'static str, id: &str) -> Key {
     debug_assert!(is_plain(id), "blob ids are generated");

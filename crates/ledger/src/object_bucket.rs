@@ -92,7 +92,7 @@ impl Bucket for ObjectBucket {
 
     async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError> {
         let found = match self.strict.get(&path(key)).await {
-            Err(StoreError::NotFound { .. }) => return Ok(None),
+            Err(error) if is_absent(&error) => return Ok(None),
             other => other.map_err(|error| explain("get", key, &error))?,
         };
         let last_modified = timestamp(found.meta.last_modified);
@@ -149,8 +149,8 @@ impl Bucket for ObjectBucket {
 
     async fn delete(&self, key: &Key) -> Result<(), BucketError> {
         match self.strict.delete(&path(key)).await {
-            Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
-            Err(error) => Err(explain("delete", key, &error)),
+            Err(error) if !is_absent(&error) => Err(explain("delete", key, &error)),
+            _ => Ok(()),
         }
     }
 
@@ -181,7 +181,7 @@ impl Bucket for ObjectBucket {
     async fn download(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError> {
         let options = GetOptions { range: range.map(GetRange::Bounded), ..GetOptions::default() };
         let found = match self.patient.get_opts(&path(key), options).await {
-            Err(StoreError::NotFound { .. }) => return Ok(None),
+            Err(error) if is_absent(&error) => return Ok(None),
             other => other.map_err(|error| explain("download", key, &error))?,
         };
         let size = found.meta.size;
@@ -205,22 +205,48 @@ fn timestamp(time: impl Into<std::time::SystemTime>) -> Timestamp {
     Timestamp::try_from(time.into()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
+/// Whether the object is not there. That the whole bucket is not there is another matter, though it has the same status.
+fn is_absent(error: &StoreError) -> bool {
+    let no_bucket = |text: &str| text.contains("NoSuchBucket") || text.contains("ContainerNotFound");
+    matches!(error, StoreError::NotFound { source, .. } if !no_bucket(&source.to_string()))
+}
+
 /// Sorts an error of `object_store` by what can be done about it.
 fn explain(operation: &'static str, key: &Key, error: &StoreError) -> BucketError {
     let trouble = match error {
         StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => Trouble::Denied,
-        StoreError::InvalidPath { .. }
+        // Not the object, see `is_absent`: the bucket.
+        StoreError::NotFound { .. }
+        | StoreError::InvalidPath { .. }
         | StoreError::NotSupported { .. }
         | StoreError::NotImplemented { .. }
         | StoreError::UnknownConfigurationKey { .. } => Trouble::Refused,
         other => match io_kind(other) {
             Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => Trouble::Full,
             Some(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => Trouble::Denied,
-            _ if other.to_string().contains("507 Insufficient Storage") => Trouble::Full,
-            _ => Trouble::Unclear,
+            _ => trouble_of(http_status(&other.to_string())),
         },
     };
     BucketError::new(operation, key, trouble, whole_story(error))
+}
+
+/// What an HTTP status without a meaning of its own in `object_store` says about the future.
+fn trouble_of(status: Option<u16>) -> Trouble {
+    match status {
+        Some(507) => Trouble::Full,
+        Some(401 | 403) => Trouble::Denied,
+        // "Too slow", "in each other's way", "too early", "too many". S3 also says 400 for a body that came too slowly.
+        Some(400 | 408 | 409 | 425 | 429) => Trouble::Unclear,
+        // 501 is what a store says that knows no conditional writes.
+        Some(300..=499 | 501) => Trouble::Refused,
+        Some(_) | None => Trouble::Unclear,
+    }
+}
+
+/// `object_store` keeps the status of an answer to itself, except in its text.
+fn http_status(text: &str) -> Option<u16> {
+    let (_, rest) = text.split_once("status code: ")?;
+    rest.get(..3)?.parse().ok()
 }
 
 /// The I/O error at the bottom of a chain of errors, which tells a full disk from an absent one.
