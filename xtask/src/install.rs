@@ -141,8 +141,10 @@ impl Tool {
 }
 
 /// Turns replacements by a folder, which the proxy's copy of a module lacks, into downloads of the nested modules.
+/// Drops runtime settings too: a newer Go refuses those that it has retired.
 fn fetch_nested_modules(go_mod: &str, version: &str) -> String {
-    let lines = go_mod.lines().map(|line| match line.split_once(" => ./") {
+    let lines = go_mod.lines().filter(|line| !line.starts_with("godebug "));
+    let lines = lines.map(|line| match line.split_once(" => ./") {
         Some((replace, _folder)) => {
             let module = replace.trim_start_matches("replace ");
             format!("{replace} => {module} {version}\n")
