@@ -1,1 +1,19 @@
+//! Builds the parts of taco into one process, the binary `taco`. It knows no rules: it only connects.
 
+mod bucket;
+pub mod cli;
+mod commands;
+pub mod config;
+mod connections;
+pub mod error_document;
+mod health;
+pub mod http;
+mod limits;
+mod logging;
+mod metrics;
+mod observe;
+mod output;
+mod server;
+mod shutdown;
+
+pub use server::{Running, Server, StartError};

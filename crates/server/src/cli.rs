@@ -1,0 +1,75 @@
+//! The command line of `taco`. Each command is a file in `commands/`.
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{audit, config, doctor, server};
+use crate::config::ConfigError;
+
+/// A wrong command line or configuration; clap uses the same.
+const USAGE: u8 = 2;
+
+/// Taco runs Terraform and OpenTofu for teams: it keeps states, queues runs, and needs nothing but a bucket.
+#[derive(Parser, Debug)]
+#[command(
+    name = "taco",
+    version,
+    after_help = "\
+Without a command, taco runs the server.
+
+Examples:
+  taco                                    Start a server that keeps its data in your home directory
+  taco server --bucket s3://company-taco  Start a server on an S3 bucket
+  taco doctor                             Check that the bucket can be trusted
+  taco config show                        See every setting, its value and where it came from
+
+Settings come from flags, then variables called TACO_…, then taco.toml, then defaults."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Server(server::Arguments),
+    Doctor(doctor::Arguments),
+    Config(config::Arguments),
+    Audit(audit::Arguments),
+}
+
+/// Does what the command line asks for.
+pub fn run() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        None => server::run(&server::Arguments::default()),
+        Some(Command::Server(arguments)) => server::run(&arguments),
+        Some(Command::Doctor(arguments)) => doctor::run(&arguments),
+        Some(Command::Config(arguments)) => config::run(&arguments),
+        Some(Command::Audit(arguments)) => audit::run(&arguments),
+    };
+    outcome.unwrap_or_else(|error| fail(&error))
+}
+
+/// Says in one line what went wrong.
+fn fail(error: &anyhow::Error) -> ExitCode {
+    // Whoever reads our output has seen enough, as in `taco … | head`.
+    if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("error: {error:#}");
+    if error.is::<ConfigError>() { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

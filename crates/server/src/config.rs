@@ -1,0 +1,108 @@
+//! Configuration: flags over `TACO_*` variables over `taco.toml` over defaults.
+//!
+//! Each source becomes a layer of texts that know where they came from; the first layer that has a setting wins,
+//! and only then is the text parsed. So every complaint can name its origin, and `taco config show` can too.
+//! `docs/decisions/0002-configuration.md` says why no library does this for us.
+
+mod error;
+mod file;
+mod flags;
+mod layer;
+mod settings;
+mod value;
+mod variables;
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+pub use error::ConfigError;
+pub use flags::{BucketFlags, Flags, ServerFlags};
+pub use layer::Origin;
+pub use settings::{DefaultValue, Group, Setting, Settings, TABLE};
+pub use value::{BucketUrl, HttpUrl, LogFilter, LogFormat, PublicUrl, Secret};
+
+use value::Value;
+
+/// What a process finds around it, besides its flags.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    pub variables: BTreeMap<String, String>,
+    pub working_directory: PathBuf,
+    /// Whether a person watches the log as it is written.
+    pub log_on_terminal: bool,
+}
+
+impl Surroundings {
+    pub fn of_this_process() -> Self {
+        let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        Self {
+            variables: std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect(),
+            working_directory: std::env::current_dir().unwrap_or_default(),
+            log_on_terminal: std::io::stderr().is_terminal(),
+        }
+    }
+}
+
+/// The settings, and where each of them came from.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    pub settings: Settings,
+    /// One for each row of [`TABLE`], in its order.
+    pub entries: Vec<Entry>,
+}
+
+impl Configuration {
+    pub fn load(flags: &Flags, surroundings: &Surroundings) -> Result<Self, ConfigError> {
+        let mut layers =
+            [flags.layer()?, variables::layer(surroundings)?, file::layer(flags.config_file(), surroundings)?];
+        let mut entries = Vec::with_capacity(TABLE.len());
+        for setting in TABLE {
+            let given = layers.iter_mut().find_map(|layer| layer.take(setting));
+            let (text, origin) = match given {
+                Some(given) => (Some(given.read(setting, surroundings)?), given.origin),
+                None => (setting.default.text(&entries, surroundings), Origin::Default),
+            };
+            entries.push(Entry { setting, text, origin });
+        }
+        Ok(Self { settings: Settings::read(&entries)?, entries })
+    }
+}
+
+/// One setting's text before it is parsed.
+#[derive(Clone)]
+pub struct Entry {
+    pub setting: &'static Setting,
+    text: Option<String>,
+    pub origin: Origin,
+}
+
+impl Entry {
+    /// The value as people may see it.
+    pub fn shown(&self) -> Option<&str> {
+        let text = self.text.as_deref()?;
+        Some(if self.setting.secret { "(hidden)" } else { text })
+    }
+
+    fn parse<T: Value>(&self) -> Result<T, ConfigError> {
+        let Some(text) = &self.text else {
+            return T::absent().ok_or(ConfigError::Missing { setting: self.setting });
+        };
+        let outcome = if text.trim().is_empty() { Err("is empty".to_owned()) } else { T::parse(text) };
+        outcome.map_err(|why| ConfigError::Bad {
+            setting: self.setting,
+            origin: self.origin.clone(),
+            value: error::Shown::new(self.shown().unwrap_or_default()),
+            why,
+        })
+    }
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} = {:?} from {}", self.setting.key, self.shown(), self.origin)
+    }
+}
+
+#[cfg(test)]
+mod tests;

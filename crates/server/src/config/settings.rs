@@ -1,0 +1,208 @@
+//! The one list of settings. The typed struct, the flags, the names of variables and of keys in `taco.toml`, the help
+//! texts, `taco config show` and the README's table (a test compares it) all follow from it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use taco_ledger::Location;
+use url::Url;
+
+use super::value::{BucketUrl, HttpUrl, LogFilter, LogFormat, PublicUrl, Secret, Value};
+use super::{ConfigError, Entry, Surroundings};
+
+macro_rules! settings {
+    ($( $group:ident { $( $(#[doc = $help:literal])+ $key:ident: $type:ty, $default:expr, $example:literal; )+ } )+) => {
+        /// What a server runs with. Every value was checked when it was read.
+        #[derive(Clone, Debug)]
+        pub struct Settings {
+            $($( $(#[doc = $help])+ pub $key: $type, )+)+
+        }
+
+        /// All settings, in the order in which people read about them.
+        pub static TABLE: &[Setting] = &[$($( Setting {
+            key: stringify!($key),
+            group: Group::$group,
+            help: concat!($($help),+),
+            shape: <$type as Value>::SHAPE,
+            secret: <$type as Value>::SECRET,
+            default: $default,
+            example: $example,
+        }, )+)+];
+
+        impl Settings {
+            /// `entries` are in the order of [`TABLE`].
+            pub(super) fn read(entries: &[Entry]) -> Result<Self, ConfigError> {
+                let mut entries = entries.iter();
+                let mut next = || entries.next().expect("there is an entry for each setting");
+                Ok(Self { $($( $key: next().parse::<$type>()?, )+)+ })
+            }
+        }
+    };
+}
+
+use DefaultValue::{Computed, Fixed, Nothing};
+
+settings! {
+    Bucket {
+        /// Where taco keeps everything: file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.
+        bucket: BucketUrl, Computed(directory_of_user, "a directory, ~/.local/share/taco/bucket"), "s3://company-taco/production";
+        /// Address of an S3-compatible server, for anything but AWS.
+        s3_endpoint: Option<HttpUrl>, Nothing, "https://minio.example.com:9000";
+        /// Region of the S3 bucket.
+        s3_region: Option<String>, Nothing, "eu-central-1";
+        /// Access key for S3; without one, AWS's own variables and instance roles are used.
+        s3_access_key_id: Option<String>, Nothing, "AKIAIOSFODNN7EXAMPLE";
+        /// Secret that belongs to the access key.
+        s3_secret_access_key: Option<Secret>, Nothing, "wJalrXUtnFEMI/K7MDENG";
+        /// Key of a Google service account, as JSON; without one, Google's own variables and metadata are used.
+        gcs_service_account_key: Option<Secret>, Nothing, "{\"type\": \"service_account\", …}";
+        /// Azure storage account.
+        azure_account: Option<String>, Nothing, "companytaco";
+        /// Key of the Azure storage account; without one, Azure's own variables and identities are used.
+        azure_access_key: Option<Secret>, Nothing, "Zm9vYmFy…";
+        /// Address of an Azure emulator or private cloud.
+        azure_endpoint: Option<HttpUrl>, Nothing, "http://127.0.0.1:10000/account";
+    }
+    Server {
+        /// Address and port that the server listens on; port 0 takes any free one.
+        listen: SocketAddr, Fixed("127.0.0.1:8080"), "0.0.0.0:8080";
+        /// Address under which people and terraform reach the server.
+        url: PublicUrl, Computed(url_of_listener, "http:// and the address that it listens on"), "https://taco.example.com";
+        /// Key that protects what must not lie in the bucket as plain text.
+        secret_key: Option<Secret>, Nothing, "the output of `openssl rand -hex 32`";
+        /// Token that may administer the whole site.
+        site_token: Option<Secret>, Nothing, "the output of `openssl rand -hex 32`";
+    }
+    Agent {
+        /// How many plans and applies the server's own agent executes at a time; 0 leaves all to other agents.
+        agent_concurrency: u16, Fixed("2"), "4";
+        /// Mirror from which agents fetch Terraform providers.
+        provider_mirror: Option<HttpUrl>, Nothing, "https://mirror.example.com/providers";
+    }
+    Logs {
+        /// How log lines look on stderr: text or json.
+        log_format: LogFormat, Computed(format_for_reader, "text on a terminal, else json"), "json";
+        /// What is logged: error, warn, info, debug or trace, also for single crates. RUST_LOG works as well.
+        log_level: LogFilter, Fixed("info"), "info,taco_ledger=debug";
+        /// Second address that serves /metrics, which then is gone from the first.
+        metrics_listen: Option<SocketAddr>, Nothing, "127.0.0.1:9090";
+    }
+}
+
+impl Settings {
+    /// How the ledger reaches the bucket.
+    pub fn location(&self) -> Location {
+        let exposed = |secret: &Option<Secret>| secret.as_ref().map(|secret| secret.expose().to_owned());
+        let address = |url: &Option<HttpUrl>| url.as_ref().map(|url| url.as_str().to_owned());
+        Location {
+            url: self.bucket.as_str().to_owned(),
+            s3_endpoint: address(&self.s3_endpoint),
+            s3_region: self.s3_region.clone(),
+            s3_access_key_id: self.s3_access_key_id.clone(),
+            s3_secret_access_key: exposed(&self.s3_secret_access_key),
+            gcs_service_account_key: exposed(&self.gcs_service_account_key),
+            azure_account: self.azure_account.clone(),
+            azure_access_key: exposed(&self.azure_access_key),
+            azure_endpoint: address(&self.azure_endpoint),
+        }
+    }
+}
+
+/// One row of [`TABLE`].
+#[derive(Debug)]
+pub struct Setting {
+    /// Its name in `taco.toml`; the other names follow from it.
+    pub key: &'static str,
+    pub group: Group,
+    help: &'static str,
+    /// What stands for the value in help texts.
+    pub shape: &'static str,
+    /// A secret is never shown, has no flag (other users see a process's flags), and may come from a file.
+    pub secret: bool,
+    pub default: DefaultValue,
+    pub example: &'static str,
+}
+
+impl Setting {
+    pub fn help(&self) -> &'static str {
+        self.help.trim()
+    }
+
+    /// `listen` is `TACO_LISTEN`.
+    pub fn variable(&self) -> String {
+        format!("TACO_{}", self.key.to_ascii_uppercase())
+    }
+
+    /// `metrics_listen` is `--metrics-listen`; for a secret, the flag names a file.
+    pub fn flag(&self) -> String {
+        let suffix = if self.secret { "-file" } else { "" };
+        format!("{}{suffix}", self.key.replace('_', "-"))
+    }
+}
+
+/// Headings in help texts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Group {
+    Bucket,
+    Server,
+    Agent,
+    Logs,
+}
+
+impl Group {
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Bucket => "Bucket",
+            Self::Server => "Server",
+            Self::Agent => "Embedded agent",
+            Self::Logs => "Logs and metrics",
+        }
+    }
+}
+
+/// A setting's value where nobody gave one.
+#[derive(Clone, Copy, Debug)]
+pub enum DefaultValue {
+    Nothing,
+    Fixed(&'static str),
+    /// Worked out from the settings above it and the surroundings; the text tells people how.
+    Computed(fn(&[Entry], &Surroundings) -> Option<String>, &'static str),
+}
+
+impl DefaultValue {
+    pub(super) fn text(self, above: &[Entry], surroundings: &Surroundings) -> Option<String> {
+        match self {
+            Nothing => None,
+            Fixed(text) => Some(text.to_owned()),
+            Computed(compute, _) => compute(above, surroundings),
+        }
+    }
+
+    /// In words, for help texts.
+    pub fn described(self) -> Option<&'static str> {
+        match self {
+            Nothing => None,
+            Fixed(text) | Computed(_, text) => Some(text),
+        }
+    }
+}
+
+fn directory_of_user(_: &[Entry], surroundings: &Surroundings) -> Option<String> {
+    let absolute = |name: &str| {
+        let path = PathBuf::from(surroundings.variables.get(name)?);
+        path.is_absolute().then_some(path)
+    };
+    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
+    Some(Url::from_file_path(data.join(Path::new("taco/bucket"))).ok()?.into())
+}
+
+fn url_of_listener(above: &[Entry], _: &Surroundings) -> Option<String> {
+    let listen: SocketAddr = above.iter().find(|entry| entry.setting.key == "listen")?.parse().ok()?;
+    // One cannot call "any address"; from this machine, localhost is one of them.
+    let host = if listen.ip().is_unspecified() { format!("localhost:{}", listen.port()) } else { listen.to_string() };
+    Some(format!("http://{host}"))
+}
+
+fn format_for_reader(_: &[Entry], surroundings: &Surroundings) -> Option<String> {
+    Some(if surroundings.log_on_terminal { "text" } else { "json" }.to_owned())
+}

@@ -1,0 +1,82 @@
+//! `/healthz`: the process is up. `/readyz`: it can do its work, because the bucket answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+use taco_ledger::{Bucket, Trouble, layout};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+use crate::shutdown::Shutdown;
+
+/// The bucket is not asked more often, however many probes there are.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Probes of load balancers give up after a few seconds too.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+pub(crate) fn routes(readiness: Readiness) -> Router {
+    Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready)).with_state(readiness)
+}
+
+async fn ready(State(readiness): State<Readiness>) -> (StatusCode, String) {
+    match readiness.check().await {
+        Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
+        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
+    }
+}
+
+/// `Err` says why not, in words that give nothing away.
+type Verdict = Result<(), &'static str>;
+
+/// Whether this server should get requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Readiness {
+    bucket: Arc<dyn Bucket>,
+    shutdown: Shutdown,
+    last: Arc<Mutex<Option<(Instant, Verdict)>>>,
+}
+
+impl Readiness {
+    /// `bucket` should not retry: a probe wants to know how things are now.
+    pub(crate) fn new(bucket: Arc<dyn Bucket>, shutdown: Shutdown) -> Self {
+        Self { bucket, shutdown, last: Arc::default() }
+    }
+
+    async fn check(&self) -> Verdict {
+        if self.shutdown.has_begun() {
+            return Err("shutting down");
+        }
+        // Whoever comes while the bucket is being asked waits here, and then finds the answer.
+        let mut last = self.last.lock().await;
+        match *last {
+            Some((asked, verdict)) if asked.elapsed() < ASK_AGAIN_AFTER => verdict,
+            before => {
+                let verdict = self.ask_bucket(before.map(|(_, verdict)| verdict)).await;
+                *last = Some((Instant::now(), verdict));
+                verdict
+            }
+        }
+    }
+
+    async fn ask_bucket(&self, before: Option<Verdict>) -> Verdict {
+        let key = layout::format();
+        let (verdict, cause) = match timeout(PATIENCE, self.bucket.get(&key)).await {
+            Ok(Ok(Some(_))) => (Ok(()), String::new()),
+            Ok(Ok(None)) => (Err("the bucket is empty or gone"), format!("{key} is missing")),
+            Ok(Err(error)) if error.trouble == Trouble::Denied => (Err("the bucket denies access"), error.to_string()),
+            Ok(Err(error)) => (Err("the bucket does not answer"), error.to_string()),
+            Err(_) => (Err("the bucket does not answer"), format!("get {key}: no answer within {PATIENCE:?}")),
+        };
+        match verdict {
+            Err(reason) if before != Some(verdict) => tracing::warn!(cause, "not ready: {reason}"),
+            Ok(()) if before.is_some_and(|before| before.is_err()) => tracing::info!("ready again"),
+            _ => {}
+        }
+        verdict
+    }
+}

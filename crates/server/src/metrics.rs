@@ -1,0 +1,61 @@
+//! `/metrics`: what this process counts and times, for Prometheus.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+
+use crate::shutdown::Shutdown;
+
+/// From a file's `stat` to a bucket on a bad day.
+const SECONDS: &[f64] = &[0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+/// How often recorded times are folded into their histograms. Nothing else would do it where nobody scrapes.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Starts to record. The recorder belongs to the process, so servers in one process (as in tests) share it.
+pub(crate) fn recorder() -> PrometheusHandle {
+    static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+    RECORDER.get_or_init(install).clone()
+}
+
+fn install() -> PrometheusHandle {
+    let recorder = PrometheusBuilder::new().set_buckets(SECONDS).expect("there are buckets").build_recorder();
+    let handle = recorder.handle();
+    // Whoever embeds us may have installed a recorder of their own; then ours stays empty.
+    metrics::set_global_recorder(recorder).ok();
+    metrics::describe_gauge!("taco_build_info", "Always 1; the version is in its label");
+    metrics::describe_counter!("taco_http_requests_total", "Requests that were answered or given up by the client");
+    metrics::describe_histogram!("taco_http_request_seconds", "Time from a request's head to its answer's head");
+    metrics::describe_counter!("taco_bucket_operations_total", "Operations on the bucket, by outcome");
+    metrics::describe_histogram!("taco_bucket_operation_seconds", "Time that an operation on the bucket took");
+    metrics::describe_counter!("taco_bucket_retries_total", "Operations on the bucket that had to be tried again");
+    metrics::describe_counter!("taco_ledger_commits_total", "Commits written by this server");
+    metrics::describe_counter!("taco_ledger_transactions_total", "Changes that those commits hold");
+    metrics::describe_counter!("taco_ledger_conflicts_total", "Commits that another server wrote first");
+    metrics::describe_counter!("taco_ledger_own_commits_recognised_total", "Commits whose answer had been lost");
+    metrics::describe_counter!("taco_ledger_snapshots_total", "Snapshots that this server tried to write, by result");
+    metrics::describe_counter!("taco_ledger_snapshots_unreadable_total", "Snapshots that were passed over");
+    metrics::describe_gauge!("taco_peers_alive", "Other servers on this bucket");
+    metrics::gauge!("taco_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);
+    handle
+}
+
+pub(crate) async fn keep_up(handle: PrometheusHandle, shutdown: Shutdown) {
+    while tokio::time::timeout(UPKEEP, shutdown.begun()).await.is_err() {
+        handle.run_upkeep();
+    }
+}
+
+/// `GET /metrics`
+pub(crate) fn routes(handle: PrometheusHandle) -> Router {
+    let render = move || async move {
+        // The version is what Prometheus asks a text exposition to declare.
+        ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], handle.render()).into_response()
+    };
+    Router::new().route("/metrics", get(render))
+}

@@ -1,0 +1,139 @@
+//! A server in this process: opens the bucket, puts the doors together, and serves them.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::StatusCode;
+use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
+use taco_ledger::doctor::{ProbeError, Thoroughness, probe};
+use taco_ledger::{Bucket, Clock, Dice, LocationError, SystemClock, format};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tower_http::timeout::TimeoutLayer;
+
+use crate::config::{PublicUrl, Settings};
+use crate::health::{self, Readiness};
+use crate::shutdown::Shutdown;
+use crate::{bucket, connections, http, limits, metrics};
+
+/// Why a server did not start.
+#[derive(thiserror::Error, Debug)]
+pub enum StartError {
+    #[error("{address} is taken by another program; stop that one, or choose another address with --{flag}")]
+    Taken { address: SocketAddr, flag: &'static str },
+    #[error("cannot listen on {address}: {why}; choose another address with --{flag}")]
+    Listen { address: SocketAddr, flag: &'static str, why: io::Error },
+    #[error(transparent)]
+    Location(#[from] LocationError),
+    #[error(transparent)]
+    Bucket(#[from] ProbeError),
+    #[error(transparent)]
+    Content(#[from] taco_ledger::Error),
+}
+
+/// Starts servers.
+#[derive(Debug)]
+pub struct Server;
+
+impl Server {
+    /// Starts a server. It answers requests by the time this returns.
+    pub async fn start(settings: Settings) -> Result<Running, StartError> {
+        Self::start_with(settings, Router::new()).await
+    }
+
+    /// Starts a server that has further routes.
+    pub async fn start_with(settings: Settings, further: Router) -> Result<Running, StartError> {
+        // First, because it fails most often and at once.
+        let listener = listen(settings.listen, "listen").await?;
+        let metrics_listener = match settings.metrics_listen {
+            Some(address) => Some(listen(address, "metrics-listen").await?),
+            None => None,
+        };
+        let address = address_of(&listener);
+        let metrics_address = metrics_listener.as_ref().map(address_of);
+        let url = settings.url.clone().with_chosen_port(address.port());
+
+        let recorder = metrics::recorder();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let dice = Dice::from_system();
+        let bucket = bucket::open(&settings, &dice)?;
+        vouch_for(&bucket.patient, &settings, &*clock, &dice).await?;
+
+        let shutdown = Shutdown::new();
+        let mut tasks = JoinSet::new();
+        let server_id = dice.unique();
+        let beacons = Beacons::new(bucket.patient, clock, &server_id, None, BEACON_INTERVAL);
+        let until_shutdown = shutdown.clone();
+        tasks.spawn(async move { beacons.run(until_shutdown.begun()).await });
+
+        let readiness = Readiness::new(bucket.candid, shutdown.clone());
+        let mut own = health::routes(readiness);
+        let metrics_routes = metrics::routes(recorder.clone());
+        match metrics_listener {
+            None => own = own.merge(metrics_routes),
+            Some(listener) => {
+                let routes = http::surround(in_time(metrics_routes), dice.clone());
+                tasks.spawn(connections::serve(listener, routes, shutdown.clone()));
+            }
+        }
+        let routes = http::surround(in_time(own).merge(further), dice);
+        tasks.spawn(connections::serve(listener, routes, shutdown.clone()));
+        tasks.spawn(metrics::keep_up(recorder, shutdown.clone()));
+        tracing::info!(%address, %url, server_id, bucket = settings.bucket.as_str(), "listening");
+        Ok(Running { address, metrics_address, url, shutdown, tasks })
+    }
+}
+
+/// A server that was started.
+#[derive(Debug)]
+pub struct Running {
+    pub address: SocketAddr,
+    pub metrics_address: Option<SocketAddr>,
+    pub url: PublicUrl,
+    shutdown: Shutdown,
+    tasks: JoinSet<()>,
+}
+
+impl Running {
+    /// Asks the server to stop: it takes no new requests and finishes those under way. [`Running::wait`] for the end.
+    pub fn shutdown(&self) {
+        self.shutdown.begin();
+    }
+
+    /// Waits until the server has stopped.
+    pub async fn wait(self) {
+        self.tasks.join_all().await;
+    }
+}
+
+/// Refuses a bucket that taco cannot rest on. One of a newer format is left alone, so the format comes first; an empty
+/// one is marked as ours only when it has proved honest.
+async fn vouch_for(
+    bucket: &Arc<dyn Bucket>,
+    settings: &Settings,
+    clock: &dyn Clock,
+    dice: &Dice,
+) -> Result<(), StartError> {
+    format::read(&**bucket).await?;
+    probe(bucket, dice, Thoroughness::for_start_on(&settings.location())).await?;
+    format::ensure(&**bucket, clock).await?;
+    Ok(())
+}
+
+async fn listen(address: SocketAddr, flag: &'static str) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).await.map_err(|why| match why.kind() {
+        io::ErrorKind::AddrInUse => StartError::Taken { address, flag },
+        _ => StartError::Listen { address, flag, why },
+    })
+}
+
+fn address_of(listener: &TcpListener) -> SocketAddr {
+    listener.local_addr().expect("a listener has an address")
+}
+
+/// Gives up on handlers that take too long.
+fn in_time(routes: Router) -> Router {
+    routes.layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, limits::HANDLER))
+}

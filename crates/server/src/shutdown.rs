@@ -1,0 +1,69 @@
+//! The way down: a signal, then readiness false, no new connections, and time for the requests under way.
+
+use std::fmt;
+use std::io;
+
+use tokio::signal::unix::{self, SignalKind};
+use tokio::sync::watch;
+
+/// Tells all parts of a server that it goes down. Clones share one state.
+#[derive(Clone, Debug)]
+pub(crate) struct Shutdown(watch::Sender<bool>);
+
+impl Shutdown {
+    pub(crate) fn new() -> Self {
+        Self(watch::Sender::new(false))
+    }
+
+    pub(crate) fn begin(&self) {
+        self.0.send_replace(true);
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until it begins.
+    pub(crate) async fn begun(&self) {
+        // It fails only when all senders are gone, and we hold one.
+        self.0.subscribe().wait_for(|begun| *begun).await.ok();
+    }
+}
+
+/// The signals that ask a process to stop.
+pub(crate) struct Signals {
+    terminate: unix::Signal,
+    interrupt: unix::Signal,
+}
+
+impl Signals {
+    /// From now on such a signal no longer ends the process by itself.
+    pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self {
+            terminate: unix::signal(SignalKind::terminate())?,
+            interrupt: unix::signal(SignalKind::interrupt())?,
+        })
+    }
+
+    pub(crate) async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.terminate.recv() => Signal(SignalKind::terminate(), "SIGTERM"),
+            _ = self.interrupt.recv() => Signal(SignalKind::interrupt(), "SIGINT"),
+        }
+    }
+}
+
+pub(crate) struct Signal(SignalKind, &'static str);
+
+impl Signal {
+    /// What a shell reports for a process that this signal ended.
+    pub(crate) fn exit_code(&self) -> i32 {
+        128 + self.0.as_raw_value()
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.1)
+    }
+}
