@@ -1,4 +1,7 @@
 //! What tests start and ask: servers, buckets, and the people who use them.
 
+pub mod binary;
 pub mod bucket_servers;
 pub mod fake_gcs;
+pub mod home;
+pub mod process;

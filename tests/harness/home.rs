@@ -1,0 +1,67 @@
+//! A user's home directory, in which `taco` runs as it would for that user.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::binary::binary;
+use crate::process::Process;
+
+pub struct Home(TempDir);
+
+impl Default for Home {
+    fn default() -> Self {
+        Self(tempfile::tempdir().expect("there is room for a directory"))
+    }
+}
+
+impl Home {
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Where the bucket is unless someone says otherwise.
+    pub fn bucket(&self) -> PathBuf {
+        self.path().join(".local/share/taco/bucket")
+    }
+
+    /// `taco` with these words. Of the test's own environment it sees nothing.
+    pub fn taco(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(binary("taco"));
+        command.args(words).current_dir(self.path()).env_clear().env("HOME", self.path());
+        command
+    }
+
+    /// Starts a server on a free port, and waits until it listens.
+    pub fn server(&self) -> ServerProcess {
+        ServerProcess::start(self.taco(&["server"]).env("TACO_LISTEN", "127.0.0.1:0"))
+    }
+}
+
+/// A server as a process of its own.
+#[derive(Debug)]
+pub struct ServerProcess {
+    pub process: Process,
+    /// Host and port.
+    pub address: String,
+}
+
+impl ServerProcess {
+    pub fn start(command: &mut Command) -> Self {
+        let process = Process::start(command);
+        let line = process.line_of_stdout(|line| line.contains(" listens on "));
+        let address = line.rsplit(' ').next().expect("a line has a last word").to_owned();
+        Self { process, address }
+    }
+
+    pub async fn get(&self, path: &str) -> reqwest::Response {
+        reqwest::get(format!("http://{}{path}", self.address)).await.expect("the server answers")
+    }
+
+    /// Status and body.
+    pub async fn read(&self, path: &str) -> (u16, String) {
+        let response = self.get(path).await;
+        (response.status().as_u16(), response.text().await.expect("the body is text"))
+    }
+}

@@ -1,0 +1,36 @@
+use harness::home::Home;
+
+fn printed(words: &[&str]) -> String {
+    let output = Home::default().taco(words).output().expect("it runs");
+    assert!(output.status.success(), "{words:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("it is text")
+}
+
+#[test]
+fn help_names_purpose_examples_and_variables() {
+    for (words, expected) in [
+        (
+            &["--help"][..],
+            &["Taco runs Terraform and OpenTofu for teams", "Without a command, taco runs the server."][..],
+        ),
+        (&["server", "--help"], &["--listen <ADDRESS:PORT>", "[env: TACO_LISTEN]", "[default: 127.0.0.1:8080]"]),
+        (&["server", "--help"], &["--secret-key-file <FILE>", "TACO_SECRET_KEY_FILE]", "SIGTERM"]),
+        (&["server", "-h"], &["Run the server", "--bucket <URL>", "Embedded agent:"]),
+        (&["doctor", "--help"], &["Exits with 1 if a check failed", "--bucket <URL>", "--json"]),
+        (&["config", "show", "--help"], &["secrets stay hidden", "--config <FILE>"]),
+        (&["audit", "verify", "--help"], &["--ledger <NAME>", "Exits with 1 if a chain is broken"]),
+    ] {
+        let help = printed(words);
+        let words_apart = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in expected.iter().chain(&["Examples:", "Usage: taco"]) {
+            assert!(words_apart.contains(part), "{part:?} is missing in `taco {}`:\n{help}", words.join(" "));
+        }
+        assert!(help.lines().all(|line| line.chars().count() <= 120), "a line is too long:\n{help}");
+    }
+    assert!(!printed(&["doctor", "--help"]).contains("--listen"), "doctor needs the bucket only");
+}
+
+#[test]
+fn the_version_is_one_line() {
+    assert_eq!(printed(&["--version"]), format!("taco {}\n", env!("CARGO_PKG_VERSION")));
+}

@@ -1,0 +1,9 @@
+//! The binary `taco` and the server in it, as whoever installs it meets them.
+
+mod configuration;
+mod doctor;
+mod health;
+mod help;
+mod requests;
+mod shutdown;
+mod start;

@@ -1,0 +1,98 @@
+use std::fs;
+use std::net::TcpListener;
+
+use harness::home::{Home, ServerProcess};
+
+/// Runs `taco server`, which is expected to refuse. Returns the code and the one line that says why.
+fn refusal(home: &Home, variables: &[(&str, &str)]) -> (Option<i32>, String) {
+    let output = home
+        .taco(&["server"])
+        .env("TACO_LISTEN", "127.0.0.1:0")
+        .envs(variables.iter().copied())
+        .output()
+        .expect("it runs");
+    let stderr = String::from_utf8(output.stderr).expect("it is text");
+    assert_eq!(stderr.lines().count(), 1, "one line: {stderr}");
+    assert!(output.stdout.is_empty(), "nothing was started");
+    (output.status.code(), stderr.trim_end().to_owned())
+}
+
+#[tokio::test]
+async fn it_starts_in_an_empty_home_and_says_what_there_is() {
+    let home = Home::default();
+    let server = home.server();
+    assert_eq!(server.read("/healthz").await, (200, "ok\n".to_owned()));
+    server.process.line_of_stdout(|line| line.starts_with("Ctrl-C"));
+    let said = server.process.stdout();
+    for expected in [
+        format!("taco {} listens on {}", env!("CARGO_PKG_VERSION"), server.address),
+        format!("address   http://{}", server.address),
+        format!("data      file://{}", home.bucket().display()),
+        format!("curl http://{}/readyz", server.address),
+        "taco doctor".to_owned(),
+        "README.md".to_owned(),
+    ] {
+        assert!(said.contains(&expected), "{expected:?} is missing in:\n{said}");
+    }
+}
+
+#[tokio::test]
+async fn bare_taco_is_the_server() {
+    let home = Home::default();
+    let server = ServerProcess::start(home.taco(&[]).env("TACO_LISTEN", "127.0.0.1:0"));
+    assert_eq!(server.read("/readyz").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_second_start_finds_everything_again() {
+    let home = Home::default();
+    let format = home.bucket().join("taco.json");
+    assert_eq!(home.server().read("/readyz").await.0, 200);
+    let first = fs::read(&format).expect("the first start has made it");
+    assert_eq!(home.server().read("/readyz").await.0, 200);
+    assert_eq!(fs::read(&format).expect("it is still there"), first);
+}
+
+#[tokio::test]
+async fn two_servers_share_a_bucket() {
+    let home = Home::default();
+    let (one, two) = (home.server(), home.server());
+    assert_eq!(one.read("/readyz").await.0, 200);
+    assert_eq!(two.read("/readyz").await.0, 200);
+}
+
+#[test]
+fn a_port_that_is_taken_is_one_clear_line() {
+    let home = Home::default();
+    let other = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let address = other.local_addr().expect("it has an address").to_string();
+    for (variable, flag) in [("TACO_LISTEN", "--listen"), ("TACO_METRICS_LISTEN", "--metrics-listen")] {
+        let (code, line) = refusal(&home, &[(variable, &address)]);
+        assert_eq!(code, Some(1));
+        assert!(line.starts_with(&format!("error: {address} is taken by another program")), "{line}");
+        assert!(line.contains(flag), "{line}");
+    }
+}
+
+#[test]
+fn a_bucket_of_a_newer_format_is_left_alone() {
+    let home = Home::default();
+    fs::create_dir_all(home.bucket()).expect("it is made");
+    let newer = r#"{ "format": 99, "created_at": "2031-01-01T00:00:00Z", "created_by": "taco 9" }"#;
+    fs::write(home.bucket().join("taco.json"), newer).expect("it is written");
+    let (code, line) = refusal(&home, &[]);
+    assert_eq!(code, Some(1));
+    assert!(line.contains("taco.json") && line.contains("format 99"), "{line}");
+    let objects: Vec<_> = fs::read_dir(home.bucket()).expect("it is a directory").collect();
+    assert_eq!(objects.len(), 1, "nothing was added: {objects:?}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_named() {
+    let home = Home::default();
+    let file = home.path().join("file");
+    fs::write(&file, "").expect("it is written");
+    let (code, line) = refusal(&home, &[("TACO_BUCKET", &format!("file://{}/bucket", file.display()))]);
+    assert_eq!(code, Some(1));
+    assert!(line.contains(&format!("{}/bucket", file.display())), "{line}");
+}
