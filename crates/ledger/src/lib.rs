@@ -9,7 +9,9 @@
 
 pub mod audit;
 pub mod beacon;
+pub mod blob;
 pub mod bucket;
+mod byte_stream;
 pub mod clock;
 mod commit;
 pub mod doctor;
@@ -24,6 +26,7 @@ mod measured;
 mod object_bucket;
 mod pace;
 mod retry;
+pub mod seal;
 #[cfg(test)]
 mod simulation;
 mod snapshot;
@@ -31,6 +34,7 @@ mod transaction;
 mod writer;
 
 pub use beacon::Peers;
+pub use blob::{BlobError, Blobs, Stored};
 pub use bucket::{Bucket, BucketError, Key, Trouble};
 pub use clock::{Clock, Dice, SystemClock};
 pub use commit::{Commit, Entry, Hash, Put};
@@ -43,4 +47,5 @@ pub use log_chunks::{AppendError, LogChunks};
 pub use measured::Measured;
 pub use object_bucket::ObjectBucket;
 pub use retry::{PATIENCE, Retrying};
+pub use seal::{MasterKey, MasterKeys};
 pub use transaction::{Intent, Transaction};

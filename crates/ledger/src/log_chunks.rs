@@ -595,7 +595,10 @@ mod tests {
 
             // The writer talks to any server, repeats itself, and goes on where it is told to.
             let mut at = 0;
+            let mut requests = 0;
             while at < length {
+                requests += 1;
+                assert!(requests < 1_000, "seed {seed}: stuck at {at}");
                 let back = below(&dice, 10).min(at);
                 let from = if dice.fraction() < 0.2 { at - back } else { at };
                 let to = (from + 1 + below(&dice, 20)).min(length);
@@ -629,7 +632,10 @@ mod tests {
                     let dice = Dice::from_seed(seed);
                     let mut written = 0;
                     let mut at = 0;
+                    let mut requests = 0;
                     while at < 100 {
+                        requests += 1;
+                        assert!(requests < 1_000, "seed {seed}: stuck at {at}");
                         let text = letter.repeat(1 + below(&dice, 7));
                         match append(&chunks, at, &text).await {
                             Ok(next) => {
