@@ -1,0 +1,73 @@
+//! What a request says about an attribute, and what is wrong with it.
+
+use serde::{Deserialize, Deserializer};
+
+/// An attribute that cannot be as it was sent. The text is complete: what is wrong, what is allowed, what was sent.
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
+#[error("{detail}")]
+pub struct InvalidAttribute {
+    /// As the API spells it, such as `auto-destroy-at`.
+    pub attribute: &'static str,
+    pub detail: String,
+}
+
+impl InvalidAttribute {
+    pub fn new(attribute: &'static str, detail: impl Into<String>) -> Self {
+        Self { attribute, detail: detail.into() }
+    }
+
+    /// Where the attribute stands in a JSON:API document.
+    pub fn pointer(&self) -> String {
+        format!("/data/attributes/{}", self.attribute)
+    }
+}
+
+/// In a sparse update, `null` clears an attribute and absence leaves it: `Some(None)` and `None`. Use it as
+/// `#[serde(default, deserialize_with = "nullable")]`.
+pub fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::<T>::deserialize(deserializer).map(Some)
+}
+
+/// A value as an error may show it: quoted, at most 100 characters, nothing invisible.
+pub fn shown(value: &str) -> String {
+    const LIMIT: usize = 100;
+    match value.char_indices().nth(LIMIT) {
+        Some((end, _)) => format!("{:?} and so on", &value[..end]),
+        None => format!("{value:?}"),
+    }
+}
+
+/// Refuses text that would be unreadable or misleading on a page: control characters and bidirectional overrides.
+pub fn is_plain_text(text: &str) -> bool {
+    !text.chars().any(|character| {
+        (character.is_control() && !matches!(character, '\n' | '\r' | '\t'))
+            || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Patch {
+        #[serde(default, deserialize_with = "nullable")]
+        description: Option<Option<String>>,
+    }
+
+    #[test]
+    fn null_differs_from_absent() {
+        let description = |json| serde_json::from_str::<Patch>(json).expect("JSON").description;
+        assert_eq!(description("{}"), None);
+        assert_eq!(description(r#"{"description":null}"#), Some(None));
+        assert_eq!(description(r#"{"description":"a"}"#), Some(Some("a".to_owned())));
+    }
+
+    #[test]
+    fn a_shown_value_is_short_and_visible() {
+        assert_eq!(shown("a\u{202e}b\0"), r#""a\u{202e}b\0""#);
+        assert_eq!(shown(&"x".repeat(5000)).len(), 102 + " and so on".len());
+    }
+}

@@ -1,0 +1,258 @@
+//! Ids as Terraform Cloud writes them: a prefix that tells the kind, and 16 base58 characters.
+//!
+//! An id within an organization begins with the first five characters of the organization's own id, its [`Home`].
+//! So `GET /workspaces/ws-…`, which names no organization, leads to one ledger without asking any other.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
+
+const LENGTH: usize = 16;
+const HOME_LENGTH: usize = 5;
+/// Bitcoin's alphabet: without `0`, `O`, `I` and `l`, which people confuse.
+const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+
+/// The part of an id that tells its organization. No two organizations share one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Home([u8; HOME_LENGTH]);
+
+impl fmt::Display for Home {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(text(&self.0))
+    }
+}
+
+impl fmt::Debug for Home {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+/// What an id looks like, for a text that is none.
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
+#[error("this is not an id of the kind {prefix}-…: after the prefix it has 16 letters and digits")]
+pub struct InvalidId {
+    pub prefix: &'static str,
+}
+
+fn text(characters: &[u8]) -> &str {
+    std::str::from_utf8(characters).unwrap_or_default()
+}
+
+fn base58(random: [u8; 16]) -> [u8; LENGTH] {
+    let mut rest = u128::from_be_bytes(random);
+    let mut characters = [0; LENGTH];
+    for character in &mut characters {
+        *character = ALPHABET[usize::try_from(rest % 58).unwrap_or_default()];
+        rest /= 58;
+    }
+    characters
+}
+
+fn parse(prefix: &'static str, id: &str) -> Result<[u8; LENGTH], InvalidId> {
+    let characters = id.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('-'));
+    match characters.and_then(|characters| <[u8; LENGTH]>::try_from(characters.as_bytes()).ok()) {
+        Some(characters) if characters.iter().all(|character| ALPHABET.contains(character)) => Ok(characters),
+        _ => Err(InvalidId { prefix }),
+    }
+}
+
+fn at_home(home: Home, mut characters: [u8; LENGTH]) -> [u8; LENGTH] {
+    characters[..HOME_LENGTH].copy_from_slice(&home.0);
+    characters
+}
+
+fn derived(origin: &str, purpose: &str) -> [u8; LENGTH] {
+    let digest: [u8; 32] = Sha256::new().chain_update(origin).chain_update([0]).chain_update(purpose).finalize().into();
+    let mut random = [0; 16];
+    random.copy_from_slice(&digest[..16]);
+    base58(random)
+}
+
+/// Stamps out the kinds of ids, so that none lacks parsing, display or serde.
+macro_rules! id_kinds {
+    ($($(#[$attribute:meta])* $name:ident = $prefix:literal;)*) => {$(
+        $(#[$attribute])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name([u8; LENGTH]);
+
+        impl $name {
+            pub const PREFIX: &'static str = $prefix;
+
+            /// An id for something that belongs to the site. Randomness is an argument.
+            pub fn from_random(random: [u8; 16]) -> Self {
+                Self(base58(random))
+            }
+
+            /// An id for something that belongs to an organization.
+            pub fn at_home(home: Home, random: [u8; 16]) -> Self {
+                Self(at_home(home, base58(random)))
+            }
+
+            /// An id that anyone who knows `home` and `purpose` arrives at: for what must not be made twice.
+            pub fn derived(home: Home, purpose: &str) -> Self {
+                Self(at_home(home, derived(text(&home.0), purpose)))
+            }
+
+            /// The organization that it belongs to; meaningless for what belongs to the site.
+            pub fn home(&self) -> Home {
+                let mut home = [0; HOME_LENGTH];
+                home.copy_from_slice(&self.0[..HOME_LENGTH]);
+                Home(home)
+            }
+
+            /// The 16 characters after the prefix.
+            pub fn characters(&self) -> &str {
+                text(&self.0)
+            }
+
+            /// The reverse of [`Self::characters`].
+            pub fn from_characters(characters: &str) -> Result<Self, InvalidId> {
+                format!("{}-{characters}", $prefix).parse()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(formatter, concat!($prefix, "-{}"), text(&self.0))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, formatter)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+
+            fn from_str(id: &str) -> Result<Self, InvalidId> {
+                parse($prefix, id).map(Self)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let id = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                id.parse().map_err(D::Error::custom)
+            }
+        }
+    )*};
+}
+
+id_kinds! {
+    /// A person, or a program with an account of its own.
+    UserId = "user";
+    /// Everything that belongs together: projects, workspaces, teams.
+    OrganizationId = "org";
+    /// A group of workspaces.
+    ProjectId = "prj";
+    /// A configuration's state, variables and history of runs.
+    WorkspaceId = "ws";
+    /// An API token; its text is never stored.
+    TokenId = "at";
+    /// A state as it was at one moment.
+    StateVersionId = "sv";
+    /// One output of one state version.
+    OutputId = "wsout";
+    /// A tag's key, as far as an organization uses it.
+    TagId = "tag";
+    /// A private key with which runs fetch modules.
+    SshKeyId = "sshkey";
+    /// Members of an organization who share rights.
+    TeamId = "team";
+    /// A user's place in an organization.
+    MembershipId = "ou";
+    /// A team's rights in one workspace.
+    TeamWorkspaceId = "tws";
+    /// A team's rights in one project.
+    TeamProjectId = "tprj";
+    /// One plan of one configuration, and perhaps its apply.
+    RunId = "run";
+    /// The agents that may execute a workspace's runs.
+    AgentPoolId = "apool";
+    /// A browser in which someone is logged in.
+    SessionId = "session";
+    /// A consent given to a client, until it is exchanged for a token.
+    GrantId = "grant";
+    /// A link with which someone sets a password once.
+    PasswordLinkId = "link";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_its_text() {
+        let id: WorkspaceId = "ws-4Tk9mXbq7cWvZpHn".parse().expect("an id");
+        assert_eq!(id.to_string(), "ws-4Tk9mXbq7cWvZpHn");
+        assert_eq!(serde_json::to_string(&id).expect("JSON"), r#""ws-4Tk9mXbq7cWvZpHn""#);
+        assert_eq!(serde_json::from_str::<WorkspaceId>(r#""ws-4Tk9mXbq7cWvZpHn""#).expect("an id"), id);
+        assert_eq!(WorkspaceId::from_characters(id.characters()), Ok(id));
+    }
+
+    #[test]
+    fn an_id_of_another_kind_is_refused() {
+        assert!("ws-4Tk9mXbq7cWvZpHn".parse::<RunId>().is_err());
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused() {
+        let long = format!("ws-{}", "a".repeat(5000));
+        for text in [
+            "",
+            "ws",
+            "ws-",
+            "ws-4Tk9mXbq7cWvZpH",
+            "ws-4Tk9mXbq7cWvZpHnn",
+            "ws-0Tk9mXbq7cWvZpHn",
+            "ws-ITk9mXbq7cWvZpHn",
+            "ws-../../../../etc/p",
+            "ws-%2e%2e%2f%2e%2e%2",
+            "ws_4Tk9mXbq7cWvZpHn",
+            "WS-4Tk9mXbq7cWvZpHn",
+            " ws-4Tk9mXbq7cWvZpHn",
+            "ws-4Tk9mXbq7cWvZp\u{430}",
+            &long,
+        ] {
+            assert!(text.parse::<WorkspaceId>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_random_value_makes_an_id_that_can_be_read_back() {
+        for byte in [0, 1, 57, 58, 127, 255] {
+            let id = UserId::from_random([byte; 16]);
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+        assert_ne!(UserId::from_random([1; 16]), UserId::from_random([2; 16]));
+    }
+
+    #[test]
+    fn an_id_within_an_organization_leads_to_it() {
+        let organization = OrganizationId::from_random([7; 16]);
+        let workspace = WorkspaceId::at_home(organization.home(), [9; 16]);
+        assert_eq!(workspace.home(), organization.home());
+        assert!(workspace.to_string().starts_with(&format!("ws-{}", organization.home())));
+    }
+
+    #[test]
+    fn a_derived_id_depends_on_the_organization_and_the_purpose_alone() {
+        let here = OrganizationId::from_random([7; 16]).home();
+        let there = OrganizationId::from_random([8; 16]).home();
+        assert_eq!(ProjectId::derived(here, "default"), ProjectId::derived(here, "default"));
+        assert_ne!(ProjectId::derived(here, "default"), ProjectId::derived(here, "other"));
+        assert_ne!(ProjectId::derived(here, "default"), ProjectId::derived(there, "default"));
+    }
+}

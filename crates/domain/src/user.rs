@@ -1,0 +1,45 @@
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use taco_tables::{Record, indexes};
+
+use crate::id::UserId;
+use crate::name::{Email, NameKey, Username};
+
+/// A person, or a program with an account of its own.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct User {
+    pub id: UserId,
+    pub username: Username,
+    pub email: Email,
+    /// The argon2id hash of the password in PHC's notation; without one nobody logs in with a form.
+    pub password: Option<String>,
+    /// May do everything, everywhere.
+    #[serde(default)]
+    pub site_admin: bool,
+    /// Keeps what it made, but opens nothing.
+    #[serde(default)]
+    pub suspended: bool,
+    #[serde(default)]
+    pub service_account: bool,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Record for User {
+    const KIND: &'static str = "user";
+    type Id = UserId;
+    type Indexes = UserIndexes;
+
+    fn id(&self) -> &UserId {
+        &self.id
+    }
+}
+
+indexes! {
+    pub struct UserIndexes for User {
+        /// Unique.
+        pub username: NameKey => |user| [user.username.key()];
+        /// Unique.
+        pub email: NameKey => |user| [user.email.key()];
+    }
+}
