@@ -1,16 +1,28 @@
 //! Words and rules: ids, names, records, and what may happen to them, as plain functions. No I/O, no async, no clock:
 //! times, randomness and keys are arguments, so a hundred cases cost milliseconds.
 
+pub mod agent_pool;
 pub mod attribute;
 pub mod author;
+pub mod execution;
 pub mod grant;
 pub mod id;
+pub mod lock;
+pub mod membership;
 pub mod name;
+pub mod organization;
 pub mod password_link;
+pub mod project;
 pub mod secret;
 pub mod session;
+pub mod ssh_key;
+pub mod tag;
+pub mod team;
+pub mod team_access;
 pub mod token;
 pub mod user;
+pub mod workspace;
+pub mod workspace_settings;
 
 pub use attribute::InvalidAttribute;
 pub use author::Author;

@@ -1,0 +1,215 @@
+//! A workspace's lock: who may write its state.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::author::Author;
+
+/// Who holds a workspace, since when, why and from where.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct Lock {
+    pub holder: Author,
+    /// The holder's name when it took the lock, so that nobody has to look it up to say it.
+    pub holder_name: String,
+    pub since: Timestamp,
+    pub reason: Option<String>,
+    /// The client's address and what it calls itself.
+    pub from: Option<String>,
+    /// The lock was taken through the `http` backend, and is let go by its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<LockInfo>,
+}
+
+/// What a client of the `http` backend tells about its lock, spelled as on the wire.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct LockInfo {
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub operation: String,
+    pub info: String,
+    pub who: String,
+    pub version: String,
+    pub created: String,
+    pub path: String,
+}
+
+/// Who claims to hold the lock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Claim {
+    /// Through the API: as its author.
+    Api(Author),
+    /// Through the `http` backend: with the id of its lock, if it locks at all.
+    Http { author: Author, lock_id: Option<String> },
+}
+
+/// Why a lock cannot be taken, used or released.
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
+pub enum LockConflict {
+    #[error("The workspace {}", .0.in_words())]
+    Locked(Box<Lock>),
+    #[error("The workspace is not locked: lock it first")]
+    Unlocked,
+    #[error("The workspace is already unlocked")]
+    AlreadyUnlocked,
+}
+
+impl Lock {
+    /// `is locked by User jane since …`: clients look for the first four words.
+    pub fn in_words(&self) -> String {
+        let Self { holder, holder_name, since, reason, from, .. } = self;
+        let mut words = format!("is locked by {} {holder_name} since {since}", holder.kind());
+        if let Some(from) = from {
+            words.push_str(&format!(" from {from}"));
+        }
+        if let Some(reason) = reason {
+            words.push_str(&format!(" ({reason})"));
+        }
+        words
+    }
+
+    /// Whether the one who claims it holds the lock.
+    pub fn is_held_by(&self, claim: &Claim) -> bool {
+        match (&self.http, claim) {
+            (None, Claim::Api(author)) => self.holder == *author,
+            (Some(info), Claim::Http { lock_id: Some(id), .. }) => info.id == *id,
+            // A client that uses both ways keeps them apart: a lock of one is not a lock of the other.
+            (None, Claim::Http { .. }) | (Some(_), _) => false,
+        }
+    }
+}
+
+/// Whether a lock was taken now or is the same one again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Taken {
+    Now,
+    /// The request was repeated, or a run's own client locks what the run holds already.
+    Before,
+}
+
+/// May `wanted` be taken?
+pub fn take_lock(current: Option<&Lock>, wanted: &Lock) -> Result<Taken, LockConflict> {
+    let Some(current) = current else { return Ok(Taken::Now) };
+    let same_http = current.http.is_some()
+        && current.http.as_ref().map(|info| &info.id) == wanted.http.as_ref().map(|info| &info.id);
+    let same_run = matches!(wanted.holder, Author::Run(_)) && current.holder == wanted.holder;
+    if same_http || same_run { Ok(Taken::Before) } else { Err(LockConflict::Locked(Box::new(current.clone()))) }
+}
+
+/// May the lock be released by the one who claims it? `Ok` also for a run that lets go of what it keeps: see
+/// [`keeps_lock`].
+pub fn release_lock(current: Option<&Lock>, claim: &Claim) -> Result<(), LockConflict> {
+    match current {
+        None => Err(LockConflict::AlreadyUnlocked),
+        Some(lock) if lock.is_held_by(claim) => Ok(()),
+        Some(lock) => Err(LockConflict::Locked(Box::new(lock.clone()))),
+    }
+}
+
+/// A run holds its workspace until it ends: the client inside it may unlock, and nothing happens.
+pub fn keeps_lock(lock: &Lock) -> bool {
+    matches!(lock.holder, Author::Run(_))
+}
+
+/// May the one who claims it write a state?
+pub fn check_lock(current: Option<&Lock>, claim: &Claim) -> Result<(), LockConflict> {
+    match (current, claim) {
+        (Some(lock), claim) if lock.is_held_by(claim) => Ok(()),
+        (Some(lock), _) => Err(LockConflict::Locked(Box::new(lock.clone()))),
+        // A client of the `http` backend may work without locking at all; serial and lineage still protect the state.
+        (None, Claim::Http { lock_id: None, .. }) => Ok(()),
+        (None, _) => Err(LockConflict::Unlocked),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{RunId, UserId};
+
+    fn jane() -> Author {
+        Author::User(UserId::from_random([1; 16]))
+    }
+
+    fn joe() -> Author {
+        Author::User(UserId::from_random([2; 16]))
+    }
+
+    fn run() -> Author {
+        Author::Run(RunId::from_random([3; 16]))
+    }
+
+    fn lock(holder: Author) -> Lock {
+        Lock {
+            holder,
+            holder_name: "jane".into(),
+            since: "2026-01-01T00:00:00Z".parse().expect("a timestamp"),
+            reason: None,
+            from: None,
+            http: None,
+        }
+    }
+
+    fn http_lock(holder: Author, id: &str) -> Lock {
+        Lock { http: Some(LockInfo { id: id.into(), ..LockInfo::default() }), ..lock(holder) }
+    }
+
+    fn http(author: Author, id: Option<&str>) -> Claim {
+        Claim::Http { author, lock_id: id.map(Into::into) }
+    }
+
+    #[test]
+    fn a_lock_is_taken_once() {
+        for (current, wanted, expected) in [
+            (None, lock(jane()), Some(Taken::Now)),
+            (Some(lock(jane())), lock(joe()), None),
+            (Some(lock(jane())), lock(jane()), None),
+            (Some(lock(run())), lock(run()), Some(Taken::Before)),
+            (Some(http_lock(jane(), "1")), http_lock(jane(), "1"), Some(Taken::Before)),
+            (Some(http_lock(jane(), "1")), http_lock(jane(), "2"), None),
+            (Some(http_lock(jane(), "1")), lock(jane()), None),
+            (Some(lock(jane())), http_lock(jane(), "1"), None),
+        ] {
+            assert_eq!(take_lock(current.as_ref(), &wanted).ok(), expected, "{current:?} {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_holder_writes_and_releases() {
+        let free = None;
+        for (current, claim, may_write, may_release) in [
+            (Some(lock(jane())), Claim::Api(jane()), true, true),
+            (Some(lock(jane())), Claim::Api(joe()), false, false),
+            (Some(lock(run())), Claim::Api(run()), true, true),
+            (Some(http_lock(jane(), "1")), http(jane(), Some("1")), true, true),
+            (Some(http_lock(jane(), "1")), http(joe(), Some("1")), true, true),
+            (Some(http_lock(jane(), "1")), http(jane(), Some("2")), false, false),
+            (Some(http_lock(jane(), "1")), http(jane(), None), false, false),
+            (Some(http_lock(jane(), "1")), Claim::Api(jane()), false, false),
+            (Some(lock(jane())), http(jane(), Some("1")), false, false),
+            (free.clone(), Claim::Api(jane()), false, false),
+            (free.clone(), http(jane(), Some("1")), false, false),
+            (free, http(jane(), None), true, false),
+        ] {
+            assert_eq!(check_lock(current.as_ref(), &claim).is_ok(), may_write, "write: {current:?} {claim:?}");
+            assert_eq!(release_lock(current.as_ref(), &claim).is_ok(), may_release, "release: {current:?} {claim:?}");
+        }
+    }
+
+    #[test]
+    fn a_conflict_says_who_since_when_from_where_and_why() {
+        let lock = Lock { reason: Some("deploying".into()), from: Some("10.0.0.7".into()), ..lock(jane()) };
+        assert_eq!(
+            LockConflict::Locked(Box::new(lock)).to_string(),
+            "The workspace is locked by User jane since 2026-01-01T00:00:00Z from 10.0.0.7 (deploying)"
+        );
+    }
+
+    #[test]
+    fn lock_info_is_spelled_as_on_the_wire() {
+        let json = r#"{"ID":"a","Operation":"OperationTypeApply","Info":"","Who":"jane@host","Version":"1.11.4","Created":"2026-01-01T00:00:00Z","Path":""}"#;
+        let info: LockInfo = serde_json::from_str(json).expect("lock info");
+        assert_eq!(info.operation, "OperationTypeApply");
+        assert_eq!(serde_json::to_string(&info).expect("JSON"), json);
+    }
+}

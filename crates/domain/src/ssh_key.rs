@@ -1,0 +1,32 @@
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use taco_tables::{Record, indexes};
+
+use crate::id::SshKeyId;
+use crate::name::{NameKey, SshKeyName};
+
+/// A private key with which runs fetch modules. The API never shows its value again.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct SshKey {
+    pub id: SshKeyId,
+    pub name: SshKeyName,
+    /// The private key, encrypted by whoever wrote the record; this crate cannot read it.
+    pub sealed_value: String,
+    pub created_at: Timestamp,
+}
+
+impl Record for SshKey {
+    const KIND: &'static str = "ssh-key";
+    type Id = SshKeyId;
+    type Indexes = SshKeyIndexes;
+
+    fn id(&self) -> &SshKeyId {
+        &self.id
+    }
+}
+
+indexes! {
+    pub struct SshKeyIndexes for SshKey {
+        pub name: NameKey => |key| [key.name.key()];
+    }
+}

@@ -1,0 +1,90 @@
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use taco_tables::{Record, indexes};
+
+use crate::id::TeamId;
+use crate::name::{NameKey, TeamName};
+
+/// The team that every organization has, whose members may do everything in it.
+pub const OWNERS: &str = "owners";
+
+/// Members of an organization who share rights.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct Team {
+    pub id: TeamId,
+    pub name: TeamName,
+    pub visibility: TeamVisibility,
+    #[serde(default)]
+    pub organization_access: OrganizationAccess,
+    pub sso_team_id: Option<String>,
+    /// Whether members who are no owners may make tokens for it.
+    pub allow_member_token_management: bool,
+    pub created_at: Timestamp,
+}
+
+/// Who may know of a team.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub enum TeamVisibility {
+    /// Its members, and those who manage teams.
+    Secret,
+    /// Every member of the organization.
+    Organization,
+}
+
+/// What a team may do in the whole organization.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct OrganizationAccess {
+    pub manage_policies: bool,
+    pub manage_policy_overrides: bool,
+    pub delegate_policy_overrides: bool,
+    pub manage_workspaces: bool,
+    pub manage_vcs_settings: bool,
+    pub manage_providers: bool,
+    pub manage_modules: bool,
+    pub manage_run_tasks: bool,
+    pub manage_projects: bool,
+    pub read_workspaces: bool,
+    pub read_projects: bool,
+    pub manage_membership: bool,
+    pub manage_teams: bool,
+    pub manage_organization_access: bool,
+    pub access_secret_teams: bool,
+    pub manage_agent_pools: bool,
+}
+
+impl Team {
+    pub fn new(id: TeamId, name: TeamName, now: Timestamp) -> Self {
+        Self {
+            id,
+            name,
+            visibility: TeamVisibility::Secret,
+            organization_access: OrganizationAccess::default(),
+            sso_team_id: None,
+            allow_member_token_management: true,
+            created_at: now,
+        }
+    }
+
+    pub fn owners(id: TeamId, now: Timestamp) -> Self {
+        Self { visibility: TeamVisibility::Organization, ..Self::new(id, OWNERS.parse().expect("a legal name"), now) }
+    }
+}
+
+impl Record for Team {
+    const KIND: &'static str = "team";
+    type Id = TeamId;
+    type Indexes = TeamIndexes;
+
+    fn id(&self) -> &TeamId {
+        &self.id
+    }
+}
+
+indexes! {
+    pub struct TeamIndexes for Team {
+        /// Unique.
+        pub name: NameKey => |team| [team.name.key()];
+    }
+}
