@@ -1,0 +1,184 @@
+//! A state as it was at one moment. The state itself is a blob; this is what is known about it.
+
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use taco_tables::{Record, indexes};
+
+use crate::author::Author;
+use crate::id::{OutputId, RunId, StateVersionId, WorkspaceId};
+use crate::state_rules::StateIdentity;
+
+/// How far a state version has come.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum StateVersionStatus {
+    /// Announced; its bytes are yet to arrive. Never current.
+    Pending,
+    Finalized,
+    /// Announced, and given up before its bytes arrived.
+    Discarded,
+    BackingDataSoftDeleted,
+    BackingDataPermanentlyDeleted,
+}
+
+/// How a state came to be.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum StateOrigin {
+    Apply,
+    RefreshOnly,
+    Push,
+    Import,
+    StateCommand,
+    /// The content of an older version, under a new serial.
+    Restore(StateVersionId),
+    /// Written around taco and found later.
+    OutOfBand,
+    /// Saved from an agent that was given up.
+    Rescue,
+    Unknown,
+}
+
+/// One output, without its value: that stays in the blob.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct OutputMetadata {
+    pub id: OutputId,
+    pub name: String,
+    pub sensitive: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct StateVersion {
+    pub id: StateVersionId,
+    pub workspace: WorkspaceId,
+    pub status: StateVersionStatus,
+    pub serial: u64,
+    pub lineage: String,
+    /// Of the bytes as they were sent, in hexadecimal.
+    pub md5: String,
+    /// Empty while it is pending.
+    pub sha256: String,
+    pub size: u64,
+    /// Whoever announced it may overrule serial and lineage.
+    #[serde(default)]
+    pub force: bool,
+    pub origin: StateOrigin,
+    pub created_at: Timestamp,
+    pub created_by: Author,
+    pub run: Option<RunId>,
+    pub terraform_version: Option<String>,
+    /// OpenTofu encrypted it on the client: nobody here knows its outputs and resources.
+    #[serde(default)]
+    pub encrypted: bool,
+    /// Managed resources in it.
+    #[serde(default)]
+    pub resource_count: u64,
+    #[serde(default)]
+    pub outputs: Vec<OutputMetadata>,
+    /// The client also sent the state in the format of `show -json`.
+    #[serde(default)]
+    pub has_json: bool,
+}
+
+impl StateVersion {
+    /// What a newer state is compared with.
+    pub fn identity(&self) -> StateIdentity<'_> {
+        StateIdentity { serial: self.serial, lineage: &self.lineage, md5: &self.md5 }
+    }
+}
+
+/// The id of an output: any server arrives at the same.
+pub fn output_id(state_version: StateVersionId, name: &str) -> OutputId {
+    OutputId::derived(state_version.home(), &format!("{state_version} {name}"))
+}
+
+/// The backing data of a version goes in two steps, and comes back from the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BackingDataAction {
+    SoftDelete,
+    Restore,
+    PermanentlyDelete,
+}
+
+/// A step that cannot be taken now, worded as clients expect.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error, Debug)]
+#[error("transition not allowed")]
+pub struct TransitionNotAllowed;
+
+impl StateVersionStatus {
+    /// The status after `action`. The current version of a workspace keeps its data; the caller sees to that.
+    pub fn after(self, action: BackingDataAction) -> Result<Self, TransitionNotAllowed> {
+        match (self, action) {
+            (Self::Finalized, BackingDataAction::SoftDelete) => Ok(Self::BackingDataSoftDeleted),
+            (Self::BackingDataSoftDeleted, BackingDataAction::Restore) => Ok(Self::Finalized),
+            (Self::BackingDataSoftDeleted, BackingDataAction::PermanentlyDelete) => {
+                Ok(Self::BackingDataPermanentlyDeleted)
+            }
+            _ => Err(TransitionNotAllowed),
+        }
+    }
+}
+
+impl Record for StateVersion {
+    const KIND: &'static str = "state-version";
+    type Id = StateVersionId;
+    type Indexes = StateVersionIndexes;
+
+    fn id(&self) -> &StateVersionId {
+        &self.id
+    }
+}
+
+indexes! {
+    pub struct StateVersionIndexes for StateVersion {
+        /// Newest first within a workspace: begin at `(workspace, Reverse((Timestamp::MAX, u64::MAX)))`.
+        pub workspace: (WorkspaceId, Reverse<(Timestamp, u64)>) => |version| {
+            [(version.workspace, Reverse((version.created_at, version.serial)))]
+        };
+        pub pending: WorkspaceId => |version| {
+            (version.status == StateVersionStatus::Pending).then_some(version.workspace)
+        };
+        pub output: OutputId => |version| version.outputs.iter().map(|output| output.id).collect::<Vec<_>>();
+        pub run: RunId => |version| version.run;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backing_data_goes_in_two_steps() {
+        use BackingDataAction as A;
+        use StateVersionStatus as S;
+        const LEGAL: &[(S, A, S)] = &[
+            (S::Finalized, A::SoftDelete, S::BackingDataSoftDeleted),
+            (S::BackingDataSoftDeleted, A::Restore, S::Finalized),
+            (S::BackingDataSoftDeleted, A::PermanentlyDelete, S::BackingDataPermanentlyDeleted),
+        ];
+        for status in
+            [S::Pending, S::Finalized, S::Discarded, S::BackingDataSoftDeleted, S::BackingDataPermanentlyDeleted]
+        {
+            for action in [A::SoftDelete, A::Restore, A::PermanentlyDelete] {
+                let expected = LEGAL.iter().find(|row| row.0 == status && row.1 == action).map(|row| row.2);
+                assert_eq!(status.after(action).ok(), expected, "{status:?} then {action:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn statuses_are_spelled_as_on_the_wire() {
+        let json = serde_json::to_string(&StateVersionStatus::BackingDataSoftDeleted).expect("JSON");
+        assert_eq!(json, r#""backing_data_soft_deleted""#);
+    }
+
+    #[test]
+    fn every_server_gives_an_output_the_same_id() {
+        let version = StateVersionId::from_random([1; 16]);
+        assert_eq!(output_id(version, "vpc"), output_id(version, "vpc"));
+        assert_ne!(output_id(version, "vpc"), output_id(version, "subnet"));
+        assert_eq!(output_id(version, "vpc").home(), version.home());
+    }
+}
