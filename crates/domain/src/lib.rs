@@ -1,5 +1,8 @@
 //! Words and rules: ids, names, records, and what may happen to them, as plain functions. No I/O, no async, no clock:
 //! times, randomness and keys are arguments, so a hundred cases cost milliseconds.
+//!
+//! Two ledgers know different things, and no change spans both: [`site::Site`] knows users and which organizations
+//! exist, [`organization_state::OrganizationState`] knows everything within one of them.
 
 pub mod agent_pool;
 pub mod attribute;
@@ -11,10 +14,13 @@ pub mod lock;
 pub mod membership;
 pub mod name;
 pub mod organization;
+pub mod organization_state;
 pub mod password_link;
+pub mod permission;
 pub mod project;
 pub mod secret;
 pub mod session;
+pub mod site;
 pub mod ssh_key;
 pub mod state_file;
 pub mod state_rules;
@@ -29,3 +35,5 @@ pub mod workspace_settings;
 
 pub use attribute::InvalidAttribute;
 pub use author::Author;
+pub use organization_state::OrganizationState;
+pub use site::Site;

@@ -1,0 +1,270 @@
+//! What an organization's ledger adds up to.
+
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
+use taco_tables::tables;
+
+use crate::agent_pool::AgentPool;
+use crate::execution::Execution;
+use crate::id::{ProjectId, TagId, UserId, WorkspaceId};
+use crate::membership::Membership;
+use crate::name::{NameKey, ProjectName, TagKey, WorkspaceName};
+use crate::organization::Organization;
+use crate::project::Project;
+use crate::ssh_key::SshKey;
+use crate::state_version::StateVersion;
+use crate::tag::tag_id;
+use crate::team::Team;
+use crate::team_access::{TeamProject, TeamWorkspace};
+use crate::token::Token;
+use crate::workspace::Workspace;
+
+tables! {
+    /// What an organization's ledger adds up to.
+    pub struct OrganizationState {
+        /// One row: see [`OrganizationState::organization`].
+        pub organizations: Organization;
+        pub projects: Project;
+        pub workspaces: Workspace;
+        pub state_versions: StateVersion;
+        pub ssh_keys: SshKey;
+        pub agent_pools: AgentPool;
+        pub teams: Team;
+        pub memberships: Membership;
+        pub team_workspaces: TeamWorkspace;
+        pub team_projects: TeamProject;
+        /// Tokens of the organization, its teams and its agent pools.
+        pub tokens: Token;
+    }
+}
+
+/// A tag and how many workspaces carry it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TagUse {
+    pub id: TagId,
+    pub key: TagKey,
+    pub workspaces: usize,
+}
+
+impl OrganizationState {
+    /// The organization itself; `None` before the ledger's first commit.
+    pub fn organization(&self) -> Option<&Organization> {
+        self.organizations.iter().next()
+    }
+
+    pub fn membership_of(&self, user: &UserId) -> Option<&Membership> {
+        self.memberships.by().user.first(user).and_then(|id| self.memberships.get(id))
+    }
+
+    /// The project of exactly this name.
+    pub fn project_named(&self, name: &str) -> Option<&Project> {
+        let id = self.projects.by().name.first(&NameKey::of(name))?;
+        self.projects.get(id).filter(|project| project.name.as_str() == name)
+    }
+
+    /// Whether another project has this name, in whatever case.
+    pub fn project_name_is_taken(&self, name: &ProjectName, by_other_than: Option<&ProjectId>) -> bool {
+        self.projects.by().name.first(&name.key()).is_some_and(|id| Some(id) != by_other_than)
+    }
+
+    /// The workspace of exactly this name.
+    pub fn workspace_named(&self, name: &str) -> Option<&Workspace> {
+        let id = self.workspaces.by().name.first(&NameKey::of(name))?;
+        self.workspaces.get(id).filter(|workspace| workspace.name.as_str() == name)
+    }
+
+    /// Whether another workspace has this name, in whatever case.
+    pub fn workspace_name_is_taken(&self, name: &WorkspaceName, by_other_than: Option<&WorkspaceId>) -> bool {
+        self.workspaces.by().name.first(&name.key()).is_some_and(|id| Some(id) != by_other_than)
+    }
+
+    /// All workspaces by name.
+    pub fn workspaces_by_name(&self) -> impl DoubleEndedIterator<Item = &Workspace> {
+        self.workspaces.by().name.iter().filter_map(|(_, id)| self.workspaces.get(id))
+    }
+
+    /// A project's workspaces by name.
+    pub fn workspaces_in(&self, project: ProjectId) -> impl Iterator<Item = &Workspace> {
+        let index = &self.workspaces.by().project;
+        let from_first = index.from((project, NameKey::first()));
+        from_first.take_while(move |((home, _), _)| *home == project).filter_map(|(_, id)| self.workspaces.get(id))
+    }
+
+    /// The workspaces that carry a tag, by name.
+    pub fn workspaces_tagged<'a>(&'a self, key: &'a TagKey) -> impl Iterator<Item = &'a Workspace> {
+        let from_first = self.workspaces.by().tag.from((key.clone(), NameKey::first()));
+        from_first.take_while(move |((tag, _), _)| tag == key).filter_map(|(_, id)| self.workspaces.get(id))
+    }
+
+    /// The tags that workspaces carry, by key.
+    pub fn tags(&self) -> Vec<TagUse> {
+        let mut tags: Vec<TagUse> = Vec::new();
+        for ((key, _), workspace) in self.workspaces.by().tag.iter() {
+            match tags.last_mut() {
+                Some(last) if last.key == *key => last.workspaces += 1,
+                _ => tags.push(TagUse { id: tag_id(workspace.home(), key), key: key.clone(), workspaces: 1 }),
+            }
+        }
+        tags
+    }
+
+    /// The key of a tag that some workspace carries.
+    pub fn tag_key(&self, id: &TagId) -> Option<&TagKey> {
+        let workspace = self.workspaces.by().tag_id.first(id).and_then(|workspace| self.workspaces.get(workspace))?;
+        workspace.tags.keys().find(|key| tag_id(workspace.id.home(), key) == *id)
+    }
+
+    /// What a project says about execution.
+    pub fn default_execution(&self, project: &ProjectId) -> Execution {
+        let own = self.projects.get(project).and_then(|project| project.default_execution);
+        own.or(self.organization().map(|organization| organization.default_execution)).unwrap_or(Execution::REMOTE)
+    }
+
+    /// Where the runs of a workspace happen.
+    pub fn execution_of(&self, workspace: &Workspace) -> Execution {
+        workspace.execution.unwrap_or_else(|| self.default_execution(&workspace.project))
+    }
+
+    /// A workspace's state versions, newest first.
+    pub fn state_versions_of(&self, workspace: WorkspaceId) -> impl Iterator<Item = &StateVersion> {
+        let from_newest = self.state_versions.by().workspace.from((workspace, Reverse((Timestamp::MAX, u64::MAX))));
+        let of_workspace = from_newest.take_while(move |((owner, _), _)| *owner == workspace);
+        of_workspace.filter_map(|(_, id)| self.state_versions.get(id))
+    }
+
+    /// A workspace's current state version.
+    pub fn current_state_version(&self, workspace: &Workspace) -> Option<&StateVersion> {
+        workspace.current_state_version.as_ref().and_then(|id| self.state_versions.get(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::author::Author;
+    use crate::id::{OrganizationId, StateVersionId};
+    use crate::name::WorkspaceName;
+    use crate::state_version::{StateOrigin, StateVersionStatus};
+    use crate::tag::{TagBinding, Tags, with_tags};
+
+    fn home() -> crate::id::Home {
+        OrganizationId::from_random([7; 16]).home()
+    }
+
+    fn workspace(number: u8, name: &str, project: ProjectId, tags: &[&str]) -> Workspace {
+        let bindings: Vec<_> = tags.iter().map(|key| TagBinding { key: (*key).into(), value: None }).collect();
+        Workspace {
+            tags: with_tags(&Tags::new(), &bindings).expect("legal"),
+            ..Workspace::new(
+                WorkspaceId::at_home(home(), [number; 16]),
+                name.parse::<WorkspaceName>().expect("legal"),
+                project,
+                Timestamp::UNIX_EPOCH,
+            )
+        }
+    }
+
+    fn state() -> (OrganizationState, ProjectId, ProjectId) {
+        let (one, two) = (ProjectId::at_home(home(), [1; 16]), ProjectId::at_home(home(), [2; 16]));
+        let mut state = OrganizationState::default();
+        for workspace in [
+            workspace(1, "web", one, &["prod", "web"]),
+            workspace(2, "Api", one, &["prod"]),
+            workspace(3, "batch", two, &[]),
+        ] {
+            state.workspaces.put(&workspace).expect("put");
+        }
+        (state, one, two)
+    }
+
+    fn names<'a>(workspaces: impl Iterator<Item = &'a Workspace>) -> Vec<&'a str> {
+        workspaces.map(|workspace| workspace.name.as_str()).collect()
+    }
+
+    #[test]
+    fn workspaces_are_listed_by_name() {
+        let (state, one, two) = state();
+        assert_eq!(names(state.workspaces_by_name()), ["Api", "batch", "web"]);
+        assert_eq!(names(state.workspaces_in(one)), ["Api", "web"]);
+        assert_eq!(names(state.workspaces_in(two)), ["batch"]);
+        assert_eq!(names(state.workspaces_tagged(&"prod".parse().expect("legal"))), ["Api", "web"]);
+        assert_eq!(names(state.workspaces_tagged(&"pro".parse().expect("legal"))), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_name_is_found_as_written_and_taken_in_any_case() {
+        let (state, ..) = state();
+        assert!(state.workspace_named("Api").is_some());
+        assert!(state.workspace_named("api").is_none());
+        let name = "api".parse().expect("legal");
+        assert!(state.workspace_name_is_taken(&name, None));
+        let own = state.workspace_named("Api").expect("there").id;
+        assert!(!state.workspace_name_is_taken(&name, Some(&own)));
+    }
+
+    #[test]
+    fn tags_exist_while_something_carries_them() {
+        let (mut state, ..) = state();
+        let listed: Vec<_> = state.tags().into_iter().map(|tag| (tag.key.to_string(), tag.workspaces)).collect();
+        assert_eq!(listed, [("prod".to_owned(), 2), ("web".to_owned(), 1)]);
+        let web = state.tags()[1].id;
+        assert_eq!(state.tag_key(&web).map(ToString::to_string), Some("web".to_owned()));
+        let id = state.workspace_named("web").expect("there").id;
+        state.workspaces.remove(&id);
+        assert_eq!(state.tag_key(&web), None);
+    }
+
+    #[test]
+    fn execution_is_inherited_from_project_and_organization() {
+        let (mut state, one, _) = state();
+        let mut organization = Organization::new(
+            OrganizationId::from_random([7; 16]),
+            "a@b.c".parse().expect("legal"),
+            Timestamp::UNIX_EPOCH,
+        );
+        organization.default_execution = Execution::LOCAL;
+        state.organizations.put(&organization).expect("put");
+        let web = state.workspace_named("web").expect("there").clone();
+        assert_eq!(state.execution_of(&web), Execution::LOCAL);
+        let project = Project {
+            default_execution: Some(Execution::REMOTE),
+            ..Project::new(one, "one".parse().expect("legal"), Timestamp::UNIX_EPOCH)
+        };
+        state.projects.put(&project).expect("put");
+        assert_eq!(state.execution_of(&web), Execution::REMOTE);
+        assert_eq!(state.execution_of(&Workspace { execution: Some(Execution::LOCAL), ..web }), Execution::LOCAL);
+    }
+
+    #[test]
+    fn state_versions_are_listed_newest_first() {
+        let (mut state, ..) = state();
+        let web = state.workspace_named("web").expect("there").id;
+        let other = state.workspace_named("batch").expect("there").id;
+        for (number, workspace, second) in [(1, web, 10), (2, other, 15), (3, web, 20), (4, web, 5)] {
+            let version = StateVersion {
+                id: StateVersionId::at_home(home(), [number; 16]),
+                workspace,
+                status: StateVersionStatus::Finalized,
+                serial: u64::from(number),
+                lineage: "L".into(),
+                md5: String::new(),
+                sha256: String::new(),
+                size: 0,
+                force: false,
+                origin: StateOrigin::Push,
+                created_at: Timestamp::from_second(second).expect("a timestamp"),
+                created_by: Author::Taco,
+                run: None,
+                terraform_version: None,
+                encrypted: false,
+                resource_count: 0,
+                outputs: Vec::new(),
+                has_json: false,
+            };
+            state.state_versions.put(&version).expect("put");
+        }
+        let serials: Vec<u64> = state.state_versions_of(web).map(|version| version.serial).collect();
+        assert_eq!(serials, [3, 1, 4]);
+    }
+}

@@ -1,0 +1,646 @@
+//! Who may do what: one function, [`allow`], and one table, [`RULES`].
+//!
+//! Rights add up, and nothing takes one away: a site admin's, an owner's, what teams have in the organization, in the
+//! project and in the workspace. Each action is one row of the table; a new action does not work without one.
+
+use std::borrow::Cow;
+
+use crate::author::Author;
+use crate::id::{AgentPoolId, OrganizationId, RunId, TeamId, UserId, WorkspaceId};
+use crate::organization_state::OrganizationState;
+use crate::project::Project;
+use crate::team::{OrganizationAccess, Team};
+use crate::team_access::{
+    ProjectRights, RunsRight, SettingsRight, StateRight, TeamsRight, VariablesRight, WorkspaceRights,
+};
+use crate::workspace::Workspace;
+
+/// Who asks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Actor {
+    Anonymous,
+    User {
+        id: UserId,
+        site_admin: bool,
+        by: Credential,
+    },
+    /// A team's token.
+    Team {
+        organization: OrganizationId,
+        team: TeamId,
+    },
+    /// An organization's token.
+    Organization(OrganizationId),
+    /// A token that reads an organization's audit trail and nothing else.
+    AuditTrail(OrganizationId),
+    /// An agent. It works through its own door; here it may do nothing.
+    AgentPool {
+        organization: OrganizationId,
+        pool: AgentPoolId,
+    },
+    /// What runs inside a run.
+    Run {
+        organization: OrganizationId,
+        run: RunId,
+        workspace: WorkspaceId,
+    },
+    /// Taco itself.
+    Taco,
+}
+
+/// With what a user came in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Credential {
+    Token,
+    Session,
+}
+
+impl Actor {
+    /// As records and the audit trail remember it.
+    pub fn author(&self) -> Author {
+        match *self {
+            Self::User { id, .. } => Author::User(id),
+            Self::Team { team, .. } => Author::Team(team),
+            Self::Organization(id) | Self::AuditTrail(id) => Author::Organization(id),
+            Self::AgentPool { pool, .. } => Author::AgentPool(pool),
+            Self::Run { run, .. } => Author::Run(run),
+            Self::Anonymous | Self::Taco => Author::Taco,
+        }
+    }
+
+    /// The organization that it cannot leave.
+    fn organization(&self) -> Option<OrganizationId> {
+        match *self {
+            Self::Team { organization, .. }
+            | Self::Organization(organization)
+            | Self::AuditTrail(organization)
+            | Self::AgentPool { organization, .. }
+            | Self::Run { organization, .. } => Some(organization),
+            Self::Anonymous | Self::User { .. } | Self::Taco => None,
+        }
+    }
+}
+
+/// To what something is done.
+#[derive(Clone, Copy)]
+pub enum Resource<'a> {
+    Site,
+    /// A user's account, tokens and sessions.
+    Account(UserId),
+    Organization(&'a OrganizationState),
+    Project(&'a OrganizationState, &'a Project),
+    Workspace(&'a OrganizationState, &'a Workspace),
+}
+
+/// Lists the actions once, so that the test of the table can walk over all.
+macro_rules! actions {
+    ($($(#[$attribute:meta])* $name:ident,)*) => {
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Action {
+            $($(#[$attribute])* $name,)*
+        }
+
+        impl Action {
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+
+actions! {
+    /// Users, settings and whatever else concerns all organizations.
+    ManageSite,
+    CreateOrganization,
+    ReadAccount,
+    /// Profile, password, tokens and sessions.
+    UpdateAccount,
+
+    ReadOrganization,
+    UpdateOrganization,
+    DeleteOrganization,
+    ManageOrganizationToken,
+    ReadAuditTrail,
+    ManageMembership,
+    ManageTeams,
+    ManageOrganizationAccess,
+    /// SSH keys and connections to version control.
+    ManageVcsSettings,
+    ManageAgentPools,
+    ManageRunTasks,
+    ManagePolicies,
+    ManageModules,
+    ManageProviders,
+    DownloadModules,
+    CreateProject,
+
+    ReadProject,
+    UpdateProject,
+    DeleteProject,
+    ManageProjectTeams,
+    ReadProjectVariableSets,
+    WriteProjectVariableSets,
+    CreateWorkspace,
+
+    /// See it, its runs and their logs.
+    ReadWorkspace,
+    UpdateWorkspace,
+    DeleteWorkspace,
+    MoveWorkspace,
+    ManageWorkspaceTeams,
+    /// Plans, speculative or not; comments; configurations.
+    QueuePlan,
+    /// Confirm, discard, cancel.
+    ApplyRun,
+    ForceCancelRun,
+    ReadVariables,
+    WriteVariables,
+    ReadOutputs,
+    /// The whole state, and values of sensitive outputs.
+    ReadState,
+    WriteState,
+    /// Lock, and unlock one's own.
+    LockWorkspace,
+    ForceUnlockWorkspace,
+    ManageNotifications,
+    AttachRunTasks,
+}
+
+/// All that one source of rights gives, for one resource.
+#[derive(Clone, Copy, Default)]
+struct Rights {
+    /// Site admins and owners.
+    everything: bool,
+    organization: OrganizationAccess,
+    project: ProjectRights,
+    workspace: WorkspaceRights,
+}
+
+/// One row: what an action is called, what it takes, and which tokens without a role may do it.
+struct Rule {
+    action: Action,
+    /// Completes "You may not …".
+    words: &'static str,
+    /// Completes "that takes …".
+    takes: &'static str,
+    granted: fn(&Rights) -> bool,
+    /// Whoever belongs to the organization may.
+    member: bool,
+    organization_token: bool,
+    /// A run, in its own workspace.
+    own_run: bool,
+    /// A run, in a workspace that shares its state with the run's.
+    consumer_run: bool,
+}
+
+const fn rule(action: Action, words: &'static str, takes: &'static str, granted: fn(&Rights) -> bool) -> Rule {
+    Rule {
+        action,
+        words,
+        takes,
+        granted,
+        member: false,
+        organization_token: false,
+        own_run: false,
+        consumer_run: false,
+    }
+}
+
+impl Rule {
+    const fn for_members(self) -> Self {
+        Self { member: true, ..self }
+    }
+
+    const fn for_organization_token(self) -> Self {
+        Self { organization_token: true, ..self }
+    }
+
+    const fn for_own_run(self) -> Self {
+        Self { own_run: true, ..self }
+    }
+
+    const fn for_consumer_run(self) -> Self {
+        Self { own_run: true, consumer_run: true, ..self }
+    }
+}
+
+const SITE_ADMIN: &str = "a site admin";
+const OWNER: &str = "an owner of the organization";
+const WORKSPACE_ADMIN: &str = "admin access to the workspace";
+
+/// Every action. Owners and site admins pass every row from `ReadOrganization` on, so those do not name them.
+const RULES: &[Rule] = {
+    use Action as A;
+    &[
+        rule(A::ManageSite, "manage the site", SITE_ADMIN, |_| false),
+        rule(A::CreateOrganization, "create organizations", "a user's own token or session", |_| false),
+        rule(A::ReadAccount, "see this account", "being its user", |_| false),
+        rule(A::UpdateAccount, "change this account", "being its user", |_| false),
+        rule(A::ReadOrganization, "see the organization", "being a member of it", |_| false)
+            .for_members()
+            .for_organization_token()
+            .for_own_run(),
+        rule(A::UpdateOrganization, "change the organization's settings", OWNER, |_| false),
+        rule(A::DeleteOrganization, "delete the organization", OWNER, |_| false),
+        rule(A::ManageOrganizationToken, "manage the organization's token", OWNER, |_| false),
+        rule(A::ReadAuditTrail, "read the audit trail", "the organization's token or one for the audit trail", |_| {
+            false
+        })
+        .for_organization_token(),
+        rule(A::ManageMembership, "manage the organization's members", "a team that manages membership", |rights| {
+            rights.organization.manage_membership
+        })
+        .for_organization_token(),
+        rule(A::ManageTeams, "manage teams", "a team that manages teams", |rights| rights.organization.manage_teams)
+            .for_organization_token(),
+        rule(
+            A::ManageOrganizationAccess,
+            "change what teams may do in the organization",
+            "a team that manages organization access",
+            |rights| rights.organization.manage_organization_access,
+        )
+        .for_organization_token(),
+        rule(A::ManageVcsSettings, "manage SSH keys and VCS settings", "a team that manages VCS settings", |rights| {
+            rights.organization.manage_vcs_settings
+        })
+        .for_organization_token(),
+        rule(A::ManageAgentPools, "manage agent pools", "a team that manages agent pools", |rights| {
+            rights.organization.manage_agent_pools
+        })
+        .for_organization_token(),
+        rule(A::ManageRunTasks, "manage run tasks", "a team that manages run tasks", |rights| {
+            rights.organization.manage_run_tasks
+        })
+        .for_organization_token(),
+        rule(A::ManagePolicies, "manage policies", "a team that manages policies", |rights| {
+            rights.organization.manage_policies
+        })
+        .for_organization_token(),
+        rule(A::ManageModules, "manage the registry's modules", "a team that manages modules", |rights| {
+            rights.organization.manage_modules
+        })
+        .for_organization_token(),
+        rule(A::ManageProviders, "manage the registry's providers", "a team that manages providers", |rights| {
+            rights.organization.manage_providers
+        })
+        .for_organization_token(),
+        rule(A::DownloadModules, "download modules", "being a member of the organization", |_| false)
+            .for_members()
+            .for_organization_token()
+            .for_own_run(),
+        rule(A::CreateProject, "create projects", "a team that manages projects", |rights| {
+            rights.organization.manage_projects
+        })
+        .for_organization_token(),
+        rule(A::ReadProject, "see the project", "read access to the project", |rights| rights.project.read)
+            .for_organization_token(),
+        rule(A::UpdateProject, "change the project's settings", "admin access to the project", |rights| {
+            rights.project.settings >= SettingsRight::Update
+        })
+        .for_organization_token(),
+        rule(A::DeleteProject, "delete the project", "admin access to the project", |rights| {
+            rights.project.settings >= SettingsRight::Delete
+        })
+        .for_organization_token(),
+        rule(
+            A::ManageProjectTeams,
+            "change what teams may do in the project",
+            "admin access to the project",
+            |rights| rights.project.teams >= TeamsRight::Manage,
+        )
+        .for_organization_token(),
+        rule(A::ReadProjectVariableSets, "see the project's variable sets", "read access to the project", |rights| {
+            rights.project.variable_sets >= VariablesRight::Read
+        })
+        .for_organization_token(),
+        rule(
+            A::WriteProjectVariableSets,
+            "change the project's variable sets",
+            "admin access to the project",
+            |rights| rights.project.variable_sets >= VariablesRight::Write,
+        )
+        .for_organization_token(),
+        rule(A::CreateWorkspace, "create workspaces in the project", "maintain access to the project", |rights| {
+            rights.project.create_workspaces
+        })
+        .for_organization_token(),
+        rule(A::ReadWorkspace, "see the workspace", "read access to the workspace", |rights| {
+            rights.workspace.runs >= RunsRight::Read
+        })
+        .for_organization_token()
+        .for_consumer_run(),
+        rule(A::UpdateWorkspace, "change the workspace's settings", WORKSPACE_ADMIN, |rights| rights.workspace.admin)
+            .for_organization_token(),
+        rule(A::DeleteWorkspace, "delete the workspace", WORKSPACE_ADMIN, |rights| {
+            rights.workspace.admin || rights.project.delete_workspaces
+        })
+        .for_organization_token(),
+        rule(A::MoveWorkspace, "move the workspace to another project", "admin access to the project", |rights| {
+            rights.project.move_workspaces
+        })
+        .for_organization_token(),
+        rule(A::ManageWorkspaceTeams, "change what teams may do in the workspace", WORKSPACE_ADMIN, |rights| {
+            rights.workspace.admin
+        })
+        .for_organization_token(),
+        rule(A::QueuePlan, "plan in the workspace", "plan access to the workspace", |rights| {
+            rights.workspace.runs >= RunsRight::Plan
+        }),
+        rule(A::ApplyRun, "apply, discard or cancel runs", "write access to the workspace", |rights| {
+            rights.workspace.runs >= RunsRight::Apply
+        }),
+        rule(A::ForceCancelRun, "force runs to stop or to start", WORKSPACE_ADMIN, |rights| rights.workspace.admin),
+        rule(A::ReadVariables, "see the workspace's variables", "read access to the workspace", |rights| {
+            rights.workspace.variables >= VariablesRight::Read
+        })
+        .for_organization_token(),
+        rule(A::WriteVariables, "change the workspace's variables", "write access to the workspace", |rights| {
+            rights.workspace.variables >= VariablesRight::Write
+        })
+        .for_organization_token(),
+        rule(A::ReadOutputs, "read the workspace's outputs", "read access to the workspace", |rights| {
+            rights.workspace.state_versions >= StateRight::ReadOutputs
+        })
+        .for_organization_token()
+        .for_consumer_run(),
+        rule(A::ReadState, "read the workspace's state", "read access to the workspace", |rights| {
+            rights.workspace.state_versions >= StateRight::Read
+        })
+        .for_organization_token()
+        .for_consumer_run(),
+        rule(A::WriteState, "write the workspace's state", "write access to the workspace", |rights| {
+            rights.workspace.state_versions >= StateRight::Write
+        })
+        .for_own_run(),
+        rule(A::LockWorkspace, "lock or unlock the workspace", "write access to the workspace", |rights| {
+            rights.workspace.workspace_locking
+        })
+        .for_own_run(),
+        rule(A::ForceUnlockWorkspace, "unlock by force what another has locked", WORKSPACE_ADMIN, |rights| {
+            rights.workspace.admin
+        }),
+        rule(A::ManageNotifications, "manage the workspace's notifications", WORKSPACE_ADMIN, |rights| {
+            rights.workspace.admin
+        }),
+        rule(A::AttachRunTasks, "attach run tasks to the workspace", WORKSPACE_ADMIN, |rights| {
+            rights.workspace.run_tasks
+        })
+        .for_organization_token(),
+    ]
+};
+
+/// The answer, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decision {
+    pub allowed: bool,
+    /// A sentence to show. It may name teams and roles of the caller's organization, so where [`Self::visible`] is
+    /// false only the log gets it.
+    pub reason: Cow<'static, str>,
+    /// Whether the caller may know that the thing exists.
+    pub visible: bool,
+    /// Whether the organization takes this kind of credential at all. If not, the caller is as good as not logged in.
+    pub credential_accepted: bool,
+}
+
+impl Decision {
+    fn allowed(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { allowed: true, reason: reason.into(), visible: true, credential_accepted: true }
+    }
+
+    fn denied(reason: impl Into<Cow<'static, str>>, visible: bool) -> Self {
+        Self { allowed: false, reason: reason.into(), visible, credential_accepted: true }
+    }
+}
+
+/// May `actor` do `action` to `resource`?
+pub fn allow(actor: &Actor, action: Action, resource: Resource<'_>) -> Decision {
+    let Some(rule) = RULES.iter().find(|rule| rule.action == action) else {
+        return Decision::denied("Nobody may do this: it has no rule", false);
+    };
+    if *actor == Actor::Taco {
+        return Decision::allowed("Taco does it by itself");
+    }
+    match resource {
+        Resource::Site => allow_on_site(actor, rule),
+        Resource::Account(user) => allow_on_account(actor, rule, user),
+        Resource::Organization(state) => Within { state, project: None, workspace: None }.allow(actor, rule),
+        Resource::Project(state, project) => {
+            Within { state, project: Some(project), workspace: None }.allow(actor, rule)
+        }
+        Resource::Workspace(state, workspace) => {
+            let project = state.projects.get(&workspace.project);
+            Within { state, project, workspace: Some(workspace) }.allow(actor, rule)
+        }
+    }
+}
+
+fn allow_on_site(actor: &Actor, rule: &Rule) -> Decision {
+    match (actor, rule.action) {
+        (Actor::User { site_admin: true, .. }, _) => Decision::allowed("You are a site admin"),
+        (Actor::User { .. }, Action::CreateOrganization) => Decision::allowed("Every user may"),
+        (Actor::Anonymous, _) => Decision::denied(refusal(rule, "you are not logged in"), false),
+        _ => Decision::denied(refusal(rule, "you have none"), false),
+    }
+}
+
+fn allow_on_account(actor: &Actor, rule: &Rule, user: UserId) -> Decision {
+    match actor {
+        Actor::User { id, .. } if *id == user => Decision::allowed("It is your account"),
+        Actor::User { site_admin: true, .. } => Decision::allowed("You are a site admin"),
+        _ => Decision::denied(refusal(rule, "you are not"), false),
+    }
+}
+
+fn refusal(rule: &Rule, have: &str) -> String {
+    format!("You may not {}: that takes {}, and {have}", rule.words, rule.takes)
+}
+
+/// A place in an organization.
+#[derive(Clone, Copy)]
+struct Within<'a> {
+    state: &'a OrganizationState,
+    project: Option<&'a Project>,
+    workspace: Option<&'a Workspace>,
+}
+
+/// Where rights come from, for the reason.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    SiteAdmin,
+    Owner,
+    OrganizationAccess(&'a Team),
+    Project(&'a Team, crate::team_access::ProjectRole),
+    Workspace(&'a Team, crate::team_access::WorkspaceRole),
+}
+
+impl Source<'_> {
+    fn in_words(self) -> String {
+        match self {
+            Self::SiteAdmin => "You are a site admin".to_owned(),
+            Self::Owner => "You are an owner of the organization".to_owned(),
+            Self::OrganizationAccess(team) => format!("Team {} has rights in the whole organization", team.name),
+            Self::Project(team, role) => format!("Team {} has {role} access to the project", team.name),
+            Self::Workspace(team, role) => format!("Team {} has {role} access to the workspace", team.name),
+        }
+    }
+}
+
+impl<'a> Within<'a> {
+    fn allow(self, actor: &Actor, rule: &Rule) -> Decision {
+        let Some(organization) = self.state.organization() else {
+            return Decision::denied("The organization does not exist", false);
+        };
+        if actor.organization().is_some_and(|home| home != organization.id) {
+            return Decision::denied(refusal(rule, "the token belongs to another organization"), false);
+        }
+        match actor {
+            Actor::User { by: Credential::Token, .. } if !organization.user_tokens_enabled => Decision {
+                credential_accepted: false,
+                ..Decision::denied("The organization does not take users' own tokens: use a team's", false)
+            },
+            Actor::User { id, site_admin, .. } => {
+                let membership = self.state.membership_of(id);
+                let teams = membership.iter().flat_map(|membership| &membership.teams);
+                self.allow_by_teams(rule, *site_admin, membership.is_some(), teams)
+            }
+            Actor::Team { team, .. } => self.allow_by_teams(rule, false, true, std::iter::once(team)),
+            Actor::Organization(_) if rule.organization_token => Decision::allowed("The organization's token may"),
+            Actor::Organization(_) => {
+                Decision::denied(format!("You may not {}: an organization's token never may", rule.words), true)
+            }
+            Actor::AuditTrail(_) if rule.action == Action::ReadAuditTrail => {
+                Decision::allowed("The token is for the audit trail")
+            }
+            Actor::Run { workspace, .. } => self.allow_run(rule, workspace),
+            Actor::AuditTrail(_) | Actor::AgentPool { .. } | Actor::Anonymous | Actor::Taco => {
+                Decision::denied(refusal(rule, "this token is for something else"), false)
+            }
+        }
+    }
+
+    fn allow_run(self, rule: &Rule, own: &WorkspaceId) -> Decision {
+        let Some(workspace) = self.workspace else {
+            // Not in a workspace at all: the organization itself, for instance to download a module.
+            let allowed = rule.own_run && self.project.is_none();
+            let reason =
+                if allowed { "The run belongs to the organization".into() } else { refusal(rule, "you are a run") };
+            return Decision { allowed, ..Decision::denied(reason, allowed) };
+        };
+        if workspace.id == *own {
+            return if rule.own_run {
+                Decision::allowed("It is the run's own workspace")
+            } else {
+                Decision::denied(refusal(rule, "a run has none"), true)
+            };
+        }
+        let shared = self.state.workspaces.get(own).is_some_and(|own| workspace.shares_state_with(own));
+        match (shared, rule.consumer_run) {
+            (true, true) => Decision::allowed("The workspace shares its state with the run's"),
+            (true, false) => Decision::denied(refusal(rule, "sharing the state does not give it"), true),
+            (false, _) => {
+                Decision::denied(refusal(rule, "the workspace does not share its state with the run's"), false)
+            }
+        }
+    }
+
+    fn allow_by_teams<'t>(
+        self,
+        rule: &Rule,
+        site_admin: bool,
+        member: bool,
+        teams: impl Iterator<Item = &'t TeamId>,
+    ) -> Decision {
+        let mut visible = member && self.project.is_none() && self.workspace.is_none();
+        if rule.member && member {
+            return Decision::allowed("You are a member of the organization");
+        }
+        let teams: Vec<&Team> = teams.filter_map(|team| self.state.teams.get(team)).collect();
+        for (rights, source) in self.rights_of(site_admin, &teams) {
+            if (rights.everything && passes_everything(rule.action)) || (rule.granted)(&rights) {
+                return Decision::allowed(source.in_words());
+            }
+            visible |= rights.everything || self.shows(&rights);
+        }
+        visible |= self.workspace.is_none() && self.knows_a_workspace(&teams);
+        let have = if member { "none of your teams has it" } else { "you are no member of the organization" };
+        Decision::denied(refusal(rule, have), visible)
+    }
+
+    /// Whether such rights let someone know of the place.
+    fn shows(self, rights: &Rights) -> bool {
+        match (self.workspace, self.project) {
+            (Some(_), _) => rights.workspace != WorkspaceRights::NONE,
+            (None, Some(_)) => rights.project.read,
+            (None, None) => true,
+        }
+    }
+
+    /// Whoever works in a workspace knows of its project.
+    fn knows_a_workspace(self, teams: &[&Team]) -> bool {
+        let Some(project) = self.project else { return false };
+        teams.iter().any(|team| {
+            let known = self.state.team_workspaces.by().team.get(&team.id);
+            let workspaces = known.filter_map(|id| self.state.team_workspaces.get(id));
+            let mut projects = workspaces.filter_map(|access| self.state.workspaces.get(&access.workspace));
+            projects.any(|workspace| workspace.project == project.id)
+        })
+    }
+
+    /// Everything that gives rights here, each by itself. An action depends on one right, so looking at the sources one
+    /// by one finds whatever their sum would.
+    fn rights_of(self, site_admin: bool, teams: &[&'a Team]) -> Vec<(Rights, Source<'a>)> {
+        let everything = Rights { everything: true, ..Rights::default() };
+        let mut sources = Vec::new();
+        if site_admin {
+            sources.push((everything, Source::SiteAdmin));
+        }
+        let owners = self.state.organization().map(|organization| organization.owners_team);
+        for team in teams {
+            if Some(team.id) == owners {
+                sources.push((everything, Source::Owner));
+                continue;
+            }
+            if team.organization_access != OrganizationAccess::default() {
+                sources.push((organization_rights(&team.organization_access), Source::OrganizationAccess(team)));
+            }
+            if let Some(project) = self.project
+                && let Some(id) = self.state.team_projects.by().team_and_project.first(&(team.id, project.id))
+                && let Some(access) = self.state.team_projects.get(id)
+            {
+                let rights =
+                    Rights { project: access.rights(), workspace: access.workspace_rights(), ..Rights::default() };
+                sources.push((rights, Source::Project(team, access.access)));
+            }
+            if let Some(workspace) = self.workspace
+                && let Some(id) = self.state.team_workspaces.by().team_and_workspace.first(&(team.id, workspace.id))
+                && let Some(access) = self.state.team_workspaces.get(id)
+            {
+                let rights = Rights { workspace: access.rights(), ..Rights::default() };
+                sources.push((rights, Source::Workspace(team, access.access)));
+            }
+        }
+        sources
+    }
+}
+
+/// Owners own an organization, not the site, and not each other's accounts.
+fn passes_everything(action: Action) -> bool {
+    !matches!(action, Action::ManageSite | Action::CreateOrganization | Action::ReadAccount | Action::UpdateAccount)
+}
+
+/// What a team's rights in the organization mean in each project and workspace.
+fn organization_rights(access: &OrganizationAccess) -> Rights {
+    let project = match () {
+        () if access.manage_projects => ProjectRights::ADMIN,
+        () if access.manage_workspaces => ProjectRights { move_workspaces: true, ..ProjectRights::MAINTAIN },
+        () if access.read_projects || access.read_workspaces => ProjectRights::READ,
+        () => ProjectRights::NONE,
+    };
+    let workspace = match () {
+        () if access.manage_projects || access.manage_workspaces => WorkspaceRights::ADMIN,
+        () if access.read_projects || access.read_workspaces => WorkspaceRights::READ,
+        () => WorkspaceRights::NONE,
+    };
+    Rights { everything: false, organization: *access, project, workspace }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! What the site's ledger adds up to: users and what opens doors for them, and which organizations exist.
+
+use taco_tables::tables;
+
+use crate::grant::Grant;
+use crate::id::Home;
+use crate::name::{Email, NameKey, OrganizationName, Username};
+use crate::organization::OrganizationEntry;
+use crate::password_link::PasswordLink;
+use crate::session::Session;
+use crate::token::Token;
+use crate::user::User;
+
+tables! {
+    /// What the site's ledger adds up to.
+    pub struct Site {
+        pub users: User;
+        pub organizations: OrganizationEntry;
+        /// Users' tokens; those of an organization are in its own ledger.
+        pub tokens: Token;
+        pub sessions: Session;
+        pub grants: Grant;
+        pub password_links: PasswordLink;
+    }
+}
+
+impl Site {
+    /// The organization of exactly this name.
+    pub fn organization_named(&self, name: &str) -> Option<&OrganizationEntry> {
+        let id = self.organizations.by().name.first(&NameKey::of(name))?;
+        self.organizations.get(id).filter(|entry| entry.name.as_str() == name)
+    }
+
+    /// Whether an organization has this name, in whatever case.
+    pub fn has_organization_named(&self, name: &OrganizationName) -> bool {
+        self.organizations.by().name.first(&name.key()).is_some()
+    }
+
+    /// The organization that ids with this home belong to.
+    pub fn organization_at(&self, home: Home) -> Option<&OrganizationEntry> {
+        self.organizations.by().home.first(&home).and_then(|id| self.organizations.get(id))
+    }
+
+    pub fn user_named(&self, username: &Username) -> Option<&User> {
+        self.users.by().username.first(&username.key()).and_then(|id| self.users.get(id))
+    }
+
+    pub fn user_with_email(&self, email: &Email) -> Option<&User> {
+        self.users.by().email.first(&email.key()).and_then(|id| self.users.get(id))
+    }
+
+    /// Finds a user by what people type into a login form: the name or the address.
+    pub fn user_called(&self, text: &str) -> Option<&User> {
+        let key = NameKey::of(text.trim());
+        let by = self.users.by();
+        by.username.first(&key).or_else(|| by.email.first(&key)).and_then(|id| self.users.get(id))
+    }
+}
