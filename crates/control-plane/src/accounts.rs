@@ -1,0 +1,127 @@
+//! Users: their own view of their account, and a site admin's of everyone's.
+
+use serde::Deserialize;
+use taco_domain::Site;
+use taco_domain::id::UserId;
+use taco_domain::membership::invited_user;
+use taco_domain::name::{Email, Username};
+use taco_domain::permission::{Action, Actor, Resource};
+use taco_domain::user::User;
+
+use crate::caller::Caller;
+use crate::control_plane::ControlPlane;
+use crate::error::Error;
+use crate::first_start::PasswordLinkText;
+
+/// The attributes of a request that changes an account, spelled as on the wire.
+#[derive(Clone, Default, Deserialize, Debug)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct AccountPatch {
+    pub username: Option<String>,
+    pub email: Option<String>,
+}
+
+impl ControlPlane {
+    /// The caller's own account.
+    pub async fn account(&self, caller: &Caller) -> Result<User, Error> {
+        match caller.actor {
+            Actor::User { id, .. } => self.user(caller, id).await,
+            Actor::Anonymous => Err(Error::Unauthorized("you are not logged in".to_owned())),
+            _ => Err(Error::NotFound("account")),
+        }
+    }
+
+    pub async fn user(&self, caller: &Caller, id: UserId) -> Result<User, Error> {
+        caller.require(Action::ReadAccount, Resource::Account(id), "user")?;
+        caller.site.users.get(&id).cloned().ok_or(Error::NotFound("user"))
+    }
+
+    pub async fn update_user(&self, caller: &Caller, id: UserId, patch: AccountPatch) -> Result<User, Error> {
+        caller.require(Action::UpdateAccount, Resource::Account(id), "user")?;
+        let username: Option<Username> = patch.username.as_deref().map(str::parse).transpose()?;
+        let email: Option<Email> = patch.email.as_deref().map(str::parse).transpose()?;
+        let now = self.now();
+        self.commit_site(caller.intent("user.update"), move |tx| {
+            let before = tx.state().users.get(&id).ok_or(Error::NotFound("user"))?;
+            let mut user = before.clone();
+            user.username = username.clone().unwrap_or(user.username);
+            user.email = email.clone().unwrap_or(user.email);
+            if user == *before {
+                return Ok(user);
+            }
+            user.updated_at = now;
+            check_unique(tx.state(), &user)?;
+            tx.put(&user);
+            Ok(user)
+        })
+        .await
+    }
+
+    /// Makes a user, who sets a password with the link.
+    pub async fn create_user(
+        &self,
+        caller: &Caller,
+        username: &str,
+        email: &str,
+        site_admin: bool,
+    ) -> Result<(User, PasswordLinkText), Error> {
+        caller.require(Action::ManageSite, Resource::Site, "site")?;
+        let (username, email): (Username, Email) = (username.parse()?, email.parse()?);
+        let now = self.now();
+        let invited = invited_user(&email);
+        // Someone may have had the address before and moved on: their id stays theirs.
+        let id = if caller.site.users.contains(&invited) { UserId::from_random(self.random()) } else { invited };
+        let (link, text) = self.password_link(id, now);
+        let user = User {
+            id,
+            username,
+            email,
+            password: None,
+            site_admin,
+            suspended: false,
+            service_account: false,
+            created_at: now,
+            updated_at: now,
+        };
+        let user = self
+            .commit_site(caller.intent("user.create"), move |tx| {
+                check_unique(tx.state(), &user)?;
+                if tx.state().users.contains(&user.id) {
+                    return Err(Error::name_taken("email", "Email"));
+                }
+                tx.put(&user);
+                tx.put(&link);
+                Ok(user.clone())
+            })
+            .await?;
+        let text = PasswordLinkText { username: user.username.to_string(), ..text };
+        Ok((user, text))
+    }
+
+    /// Ends a user's access at once, or gives it back.
+    pub async fn suspend_user(&self, caller: &Caller, id: UserId, suspended: bool) -> Result<User, Error> {
+        caller.require(Action::ManageSite, Resource::Site, "user")?;
+        let now = self.now();
+        self.commit_site(caller.intent("user.suspend"), move |tx| {
+            let mut user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound("user"))?;
+            if user.suspended != suspended {
+                user = User { suspended, updated_at: now, ..user };
+                tx.put(&user);
+            }
+            Ok(user)
+        })
+        .await
+    }
+}
+
+/// Two users cannot share a name or an address.
+fn check_unique(site: &Site, user: &User) -> Result<(), Error> {
+    let other = |found: Option<&User>| found.is_some_and(|found| found.id != user.id);
+    if other(site.user_named(&user.username)) {
+        return Err(Error::name_taken("username", "Username"));
+    }
+    if other(site.user_with_email(&user.email)) {
+        return Err(Error::name_taken("email", "Email"));
+    }
+    Ok(())
+}

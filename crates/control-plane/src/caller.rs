@@ -1,0 +1,65 @@
+use taco_domain::permission::{Action, Actor, Decision, Resource, allow};
+use taco_domain::{Author, Site};
+use taco_ledger::{Intent, View};
+
+use crate::error::Error;
+
+/// What a door knows about a request before anyone asks who sent it.
+#[derive(Clone, Default, Debug)]
+pub struct RequestInfo {
+    /// To find the request in the servers' logs; it stands in the audit trail.
+    pub id: Option<String>,
+    /// The client's address and what it calls itself, for whoever wonders who holds a lock.
+    pub from: Option<String>,
+}
+
+/// Who asks, and what the site looked like when they were recognised. That moment lies within the request, so verbs
+/// may rest on it instead of asking the bucket again.
+#[derive(Clone)]
+pub struct Caller {
+    pub actor: Actor,
+    pub request: RequestInfo,
+    pub(crate) site: View<Site>,
+}
+
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Caller")
+            .field("actor", &self.actor)
+            .field("request", &self.request)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Caller {
+    /// As records remember the caller.
+    pub fn author(&self) -> Author {
+        self.actor.author()
+    }
+
+    /// What is to be recorded beside a change.
+    pub fn intent(&self, action: &'static str) -> Intent {
+        Intent { actor: self.author().to_string(), action, request: self.request.id.clone() }
+    }
+
+    /// May they? With the reason, for pages that show what is out of reach and why.
+    pub fn may(&self, action: Action, resource: Resource<'_>) -> Decision {
+        allow(&self.actor, action, resource)
+    }
+
+    /// May they? If not, the error tells no more than they may know. `what` names the thing that is not found then.
+    pub fn require(&self, action: Action, resource: Resource<'_>, what: &'static str) -> Result<(), Error> {
+        let decision = self.may(action, resource);
+        if decision.allowed {
+            return Ok(());
+        }
+        tracing::debug!(actor = %self.author(), ?action, reason = %decision.reason, "denied");
+        let reason = decision.reason.into_owned();
+        Err(match () {
+            () if !decision.credential_accepted || self.actor == Actor::Anonymous => Error::Unauthorized(reason),
+            () if !decision.visible => Error::NotFound(what),
+            () => Error::Denied(reason),
+        })
+    }
+}

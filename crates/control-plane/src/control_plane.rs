@@ -1,0 +1,217 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use taco_domain::id::{Home, OrganizationId};
+use taco_domain::organization::OrganizationEntry;
+use taco_domain::permission::{Action, Resource};
+use taco_domain::secret::{HashKey, Secret, SecretHash};
+use taco_domain::{Author, OrganizationState, Site};
+use taco_ledger::{Environment, Intent, Ledger, LedgerName, Options, Transaction, View};
+use tokio::sync::OnceCell;
+
+use crate::caller::Caller;
+use crate::error::Error;
+use crate::tokens::UsesInFlight;
+
+/// What whoever starts a server decides.
+#[derive(Clone)]
+pub struct Settings {
+    /// Secrets are stored as hashes under this key. All servers of a site share it, and the bucket does not have it.
+    pub hash_key: HashKey,
+    /// A text that opens the site as its first admin, for automation (`TACO_SITE_TOKEN`). It is never stored.
+    pub site_token: Option<String>,
+    pub ledger: Options,
+}
+
+/// All that callers may do. Cheap to clone; clones share everything.
+#[derive(Clone)]
+pub struct ControlPlane {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) environment: Environment,
+    pub(crate) hash_key: HashKey,
+    pub(crate) site_token: Option<SecretHash>,
+    pub(crate) site: Ledger<Site>,
+    /// Opened when they are first asked for.
+    organizations: Mutex<HashMap<OrganizationId, Arc<OnceCell<Ledger<OrganizationState>>>>>,
+    ledger_options: Options,
+    pub(crate) uses_in_flight: UsesInFlight,
+}
+
+impl fmt::Debug for ControlPlane {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ControlPlane").field("site", &self.shared.site).finish_non_exhaustive()
+    }
+}
+
+/// An organization as it was at one moment within the request. Doors read from it; only verbs change it.
+#[derive(Clone)]
+pub struct OpenOrganization {
+    site: View<Site>,
+    id: OrganizationId,
+    pub state: View<OrganizationState>,
+    pub(crate) ledger: Ledger<OrganizationState>,
+}
+
+impl OpenOrganization {
+    pub fn id(&self) -> OrganizationId {
+        self.id
+    }
+
+    /// Its name and how it began.
+    pub fn entry(&self) -> &OrganizationEntry {
+        self.site.organizations.get(&self.id).expect("it was found in this very view")
+    }
+
+    pub fn resource(&self) -> Resource<'_> {
+        Resource::Organization(&self.state)
+    }
+
+    /// Changes it, and returns what `decide` decided. `decide` may run several times; see [`Ledger::commit`].
+    pub(crate) async fn commit<T: Send + 'static>(
+        &self,
+        intent: Intent,
+        decide: impl FnMut(&mut Transaction<OrganizationState>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        Ok(self.ledger.commit(intent, decide).await?)
+    }
+}
+
+impl ControlPlane {
+    /// Opens the site's ledger; organizations follow when they are asked for.
+    pub async fn open(environment: Environment, settings: Settings) -> Result<Self, Error> {
+        let site = Ledger::open(environment.clone(), LedgerName::site(), settings.ledger.clone()).await?;
+        let site_token = settings.site_token.as_deref().map(|text| settings.hash_key.hash("site-token", text));
+        Ok(Self {
+            shared: Arc::new(Shared {
+                environment,
+                hash_key: settings.hash_key,
+                site_token,
+                site,
+                organizations: Mutex::default(),
+                ledger_options: settings.ledger,
+                uses_in_flight: UsesInFlight::default(),
+            }),
+        })
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.shared.environment.clock.now()
+    }
+
+    /// Randomness for an id.
+    pub(crate) fn random(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        self.shared.environment.dice.fill(&mut bytes);
+        bytes
+    }
+
+    pub(crate) fn secret(&self) -> Secret {
+        let mut bytes = [0; 32];
+        self.shared.environment.dice.fill(&mut bytes);
+        Secret::from_random(bytes)
+    }
+
+    pub(crate) fn hash_key(&self) -> &HashKey {
+        &self.shared.hash_key
+    }
+
+    /// What is to be recorded beside a change that nobody asked for.
+    pub(crate) fn own_intent(action: &'static str) -> Intent {
+        Intent { actor: Author::Taco.to_string(), action, request: None }
+    }
+
+    pub(crate) async fn read_site(&self) -> Result<View<Site>, Error> {
+        Ok(self.shared.site.read().await?)
+    }
+
+    pub(crate) async fn commit_site<T: Send + 'static>(
+        &self,
+        intent: Intent,
+        decide: impl FnMut(&mut Transaction<Site>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        Ok(self.shared.site.commit(intent, decide).await?)
+    }
+
+    /// The organization of this name, if the caller may know of it.
+    pub async fn organization_named(&self, caller: &Caller, name: &str) -> Result<OpenOrganization, Error> {
+        let id = caller.site.organization_named(name).map(|entry| entry.id);
+        self.organization_for(caller, id.ok_or(Error::NotFound("organization"))?, "organization").await
+    }
+
+    /// The organization that an id in a path belongs to, if the caller may know of it. `what` is what the path names:
+    /// a caller who may not know of the organization learns only that this is not found.
+    pub async fn organization_of(
+        &self,
+        caller: &Caller,
+        home: Home,
+        what: &'static str,
+    ) -> Result<OpenOrganization, Error> {
+        let id = caller.site.organization_at(home).map(|entry| entry.id);
+        self.organization_for(caller, id.ok_or(Error::NotFound(what))?, what).await
+    }
+
+    async fn organization_for(
+        &self,
+        caller: &Caller,
+        id: OrganizationId,
+        what: &'static str,
+    ) -> Result<OpenOrganization, Error> {
+        let organization = self.open_organization(&caller.site, id).await?;
+        caller.require(Action::ReadOrganization, organization.resource(), what)?;
+        Ok(organization)
+    }
+
+    /// Opens an organization that `site` knows, without asking who wants it.
+    pub(crate) async fn open_organization(
+        &self,
+        site: &View<Site>,
+        id: OrganizationId,
+    ) -> Result<OpenOrganization, Error> {
+        let entry = site.organizations.get(&id).ok_or(Error::NotFound("organization"))?;
+        let ledger = self.organization_ledger(id).await?;
+        let mut state = ledger.read().await?;
+        if state.organization().is_none() {
+            begin(&ledger, entry).await?;
+            state = ledger.read().await?;
+        }
+        Ok(OpenOrganization { site: site.clone(), id, state, ledger })
+    }
+
+    async fn organization_ledger(&self, id: OrganizationId) -> Result<Ledger<OrganizationState>, Error> {
+        let cell = {
+            let mut organizations = self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(organizations.entry(id).or_default())
+        };
+        let open = || async {
+            let name = id.to_string().parse::<LedgerName>().expect("an id is a legal name");
+            Ledger::open(self.shared.environment.clone(), name, self.shared.ledger_options.clone()).await
+        };
+        Ok(cell.get_or_try_init(open).await?.clone())
+    }
+
+    /// Lets go of an organization's ledger; the next who asks opens it anew.
+    pub(crate) fn forget_organization(&self, id: OrganizationId) {
+        self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+}
+
+/// Writes the first commit of an organization's ledger. Any server may: all derive the same records.
+async fn begin(ledger: &Ledger<OrganizationState>, entry: &OrganizationEntry) -> Result<(), Error> {
+    let first = entry.first_records();
+    let intent = Intent { actor: entry.founder.to_string(), action: "organization.begin", request: None };
+    let done = ledger.commit(intent, move |tx| -> Result<(), Error> {
+        if tx.state().organization().is_none() {
+            tx.put(&first.organization);
+            tx.put(&first.default_project);
+            tx.put(&first.owners);
+            tx.put(&first.founder);
+        }
+        Ok(())
+    });
+    Ok(done.await?)
+}

@@ -1,0 +1,73 @@
+use taco_domain::InvalidAttribute;
+use taco_ledger::CommitError;
+
+/// Why a verb did not do what it was asked, sorted by what the caller can do about it. The texts are for callers:
+/// they help and leak nothing.
+#[derive(Clone, thiserror::Error, Debug)]
+pub enum Error {
+    /// It is not there, or the caller may not know that it is: look elsewhere.
+    #[error("{0} not found")]
+    NotFound(&'static str),
+    /// Fix the request.
+    #[error("{detail}")]
+    Invalid {
+        /// Where in a JSON:API document, such as `/data/attributes/name`.
+        pointer: String,
+        detail: String,
+    },
+    /// Look again: things are not as the request takes them to be.
+    #[error("{0}")]
+    Conflict(String),
+    /// Ask someone for the right. The caller may know that the thing exists.
+    #[error("{0}")]
+    Denied(String),
+    /// Log in.
+    #[error("{0}")]
+    Unauthorized(String),
+    /// Send less.
+    #[error("the request is too large: at most {limit} bytes are taken")]
+    TooLarge { limit: u64 },
+    /// Wait and try again. The cause is for the log.
+    #[error("the storage is unavailable at the moment; try again")]
+    Unavailable(#[source] taco_ledger::Error),
+    /// Call whoever runs the site. The cause is for the log.
+    #[error("something stored is damaged; whoever runs this site finds the details in its log")]
+    Corrupt(#[source] taco_ledger::Error),
+}
+
+impl Error {
+    /// An attribute that cannot be as it was sent.
+    pub fn invalid(attribute: &'static str, detail: impl Into<String>) -> Self {
+        InvalidAttribute::new(attribute, detail).into()
+    }
+
+    /// A name that something else has, in the words that clients know.
+    pub fn name_taken(attribute: &'static str, title: &str) -> Self {
+        Self::invalid(attribute, format!("{title} has already been taken"))
+    }
+}
+
+impl From<InvalidAttribute> for Error {
+    fn from(invalid: InvalidAttribute) -> Self {
+        Self::Invalid { pointer: invalid.pointer(), detail: invalid.detail }
+    }
+}
+
+impl From<taco_ledger::Error> for Error {
+    fn from(error: taco_ledger::Error) -> Self {
+        use taco_ledger::Error as E;
+        match error {
+            E::Unavailable(_) | E::Busy { .. } => Self::Unavailable(error),
+            E::Corrupt { .. } | E::NewerFormat { .. } | E::Broken(_) => Self::Corrupt(error),
+        }
+    }
+}
+
+impl From<CommitError<Self>> for Error {
+    fn from(error: CommitError<Self>) -> Self {
+        match error {
+            CommitError::Decided(error) => error,
+            CommitError::Ledger(error) => error.into(),
+        }
+    }
+}

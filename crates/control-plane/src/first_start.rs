@@ -1,0 +1,96 @@
+//! An empty site gets an admin, and a link with which a person becomes that admin.
+
+use jiff::{SignedDuration, Timestamp};
+use taco_domain::id::{PasswordLinkId, UserId};
+use taco_domain::membership::invited_user;
+use taco_domain::name::Email;
+use taco_domain::password_link::PasswordLink;
+use taco_domain::secret::Secret;
+use taco_domain::user::User;
+
+use crate::control_plane::ControlPlane;
+use crate::error::Error;
+
+const USERNAME: &str = "admin";
+const EMAIL: &str = "admin@localhost";
+
+/// How long a link to set a password works.
+pub(crate) const LINK_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
+
+/// The first admin's id. It never changes, whatever they call themselves later, and every server knows it.
+pub(crate) fn first_admin() -> UserId {
+    invited_user(&admin_email())
+}
+
+fn admin_email() -> Email {
+    EMAIL.parse().expect("a legal address")
+}
+
+/// What whoever starts a server should be told.
+#[derive(Clone, Debug)]
+pub enum FirstStart {
+    /// Someone has set the first admin's password.
+    Ready,
+    /// Nobody has yet: show them the link.
+    SetPassword(PasswordLinkText),
+}
+
+/// A link to set a password, with the secret that nobody will see again. Doors make an address of it.
+#[derive(Clone, Debug)]
+pub struct PasswordLinkText {
+    pub username: String,
+    pub secret: Secret,
+    pub expires_at: Timestamp,
+}
+
+impl ControlPlane {
+    /// Makes the first admin unless there is one, and a link while nobody has used one. Safe to call on every start of
+    /// every server: each gets a link of its own, and the first that is used ends them all.
+    pub async fn first_start(&self) -> Result<FirstStart, Error> {
+        let now = self.now();
+        let (link, text) = self.password_link(first_admin(), now);
+        let username = self
+            .commit_site(Self::own_intent("site.first-start"), move |tx| {
+                let admin = tx.state().users.get(&first_admin()).cloned().unwrap_or_else(|| new_admin(now));
+                if admin.password.is_some() {
+                    return Ok(None);
+                }
+                tx.put(&admin);
+                tx.put(&link);
+                Ok(Some(admin.username))
+            })
+            .await?;
+        Ok(match username {
+            None => FirstStart::Ready,
+            Some(username) => FirstStart::SetPassword(PasswordLinkText { username: username.to_string(), ..text }),
+        })
+    }
+
+    /// A fresh link for a user, and its text without the user's name.
+    pub(crate) fn password_link(&self, user: UserId, now: Timestamp) -> (PasswordLink, PasswordLinkText) {
+        let secret = self.secret();
+        let expires_at = now.checked_add(LINK_LIFETIME).unwrap_or(Timestamp::MAX);
+        let link = PasswordLink {
+            id: PasswordLinkId::from_random(self.random()),
+            hash: self.hash_key().hash("password-link", secret.reveal()),
+            user,
+            created_at: now,
+            expires_at,
+        };
+        (link, PasswordLinkText { username: String::new(), secret, expires_at })
+    }
+}
+
+fn new_admin(now: Timestamp) -> User {
+    User {
+        id: first_admin(),
+        username: USERNAME.parse().expect("a legal name"),
+        email: admin_email(),
+        password: None,
+        site_admin: true,
+        suspended: false,
+        service_account: false,
+        created_at: now,
+        updated_at: now,
+    }
+}

@@ -1,0 +1,23 @@
+//! The verbs that callers may use. Each asks three things in this order: may they? is it legal? commit it.
+//!
+//! Nothing here knows HTTP or HTML, so the API, the pages and the command line share one behaviour. [`ControlPlane`]
+//! is the way in; a [`Caller`] says who asks; [`Error`] says what they can do about a refusal.
+
+mod accounts;
+mod caller;
+mod control_plane;
+mod error;
+mod first_start;
+mod organizations;
+mod page;
+mod passwords;
+mod tokens;
+
+pub use accounts::AccountPatch;
+pub use caller::{Caller, RequestInfo};
+pub use control_plane::{ControlPlane, OpenOrganization, Settings};
+pub use error::Error;
+pub use first_start::{FirstStart, PasswordLinkText};
+pub use organizations::{Entitlements, OrganizationView};
+pub use page::{Listed, PageRequest};
+pub use tokens::{IssuedToken, NewToken, OrganizationTokenKind};

@@ -1,0 +1,269 @@
+//! Organizations: found, list, read, change, delete.
+//!
+//! To found one is one commit in the site's ledger, where its name is unique; its own ledger begins when it is first
+//! opened. Its settings are in its own ledger. A request that changes both settings and name is therefore two changes,
+//! settings first; repeating it ends in the same place.
+
+use futures::future::ready;
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::Serialize;
+use taco_domain::execution::Execution;
+use taco_domain::id::OrganizationId;
+use taco_domain::name::Email;
+use taco_domain::organization::{Organization, OrganizationEntry, OrganizationPatch};
+use taco_domain::permission::{Action, Actor, Resource};
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::page::{Listed, PageRequest};
+
+/// An organization as a door shows it.
+#[derive(Clone)]
+pub struct OrganizationView {
+    pub name: String,
+    pub organization: Organization,
+    /// For [`Caller::may`]: what the caller could do here.
+    pub open: OpenOrganization,
+}
+
+impl OrganizationView {
+    fn of(open: OpenOrganization) -> Result<Self, Error> {
+        let organization = open.state.organization().cloned().ok_or(Error::NotFound("organization"))?;
+        Ok(Self { name: open.entry().name.to_string(), organization, open })
+    }
+}
+
+/// What an organization can have here. Taco sells nothing, so all have the same.
+#[derive(Clone, Copy, Serialize, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub struct Entitlements {
+    pub agents: bool,
+    pub audit_logging: bool,
+    pub configuration_designer: bool,
+    pub cost_estimation: bool,
+    pub global_run_tasks: bool,
+    pub module_tests_generation: bool,
+    pub operations: bool,
+    pub policy_enforcement: bool,
+    pub private_module_registry: bool,
+    pub private_policy_agents: bool,
+    pub private_run_tasks: bool,
+    pub private_vcs: bool,
+    pub run_tasks: bool,
+    pub self_serve_billing: bool,
+    pub sentinel: bool,
+    pub sso: bool,
+    pub state_storage: bool,
+    pub teams: bool,
+    pub usage_reporting: bool,
+    pub user_limit: Option<u32>,
+    pub vcs_integrations: bool,
+    pub waypoint_actions: bool,
+    pub waypoint_templates_and_addons: bool,
+}
+
+impl Entitlements {
+    pub const ALL: Self = Self {
+        agents: true,
+        audit_logging: true,
+        configuration_designer: false,
+        cost_estimation: false,
+        global_run_tasks: true,
+        module_tests_generation: false,
+        operations: true,
+        policy_enforcement: true,
+        private_module_registry: true,
+        private_policy_agents: false,
+        private_run_tasks: true,
+        private_vcs: true,
+        run_tasks: true,
+        self_serve_billing: false,
+        sentinel: false,
+        sso: true,
+        state_storage: true,
+        teams: true,
+        usage_reporting: false,
+        user_limit: None,
+        vcs_integrations: true,
+        waypoint_actions: false,
+        waypoint_templates_and_addons: false,
+    };
+}
+
+/// A list opens this many ledgers at a time.
+const OPENED_AT_ONCE: usize = 16;
+
+/// One organization whose ledger is damaged must not hide the others.
+fn pass_over_damage(opened: Result<OpenOrganization, Error>) -> Option<Result<OpenOrganization, Error>> {
+    if let Err(Error::Corrupt(error)) = &opened {
+        tracing::error!(%error, "an organization cannot be read and is left out of a list");
+        return None;
+    }
+    Some(opened)
+}
+
+/// Why an attempt to found an organization is not the last word.
+enum Founding {
+    Done,
+    /// Another organization's ids begin like this one's would.
+    HomeTaken,
+}
+
+impl ControlPlane {
+    pub async fn create_organization(
+        &self,
+        caller: &Caller,
+        patch: &OrganizationPatch,
+    ) -> Result<OrganizationView, Error> {
+        caller.require(Action::CreateOrganization, Resource::Site, "site")?;
+        let Actor::User { id: founder, .. } = caller.actor else { return Err(Error::NotFound("user")) };
+        let founder_email = caller.site.users.get(&founder).map(|user| user.email.clone());
+        let founder_email = founder_email.ok_or(Error::NotFound("user"))?;
+        let name = patch.name()?.ok_or_else(|| Error::invalid("name", "Name can't be blank"))?;
+        let email: Email = patch.email.as_deref().unwrap_or_default().parse()?;
+        let id = loop {
+            let id = OrganizationId::from_random(self.random());
+            let now = self.now();
+            let entry = OrganizationEntry {
+                id,
+                name: name.clone(),
+                created_at: now,
+                founder,
+                founder_email: founder_email.clone(),
+                founding: patch.apply(&Organization::new(id, email.clone(), now))?,
+            };
+            if let Founding::Done = self.found(caller, entry).await? {
+                break id;
+            }
+        };
+        let site = self.read_site().await?;
+        OrganizationView::of(self.open_organization(&site, id).await?)
+    }
+
+    async fn found(&self, caller: &Caller, entry: OrganizationEntry) -> Result<Founding, Error> {
+        self.commit_site(caller.intent("organization.create"), move |tx| {
+            if tx.state().has_organization_named(&entry.name) {
+                return Err(Error::name_taken("name", "Name"));
+            }
+            if tx.state().organization_at(entry.id.home()).is_some() {
+                return Ok(Founding::HomeTaken);
+            }
+            tx.put(&entry);
+            Ok(Founding::Done)
+        })
+        .await
+    }
+
+    pub async fn organization(&self, caller: &Caller, name: &str) -> Result<OrganizationView, Error> {
+        OrganizationView::of(self.organization_named(caller, name).await?)
+    }
+
+    /// The organizations that the caller may see, by name. `query` is a part of the name or of the address.
+    pub async fn organizations(
+        &self,
+        caller: &Caller,
+        query: Option<&str>,
+        page: PageRequest,
+    ) -> Result<Listed<OrganizationView>, Error> {
+        let ids = caller.site.organizations.by().name.iter().map(|(_, id)| *id);
+        let opening = stream::iter(ids.map(|id| self.open_organization(&caller.site, id))).buffered(OPENED_AT_ONCE);
+        let opened: Vec<OpenOrganization> =
+            opening.filter_map(|opened| ready(pass_over_damage(opened))).try_collect().await?;
+        let query = query.unwrap_or_default().to_lowercase();
+        let fits = |view: &OrganizationView| {
+            view.name.to_lowercase().contains(&query)
+                || view.organization.email.as_str().to_lowercase().contains(&query)
+        };
+        let seen = opened
+            .into_iter()
+            .filter(|open| caller.may(Action::ReadOrganization, open.resource()).allowed)
+            .filter_map(|open| OrganizationView::of(open).ok())
+            .filter(fits);
+        Ok(Listed::from_all(seen, page))
+    }
+
+    pub async fn update_organization(
+        &self,
+        caller: &Caller,
+        name: &str,
+        patch: &OrganizationPatch,
+    ) -> Result<OrganizationView, Error> {
+        let open = self.organization_named(caller, name).await?;
+        caller.require(Action::UpdateOrganization, open.resource(), "organization")?;
+        let new_name = patch.name()?.filter(|new| *new != open.entry().name);
+        if let Some(new) = &new_name
+            && new.key() != open.entry().name.key()
+            && caller.site.has_organization_named(new)
+        {
+            return Err(Error::name_taken("name", "Name"));
+        }
+        self.update_settings(caller, &open, patch.clone()).await?;
+        if let Some(new) = new_name {
+            let id = open.id();
+            let rename = move |tx: &mut taco_ledger::Transaction<taco_domain::Site>| {
+                let entry = tx.state().organizations.get(&id).cloned().ok_or(Error::NotFound("organization"))?;
+                let taken_by = tx.state().organizations.by().name.first(&new.key());
+                if taken_by.is_some_and(|other| *other != id) {
+                    return Err(Error::name_taken("name", "Name"));
+                }
+                tx.put(&OrganizationEntry { name: new.clone(), ..entry });
+                Ok(())
+            };
+            self.commit_site(caller.intent("organization.rename"), rename).await?;
+        }
+        let site = self.read_site().await?;
+        OrganizationView::of(self.open_organization(&site, open.id()).await?)
+    }
+
+    async fn update_settings(
+        &self,
+        caller: &Caller,
+        open: &OpenOrganization,
+        patch: OrganizationPatch,
+    ) -> Result<(), Error> {
+        let intent = caller.intent("organization.update");
+        let caller = caller.clone();
+        let decide = move |tx: &mut taco_ledger::Transaction<taco_domain::OrganizationState>| {
+            caller.require(Action::UpdateOrganization, Resource::Organization(tx.state()), "organization")?;
+            let before = tx.state().organization().ok_or(Error::NotFound("organization"))?;
+            let after = patch.apply(before)?;
+            check_agent_pool(tx.state(), after.default_execution, "default-agent-pool-id")?;
+            tx.put(&after);
+            Ok(())
+        };
+        open.commit(intent, decide).await
+    }
+
+    /// Deletes an organization with everything in it. Its log stays in the bucket, where nobody finds it by name.
+    pub async fn delete_organization(&self, caller: &Caller, name: &str) -> Result<(), Error> {
+        let open = self.organization_named(caller, name).await?;
+        caller.require(Action::DeleteOrganization, open.resource(), "organization")?;
+        let id = open.id();
+        self.commit_site(caller.intent("organization.delete"), move |tx| {
+            tx.delete::<OrganizationEntry>(&id);
+            Ok(())
+        })
+        .await?;
+        self.forget_organization(id);
+        Ok(())
+    }
+
+    pub async fn entitlements(&self, caller: &Caller, name: &str) -> Result<(OrganizationView, Entitlements), Error> {
+        Ok((self.organization(caller, name).await?, Entitlements::ALL))
+    }
+}
+
+/// An execution that names a pool needs one that exists.
+pub(crate) fn check_agent_pool(
+    state: &taco_domain::OrganizationState,
+    execution: Execution,
+    attribute: &'static str,
+) -> Result<(), Error> {
+    match execution.agent_pool {
+        Some(pool) if !state.agent_pools.contains(&pool) => {
+            Err(Error::invalid(attribute, format!("The agent pool {pool} does not exist")))
+        }
+        _ => Ok(()),
+    }
+}

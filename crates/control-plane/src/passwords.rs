@@ -1,0 +1,98 @@
+//! Passwords: argon2id, with a salt of its own for each.
+
+use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use argon2::{Argon2, PasswordHash};
+use taco_domain::attribute::InvalidAttribute;
+use taco_domain::id::UserId;
+use taco_domain::password_link::PasswordLink;
+use taco_domain::user::User;
+
+use crate::control_plane::ControlPlane;
+use crate::error::Error;
+use crate::first_start::first_admin;
+
+const SHORTEST: usize = 10;
+/// Argon2 would take more, but nobody types it, and hashing costs time.
+const LONGEST: usize = 1024;
+
+impl ControlPlane {
+    /// Sets the password of the user whom a link was made for, and ends all links of theirs. Returns the user.
+    pub async fn set_password_by_link(&self, link: &str, password: String) -> Result<User, Error> {
+        check_password_rules(&password)?;
+        let hash = self.hash_key().hash("password-link", link);
+        let now = self.now();
+        let gone = || Error::NotFound("link");
+        let find = move |site: &taco_domain::Site| -> Result<PasswordLink, Error> {
+            let id = site.password_links.by().hash.first(&hash).ok_or_else(gone)?;
+            site.password_links.get(id).filter(|link| link.is_open(now)).cloned().ok_or_else(gone)
+        };
+        // Before the hashing, which is expensive on purpose: a wrong link must not cost us that.
+        let site = self.read_site().await?;
+        let user = find(&site)?.user;
+        let hashed = self.hash_password(password).await?;
+        let intent = taco_ledger::Intent { actor: user.to_string(), action: "user.set-password", request: None };
+        self.commit_site(intent, move |tx| {
+            let link = find(tx.state())?;
+            let user = tx.state().users.get(&link.user).cloned().ok_or_else(gone)?;
+            let user = User { password: Some(hashed.clone()), updated_at: now, ..user };
+            let links: Vec<_> = tx.state().password_links.by().user.get(&user.id).copied().collect();
+            for link in links {
+                tx.delete::<PasswordLink>(&link);
+            }
+            tx.put(&user);
+            Ok(user)
+        })
+        .await
+    }
+
+    /// The user who has this name, or address, and this password. It takes as long to refuse a stranger as a wrong
+    /// password, and says no more.
+    pub async fn user_with_password(&self, name: &str, password: String) -> Result<User, Error> {
+        let refused = || Error::Unauthorized("the name or the password is wrong".to_owned());
+        let site = self.read_site().await?;
+        let user = site.user_called(name).filter(|user| !user.suspended).cloned();
+        let stored = user.as_ref().and_then(|user| user.password.clone());
+        let known = stored.is_some();
+        let stored = match stored {
+            Some(stored) => stored,
+            None => self.hash_password("a password that nobody has".to_owned()).await?,
+        };
+        let fits = blocking(move || {
+            PasswordHash::new(&stored)
+                .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
+        })
+        .await?;
+        user.filter(|_| known && fits).ok_or_else(refused)
+    }
+
+    /// The first admin's id, for a door that speaks for a site without login.
+    pub fn first_admin(&self) -> UserId {
+        first_admin()
+    }
+
+    async fn hash_password(&self, password: String) -> Result<String, Error> {
+        let salt = self.random();
+        blocking(move || {
+            let hash = Argon2::default().hash_password_with_salt(password.as_bytes(), &salt);
+            hash.expect("the default parameters and a salt of 16 bytes are legal").to_string()
+        })
+        .await
+    }
+}
+
+/// Hashing takes tens of milliseconds, in which other requests should not wait.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    let broken = |error: tokio::task::JoinError| taco_ledger::Error::Broken(error.to_string());
+    Ok(tokio::task::spawn_blocking(work).await.map_err(broken)?)
+}
+
+fn check_password_rules(password: &str) -> Result<(), InvalidAttribute> {
+    let length = password.chars().count();
+    let refuse = |what: String| Err(InvalidAttribute::new("password", format!("Password {what}")));
+    match length {
+        0 => refuse("can't be blank".to_owned()),
+        _ if length < SHORTEST => refuse(format!("is too short (minimum is {SHORTEST} characters); it has {length}")),
+        _ if password.len() > LONGEST => refuse(format!("is too long (maximum is {LONGEST} bytes)")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,384 @@
+//! Tokens: issue, recognise, revoke.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use taco_domain::id::{OrganizationId, TeamId, TokenId, UserId};
+use taco_domain::permission::{Action, Actor, Credential, Resource};
+use taco_domain::token::{Token, TokenHolder, TokenKind, TokenText, token_description, token_expiry};
+use taco_domain::{OrganizationState, Site};
+use taco_ledger::{Ledger, View};
+use taco_tables::{Holds, Table};
+
+use crate::caller::{Caller, RequestInfo};
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::first_start::first_admin;
+
+/// What a request says about the token it wants.
+#[derive(Clone, Default, Debug)]
+pub struct NewToken {
+    pub description: Option<String>,
+    /// Two years from now where it is missing.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A new token, with the text that nobody will see again.
+#[derive(Clone, Debug)]
+pub struct IssuedToken {
+    pub token: Token,
+    pub text: TokenText,
+}
+
+/// An organization has one token of each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OrganizationTokenKind {
+    Organization,
+    AuditTrail,
+}
+
+impl OrganizationTokenKind {
+    fn holder(self) -> TokenHolder {
+        match self {
+            Self::Organization => TokenHolder::Organization,
+            Self::AuditTrail => TokenHolder::AuditTrail,
+        }
+    }
+}
+
+/// Tokens whose use is just being remembered, so that a burst of requests asks for one commit.
+#[derive(Default)]
+pub(crate) struct UsesInFlight(Mutex<HashSet<TokenId>>);
+
+impl UsesInFlight {
+    fn begin(&self, id: TokenId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id)
+    }
+
+    fn end(&self, id: TokenId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+}
+
+/// One sentence for everything that does not open: it must not tell which part was wrong.
+fn not_valid() -> Error {
+    Error::Unauthorized("the token is not valid: it was mistyped, revoked, or made elsewhere".to_owned())
+}
+
+/// Recognising who asks.
+impl ControlPlane {
+    /// Who comes with this token?
+    pub async fn authenticate(&self, text: &str, request: RequestInfo) -> Result<Caller, Error> {
+        let site = self.read_site().await?;
+        let actor = if self.is_site_token(text) {
+            Actor::User { id: first_admin(), site_admin: true, by: Credential::Token }
+        } else {
+            self.actor_with(&site, text).await?
+        };
+        Ok(Caller { actor, request, site })
+    }
+
+    /// Someone without a token: they may look at what is open to everyone, and log in.
+    pub async fn anonymous(&self, request: RequestInfo) -> Result<Caller, Error> {
+        Ok(Caller { actor: Actor::Anonymous, request, site: self.read_site().await? })
+    }
+
+    /// The first admin without any token, for a server that runs without login.
+    pub async fn without_login(&self, request: RequestInfo) -> Result<Caller, Error> {
+        let actor = Actor::User { id: first_admin(), site_admin: true, by: Credential::Session };
+        Ok(Caller { actor, request, site: self.read_site().await? })
+    }
+
+    fn is_site_token(&self, text: &str) -> bool {
+        // Both are keyed hashes, so the time of this comparison tells nothing about the text.
+        self.shared.site_token.is_some_and(|hash| hash == self.hash_key().hash("site-token", text))
+    }
+
+    async fn actor_with(&self, site: &View<Site>, text: &str) -> Result<Actor, Error> {
+        let text: TokenText = text.parse().map_err(|_| not_valid())?;
+        match text.organization {
+            None => {
+                let token = self.find_valid(&site.tokens, &text)?;
+                let TokenHolder::User(id) = token.holder else { return Err(not_valid()) };
+                let user = site.users.get(&id).filter(|user| !user.suspended).ok_or_else(not_valid)?;
+                self.remember_use(&self.shared.site, token);
+                Ok(Actor::User { id, site_admin: user.site_admin, by: Credential::Token })
+            }
+            Some(id) if site.organizations.contains(&id) => {
+                let organization = self.open_organization(site, id).await?;
+                let token = self.find_valid(&organization.state.tokens, &text)?;
+                let actor = actor_of(id, token.holder).ok_or_else(not_valid)?;
+                self.remember_use(&organization.ledger, token);
+                Ok(actor)
+            }
+            Some(_) => Err(not_valid()),
+        }
+    }
+
+    fn find_valid<'a>(&self, tokens: &'a Table<Token>, text: &TokenText) -> Result<&'a Token, Error> {
+        let id = tokens.by().hash.first(&text.hash(self.hash_key())).ok_or_else(not_valid)?;
+        let token = tokens.get(id).filter(|token| token.holder.kind() == text.kind).ok_or_else(not_valid)?;
+        token.check(self.now()).map_err(|expired| Error::Unauthorized(expired.to_string()))?;
+        Ok(token)
+    }
+
+    /// Notes that a token was used, once an hour and beside the request: a note that gets lost harms nobody.
+    fn remember_use<S: Holds<Token>>(&self, ledger: &Ledger<S>, token: &Token) {
+        let (id, now) = (token.id, self.now());
+        if token.use_to_remember(now).is_none() || !self.shared.uses_in_flight.begin(id) {
+            return;
+        }
+        let (control_plane, ledger) = (self.clone(), ledger.clone());
+        tokio::spawn(async move {
+            let noted = ledger.commit(Self::own_intent("token.use"), move |tx| -> Result<(), Error> {
+                let tokens: &Table<Token> = tx.state().table();
+                if let Some(used) = tokens.get(&id).and_then(|token| token.use_to_remember(now)) {
+                    tx.put(&used);
+                }
+                Ok(())
+            });
+            if let Err(error) = noted.await {
+                tracing::warn!(token = %id, %error, "the use of a token could not be noted");
+            }
+            control_plane.shared.uses_in_flight.end(id);
+        });
+    }
+}
+
+fn actor_of(organization: OrganizationId, holder: TokenHolder) -> Option<Actor> {
+    match holder {
+        TokenHolder::User(_) => None,
+        TokenHolder::Team(team) => Some(Actor::Team { organization, team }),
+        TokenHolder::Organization => Some(Actor::Organization(organization)),
+        TokenHolder::AuditTrail => Some(Actor::AuditTrail(organization)),
+        TokenHolder::AgentPool(pool) => Some(Actor::AgentPool { organization, pool }),
+    }
+}
+
+/// Users' own tokens.
+impl ControlPlane {
+    pub async fn create_user_token(&self, caller: &Caller, user: UserId, new: NewToken) -> Result<IssuedToken, Error> {
+        caller.require(Action::UpdateAccount, Resource::Account(user), "user")?;
+        let text = TokenText::of_user(self.secret());
+        let id = TokenId::from_random(self.random());
+        let token = self.token(caller, id, TokenHolder::User(user), new, &text)?;
+        let stored = token.clone();
+        self.commit_site(caller.intent("token.create"), move |tx| {
+            if !tx.state().users.contains(&user) {
+                return Err(Error::NotFound("user"));
+            }
+            tx.put(&stored);
+            Ok(())
+        })
+        .await?;
+        Ok(IssuedToken { token, text })
+    }
+
+    /// A user's tokens, oldest first.
+    pub async fn user_tokens(&self, caller: &Caller, user: UserId) -> Result<Vec<Token>, Error> {
+        caller.require(Action::ReadAccount, Resource::Account(user), "user")?;
+        let site = &caller.site;
+        Ok(tokens_held_by(&site.tokens, TokenHolder::User(user)))
+    }
+
+    /// A token of whatever kind, by its id.
+    pub async fn token_with_id(&self, caller: &Caller, id: TokenId) -> Result<Token, Error> {
+        let what = "token";
+        if let Some(token) = caller.site.tokens.get(&id) {
+            let TokenHolder::User(user) = token.holder else { return Err(Error::NotFound(what)) };
+            caller.require(Action::ReadAccount, Resource::Account(user), what)?;
+            return Ok(token.clone());
+        }
+        let organization = self.organization_of(caller, id.home(), what).await?;
+        let token = organization.state.tokens.get(&id).ok_or(Error::NotFound(what))?;
+        require_token(caller, &organization.state, token)?;
+        Ok(token.clone())
+    }
+
+    /// Ends a token of whatever kind.
+    pub async fn revoke_token(&self, caller: &Caller, id: TokenId) -> Result<(), Error> {
+        let token = self.token_with_id(caller, id).await?;
+        let intent = caller.intent("token.revoke");
+        if let TokenHolder::User(user) = token.holder {
+            caller.require(Action::UpdateAccount, Resource::Account(user), "token")?;
+            return self
+                .commit_site(intent, move |tx| {
+                    tx.delete::<Token>(&id);
+                    Ok(())
+                })
+                .await;
+        }
+        let organization = self.organization_of(caller, id.home(), "token").await?;
+        let caller = caller.clone();
+        let decide = move |tx: &mut taco_ledger::Transaction<OrganizationState>| {
+            if let Some(token) = tx.state().tokens.get(&id) {
+                require_token(&caller, tx.state(), token)?;
+                tx.delete::<Token>(&id);
+            }
+            Ok(())
+        };
+        organization.commit(intent, decide).await
+    }
+
+    fn token(
+        &self,
+        caller: &Caller,
+        id: TokenId,
+        holder: TokenHolder,
+        new: NewToken,
+        text: &TokenText,
+    ) -> Result<Token, Error> {
+        let now = self.now();
+        Ok(Token {
+            id,
+            hash: text.hash(self.hash_key()),
+            holder,
+            description: token_description(new.description)?,
+            created_at: now,
+            created_by: caller.author(),
+            expires_at: Some(token_expiry(new.expires_at, now)?),
+            last_used_at: None,
+        })
+    }
+}
+
+/// Tokens of organizations and teams. Those of agent pools are made beside the pools.
+impl ControlPlane {
+    /// Gives an organization a token, in place of the one it had.
+    pub async fn create_organization_token(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        kind: OrganizationTokenKind,
+        new: NewToken,
+    ) -> Result<IssuedToken, Error> {
+        let organization = self.organization_named(caller, organization).await?;
+        let issued = self.organization_owned(caller, &organization, kind.holder(), new)?;
+        let (caller, token) = (caller.clone(), issued.token.clone());
+        let intent = caller.intent("token.create");
+        let decide = move |tx: &mut taco_ledger::Transaction<OrganizationState>| {
+            require_token(&caller, tx.state(), &token)?;
+            for old in tokens_held_by(&tx.state().tokens, token.holder) {
+                tx.delete::<Token>(&old.id);
+            }
+            tx.put(&token);
+            Ok(())
+        };
+        organization.commit(intent, decide).await?;
+        Ok(issued)
+    }
+
+    pub async fn organization_token(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        kind: OrganizationTokenKind,
+    ) -> Result<Token, Error> {
+        let organization = self.organization_named(caller, organization).await?;
+        caller.require(Action::ManageOrganizationToken, organization.resource(), "token")?;
+        only_token(&organization.state, kind.holder())
+    }
+
+    pub async fn delete_organization_token(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        kind: OrganizationTokenKind,
+    ) -> Result<(), Error> {
+        let token = self.organization_token(caller, organization, kind).await?;
+        self.revoke_token(caller, token.id).await
+    }
+
+    /// Gives a team a token. One without a description takes the place of the one it had; with a description, a team
+    /// has as many as it likes.
+    pub async fn create_team_token(&self, caller: &Caller, team: TeamId, new: NewToken) -> Result<IssuedToken, Error> {
+        let organization = self.organization_of(caller, team.home(), "team").await?;
+        if !organization.state.teams.contains(&team) {
+            return Err(Error::NotFound("team"));
+        }
+        let issued = self.organization_owned(caller, &organization, TokenHolder::Team(team), new)?;
+        let (caller, token) = (caller.clone(), issued.token.clone());
+        let intent = caller.intent("token.create");
+        let decide = move |tx: &mut taco_ledger::Transaction<OrganizationState>| {
+            require_token(&caller, tx.state(), &token)?;
+            for old in tokens_held_by(&tx.state().tokens, token.holder) {
+                match &token.description {
+                    None if old.description.is_none() => tx.delete::<Token>(&old.id),
+                    Some(_) if old.description == token.description => {
+                        return Err(Error::name_taken("description", "Description"));
+                    }
+                    _ => {}
+                }
+            }
+            tx.put(&token);
+            Ok(())
+        };
+        organization.commit(intent, decide).await?;
+        Ok(issued)
+    }
+
+    /// The team's token without a description.
+    pub async fn team_token(&self, caller: &Caller, team: TeamId) -> Result<Token, Error> {
+        let tokens = self.team_tokens(caller, team).await?;
+        tokens.into_iter().find(|token| token.description.is_none()).ok_or(Error::NotFound("token"))
+    }
+
+    /// All tokens of a team, oldest first.
+    pub async fn team_tokens(&self, caller: &Caller, team: TeamId) -> Result<Vec<Token>, Error> {
+        let organization = self.organization_of(caller, team.home(), "team").await?;
+        require_team_tokens(caller, &organization.state, team)?;
+        Ok(tokens_held_by(&organization.state.tokens, TokenHolder::Team(team)))
+    }
+
+    fn organization_owned(
+        &self,
+        caller: &Caller,
+        organization: &OpenOrganization,
+        holder: TokenHolder,
+        new: NewToken,
+    ) -> Result<IssuedToken, Error> {
+        let text = TokenText::of_organization(holder.kind(), organization.id(), self.secret());
+        let id = TokenId::at_home(organization.id().home(), self.random());
+        let token = self.token(caller, id, holder, new, &text)?;
+        Ok(IssuedToken { token, text })
+    }
+}
+
+fn tokens_held_by(tokens: &Table<Token>, holder: TokenHolder) -> Vec<Token> {
+    let mut held: Vec<Token> = tokens.by().holder.get(&holder).filter_map(|id| tokens.get(id)).cloned().collect();
+    held.sort_by_key(|token| (token.created_at, token.id));
+    held
+}
+
+fn only_token(state: &OrganizationState, holder: TokenHolder) -> Result<Token, Error> {
+    tokens_held_by(&state.tokens, holder).pop().ok_or(Error::NotFound("token"))
+}
+
+/// May the caller make, see and revoke this token of an organization?
+fn require_token(caller: &Caller, state: &OrganizationState, token: &Token) -> Result<(), Error> {
+    let organization = Resource::Organization(state);
+    match token.holder.kind() {
+        TokenKind::Organization | TokenKind::AuditTrail => {
+            caller.require(Action::ManageOrganizationToken, organization, "token")
+        }
+        TokenKind::AgentPool => caller.require(Action::ManageAgentPools, organization, "token"),
+        TokenKind::Team | TokenKind::User => match token.holder {
+            TokenHolder::Team(team) => require_team_tokens(caller, state, team),
+            _ => Err(Error::NotFound("token")),
+        },
+    }
+}
+
+/// Those who manage teams may, and a team's own members where the team allows it.
+fn require_team_tokens(caller: &Caller, state: &OrganizationState, id: TeamId) -> Result<(), Error> {
+    let team = state.teams.get(&id).ok_or(Error::NotFound("team"))?;
+    let is_member = match &caller.actor {
+        Actor::User { id: user, .. } => state.membership_of(user).is_some_and(|member| member.teams.contains(&id)),
+        _ => false,
+    };
+    if is_member && team.allow_member_token_management {
+        return Ok(());
+    }
+    caller.require(Action::ManageTeams, Resource::Organization(state), "team")
+}

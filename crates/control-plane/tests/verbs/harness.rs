@@ -1,0 +1,129 @@
+use std::sync::{Arc, Mutex};
+
+use jiff::{SignedDuration, Timestamp};
+use taco_control_plane::{Caller, ControlPlane, Error, FirstStart, NewToken, OrganizationView, RequestInfo, Settings};
+use taco_domain::organization::OrganizationPatch;
+use taco_domain::secret::HashKey;
+use taco_domain::user::User;
+use taco_ledger::{Bucket, Clock, Dice, Environment, ObjectBucket, Options, Peers};
+
+pub(crate) const SITE_TOKEN: &str = "a text that the operator chose";
+
+/// A clock that stands still until it is moved.
+#[derive(Debug)]
+pub(crate) struct TestClock(Mutex<Timestamp>);
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().expect("not poisoned")
+    }
+}
+
+/// A site on a bucket in memory.
+pub(crate) struct TestSite {
+    pub(crate) control_plane: ControlPlane,
+    bucket: Arc<dyn Bucket>,
+    clock: Arc<TestClock>,
+}
+
+impl TestSite {
+    /// With its first admin.
+    pub(crate) async fn start() -> Self {
+        let clock = TestClock(Mutex::new("2026-01-01T12:00:00Z".parse().expect("a timestamp")));
+        let (bucket, clock) = (Arc::new(ObjectBucket::in_memory()), Arc::new(clock));
+        let control_plane = open(bucket.clone(), clock.clone(), 1).await;
+        let site = Self { control_plane, bucket, clock };
+        site.control_plane.first_start().await.expect("a first start");
+        site
+    }
+
+    /// Another server on the same bucket.
+    pub(crate) async fn another_server(&self) -> ControlPlane {
+        open(self.bucket.clone(), self.clock.clone(), 2).await
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn pass(&self, time: SignedDuration) {
+        let mut now = self.clock.0.lock().expect("not poisoned");
+        *now = now.checked_add(time).expect("a timestamp");
+    }
+
+    pub(crate) async fn admin(&self) -> Caller {
+        self.with_token(SITE_TOKEN).await.expect("the site's token")
+    }
+
+    pub(crate) async fn anonymous(&self) -> Caller {
+        self.control_plane.anonymous(RequestInfo::default()).await.expect("the site")
+    }
+
+    pub(crate) async fn with_token(&self, text: &str) -> Result<Caller, Error> {
+        let request = RequestInfo { id: Some("request-1".into()), from: None };
+        self.control_plane.authenticate(text, request).await
+    }
+
+    /// A user who came with a token of their own.
+    pub(crate) async fn given_user(&self, name: &str) -> (User, String) {
+        let admin = self.admin().await;
+        let email = format!("{name}@acme.test");
+        let (user, _) = self.control_plane.create_user(&admin, name, &email, false).await.expect("a user");
+        let token = self.control_plane.create_user_token(&self.admin().await, user.id, NewToken::default()).await;
+        (user, token.expect("a token").text.reveal())
+    }
+
+    pub(crate) async fn given_organization(&self, token: &str, name: &str) -> OrganizationView {
+        let caller = self.with_token(token).await.expect("a caller");
+        let patch = named(name);
+        self.control_plane.create_organization(&caller, &patch).await.expect("an organization")
+    }
+
+    /// The text of a link to set the first admin's password.
+    pub(crate) async fn first_link(&self) -> String {
+        match self.control_plane.first_start().await.expect("a start") {
+            FirstStart::SetPassword(link) => link.secret.reveal().to_owned(),
+            FirstStart::Ready => panic!("the password is set already"),
+        }
+    }
+}
+
+async fn open(bucket: Arc<dyn Bucket>, clock: Arc<TestClock>, seed: u64) -> ControlPlane {
+    let environment = Environment {
+        bucket,
+        clock,
+        dice: Dice::from_seed(seed),
+        server: format!("server-{seed}"),
+        peers: Peers::none(),
+    };
+    let settings = Settings {
+        hash_key: HashKey::new([7; 32]),
+        site_token: Some(SITE_TOKEN.to_owned()),
+        ledger: Options::default(),
+    };
+    ControlPlane::open(environment, settings).await.expect("a control plane")
+}
+
+/// The attributes of a new organization.
+pub(crate) fn named(name: &str) -> OrganizationPatch {
+    patch(&format!(r#"{{"name":"{name}","email":"{name}@acme.test"}}"#))
+}
+
+pub(crate) fn patch(json: &str) -> OrganizationPatch {
+    serde_json::from_str(json).expect("attributes")
+}
+
+/// Enough of an error to tell which it is.
+pub(crate) fn kind<T>(result: Result<T, Error>) -> &'static str {
+    match result {
+        Ok(_) => "ok",
+        Err(Error::NotFound(_)) => "not found",
+        Err(Error::Invalid { .. }) => "invalid",
+        Err(Error::Conflict(_)) => "conflict",
+        Err(Error::Denied(_)) => "denied",
+        Err(Error::Unauthorized(_)) => "unauthorized",
+        Err(Error::TooLarge { .. }) => "too large",
+        Err(Error::Unavailable(_)) => "unavailable",
+        Err(Error::Corrupt(_)) => "corrupt",
+    }
+}
