@@ -1,7 +1,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use harness::home::{Home, ServerProcess};
 use nix::sys::signal::Signal;
@@ -26,6 +26,14 @@ impl HalfRequest {
     }
 }
 
+fn wait_until(condition: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it does not happen");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn sigterm_lets_requests_under_way_finish() {
     let home = Home::default();
@@ -33,9 +41,7 @@ fn sigterm_lets_requests_under_way_finish() {
     let (health, readiness) = (HalfRequest::send(&server, "/healthz"), HalfRequest::send(&server, "/readyz"));
     server.process.signal(Signal::SIGTERM);
     server.process.line_of_stderr(|line| line.contains("shutting down"));
-    while TcpStream::connect(&server.address).is_ok() {
-        thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(|| TcpStream::connect(&server.address).is_err());
     let answer = readiness.finish();
     assert!(answer.starts_with("HTTP/1.1 503 ") && answer.ends_with("not ready: shutting down\n"), "{answer}");
     let answer = health.finish();
@@ -51,8 +57,20 @@ async fn sigint_ends_an_idle_server_at_once() {
     client.get(format!("http://{}/healthz", server.address)).send().await.expect("it answers");
     server.process.signal(Signal::SIGINT);
     assert_eq!(server.process.wait().code(), Some(0), "a connection that is only kept open does not count");
-    let beacons = std::fs::read_dir(home.bucket().join("beacons")).expect("there was a beacon");
-    assert_eq!(beacons.count(), 0, "it has taken its sign of life down");
+}
+
+#[test]
+fn a_server_that_stops_takes_its_sign_of_life_down() {
+    let home = Home::default();
+    let mut server = home.server();
+    let beacons = || {
+        let files = std::fs::read_dir(home.bucket().join("beacons")).into_iter().flatten();
+        files.filter(|file| file.as_ref().is_ok_and(|file| file.path().extension().is_some_and(|kind| kind == "json")))
+    };
+    wait_until(|| beacons().count() > 0);
+    server.process.signal(Signal::SIGTERM);
+    assert_eq!(server.process.wait().code(), Some(0));
+    assert_eq!(beacons().count(), 0);
 }
 
 #[test]

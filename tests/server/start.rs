@@ -82,6 +82,7 @@ fn a_bucket_of_a_newer_format_is_left_alone() {
     fs::write(home.bucket().join("taco.json"), newer).expect("it is written");
     let (code, line) = refusal(&home, &[]);
     assert_eq!(code, Some(1));
+    assert!(line.starts_with("error: bucket file://") && line.contains(" (default): "), "{line}");
     assert!(line.contains("taco.json") && line.contains("format 99"), "{line}");
     let objects: Vec<_> = fs::read_dir(home.bucket()).expect("it is a directory").collect();
     assert_eq!(objects.len(), 1, "nothing was added: {objects:?}");
@@ -92,7 +93,8 @@ fn a_directory_that_cannot_be_made_is_named() {
     let home = Home::default();
     let file = home.path().join("file");
     fs::write(&file, "").expect("it is written");
-    let (code, line) = refusal(&home, &[("TACO_BUCKET", &format!("file://{}/bucket", file.display()))]);
+    let bucket = format!("file://{}/bucket", file.display());
+    let (code, line) = refusal(&home, &[("TACO_BUCKET", &bucket)]);
     assert_eq!(code, Some(1));
-    assert!(line.contains(&format!("{}/bucket", file.display())), "{line}");
+    assert!(line.starts_with(&format!("error: bucket {bucket} (env TACO_BUCKET): ")), "{line}");
 }

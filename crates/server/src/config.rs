@@ -67,6 +67,12 @@ impl Configuration {
         }
         Ok(Self { settings: Settings::read(&entries)?, entries })
     }
+
+    /// Which bucket, and who says so: the beginning of a complaint about it.
+    pub fn bucket_in_words(&self) -> String {
+        let entry = self.entries.iter().find(|entry| entry.setting.key == "bucket").expect("it is a setting");
+        format!("bucket {} ({})", self.settings.bucket.as_str(), entry.origin)
+    }
 }
 
 /// One setting's text before it is parsed.

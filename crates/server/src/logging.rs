@@ -7,17 +7,17 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 
-use crate::config::{LogFilter, LogFormat};
+use crate::config::{LogFormat, Settings};
 
 /// From now on this process logs. A second call changes nothing.
-pub(crate) fn start(format: LogFormat, filter: &LogFilter) {
+pub(crate) fn start(settings: &Settings) {
     let lines = fmt::layer().with_writer(io::stderr);
-    let lines = match format {
+    let lines = match settings.log_format {
         LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),
         // The innermost span has what identifies a request; listing all of them would say it twice.
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(true).with_span_list(false).boxed(),
     };
-    if registry().with(lines.with_filter(filter.targets())).try_init().is_ok() {
+    if registry().with(lines.with_filter(settings.log_level.targets())).try_init().is_ok() {
         panic::set_hook(Box::new(|panic| {
             let place = panic.location().map(ToString::to_string);
             let message = panic.payload_as_str().unwrap_or("(no message)");

@@ -59,7 +59,7 @@ impl Drop for Observation {
     fn drop(&mut self) {
         let (method, route, elapsed) = (self.method, self.route.as_str(), self.begun.elapsed());
         let status = self.status.map_or("gone".to_owned(), |status| status.as_str().to_owned());
-        let ms = elapsed.as_secs_f64() * 1000.0;
+        let ms = elapsed.as_micros() as f64 / 1000.0;
         self.span.in_scope(|| tracing::info!(target: "taco_server::access", method, route, status, ms));
         let labels = [("route", self.route.clone()), ("method", method.to_owned()), ("status", status)];
         metrics::counter!("taco_http_requests_total", &labels).increment(1);

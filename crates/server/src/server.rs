@@ -2,7 +2,9 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -11,6 +13,7 @@ use taco_ledger::doctor::{ProbeError, Thoroughness, probe};
 use taco_ledger::{Bucket, Clock, Dice, LocationError, SystemClock, format};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tower_http::timeout::TimeoutLayer;
 
 use crate::config::{PublicUrl, Settings};
@@ -59,7 +62,7 @@ impl Server {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let dice = Dice::from_system();
         let bucket = bucket::open(&settings, &dice)?;
-        vouch_for(&bucket.patient, &settings, &*clock, &dice).await?;
+        tell_if_slow(vouch_for(&bucket.patient, &settings, &*clock, &dice)).await?;
 
         let shutdown = Shutdown::new();
         let mut tasks = JoinSet::new();
@@ -120,6 +123,18 @@ async fn vouch_for(
     probe(bucket, dice, Thoroughness::for_start_on(&settings.location())).await?;
     format::ensure(&**bucket, clock).await?;
     Ok(())
+}
+
+/// A bucket that cannot be reached is given some time; meanwhile nobody should have to guess.
+async fn tell_if_slow<T>(work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    match timeout(Duration::from_secs(2), work.as_mut()).await {
+        Ok(done) => done,
+        Err(_) => {
+            tracing::warn!("the bucket has not answered yet; trying on");
+            work.await
+        }
+    }
 }
 
 async fn listen(address: SocketAddr, flag: &'static str) -> Result<TcpListener, StartError> {

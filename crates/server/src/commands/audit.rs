@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use taco_ledger::audit::{self, LedgerReport};
@@ -46,14 +46,15 @@ struct Verify {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn run(Arguments { verb: Verb::Verify(verify) }: &Arguments) -> anyhow::Result<ExitCode> {
-    let settings = Configuration::load(&verify.flags, &Surroundings::of_this_process())?.settings;
-    logging::start(settings.log_format, &settings.log_level);
-    let bucket = bucket::open(&settings, &Dice::from_system())?.patient;
-    let reports = audit::verify(&*bucket, verify.ledger.as_ref()).await?;
+    let configuration = Configuration::load(&verify.flags, &Surroundings::of_this_process())?;
+    logging::start(&configuration.settings);
+    let which = || configuration.bucket_in_words();
+    let bucket = bucket::open(&configuration.settings, &Dice::from_system()).with_context(which)?.patient;
+    let reports = audit::verify(&*bucket, verify.ledger.as_ref()).await.with_context(which)?;
     if let Some(name) = &verify.ledger
         && reports.iter().all(|report| report.commits == 0 && report.is_sound())
     {
-        bail!("{} holds no ledger {name}", settings.bucket.as_str());
+        bail!("{}: there is no ledger {name}", which());
     }
     if verify.json {
         output::json(&json!(reports))?;

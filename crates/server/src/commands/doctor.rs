@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 use taco_ledger::doctor::{self, CREATE_IF_ABSENT, Finding, Outcome, REACHABLE, READ_AFTER_WRITE};
@@ -36,10 +37,10 @@ pub(crate) struct Arguments {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let settings = Configuration::load(&arguments.flags, &Surroundings::of_this_process())?.settings;
-    logging::start(settings.log_format, &settings.log_level);
+    let configuration = Configuration::load(&arguments.flags, &Surroundings::of_this_process())?;
+    logging::start(&configuration.settings);
     let dice = Dice::from_system();
-    let bucket = bucket::open(&settings, &dice)?.patient;
+    let bucket = bucket::open(&configuration.settings, &dice).with_context(|| configuration.bucket_in_words())?.patient;
     let findings = examine(&bucket, &dice).await;
     if arguments.json {
         output::json(&json!(findings))?;

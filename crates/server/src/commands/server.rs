@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Args;
 
-use crate::config::{Configuration, ServerFlags, Settings, Surroundings};
+use crate::config::{Configuration, ServerFlags, Surroundings};
 use crate::logging;
-use crate::server::{Running, Server};
+use crate::server::{Running, Server, StartError};
 use crate::shutdown::Signals;
 
 /// Run the server
@@ -29,20 +30,24 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let settings = Configuration::load(&arguments.flags, &Surroundings::of_this_process())?.settings;
-    logging::start(settings.log_format, &settings.log_level);
+    let configuration = Configuration::load(&arguments.flags, &Surroundings::of_this_process())?;
+    logging::start(&configuration.settings);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(settings))
+    runtime.block_on(serve(configuration))
 }
 
-async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
+async fn serve(configuration: Configuration) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    let bucket = settings.bucket.clone();
-    let running = tokio::select! {
-        running = Server::start(settings) => running?,
+    let started = tokio::select! {
+        started = Server::start(configuration.settings.clone()) => started,
         _ = signals.next() => return Ok(ExitCode::SUCCESS),
     };
-    greet(&running, bucket.as_str()).ok();
+    let running = match started {
+        Err(error @ (StartError::Taken { .. } | StartError::Listen { .. })) => return Err(error.into()),
+        about_bucket => about_bucket.with_context(|| configuration.bucket_in_words())?,
+    };
+    // Where nobody reads it, the server is of use all the same.
+    greet(&running, configuration.settings.bucket.as_str()).ok();
     let signal = signals.next().await;
     tracing::info!(%signal, "shutting down: no new requests, those under way may finish");
     running.shutdown();
@@ -58,6 +63,8 @@ async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
 /// Tells the person who started it what there is now, and what to type next.
 fn greet(running: &Running, bucket: &str) -> io::Result<()> {
     let url = &running.url;
+    let curl = format!("curl {url}/readyz");
+    let width = curl.len();
     let mut out = io::stdout().lock();
     writeln!(out, "taco {} listens on {}", env!("CARGO_PKG_VERSION"), running.address)?;
     writeln!(out)?;
@@ -68,10 +75,14 @@ fn greet(running: &Running, bucket: &str) -> io::Result<()> {
     }
     writeln!(out)?;
     writeln!(out, "What to type next:")?;
-    writeln!(out, "  curl {url}/readyz    is it ready?")?;
-    writeln!(out, "  taco doctor          is the bucket sound?")?;
-    writeln!(out, "  taco config show     its settings, and where each came from")?;
-    writeln!(out, "  taco server --help   what can be set")?;
+    for (command, answer) in [
+        (curl.as_str(), "is it ready?"),
+        ("taco doctor", "is the bucket sound?"),
+        ("taco config show", "its settings, and where each came from"),
+        ("taco server --help", "what can be set"),
+    ] {
+        writeln!(out, "  {command:width$}   {answer}")?;
+    }
     writeln!(out)?;
     writeln!(out, "Ctrl-C stops it. The documentation begins in README.md.")?;
     out.flush()
