@@ -5,3 +5,4 @@ pub mod bucket_servers;
 pub mod fake_gcs;
 pub mod home;
 pub mod process;
+pub mod shelves;

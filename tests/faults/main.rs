@@ -1,0 +1,3 @@
+//! Real processes, really killed.
+
+mod killed_writers;
