@@ -79,9 +79,14 @@ async fn add_one(ledger: &Ledger<Counters>, id: String) -> u64 {
     outcome.expect("the change is committed")
 }
 
-/// Two servers, each with 16 writers that make 50 changes.
 pub(crate) async fn two_servers_lose_nothing(place: &Place) {
-    let servers = [open(place.open_again(), 1).await, open(place.open_again(), 2).await];
+    servers_lose_nothing([place.open_again(), place.open_again()], place).await;
+}
+
+/// Two servers, each with its own way to the bucket and 16 writers that make 50 changes.
+pub(crate) async fn servers_lose_nothing(buckets: [Arc<dyn Bucket>; SERVERS as usize], place: &Place) {
+    let [first, second] = buckets;
+    let servers = [open(first, 1).await, open(second, 2).await];
     let writers = servers.iter().enumerate().flat_map(|(server, ledger)| {
         (0..WRITERS).map(move |writer| {
             let ledger = ledger.clone();

@@ -9,6 +9,8 @@ mod full_disk;
 mod ledger;
 mod places;
 mod refused;
+mod servers;
+mod unwritable;
 
 /// One test for each behaviour, in the bucket that `$place` opens.
 macro_rules! on {

@@ -16,7 +16,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    fn at(location: Location, directory: Option<TempDir>) -> Self {
+    pub(crate) fn at(location: Location, directory: Option<TempDir>) -> Self {
         Self { bucket: open(&location), location: Some(location), _directory: directory }
     }
 

@@ -227,7 +227,12 @@ fn explain(operation: &'static str, key: &Key, error: &StoreError) -> BucketErro
             _ => trouble_of(http_status(&other.to_string())),
         },
     };
-    BucketError::new(operation, key, trouble, whole_story(error))
+    let why = match error {
+        // "Generic S3 error" helps nobody.
+        StoreError::Generic { source, .. } => whole_story(source.as_ref()),
+        other => whole_story(other),
+    };
+    BucketError::new(operation, key, trouble, why)
 }
 
 /// What an HTTP status without a meaning of its own in `object_store` says about the future.
