@@ -10,6 +10,7 @@ mod ledger;
 mod places;
 mod refused;
 mod servers;
+mod taco;
 mod unwritable;
 
 /// One test for each behaviour, in the bucket that `$place` opens.

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use axum::Router;
+use axum::http::StatusCode;
+use bytes::Bytes;
 use harness::bucket_servers::BucketServer;
 use taco_ledger::doctor::{self, Outcome, ProbeError, Thoroughness};
 use taco_ledger::{Bucket, BucketError, Dice, Location, SystemClock, Trouble, layout};
+use tokio::net::TcpListener;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_lets_two_creators_win_is_refused() {
@@ -72,4 +76,38 @@ async fn a_server_that_is_not_there_is_unreachable() {
     .await;
     assert!(probed.to_string().contains("Check that its address is right"), "{probed}");
     assert_eq!(read.trouble, Trouble::Unclear, "{read}");
+}
+
+/// The client tells most statuses only in the text of its errors; this notices when it words them otherwise.
+#[tokio::test]
+async fn each_status_is_sorted_by_what_can_be_done() {
+    let cases = [
+        (StatusCode::FORBIDDEN, Trouble::Denied),
+        (StatusCode::UNAUTHORIZED, Trouble::Denied),
+        (StatusCode::METHOD_NOT_ALLOWED, Trouble::Refused),
+        (StatusCode::NOT_IMPLEMENTED, Trouble::Refused),
+        (StatusCode::INSUFFICIENT_STORAGE, Trouble::Full),
+        (StatusCode::TOO_MANY_REQUESTS, Trouble::Unclear),
+        (StatusCode::INTERNAL_SERVER_ERROR, Trouble::Unclear),
+        (StatusCode::SERVICE_UNAVAILABLE, Trouble::Unclear),
+    ];
+    for (status, trouble) in cases {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
+        let store =
+            tokio::spawn(axum::serve(listener, Router::new().fallback(move || async move { status })).into_future());
+        let location = Location {
+            url: "s3://bucket".to_owned(),
+            s3_endpoint: Some(endpoint),
+            s3_access_key_id: Some("id".to_owned()),
+            s3_secret_access_key: Some("secret".to_owned()),
+            ..Location::default()
+        };
+        let bucket = location.open().expect("the location looks good");
+        let error = bucket.create(&layout::beacon("a"), Bytes::from_static(b"x")).await.expect_err("refused");
+        assert_eq!(error.trouble, trouble, "{status}: {error}");
+        let error = bucket.get(&layout::beacon("a")).await.expect_err("refused");
+        assert_eq!(error.trouble, trouble, "{status}: {error}");
+        store.abort();
+    }
 }

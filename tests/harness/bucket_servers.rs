@@ -203,6 +203,23 @@ impl BucketServer {
     }
 }
 
+/// What a user would set to have taco open this location.
+pub fn variables_of(location: &Location) -> Vec<(&'static str, String)> {
+    let url = Some(location.url.clone());
+    let variables = [
+        ("TACO_BUCKET", &url),
+        ("TACO_S3_ENDPOINT", &location.s3_endpoint),
+        ("TACO_S3_REGION", &location.s3_region),
+        ("TACO_S3_ACCESS_KEY_ID", &location.s3_access_key_id),
+        ("TACO_S3_SECRET_ACCESS_KEY", &location.s3_secret_access_key),
+        ("TACO_GCS_SERVICE_ACCOUNT_KEY", &location.gcs_service_account_key),
+        ("TACO_AZURE_ACCOUNT", &location.azure_account),
+        ("TACO_AZURE_ACCESS_KEY", &location.azure_access_key),
+        ("TACO_AZURE_ENDPOINT", &location.azure_endpoint),
+    ];
+    variables.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
+}
+
 fn program(variable: &str) -> anyhow::Result<PathBuf> {
     let advice = r#"run `cargo xtask test`, or eval "$(cargo xtask tools)" first"#;
     std::env::var_os(variable).map(PathBuf::from).with_context(|| format!("{variable} is not set: {advice}"))
