@@ -67,6 +67,34 @@ impl Grant {
     }
 }
 
+/// Where a client may ask its code to be sent, and what else it has to say. `ports` are those that discovery names.
+pub fn check_authorization(
+    redirect_uri: &str,
+    code_challenge: &str,
+    ports: std::ops::RangeInclusive<u16>,
+) -> Result<(), AuthorizationRefusal> {
+    // Exactly what the CLIs send, so that no other page on the machine gets the code.
+    let port = redirect_uri.strip_prefix("http://localhost:").and_then(|rest| rest.strip_suffix("/login"));
+    let port = port.filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
+    if !port.and_then(|port| port.parse().ok()).is_some_and(|port: u16| ports.contains(&port)) {
+        return Err(AuthorizationRefusal::Redirect);
+    }
+    if URL_SAFE_NO_PAD.decode(code_challenge).is_ok_and(|hash| hash.len() == 32) {
+        Ok(())
+    } else {
+        Err(AuthorizationRefusal::Challenge)
+    }
+}
+
+/// Why a client cannot even ask for consent. After [`Self::Redirect`] nobody may be sent anywhere.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error, Debug)]
+pub enum AuthorizationRefusal {
+    #[error("the redirect address must be http://localhost:PORT/login with a port that this site allows")]
+    Redirect,
+    #[error("the code challenge must be the base64url of a SHA-256 hash (method S256)")]
+    Challenge,
+}
+
 /// The S256 challenge that belongs to a verifier.
 pub fn challenge_of(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier))
@@ -100,6 +128,32 @@ mod tests {
         // The example of RFC 7636, appendix B.
         let challenge = challenge_of("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk");
         assert_eq!(challenge, "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
+    }
+
+    #[test]
+    fn only_the_cli_on_this_machine_gets_a_code() {
+        let challenge = challenge_of("verifier");
+        let ask = |redirect: &str, challenge: &str| check_authorization(redirect, challenge, 10_000..=10_010);
+        assert_eq!(ask("http://localhost:10000/login", &challenge), Ok(()));
+        assert_eq!(ask("http://localhost:10010/login", &challenge), Ok(()));
+        for redirect in [
+            "",
+            "http://localhost:9999/login",
+            "http://localhost:10011/login",
+            "https://localhost:10000/login",
+            "http://localhost:10000/login/",
+            "http://localhost:10000/login?x",
+            "http://localhost:10000@evil.test:10000/login",
+            "http://127.0.0.1:10000/login",
+            "http://evil.test:10000/login",
+            "http://localhost:+10000/login",
+        ] {
+            assert_eq!(ask(redirect, &challenge), Err(AuthorizationRefusal::Redirect), "{redirect}");
+        }
+        for challenge in ["", "verifier", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM="] {
+            let result = ask("http://localhost:10000/login", challenge);
+            assert_eq!(result, Err(AuthorizationRefusal::Challenge), "{challenge}");
+        }
     }
 
     #[test]

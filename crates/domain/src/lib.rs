@@ -21,6 +21,7 @@ pub mod project;
 pub mod secret;
 pub mod session;
 pub mod site;
+pub mod site_secret;
 pub mod ssh_key;
 pub mod state_file;
 pub mod state_rules;

@@ -8,6 +8,7 @@ use crate::name::{Email, NameKey, OrganizationName, Username};
 use crate::organization::OrganizationEntry;
 use crate::password_link::PasswordLink;
 use crate::session::Session;
+use crate::site_secret::SiteSecret;
 use crate::token::Token;
 use crate::user::User;
 
@@ -21,6 +22,7 @@ tables! {
         pub sessions: Session;
         pub grants: Grant;
         pub password_links: PasswordLink;
+        pub secrets: SiteSecret;
     }
 }
 
