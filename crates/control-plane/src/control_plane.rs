@@ -2,13 +2,17 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use taco_domain::id::{Home, OrganizationId};
 use taco_domain::organization::OrganizationEntry;
 use taco_domain::permission::{Action, Resource};
 use taco_domain::secret::{HashKey, Secret, SecretHash};
+use taco_domain::site_secret::{HASH_KEY, SiteSecret};
 use taco_domain::{Author, OrganizationState, Site};
-use taco_ledger::{Environment, Intent, Ledger, LedgerName, Options, Transaction, View};
+use taco_ledger::seal::{HEADER, MasterKeys};
+use taco_ledger::{Blobs, Environment, Intent, Ledger, LedgerName, Options, Transaction, View};
 use tokio::sync::OnceCell;
 
 use crate::caller::Caller;
@@ -18,8 +22,8 @@ use crate::tokens::UsesInFlight;
 /// What whoever starts a server decides.
 #[derive(Clone)]
 pub struct Settings {
-    /// Secrets are stored as hashes under this key. All servers of a site share it, and the bucket does not have it.
-    pub hash_key: HashKey,
+    /// What is sensitive is sealed with these before it goes to the bucket, which never has them.
+    pub master_keys: Arc<MasterKeys>,
     /// A text that opens the site as its first admin, for automation (`TACO_SITE_TOKEN`). It is never stored.
     pub site_token: Option<String>,
     pub ledger: Options,
@@ -33,6 +37,8 @@ pub struct ControlPlane {
 
 pub(crate) struct Shared {
     pub(crate) environment: Environment,
+    master_keys: Arc<MasterKeys>,
+    blobs: Blobs,
     pub(crate) hash_key: HashKey,
     pub(crate) site_token: Option<SecretHash>,
     pub(crate) site: Ledger<Site>,
@@ -85,11 +91,14 @@ impl ControlPlane {
     /// Opens the site's ledger; organizations follow when they are asked for.
     pub async fn open(environment: Environment, settings: Settings) -> Result<Self, Error> {
         let site = Ledger::open(environment.clone(), LedgerName::site(), settings.ledger.clone()).await?;
-        let site_token = settings.site_token.as_deref().map(|text| settings.hash_key.hash("site-token", text));
+        let hash_key = site_key(&site, &environment, &settings.master_keys).await?;
+        let site_token = settings.site_token.as_deref().map(|text| hash_key.hash("site-token", text));
         Ok(Self {
             shared: Arc::new(Shared {
+                blobs: Blobs::new(Arc::clone(&environment.bucket), Some(Arc::clone(&settings.master_keys))),
                 environment,
-                hash_key: settings.hash_key,
+                master_keys: settings.master_keys,
+                hash_key,
                 site_token,
                 site,
                 organizations: Mutex::default(),
@@ -118,6 +127,17 @@ impl ControlPlane {
 
     pub(crate) fn hash_key(&self) -> &HashKey {
         &self.shared.hash_key
+    }
+
+    /// Seals a small sensitive text for a record. `name` is bound into it: it opens under the same name alone.
+    pub(crate) fn seal(&self, name: &str, plain: &str) -> String {
+        STANDARD.encode(self.shared.master_keys.seal_bytes(name, plain.as_bytes()))
+    }
+
+    /// Where the big things are.
+    #[expect(dead_code, reason = "states will be the first blobs")]
+    pub(crate) fn blobs(&self) -> &Blobs {
+        &self.shared.blobs
     }
 
     /// What is to be recorded beside a change that nobody asked for.
@@ -198,6 +218,49 @@ impl ControlPlane {
     pub(crate) fn forget_organization(&self, id: OrganizationId) {
         self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
+}
+
+/// The key under which secrets are hashed: made by the first server, sealed with the current master key.
+async fn site_key(site: &Ledger<Site>, environment: &Environment, keys: &MasterKeys) -> Result<HashKey, Error> {
+    let mut fresh = [0; 32];
+    environment.dice.fill(&mut fresh);
+    let fresh = SiteSecret { name: HASH_KEY.to_owned(), sealed: STANDARD.encode(keys.seal_bytes(HASH_KEY, &fresh)) };
+    let stored = site.commit(ControlPlane::own_intent("site.make-key"), move |tx| -> Result<SiteSecret, Error> {
+        if let Some(stored) = tx.state().secrets.get(&fresh.name) {
+            return Ok(stored.clone());
+        }
+        tx.put(&fresh);
+        Ok(fresh.clone())
+    });
+    let stored = stored.await?;
+    let key = open_sealed(keys, HASH_KEY, &stored.sealed)?;
+    let key = <[u8; 32]>::try_from(key).map_err(|_| unreadable(HASH_KEY, "it has a wrong length"))?;
+    if needs_new_seal(keys, &stored.sealed) {
+        let renewed = SiteSecret { sealed: STANDARD.encode(keys.seal_bytes(HASH_KEY, &key)), ..stored.clone() };
+        let renew = site.commit(ControlPlane::own_intent("site.rewrap-key"), move |tx| -> Result<(), Error> {
+            // Another server may have done it; its seal is as good.
+            if tx.state().secrets.get(&stored.name) == Some(&stored) {
+                tx.put(&renewed);
+            }
+            Ok(())
+        });
+        renew.await?;
+    }
+    Ok(HashKey::new(key))
+}
+
+fn needs_new_seal(keys: &MasterKeys, sealed: &str) -> bool {
+    let sealed = STANDARD.decode(sealed).unwrap_or_default();
+    keys.needs_rewrap(HASH_KEY, &sealed[..sealed.len().min(HEADER)]).unwrap_or(false)
+}
+
+fn open_sealed(keys: &MasterKeys, name: &str, sealed: &str) -> Result<Vec<u8>, Error> {
+    let sealed = STANDARD.decode(sealed).map_err(|error| unreadable(name, error))?;
+    keys.open_bytes(name, &sealed).map_err(|error| unreadable(name, error))
+}
+
+fn unreadable(name: &str, why: impl fmt::Display) -> Error {
+    Error::Sealed(format!("the secret {name} cannot be opened: {why}"))
 }
 
 /// Writes the first commit of an organization's ledger. Any server may: all derive the same records.

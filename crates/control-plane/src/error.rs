@@ -33,6 +33,9 @@ pub enum Error {
     /// Call whoever runs the site. The cause is for the log.
     #[error("something stored is damaged; whoever runs this site finds the details in its log")]
     Corrupt(#[source] taco_ledger::Error),
+    /// Call whoever runs the site: the master key is not the one that sealed it. The cause is for the log.
+    #[error("something sealed cannot be opened; whoever runs this site finds the details in its log")]
+    Sealed(String),
 }
 
 impl Error {

@@ -3,11 +3,13 @@ use std::sync::{Arc, Mutex};
 use jiff::{SignedDuration, Timestamp};
 use taco_control_plane::{Caller, ControlPlane, Error, FirstStart, NewToken, OrganizationView, RequestInfo, Settings};
 use taco_domain::organization::OrganizationPatch;
-use taco_domain::secret::HashKey;
 use taco_domain::user::User;
-use taco_ledger::{Bucket, Clock, Dice, Environment, ObjectBucket, Options, Peers};
+use taco_ledger::{Bucket, Clock, Dice, Environment, MasterKey, MasterKeys, ObjectBucket, Options, Peers};
 
 pub(crate) const SITE_TOKEN: &str = "a text that the operator chose";
+
+/// The site's master key.
+pub(crate) const SECRET: &str = "a master key with more than enough characters";
 
 /// A clock that stands still until it is moved.
 #[derive(Debug)]
@@ -31,7 +33,7 @@ impl TestSite {
     pub(crate) async fn start() -> Self {
         let clock = TestClock(Mutex::new("2026-01-01T12:00:00Z".parse().expect("a timestamp")));
         let (bucket, clock) = (Arc::new(ObjectBucket::in_memory()), Arc::new(clock));
-        let control_plane = open(bucket.clone(), clock.clone(), 1).await;
+        let control_plane = open(bucket.clone(), clock.clone(), 1, &[SECRET]).await.expect("a control plane");
         let site = Self { control_plane, bucket, clock };
         site.control_plane.first_start().await.expect("a first start");
         site
@@ -39,7 +41,12 @@ impl TestSite {
 
     /// Another server on the same bucket.
     pub(crate) async fn another_server(&self) -> ControlPlane {
-        open(self.bucket.clone(), self.clock.clone(), 2).await
+        self.server_with_secrets(&[SECRET]).await.expect("a control plane")
+    }
+
+    /// Another server that was given these master keys, the current one first.
+    pub(crate) async fn server_with_secrets(&self, secrets: &[&str]) -> Result<ControlPlane, Error> {
+        open(self.bucket.clone(), self.clock.clone(), 2, secrets).await
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -88,7 +95,16 @@ impl TestSite {
     }
 }
 
-async fn open(bucket: Arc<dyn Bucket>, clock: Arc<TestClock>, seed: u64) -> ControlPlane {
+fn master_key(secret: &str) -> MasterKey {
+    MasterKey::from_secret(secret).expect("a long secret")
+}
+
+async fn open(
+    bucket: Arc<dyn Bucket>,
+    clock: Arc<TestClock>,
+    seed: u64,
+    secrets: &[&str],
+) -> Result<ControlPlane, Error> {
     let environment = Environment {
         bucket,
         clock,
@@ -96,12 +112,13 @@ async fn open(bucket: Arc<dyn Bucket>, clock: Arc<TestClock>, seed: u64) -> Cont
         server: format!("server-{seed}"),
         peers: Peers::none(),
     };
+    let older = secrets[1..].iter().map(|secret| master_key(secret)).collect();
     let settings = Settings {
-        hash_key: HashKey::new([7; 32]),
+        master_keys: Arc::new(MasterKeys::new(master_key(secrets[0]), older, Dice::from_seed(seed))),
         site_token: Some(SITE_TOKEN.to_owned()),
         ledger: Options::default(),
     };
-    ControlPlane::open(environment, settings).await.expect("a control plane")
+    ControlPlane::open(environment, settings).await
 }
 
 /// The attributes of a new organization.
@@ -125,5 +142,6 @@ pub(crate) fn kind<T>(result: Result<T, Error>) -> &'static str {
         Err(Error::TooLarge { .. }) => "too large",
         Err(Error::Unavailable(_)) => "unavailable",
         Err(Error::Corrupt(_)) => "corrupt",
+        Err(Error::Sealed(_)) => "sealed",
     }
 }

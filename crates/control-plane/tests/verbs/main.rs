@@ -2,5 +2,7 @@
 
 mod accounts;
 mod harness;
+mod login;
 mod organizations;
+mod ssh_keys;
 mod tokens;

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use taco_control_plane::{NewToken, OrganizationTokenKind};
 use taco_domain::permission::Actor;
 
-use crate::harness::{SITE_TOKEN, TestSite, kind};
+use crate::harness::{SECRET, SITE_TOKEN, TestSite, kind};
 
 #[tokio::test]
 async fn a_token_opens_as_its_user_on_every_server() {
@@ -141,6 +141,18 @@ async fn a_team_has_one_token_without_and_many_with_a_description() {
     let (_, joe) = site.given_user("joe").await;
     let stranger = site.with_token(&joe).await.expect("a caller");
     assert_eq!(kind(control_plane.team_tokens(&stranger, team).await), "not found");
+}
+
+#[tokio::test]
+async fn tokens_survive_a_new_master_key_and_a_wrong_one_is_refused() {
+    let site = TestSite::start().await;
+    let (_, token) = site.given_user("jane").await;
+    let new = "another master key with more than enough characters";
+    assert_eq!(kind(site.server_with_secrets(&[new]).await), "sealed");
+    let rotating = site.server_with_secrets(&[new, SECRET]).await.expect("both keys");
+    assert_eq!(kind(rotating.authenticate(&token, Default::default()).await), "ok");
+    let rotated = site.server_with_secrets(&[new]).await.expect("the new key alone");
+    assert_eq!(kind(rotated.authenticate(&token, Default::default()).await), "ok");
 }
 
 #[tokio::test]
