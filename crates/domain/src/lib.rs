@@ -15,6 +15,7 @@ pub mod membership;
 pub mod name;
 pub mod organization;
 pub mod organization_state;
+pub mod output;
 pub mod password_link;
 pub mod permission;
 pub mod project;
