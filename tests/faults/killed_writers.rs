@@ -70,10 +70,10 @@ async fn nothing_is_lost_on(location: &Location) {
     let mut writers: Vec<Writer> =
         (0..PROCESSES).map(|number| Writer::start(location, &format!("writer-{number}"))).collect();
     for life in 0..LIVES {
-        for number in 0..PROCESSES {
+        for (number, writer) in writers.iter_mut().enumerate() {
             tokio::time::sleep(Duration::from_millis(150 + (dice.fraction() * 500.0) as u64)).await;
             let next = Writer::start(location, &format!("writer-{number}-{life}"));
-            acknowledged.extend(std::mem::replace(&mut writers[number], next).kill());
+            acknowledged.extend(std::mem::replace(writer, next).kill());
         }
     }
     tokio::time::sleep(Duration::from_millis(500)).await;

@@ -5,11 +5,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures::TryStreamExt;
 use futures::future::join_all;
 use taco_tables::State;
 use tokio::sync::{Mutex, mpsc, watch};
 
-use crate::bucket::Key;
+use crate::bucket::{Bucket, Key};
 use crate::commit::{Commit, Hash};
 use crate::environment::Environment;
 use crate::error::{CommitError, Error};
@@ -288,8 +289,8 @@ async fn newest_snapshot<S: State>(environment: &Environment, name: &LedgerName)
     let keys = environment.bucket.list(&layout::snapshots(name), None).await?;
     for key in keys.iter().rev() {
         let Some(seq) = layout::number_of(key) else { continue };
-        let Some(object) = environment.bucket.get(key).await? else { continue };
-        match snapshot::load(key, name, seq, &object.bytes) {
+        let Some(bytes) = read_whole(&*environment.bucket, key).await? else { continue };
+        match snapshot::load(key, name, seq, &bytes) {
             Ok((header, state)) => return Ok(Head { seq, hash: header.hash, state }),
             Err(error @ Error::Corrupt { .. }) => {
                 tracing::error!(%error, "a snapshot cannot be read: starting from an older one");
@@ -299,6 +300,16 @@ async fn newest_snapshot<S: State>(environment: &Environment, name: &LedgerName)
         }
     }
     Ok(Head { seq: 0, hash: Hash::NONE, state: S::default() })
+}
+
+/// Reads a snapshot as a large object, which may take longer than a single request for a small one.
+async fn read_whole(bucket: &dyn Bucket, key: &Key) -> Result<Option<Vec<u8>>, Error> {
+    let Some(mut download) = bucket.download(key, None).await? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    while let Some(piece) = download.body.try_next().await? {
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(Some(bytes))
 }
 
 fn report_set_aside<S: State>(name: &LedgerName, state: &S) {

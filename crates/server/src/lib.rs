@@ -10,10 +10,12 @@ mod health;
 pub mod http;
 mod limits;
 mod logging;
+mod master_keys;
 mod metrics;
 mod observe;
 mod output;
 mod server;
 mod shutdown;
 
+pub use master_keys::KeyError;
 pub use server::{Running, Server, StartError};

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
+use taco_control_plane::ControlPlane;
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::doctor::{ProbeError, Thoroughness, probe};
-use taco_ledger::{Bucket, Clock, Dice, LocationError, SystemClock, format};
+use taco_ledger::{Bucket, Clock, Dice, Environment, LocationError, Options, SystemClock, format};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -18,6 +19,7 @@ use tower_http::timeout::TimeoutLayer;
 
 use crate::config::{PublicUrl, Settings};
 use crate::health::{self, Readiness};
+use crate::master_keys::{self, KeyError};
 use crate::shutdown::Shutdown;
 use crate::{bucket, connections, http, limits, metrics};
 
@@ -34,6 +36,25 @@ pub enum StartError {
     Bucket(#[from] ProbeError),
     #[error(transparent)]
     Content(#[from] taco_ledger::Error),
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    #[error(
+        "what this bucket holds was sealed with another key: {0}. Set TACO_SECRET_KEY to the key that it was made with"
+    )]
+    WrongKey(String),
+    #[error(transparent)]
+    Site(taco_control_plane::Error),
+}
+
+impl From<taco_control_plane::Error> for StartError {
+    /// Callers are spared the details of what is stored; whoever starts a server wants to know them.
+    fn from(error: taco_control_plane::Error) -> Self {
+        match error {
+            taco_control_plane::Error::Unavailable(error) | taco_control_plane::Error::Corrupt(error) => error.into(),
+            taco_control_plane::Error::Sealed(why) => Self::WrongKey(why),
+            other => Self::Site(other),
+        }
+    }
 }
 
 /// Starts servers.
@@ -67,7 +88,15 @@ impl Server {
         let shutdown = Shutdown::new();
         let mut tasks = JoinSet::new();
         let server_id = dice.unique();
-        let beacons = Beacons::new(bucket.patient, clock, &server_id, None, BEACON_INTERVAL);
+        let beacons = Beacons::new(Arc::clone(&bucket.patient), Arc::clone(&clock), &server_id, None, BEACON_INTERVAL);
+        let environment = Environment {
+            bucket: bucket.patient,
+            clock,
+            dice: dice.clone(),
+            server: server_id.clone(),
+            peers: beacons.peers(),
+        };
+        let control_plane = ControlPlane::open(environment, control_plane_settings(&settings, &dice)?).await?;
         let until_shutdown = shutdown.clone();
         tasks.spawn(async move { beacons.run(until_shutdown.begun()).await });
 
@@ -85,7 +114,7 @@ impl Server {
         tasks.spawn(connections::serve(listener, routes, shutdown.clone()));
         tasks.spawn(metrics::keep_up(recorder, shutdown.clone()));
         tracing::info!(%address, %url, server_id, bucket = settings.bucket.as_str(), "listening");
-        Ok(Running { address, metrics_address, url, shutdown, tasks })
+        Ok(Running { address, metrics_address, url, control_plane, shutdown, tasks })
     }
 }
 
@@ -95,6 +124,7 @@ pub struct Running {
     pub address: SocketAddr,
     pub metrics_address: Option<SocketAddr>,
     pub url: PublicUrl,
+    pub control_plane: ControlPlane,
     shutdown: Shutdown,
     tasks: JoinSet<()>,
 }
@@ -109,6 +139,14 @@ impl Running {
     pub async fn wait(self) {
         self.tasks.join_all().await;
     }
+}
+
+fn control_plane_settings(settings: &Settings, dice: &Dice) -> Result<taco_control_plane::Settings, KeyError> {
+    Ok(taco_control_plane::Settings {
+        master_keys: Arc::new(master_keys::load(settings, dice)?),
+        site_token: settings.site_token.as_ref().map(|token| token.expose().to_owned()),
+        ledger: Options::default(),
+    })
 }
 
 /// Refuses a bucket that taco cannot rest on. One of a newer format is left alone, so the format comes first; an empty

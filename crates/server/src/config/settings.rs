@@ -68,16 +68,18 @@ settings! {
         listen: SocketAddr, Fixed("127.0.0.1:8080"), "0.0.0.0:8080";
         /// Address under which people and terraform reach the server.
         url: PublicUrl, Computed(url_of_listener, "http:// and the address that it listens on"), "https://taco.example.com";
-        /// Key that protects what must not lie in the bucket as plain text.
+        /// Key that seals what must not lie in the bucket as plain text; all servers on a bucket need the same one. For a directory, one is made and kept beside it.
         secret_key: Option<Secret>, Nothing, "the output of `openssl rand -hex 32`";
+        /// The key before the last change of `secret_key`, so that what it sealed can still be opened.
+        previous_secret_key: Option<Secret>, Nothing, "what secret_key was";
         /// Token that may administer the whole site.
         site_token: Option<Secret>, Nothing, "the output of `openssl rand -hex 32`";
     }
     Agent {
         /// How many plans and applies the server's own agent executes at a time; 0 leaves all to other agents.
         agent_concurrency: u16, Fixed("2"), "4";
-        /// Mirror from which agents fetch Terraform providers.
-        provider_mirror: Option<HttpUrl>, Nothing, "https://mirror.example.com/providers";
+        /// Directory that mirrors Terraform providers, for runs without a network.
+        provider_mirror: Option<PathBuf>, Nothing, "/srv/terraform-providers";
     }
     Logs {
         /// How log lines look on stderr: text or json.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use url::Url;
@@ -109,6 +110,16 @@ impl Value for BucketUrl {
         }
         refuse_extras(&url)?;
         Ok(Self(text.to_owned()))
+    }
+}
+
+/// A directory on this machine.
+impl Value for PathBuf {
+    const SHAPE: &'static str = "DIRECTORY";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let path = Self::from(text);
+        if path.is_absolute() { Ok(path) } else { Err("is not an absolute path".to_owned()) }
     }
 }
 

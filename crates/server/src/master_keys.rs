@@ -1,0 +1,111 @@
+//! The key that seals what is sensitive before it goes to the bucket. It must not lie in the bucket itself.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use taco_ledger::Dice;
+use taco_ledger::seal::{MasterKey, MasterKeys, WeakSecret};
+use url::Url;
+
+use crate::config::{Secret, Settings};
+
+#[derive(thiserror::Error, Debug)]
+pub enum KeyError {
+    #[error(
+        "TACO_SECRET_KEY is not set: all servers on {bucket} need the same one. Make it once with `openssl rand -hex 32` and keep it where the bucket is not"
+    )]
+    Missing { bucket: String },
+    #[error("{name}: {why}; make one with `openssl rand -hex 32`")]
+    Weak { name: &'static str, why: WeakSecret },
+    #[error("the key file {path} cannot be used: {why}; or set TACO_SECRET_KEY")]
+    File { path: String, why: io::Error },
+}
+
+/// The keys that the settings give. For a bucket in a local directory one is made at the first start and kept beside
+/// that directory; servers that share a bucket over a network have to be given theirs.
+pub(crate) fn load(settings: &Settings, dice: &Dice) -> Result<MasterKeys, KeyError> {
+    let current = match &settings.secret_key {
+        Some(secret) => from_setting("TACO_SECRET_KEY", secret)?,
+        None => {
+            let missing = || KeyError::Missing { bucket: settings.bucket.as_str().to_owned() };
+            from_file(&key_file(settings.bucket.as_str()).ok_or_else(missing)?, dice)?
+        }
+    };
+    let older = settings.previous_secret_key.iter().map(|secret| from_setting("TACO_PREVIOUS_SECRET_KEY", secret));
+    Ok(MasterKeys::new(current, older.collect::<Result<_, _>>()?, dice.clone()))
+}
+
+fn from_setting(name: &'static str, secret: &Secret) -> Result<MasterKey, KeyError> {
+    MasterKey::from_secret(secret.expose()).map_err(|why| KeyError::Weak { name, why })
+}
+
+/// `…/taco/bucket.key` for `…/taco/bucket`; `None` for a bucket that is not a directory.
+fn key_file(bucket: &str) -> Option<PathBuf> {
+    let directory = Url::parse(bucket).ok().filter(|url| url.scheme() == "file")?.to_file_path().ok()?;
+    let mut name = directory.file_name()?.to_owned();
+    name.push(".key");
+    Some(directory.with_file_name(name))
+}
+
+fn from_file(path: &Path, dice: &Dice) -> Result<MasterKey, KeyError> {
+    let refuse = |why| KeyError::File { path: path.display().to_string(), why };
+    let secret = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make(path, dice).map_err(refuse)?;
+            fs::read_to_string(path).map_err(refuse)?
+        }
+        other => other.map_err(refuse)?,
+    };
+    MasterKey::from_secret(&secret).map_err(|why| refuse(io::Error::other(why)))
+}
+
+/// Makes a key file that only its owner can read. It appears whole or not at all, and where two servers start at once
+/// the first one's stays.
+fn make(path: &Path, dice: &Dice) -> io::Result<()> {
+    let unfinished = path.with_extension(format!("key.{}", dice.unique()));
+    let mut file = fs::File::create_new(&unfinished)?;
+    let written = file
+        .set_permissions(Permissions::from_mode(0o600))
+        .and_then(|()| writeln!(file, "{}{}", dice.unique(), dice.unique()))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| match fs::hard_link(&unfinished, path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            linked => linked,
+        });
+    let removed = fs::remove_file(&unfinished);
+    written.and(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_and_for_its_owner_alone() {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("bucket.key");
+        let first = from_file(&path, &Dice::from_seed(1)).expect("a new key").id();
+        let again = from_file(&path, &Dice::from_seed(2)).expect("the same key").id();
+        assert_eq!(first, again);
+        assert_eq!(fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(home.path()).expect("a directory").count(), 1, "nothing is left behind");
+    }
+
+    #[test]
+    fn a_key_lies_beside_its_directory_and_nowhere_else() {
+        assert_eq!(key_file("file:///srv/taco"), Some("/srv/taco.key".into()));
+        assert_eq!(key_file("s3://bucket/prefix"), None);
+        assert_eq!(key_file("file:///"), None);
+    }
+
+    #[test]
+    fn a_short_key_file_is_refused() {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("bucket.key");
+        fs::write(&path, "too short\n").expect("written");
+        let error = from_file(&path, &Dice::from_seed(1)).expect_err("weak").to_string();
+        assert!(error.contains("bucket.key cannot be used"), "{error}");
+    }
+}
