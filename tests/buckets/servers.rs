@@ -10,7 +10,6 @@ use bytes::Bytes;
 use harness::bucket_servers::BucketServer;
 use taco_ledger::bucket::Created;
 use taco_ledger::layout;
-use tokio::time::{Instant, sleep};
 
 use crate::places::{self, Place};
 
@@ -44,8 +43,8 @@ async fn two_gateways_to_one_directory_are_one_bucket() {
 
 #[test]
 fn a_server_ends_with_the_process_that_started_it_even_by_force() {
-    let mut child = Command::new(std::env::current_exe().expect("the test's own program"))
-        .args(["--exact", "servers::start_a_server_and_wait", "--ignored", "--nocapture"])
+    let mut child = Command::new(env!("CARGO_BIN_EXE_bucket-child"))
+        .arg("server")
         .stdout(Stdio::piped())
         .spawn()
         .expect("it starts");
@@ -59,17 +58,5 @@ fn a_server_ends_with_the_process_that_started_it_even_by_force() {
     while TcpStream::connect(&address).is_ok() {
         assert!(begun.elapsed() < Duration::from_secs(20), "the server still listens on {address}");
         std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-#[tokio::test]
-#[ignore = "started by the test above, which kills it"]
-async fn start_a_server_and_wait() {
-    let server = BucketServer::gofakes3().await.unwrap_or_else(|error| panic!("{error:#}"));
-    let endpoint = server.location().s3_endpoint.expect("an S3 server");
-    println!("\naddress {}", endpoint.trim_start_matches("http://"));
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(60) {
-        sleep(Duration::from_secs(1)).await;
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use futures::{StreamExt, stream};
+use futures::{Stream, StreamExt, stream};
 use serde::Serialize;
-use taco_tables::{Change, RecordKey};
+use taco_tables::{Change, RecordKey, State};
 
-use crate::bucket::{Bucket, Key};
+use crate::bucket::{Bucket, Key, Object};
 use crate::commit::{Commit, Hash};
 use crate::error::Error;
 use crate::layout::{self, LedgerName};
@@ -68,6 +68,34 @@ pub async fn verify(bucket: &dyn Bucket, only: Option<&LedgerName>) -> Result<Ve
     Ok(reports)
 }
 
+/// The records of a ledger that this version cannot read, with the reason. Servers carry them along untouched.
+pub async fn unreadable_records<S: State>(
+    bucket: &dyn Bucket,
+    name: &LedgerName,
+) -> Result<Vec<(RecordKey, String)>, Error> {
+    let mut state = S::default();
+    let mut commits = commits(bucket, name);
+    while let Some(found) = commits.next().await {
+        let (seq, key, object) = found?;
+        let Some(object) = object else { break };
+        Commit::decode(&key, seq, &object.bytes)?.changes().for_each(|change| state.apply(&change));
+    }
+    Ok(state.set_aside().iter().map(|(key, record)| (key.clone(), record.why.clone())).collect())
+}
+
+/// The commits of a ledger from the first on, and `None` for ever after the last.
+fn commits<'a>(
+    bucket: &'a dyn Bucket,
+    name: &'a LedgerName,
+) -> impl Stream<Item = Result<(u64, Key, Option<Object>), Error>> + Unpin + 'a {
+    let fetch = move |seq| async move {
+        let key = layout::commit(name, seq);
+        let object = bucket.get(&key).await?;
+        Ok((seq, key, object))
+    };
+    Box::pin(stream::iter(1..).map(fetch).buffered(AHEAD))
+}
+
 async fn verify_ledger(bucket: &dyn Bucket, name: &LedgerName) -> Result<LedgerReport, Error> {
     let mut report =
         LedgerReport { ledger: name.to_string(), commits: 0, last: Hash::NONE, snapshots: 0, problems: Vec::new() };
@@ -81,13 +109,7 @@ async fn verify_ledger(bucket: &dyn Bucket, name: &LedgerName) -> Result<LedgerR
         bucket.list(&layout::log(name), None).await?.iter().filter_map(layout::number_of).max().unwrap_or(0);
 
     let mut records = BTreeSet::new();
-    let mut commits = stream::iter(1..)
-        .map(|seq| async move {
-            let key = layout::commit(name, seq);
-            let object = bucket.get(&key).await?;
-            Ok::<_, Error>((seq, key, object))
-        })
-        .buffered(AHEAD);
+    let mut commits = commits(bucket, name);
     while let Some(found) = commits.next().await {
         let (seq, key, object) = found?;
         let Some(object) = object else {

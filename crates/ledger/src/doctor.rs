@@ -171,9 +171,11 @@ pub async fn examine(bucket: &Arc<dyn Bucket>, clock: &dyn Clock, dice: &Dice) -
     findings.check(CLOCK_SKEW, readable, attempt.compares_clocks(clock)).await;
     findings.check(DELETE, readable, attempt.forgets_what_it_deleted(&object)).await;
 
-    let mut written = attempt.race_keys(Thoroughness::FULL);
-    written.extend([object, one_after_another, attempt.key("clock")]);
-    attempt.clean_up(&written).await;
+    if first_failure(&findings.0, &[REACHABLE, WRITE_PERMISSION]).is_none() {
+        let mut written = attempt.race_keys(Thoroughness::FULL);
+        written.extend([object, one_after_another, attempt.key("clock")]);
+        attempt.clean_up(&written).await;
+    }
     findings.0
 }
 

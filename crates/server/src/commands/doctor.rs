@@ -6,14 +6,16 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
+use taco_domain::{OrganizationState, Site};
 use taco_ledger::doctor::{self, CREATE_IF_ABSENT, Finding, Outcome, REACHABLE, READ_AFTER_WRITE};
-use taco_ledger::{Bucket, Dice, SystemClock, audit, format};
+use taco_ledger::{Bucket, Dice, LedgerName, SystemClock, audit, format, layout};
 
 use crate::config::{BucketFlags, Configuration, Surroundings};
 use crate::{bucket, logging, output};
 
 const FORMAT: &str = "format";
 const LEDGERS: &str = "ledgers";
+const RECORDS: &str = "records";
 
 /// Check that the bucket can do what taco needs, and that what it holds is sound
 ///
@@ -60,11 +62,13 @@ async fn examine(bucket: &Arc<dyn Bucket>, dice: &Dice) -> Vec<Finding> {
     match doctor::first_failure(&findings, &[REACHABLE, READ_AFTER_WRITE, CREATE_IF_ABSENT]) {
         Some(failed) => {
             let because = format!("because \"{}\" failed", failed.check);
-            findings.extend([FORMAT, LEDGERS].map(|check| Finding::new(check, Outcome::Skipped, because.clone())));
+            findings
+                .extend([FORMAT, LEDGERS, RECORDS].map(|check| Finding::new(check, Outcome::Skipped, because.clone())));
         }
         None => {
             findings.push(examine_format(&**bucket).await);
             findings.push(examine_ledgers(&**bucket).await);
+            findings.push(examine_records(&**bucket).await);
         }
     }
     findings
@@ -96,4 +100,32 @@ async fn examine_ledgers(bucket: &dyn Bucket) -> Finding {
         ledgers => format!("ledgers: {ledgers}, commits: {commits}, all sound"),
     };
     Finding::new(LEDGERS, Outcome::Passed, detail)
+}
+
+/// Records that cannot be read stop nothing: servers set them aside. But somebody should know.
+async fn examine_records(bucket: &dyn Bucket) -> Finding {
+    match unreadable_records(bucket).await {
+        Err(error) => Finding::new(RECORDS, Outcome::Failed, error.to_string()),
+        Ok(unreadable) if unreadable.is_empty() => {
+            Finding::new(RECORDS, Outcome::Passed, "this version can read all of them")
+        }
+        Ok(unreadable) => {
+            let detail = format!("this version cannot read, and carries along untouched: {}", unreadable.join("; "));
+            Finding::new(RECORDS, Outcome::Warned, detail)
+        }
+    }
+}
+
+async fn unreadable_records(bucket: &dyn Bucket) -> Result<Vec<String>, taco_ledger::Error> {
+    let mut found = Vec::new();
+    for folder in bucket.folders(&layout::ledgers()).await? {
+        let Ok(name) = folder.parse::<LedgerName>() else { continue };
+        let unreadable = if name == LedgerName::site() {
+            audit::unreadable_records::<Site>(bucket, &name).await?
+        } else {
+            audit::unreadable_records::<OrganizationState>(bucket, &name).await?
+        };
+        found.extend(unreadable.into_iter().map(|(record, why)| format!("{record} in ledger {name} ({why})")));
+    }
+    Ok(found)
 }
