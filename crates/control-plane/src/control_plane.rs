@@ -17,6 +17,7 @@ use tokio::sync::OnceCell;
 
 use crate::caller::Caller;
 use crate::error::Error;
+use crate::state_summaries::Summaries;
 use crate::tokens::UsesInFlight;
 
 /// What whoever starts a server decides.
@@ -45,6 +46,7 @@ pub(crate) struct Shared {
     /// Opened when they are first asked for.
     organizations: Mutex<HashMap<OrganizationId, Arc<OnceCell<Ledger<OrganizationState>>>>>,
     ledger_options: Options,
+    pub(crate) summaries: Summaries,
     pub(crate) uses_in_flight: UsesInFlight,
 }
 
@@ -103,6 +105,7 @@ impl ControlPlane {
                 site,
                 organizations: Mutex::default(),
                 ledger_options: settings.ledger,
+                summaries: Summaries::default(),
                 uses_in_flight: UsesInFlight::default(),
             }),
         })
@@ -135,7 +138,6 @@ impl ControlPlane {
     }
 
     /// Where the big things are.
-    #[expect(dead_code, reason = "states will be the first blobs")]
     pub(crate) fn blobs(&self) -> &Blobs {
         &self.shared.blobs
     }

@@ -4,6 +4,7 @@
 //! is the way in; a [`Caller`] says who asks; [`Error`] says what they can do about a refusal.
 
 mod accounts;
+mod agent_pools;
 mod caller;
 mod control_plane;
 mod error;
@@ -11,12 +12,22 @@ mod first_start;
 mod grants;
 mod organizations;
 mod page;
+mod passes;
 mod passwords;
+mod projects;
 mod sessions;
 mod ssh_keys;
+mod state_blobs;
+mod state_summaries;
+mod state_versions;
+mod tags;
+mod teams;
 mod tokens;
+mod workspace_locks;
+mod workspaces;
 
 pub use accounts::AccountPatch;
+pub use agent_pools::{AgentPoolPatch, AgentPoolView};
 pub use caller::{Caller, RequestInfo};
 pub use control_plane::{ControlPlane, OpenOrganization, Settings};
 pub use error::Error;
@@ -24,6 +35,13 @@ pub use first_start::{FirstStart, PasswordLinkText};
 pub use grants::{AuthorizationRequest, CodeExchange};
 pub use organizations::{Entitlements, OrganizationView};
 pub use page::{Listed, PageRequest};
+pub use passes::{Pass, PassPurpose};
+pub use projects::{ProjectFilter, ProjectView};
 pub use sessions::OpenedSession;
 pub use ssh_keys::SshKeyPatch;
+pub use state_blobs::LARGEST_STATE;
+pub use state_versions::{NewState, OutputView, ResourceView, StateVersionView};
+pub use tags::{TagFilter, TagRef};
+pub use teams::{MembershipFilter, MembershipView, TeamPatch, TeamView};
 pub use tokens::{IssuedToken, NewToken, OrganizationTokenKind};
+pub use workspaces::{Deletion, ListChange, WorkspaceFilter, WorkspaceRef, WorkspaceView};

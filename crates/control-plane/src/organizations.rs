@@ -34,7 +34,8 @@ impl OrganizationView {
     }
 }
 
-/// What an organization can have here. Taco sells nothing, so all have the same.
+/// What an organization can have here. Taco sells nothing, so all have the same: what go-tfe's own suite expects of an
+/// organization that pays for everything, also where taco does not have it (yet).
 #[derive(Clone, Copy, Serialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub struct Entitlements {
@@ -43,6 +44,8 @@ pub struct Entitlements {
     pub configuration_designer: bool,
     pub cost_estimation: bool,
     pub global_run_tasks: bool,
+    pub infragraph: bool,
+    pub infragraph_with_nrtu: bool,
     pub module_tests_generation: bool,
     pub operations: bool,
     pub policy_enforcement: bool,
@@ -68,8 +71,10 @@ impl Entitlements {
         agents: true,
         audit_logging: true,
         configuration_designer: false,
-        cost_estimation: false,
+        cost_estimation: true,
         global_run_tasks: true,
+        infragraph: true,
+        infragraph_with_nrtu: false,
         module_tests_generation: false,
         operations: true,
         policy_enforcement: true,
@@ -79,7 +84,7 @@ impl Entitlements {
         private_vcs: true,
         run_tasks: true,
         self_serve_billing: false,
-        sentinel: false,
+        sentinel: true,
         sso: true,
         state_storage: true,
         teams: true,
@@ -87,7 +92,7 @@ impl Entitlements {
         user_limit: None,
         vcs_integrations: true,
         waypoint_actions: false,
-        waypoint_templates_and_addons: false,
+        waypoint_templates_and_addons: true,
     };
 }
 
@@ -166,8 +171,9 @@ impl ControlPlane {
         query: Option<&str>,
         page: PageRequest,
     ) -> Result<Listed<OrganizationView>, Error> {
-        let ids = caller.site.organizations.by().name.iter().map(|(_, id)| *id);
-        let opening = stream::iter(ids.map(|id| self.open_organization(&caller.site, id))).buffered(OPENED_AT_ONCE);
+        let ids: Vec<_> = caller.site.organizations.by().name.iter().map(|(_, id)| *id).collect();
+        let opening =
+            stream::iter(ids.into_iter().map(|id| self.open_organization(&caller.site, id))).buffered(OPENED_AT_ONCE);
         let opened: Vec<OpenOrganization> =
             opening.filter_map(|opened| ready(pass_over_damage(opened))).try_collect().await?;
         let query = query.unwrap_or_default().to_lowercase();

@@ -58,7 +58,10 @@ pub struct StateVersion {
     pub lineage: String,
     /// Of the bytes as they were sent, in hexadecimal.
     pub md5: String,
-    /// Empty while it is pending.
+    /// The blob with its bytes. Each attempt to upload them has one of its own, so that a second cannot spoil the
+    /// first. Empty while it is pending, as is `sha256`.
+    #[serde(default)]
+    pub blob: String,
     pub sha256: String,
     pub size: u64,
     /// Whoever announced it may overrule serial and lineage.

@@ -1,0 +1,191 @@
+//! Agent pools: create, list, read, change, delete. Their tokens and agents are elsewhere.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use taco_domain::OrganizationState;
+use taco_domain::agent_pool::AgentPool;
+use taco_domain::execution::Execution;
+use taco_domain::id::{AgentPoolId, ProjectId, WorkspaceId};
+use taco_domain::organization::Organization;
+use taco_domain::permission::{Action, Resource};
+use taco_domain::project::Project;
+use taco_domain::token::{Token, TokenHolder};
+use taco_domain::workspace::Workspace;
+use taco_ledger::Transaction;
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::page::{Listed, PageRequest};
+
+const WHAT: &str = "agent pool";
+
+/// An agent pool as a door shows it.
+#[derive(Clone)]
+pub struct AgentPoolView {
+    pub pool: AgentPool,
+    pub open: OpenOrganization,
+}
+
+/// The attributes of a request that makes or changes a pool, spelled as on the wire.
+#[derive(Clone, Default, Deserialize, Debug)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct AgentPoolPatch {
+    pub name: Option<String>,
+    pub organization_scoped: Option<bool>,
+    /// On the wire this is a relationship, as are the following.
+    #[serde(skip)]
+    pub allowed_workspaces: Option<BTreeSet<WorkspaceId>>,
+    #[serde(skip)]
+    pub allowed_projects: Option<BTreeSet<ProjectId>>,
+    #[serde(skip)]
+    pub excluded_workspaces: Option<BTreeSet<WorkspaceId>>,
+}
+
+impl AgentPoolPatch {
+    fn apply(&self, state: &OrganizationState, mut pool: AgentPool) -> Result<AgentPool, Error> {
+        if let Some(name) = &self.name {
+            pool.name = name.parse()?;
+        }
+        pool.organization_scoped = self.organization_scoped.unwrap_or(pool.organization_scoped);
+        for (asked, list) in [
+            (&self.allowed_workspaces, &mut pool.allowed_workspaces),
+            (&self.excluded_workspaces, &mut pool.excluded_workspaces),
+        ] {
+            if let Some(asked) = asked {
+                list.clone_from(asked);
+                list.retain(|id| state.workspaces.contains(id));
+            }
+        }
+        if let Some(asked) = &self.allowed_projects {
+            pool.allowed_projects.clone_from(asked);
+            pool.allowed_projects.retain(|id| state.projects.contains(id));
+        }
+        let taken = state.agent_pools.by().name.first(&pool.name.key());
+        if taken.is_some_and(|other| *other != pool.id) {
+            return Err(Error::name_taken("name", "Name"));
+        }
+        Ok(pool)
+    }
+}
+
+impl ControlPlane {
+    pub async fn create_agent_pool(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        patch: AgentPoolPatch,
+    ) -> Result<AgentPoolView, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        let new = AgentPool {
+            id: AgentPoolId::at_home(open.id().home(), self.random()),
+            name: patch.name.as_deref().unwrap_or_default().parse()?,
+            organization_scoped: true,
+            allowed_workspaces: BTreeSet::new(),
+            allowed_projects: BTreeSet::new(),
+            excluded_workspaces: BTreeSet::new(),
+            created_at: self.now(),
+        };
+        self.put_agent_pool(caller, open, "agent-pool.create", move |state| patch.apply(state, new.clone())).await
+    }
+
+    pub async fn update_agent_pool(
+        &self,
+        caller: &Caller,
+        id: AgentPoolId,
+        patch: AgentPoolPatch,
+    ) -> Result<AgentPoolView, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        self.put_agent_pool(caller, open, "agent-pool.update", move |state| {
+            let pool = state.agent_pools.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+            patch.apply(state, pool)
+        })
+        .await
+    }
+
+    async fn put_agent_pool(
+        &self,
+        caller: &Caller,
+        mut open: OpenOrganization,
+        intent: &'static str,
+        mut decide: impl FnMut(&OrganizationState) -> Result<AgentPool, Error> + Send + 'static,
+    ) -> Result<AgentPoolView, Error> {
+        let intent = caller.intent(intent);
+        let caller = caller.clone();
+        let pool = open
+            .commit(intent, move |tx| {
+                caller.require(Action::ManageAgentPools, Resource::Organization(tx.state()), WHAT)?;
+                let pool = decide(tx.state())?;
+                tx.put(&pool);
+                Ok(pool)
+            })
+            .await?;
+        open.state = open.ledger.last_seen();
+        Ok(AgentPoolView { pool, open })
+    }
+
+    pub async fn agent_pool(&self, caller: &Caller, id: AgentPoolId) -> Result<AgentPoolView, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        caller.require(Action::ReadOrganization, open.resource(), WHAT)?;
+        let pool = open.state.agent_pools.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        Ok(AgentPoolView { pool, open })
+    }
+
+    /// An organization's pools by name. `query` is a part of the name.
+    pub async fn agent_pools(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        query: Option<&str>,
+        page: PageRequest,
+    ) -> Result<Listed<AgentPoolView>, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        caller.require(Action::ReadOrganization, open.resource(), WHAT)?;
+        let query = query.unwrap_or_default().to_lowercase();
+        let pools = &open.state.agent_pools;
+        let by_name = pools.by().name.iter().filter(|(name, _)| name.as_str().contains(&query));
+        let listed = Listed::from_all(by_name.filter_map(|(_, id)| pools.get(id)).cloned(), page);
+        Ok(listed.map(|pool| AgentPoolView { pool, open: open.clone() }))
+    }
+
+    /// Deletes a pool with its tokens. What named it goes back to where runs happen without one.
+    pub async fn delete_agent_pool(&self, caller: &Caller, id: AgentPoolId) -> Result<(), Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let intent = caller.intent("agent-pool.delete");
+        let caller = caller.clone();
+        open.commit(intent, move |tx| {
+            caller.require(Action::ManageAgentPools, Resource::Organization(tx.state()), WHAT)?;
+            if !tx.state().agent_pools.contains(&id) {
+                return Err(Error::NotFound(WHAT));
+            }
+            forget(tx, id);
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn forget(tx: &mut Transaction<OrganizationState>, id: AgentPoolId) {
+    let state = tx.state();
+    let names = |execution: Option<Execution>| execution.is_some_and(|execution| execution.agent_pool == Some(id));
+    let workspaces: Vec<Workspace> =
+        state.workspaces.iter().filter(|workspace| names(workspace.execution)).cloned().collect();
+    let projects: Vec<Project> =
+        state.projects.iter().filter(|project| names(project.default_execution)).cloned().collect();
+    let organization = state.organization().filter(|organization| names(Some(organization.default_execution))).cloned();
+    let tokens: Vec<_> = state.tokens.by().holder.get(&TokenHolder::AgentPool(id)).copied().collect();
+    for workspace in workspaces {
+        tx.put(&Workspace { execution: None, ..workspace });
+    }
+    for project in projects {
+        tx.put(&Project { default_execution: None, ..project });
+    }
+    if let Some(organization) = organization {
+        tx.put(&Organization { default_execution: Execution::REMOTE, ..organization });
+    }
+    for token in tokens {
+        tx.delete::<Token>(&token);
+    }
+    tx.delete::<AgentPool>(&id);
+}

@@ -1,0 +1,191 @@
+//! Projects: create, list, read, change, delete.
+
+use taco_domain::OrganizationState;
+use taco_domain::id::ProjectId;
+use taco_domain::permission::{Action, Resource};
+use taco_domain::project::{Project, ProjectPatch};
+use taco_domain::tag;
+use taco_domain::team_access::TeamProject;
+use taco_ledger::Transaction;
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::organizations::check_agent_pool;
+use crate::page::{Listed, PageRequest};
+
+const WHAT: &str = "project";
+
+/// A project as a door shows it, and its organization at the same moment.
+#[derive(Clone)]
+pub struct ProjectView {
+    pub project: Project,
+    pub open: OpenOrganization,
+}
+
+impl ProjectView {
+    /// For [`Caller::may`].
+    pub fn resource(&self) -> Resource<'_> {
+        Resource::Project(&self.open.state, &self.project)
+    }
+}
+
+/// Which projects of an organization are wanted.
+#[derive(Clone, Default, Debug)]
+pub struct ProjectFilter {
+    /// Exactly one of these names.
+    pub names: Vec<String>,
+    /// A part of the name.
+    pub query: Option<String>,
+    /// All of these, with the value where there is one.
+    pub tagged: Vec<(String, Option<String>)>,
+}
+
+impl ProjectFilter {
+    fn takes(&self, project: &Project) -> bool {
+        let name = project.name.key();
+        (self.names.is_empty() || self.names.iter().any(|wanted| wanted.to_lowercase() == name.as_str()))
+            && self.query.as_ref().is_none_or(|part| name.as_str().contains(&part.to_lowercase()))
+            && self
+                .tagged
+                .iter()
+                .all(|(key, value)| tag::matches(&project.tags, &tag::Tags::new(), key, value.as_deref()))
+    }
+}
+
+impl ControlPlane {
+    async fn find_project(&self, caller: &Caller, id: ProjectId) -> Result<ProjectView, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let project = open.state.projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        Ok(ProjectView { project, open })
+    }
+
+    pub async fn project(&self, caller: &Caller, id: ProjectId) -> Result<ProjectView, Error> {
+        let view = self.find_project(caller, id).await?;
+        caller.require(Action::ReadProject, view.resource(), WHAT)?;
+        Ok(view)
+    }
+
+    /// The projects that the caller may see, by name.
+    pub async fn projects(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        filter: &ProjectFilter,
+        page: PageRequest,
+    ) -> Result<Listed<ProjectView>, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        let state = &open.state;
+        let by_name = state.projects.by().name.iter().filter_map(|(_, id)| state.projects.get(id));
+        let wanted = |project: &&Project| {
+            filter.takes(project) && caller.may(Action::ReadProject, Resource::Project(state, project)).allowed
+        };
+        let listed = Listed::from_all(by_name.filter(wanted).cloned(), page);
+        Ok(listed.map(|project| ProjectView { project, open: open.clone() }))
+    }
+
+    pub async fn create_project(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        patch: ProjectPatch,
+    ) -> Result<ProjectView, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        let name = patch.name.as_deref().unwrap_or_default().parse()?;
+        let new = Project::new(ProjectId::at_home(open.id().home(), self.random()), name, self.now());
+        let intent = caller.intent("project.create");
+        let caller = caller.clone();
+        let project = open
+            .commit(intent, move |tx| {
+                caller.require(Action::CreateProject, Resource::Organization(tx.state()), "organization")?;
+                let created = patched(tx.state(), &new, &patch)?;
+                tx.put(&created);
+                Ok(created)
+            })
+            .await?;
+        Ok(seen_after(open, project))
+    }
+
+    /// Changes one project. `change` may run several times, and decides from its arguments alone.
+    pub(crate) async fn change_project(
+        &self,
+        caller: &Caller,
+        id: ProjectId,
+        action: Action,
+        intent: &'static str,
+        mut change: impl FnMut(&mut Transaction<OrganizationState>, Project) -> Result<Project, Error> + Send + 'static,
+    ) -> Result<ProjectView, Error> {
+        let open = self.find_project(caller, id).await?.open;
+        let intent = caller.intent(intent);
+        let caller = caller.clone();
+        let project = open
+            .commit(intent, move |tx| {
+                let project = tx.state().projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+                caller.require(action, Resource::Project(tx.state(), &project), WHAT)?;
+                let changed = change(tx, project)?;
+                tx.put(&changed);
+                Ok(changed)
+            })
+            .await?;
+        Ok(seen_after(open, project))
+    }
+
+    pub async fn update_project(
+        &self,
+        caller: &Caller,
+        id: ProjectId,
+        patch: ProjectPatch,
+    ) -> Result<ProjectView, Error> {
+        self.change_project(caller, id, Action::UpdateProject, "project.update", move |tx, project| {
+            patched(tx.state(), &project, &patch)
+        })
+        .await
+    }
+
+    /// Deletes an empty project.
+    pub async fn delete_project(&self, caller: &Caller, id: ProjectId) -> Result<(), Error> {
+        let open = self.find_project(caller, id).await?.open;
+        let intent = caller.intent("project.delete");
+        let caller = caller.clone();
+        open.commit(intent, move |tx| {
+            let state = tx.state();
+            let Some(project) = state.projects.get(&id) else { return Ok(()) };
+            caller.require(Action::DeleteProject, Resource::Project(state, project), WHAT)?;
+            if state.organization().is_some_and(|organization| organization.default_project == id) {
+                let detail = "The default project cannot be deleted: workspaces that name no project live in it";
+                return Err(Error::Conflict(detail.to_owned()));
+            }
+            let workspaces = state.workspaces_in(id).count();
+            if workspaces > 0 {
+                let detail = format!("The project has {workspaces} workspaces: move or delete them first");
+                return Err(Error::Conflict(detail));
+            }
+            let accesses = state.team_projects.iter().filter(|access| access.project == id);
+            let accesses: Vec<_> = accesses.map(|access| access.id).collect();
+            for access in accesses {
+                tx.delete::<TeamProject>(&access);
+            }
+            tx.delete::<Project>(&id);
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn seen_after(mut open: OpenOrganization, project: Project) -> ProjectView {
+    open.state = open.ledger.last_seen();
+    ProjectView { project, open }
+}
+
+/// The project after a request, if its name is free and its pool exists.
+fn patched(state: &OrganizationState, project: &Project, patch: &ProjectPatch) -> Result<Project, Error> {
+    let organization = state.organization().ok_or(Error::NotFound("organization"))?;
+    let changed = patch.apply(project, organization.default_execution)?;
+    if state.project_name_is_taken(&changed.name, Some(&changed.id)) {
+        return Err(Error::name_taken("name", "Name"));
+    }
+    if let Some(execution) = changed.default_execution {
+        check_agent_pool(state, execution, "default-agent-pool-id")?;
+    }
+    Ok(changed)
+}

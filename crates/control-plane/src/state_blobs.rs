@@ -1,0 +1,169 @@
+//! States on their way to and from the bucket. They can be large, so they flow: what is read of them is read while
+//! they pass.
+
+use std::error::Error as StdError;
+use std::io::{self, BufReader, Read};
+
+use bytes::{Buf, Bytes};
+use futures::{Stream, StreamExt, TryStreamExt};
+use serde::de::DeserializeOwned;
+use taco_domain::state_file::{StateFile, StateFileError};
+use taco_domain::state_version::StateVersion;
+use taco_ledger::blob::{BlobError, Stored};
+use taco_ledger::bucket::Download;
+use taco_ledger::{Key, LedgerName, Trouble, layout};
+use tokio::sync::mpsc;
+
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+
+/// The largest state that is taken.
+pub const LARGEST_STATE: u64 = 256 * 1024 * 1024;
+
+/// Chunks that wait between a body and whoever reads along.
+const AHEAD: usize = 4;
+
+pub(crate) fn state_key(open: &OpenOrganization, blob: &str) -> Key {
+    layout::blob(&ledger_name(open), "states", blob)
+}
+
+pub(crate) fn json_state_key(open: &OpenOrganization, version: &StateVersion) -> Key {
+    layout::blob(&ledger_name(open), "json-states", &version.id.to_string())
+}
+
+fn ledger_name(open: &OpenOrganization) -> LedgerName {
+    open.ledger.name().clone()
+}
+
+/// What was stored of a version, for the check when it is read.
+fn stored_as(version: &StateVersion) -> Stored {
+    Stored { size: version.size, sha256: version.sha256.clone(), md5: version.md5.clone() }
+}
+
+impl ControlPlane {
+    /// Stores a state and reads it while it passes. After an error nothing names the blob.
+    pub(crate) async fn store_state<V, E>(
+        &self,
+        key: &Key,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<(Stored, StateFile<V>), Error>
+    where
+        V: DeserializeOwned + Send + 'static,
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        let (chunks, reader) = channel();
+        let parsed = tokio::task::spawn_blocking(move || StateFile::<V>::read(BufReader::new(reader)));
+        let copied = body.then(move |piece| {
+            let chunks = chunks.clone();
+            async move {
+                if let Ok(bytes) = &piece {
+                    // Whoever reads along may have seen enough.
+                    let _ = chunks.send(Ok(bytes.clone())).await;
+                }
+                piece
+            }
+        });
+        let stored = self.blobs().store(key, copied, LARGEST_STATE).await.map_err(blob_error)?;
+        let parsed = parsed.await.map_err(|error| broken(error.to_string()))?;
+        match parsed {
+            Ok(file) => Ok((stored, file)),
+            Err(error) => {
+                self.remove_blob(key).await;
+                Err(Error::Invalid { pointer: "/data/attributes/state".to_owned(), detail: error.to_string() })
+            }
+        }
+    }
+
+    /// Removes what nothing names. If that fails it stays as garbage, which harms nobody.
+    pub(crate) async fn remove_blob(&self, key: &Key) {
+        if let Err(error) = self.blobs().remove(key).await {
+            tracing::warn!(%key, %error, "a blob that nothing names could not be removed");
+        }
+    }
+
+    pub(crate) async fn read_state_bytes(
+        &self,
+        open: &OpenOrganization,
+        version: &StateVersion,
+    ) -> Result<Download, Error> {
+        let key = state_key(open, &version.blob);
+        self.blobs().read_verified(&key, &stored_as(version)).await.map_err(blob_error)
+    }
+
+    /// What a stored state says of itself.
+    pub(crate) async fn read_state<V: DeserializeOwned + Send + 'static>(
+        &self,
+        open: &OpenOrganization,
+        version: &StateVersion,
+    ) -> Result<StateFile<V>, Error> {
+        let mut download = self.read_state_bytes(open, version).await?;
+        let (chunks, reader) = channel();
+        let parsed = tokio::task::spawn_blocking(move || StateFile::<V>::read(BufReader::new(reader)));
+        while let Some(piece) = download.body.try_next().await.transpose() {
+            let piece = piece.map_err(|error| io::Error::other(error.to_string()));
+            if chunks.send(piece).await.is_err() {
+                break;
+            }
+        }
+        drop(chunks);
+        parsed.await.map_err(|error| broken(error.to_string()))?.map_err(|error| {
+            let object = state_key(open, &version.blob);
+            match error {
+                StateFileError::Read(error) => blob_error(BlobError::Bucket(taco_ledger::BucketError::new(
+                    "read",
+                    &object,
+                    Trouble::Refused,
+                    error.to_string(),
+                ))),
+                error => Error::Corrupt(taco_ledger::Error::Corrupt { object, why: error.to_string() }),
+            }
+        })
+    }
+}
+
+pub(crate) fn broken(why: String) -> Error {
+    Error::Corrupt(taco_ledger::Error::Broken(why))
+}
+
+pub(crate) fn blob_error(error: BlobError) -> Error {
+    match error {
+        BlobError::TooLarge { limit } => Error::TooLarge { limit },
+        BlobError::Body(cause) => {
+            tracing::debug!(%cause, "a body broke off");
+            Error::Invalid { pointer: String::new(), detail: "The body did not arrive completely".to_owned() }
+        }
+        BlobError::Missing(object) => {
+            Error::Corrupt(taco_ledger::Error::Corrupt { object, why: "it is missing".to_owned() })
+        }
+        BlobError::Bucket(error) if error.trouble == Trouble::Refused => {
+            let (object, why) = (error.key.clone(), error.why.clone());
+            Error::Corrupt(taco_ledger::Error::Corrupt { object, why })
+        }
+        BlobError::Bucket(error) => Error::Unavailable(taco_ledger::Error::Unavailable(error)),
+    }
+}
+
+/// The far end of a stream, for code that reads and waits.
+struct ChannelReader {
+    chunks: mpsc::Receiver<io::Result<Bytes>>,
+    current: Bytes,
+}
+
+fn channel() -> (mpsc::Sender<io::Result<Bytes>>, ChannelReader) {
+    let (sender, chunks) = mpsc::channel(AHEAD);
+    (sender, ChannelReader { chunks, current: Bytes::new() })
+}
+
+impl Read for ChannelReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.current.is_empty() {
+            match self.chunks.blocking_recv() {
+                None => return Ok(0),
+                Some(piece) => self.current = piece?,
+            }
+        }
+        let count = self.current.len().min(buffer.len());
+        self.current.copy_to_slice(&mut buffer[..count]);
+        Ok(count)
+    }
+}

@@ -1,0 +1,158 @@
+//! Tags of workspaces and projects, and what an organization's tags add up to.
+
+use std::collections::BTreeSet;
+
+use taco_domain::id::{ProjectId, TagId, WorkspaceId};
+use taco_domain::organization_state::TagUse;
+use taco_domain::permission::{Action, Resource};
+use taco_domain::tag::{TagBinding, with_tags};
+use taco_domain::workspace::Workspace;
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::page::{Listed, PageRequest};
+use crate::projects::ProjectView;
+use crate::workspaces::{WorkspaceRef, WorkspaceView};
+
+/// A tag that a request names: by its key, or by its id.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TagRef {
+    Key(String),
+    Id(TagId),
+}
+
+/// Which of an organization's tags are wanted.
+#[derive(Clone, Default, Debug)]
+pub struct TagFilter {
+    /// A part of the key.
+    pub query: Option<String>,
+    /// Without those that this workspace carries.
+    pub not_on: Option<WorkspaceId>,
+}
+
+impl ControlPlane {
+    /// Adds tags to a workspace, or gives those that it carries another value.
+    pub async fn add_workspace_tags(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        tags: Vec<TagBinding>,
+    ) -> Result<WorkspaceView, Error> {
+        let now = self.now();
+        self.change_workspace(caller, wanted, Action::UpdateWorkspace, "workspace.tag", move |_, workspace| {
+            let tags = with_tags(&workspace.tags, &tags)?;
+            let updated_at = if tags == workspace.tags { workspace.updated_at } else { now };
+            Ok(Workspace { tags, updated_at, ..workspace })
+        })
+        .await
+    }
+
+    /// Takes tags from a workspace; those that it does not carry are fine.
+    pub async fn remove_workspace_tags(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        tags: Vec<TagRef>,
+    ) -> Result<WorkspaceView, Error> {
+        let now = self.now();
+        self.change_workspace(caller, wanted, Action::UpdateWorkspace, "workspace.untag", move |tx, workspace| {
+            let mut after = workspace.tags.clone();
+            for tag in &tags {
+                match tag {
+                    TagRef::Key(key) => after.retain(|carried, _| carried.as_str() != key),
+                    TagRef::Id(id) => {
+                        let key = tx.state().tag_key(id).cloned();
+                        after.retain(|carried, _| Some(carried) != key.as_ref());
+                    }
+                }
+            }
+            let updated_at = if after == workspace.tags { workspace.updated_at } else { now };
+            Ok(Workspace { tags: after, updated_at, ..workspace })
+        })
+        .await
+    }
+
+    pub async fn add_project_tags(
+        &self,
+        caller: &Caller,
+        project: ProjectId,
+        tags: Vec<TagBinding>,
+    ) -> Result<ProjectView, Error> {
+        self.change_project(caller, project, Action::UpdateProject, "project.tag", move |_, mut project| {
+            project.tags = with_tags(&project.tags, &tags)?;
+            Ok(project)
+        })
+        .await
+    }
+
+    /// The tags that an organization's workspaces carry, by key.
+    pub async fn organization_tags(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        filter: &TagFilter,
+        page: PageRequest,
+    ) -> Result<(OpenOrganization, Listed<TagUse>), Error> {
+        let open = self.organization_named(caller, organization).await?;
+        caller.require(Action::ReadOrganization, open.resource(), "organization")?;
+        let carried: BTreeSet<_> = filter
+            .not_on
+            .and_then(|id| open.state.workspaces.get(&id))
+            .into_iter()
+            .flat_map(|workspace| workspace.tags.keys().cloned())
+            .collect();
+        let query = filter.query.as_deref().unwrap_or_default().to_lowercase();
+        let wanted = |tag: &TagUse| tag.key.as_str().to_lowercase().contains(&query) && !carried.contains(&tag.key);
+        let listed = Listed::from_all(open.state.tags().into_iter().filter(wanted), page);
+        Ok((open, listed))
+    }
+
+    /// Takes tags from every workspace that carries them.
+    pub async fn delete_organization_tags(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        tags: Vec<TagId>,
+    ) -> Result<(), Error> {
+        let open = self.organization_named(caller, organization).await?;
+        let (intent, now) = (caller.intent("tag.delete"), self.now());
+        let caller = caller.clone();
+        open.commit(intent, move |tx| {
+            for id in &tags {
+                let state = tx.state();
+                let key = state.tag_key(id).cloned().ok_or(Error::NotFound("tag"))?;
+                let carriers: Vec<Workspace> = state.workspaces_tagged(&key).cloned().collect();
+                for mut workspace in carriers {
+                    caller.require(Action::UpdateWorkspace, Resource::Workspace(tx.state(), &workspace), "tag")?;
+                    workspace.tags.remove(&key);
+                    workspace.updated_at = now;
+                    tx.put(&workspace);
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Gives workspaces a tag that another carries already.
+    pub async fn tag_workspaces(&self, caller: &Caller, tag: TagId, workspaces: Vec<WorkspaceId>) -> Result<(), Error> {
+        let open = self.organization_of(caller, tag.home(), "tag").await?;
+        let (intent, now) = (caller.intent("tag.add"), self.now());
+        let caller = caller.clone();
+        open.commit(intent, move |tx| {
+            let key = tx.state().tag_key(&tag).cloned().ok_or(Error::NotFound("tag"))?;
+            let binding = TagBinding { key: key.to_string(), value: None };
+            for id in &workspaces {
+                let workspace = tx.state().workspaces.get(id).cloned().ok_or(Error::NotFound("workspace"))?;
+                caller.require(Action::UpdateWorkspace, Resource::Workspace(tx.state(), &workspace), "workspace")?;
+                if !workspace.tags.contains_key(&key) {
+                    let tags = with_tags(&workspace.tags, std::slice::from_ref(&binding))?;
+                    tx.put(&Workspace { tags, updated_at: now, ..workspace });
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+}

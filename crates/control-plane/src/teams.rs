@@ -1,0 +1,326 @@
+//! Teams and memberships.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use taco_domain::OrganizationState;
+use taco_domain::attribute::nullable;
+use taco_domain::id::{MembershipId, TeamId};
+use taco_domain::membership::{Membership, MembershipStatus, invited_user};
+use taco_domain::name::Email;
+use taco_domain::permission::{Action, Resource};
+use taco_domain::team::{Team, TeamVisibility};
+use taco_domain::team_access::{TeamProject, TeamWorkspace};
+use taco_domain::token::{Token, TokenHolder};
+use taco_domain::user::User;
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::page::{Listed, PageRequest};
+
+/// A team with its members, as a door shows it.
+#[derive(Clone)]
+pub struct TeamView {
+    pub team: Team,
+    pub open: OpenOrganization,
+    pub members: Vec<MembershipView>,
+}
+
+/// The attributes of a request that makes or changes a team, spelled as on the wire.
+#[derive(Clone, Default, Deserialize, Debug)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct TeamPatch {
+    pub name: Option<String>,
+    pub visibility: Option<TeamVisibility>,
+    /// Only the flags that it names change.
+    pub organization_access: Option<BTreeMap<String, bool>>,
+    #[serde(deserialize_with = "nullable")]
+    pub sso_team_id: Option<Option<String>>,
+    pub allow_member_token_management: Option<bool>,
+}
+
+impl TeamPatch {
+    fn apply(&self, state: &OrganizationState, mut team: Team) -> Result<Team, Error> {
+        if let Some(name) = &self.name {
+            team.name = name.parse()?;
+        }
+        team.visibility = self.visibility.unwrap_or(team.visibility);
+        if let Some(asked) = &self.organization_access {
+            let mut access = serde_json::to_value(team.organization_access).unwrap_or_default();
+            for (flag, value) in asked {
+                access[flag] = (*value).into();
+            }
+            team.organization_access = serde_json::from_value(access).unwrap_or(team.organization_access);
+        }
+        team.sso_team_id = self.sso_team_id.clone().unwrap_or(team.sso_team_id);
+        team.allow_member_token_management =
+            self.allow_member_token_management.unwrap_or(team.allow_member_token_management);
+        if state.teams.by().name.first(&team.name.key()).is_some_and(|other| *other != team.id) {
+            return Err(Error::name_taken("name", "Name"));
+        }
+        Ok(team)
+    }
+}
+
+/// A membership with its user, if the site knows one.
+#[derive(Clone)]
+pub struct MembershipView {
+    pub membership: Membership,
+    pub user: Option<User>,
+    pub open: OpenOrganization,
+}
+
+/// Which memberships are wanted.
+#[derive(Clone, Default, Debug)]
+pub struct MembershipFilter {
+    pub emails: Vec<String>,
+    pub status: Option<MembershipStatus>,
+    /// A part of the name or of the address.
+    pub query: Option<String>,
+}
+
+impl ControlPlane {
+    /// The teams that the caller may know of, by name.
+    pub async fn teams(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        names: &[&str],
+        page: PageRequest,
+    ) -> Result<Listed<TeamView>, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        caller.require(Action::ReadOrganization, open.resource(), "organization")?;
+        let teams = &open.state.teams;
+        let by_name = teams.by().name.iter().filter_map(|(_, id)| teams.get(id));
+        let wanted = |team: &&Team| {
+            (names.is_empty() || names.contains(&team.name.as_str())) && knows_team(caller, &open.state, team)
+        };
+        let listed = Listed::from_all(by_name.filter(wanted).cloned(), page);
+        Ok(listed.map(|team| team_view(caller, &open, team)))
+    }
+
+    pub async fn team(&self, caller: &Caller, id: TeamId) -> Result<TeamView, Error> {
+        let open = self.organization_of(caller, id.home(), "team").await?;
+        let team = open.state.teams.get(&id).filter(|team| knows_team(caller, &open.state, team)).cloned();
+        Ok(team_view(caller, &open, team.ok_or(Error::NotFound("team"))?))
+    }
+
+    pub async fn create_team(&self, caller: &Caller, organization: &str, patch: TeamPatch) -> Result<TeamView, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        let name = patch.name.as_deref().unwrap_or_default().parse()?;
+        let new = Team::new(TeamId::at_home(open.id().home(), self.random()), name, self.now());
+        self.put_team(caller, open, "team.create", patch, move |_| Ok(new.clone())).await
+    }
+
+    pub async fn update_team(&self, caller: &Caller, id: TeamId, patch: TeamPatch) -> Result<TeamView, Error> {
+        let open = self.organization_of(caller, id.home(), "team").await?;
+        self.put_team(caller, open, "team.update", patch, move |state| {
+            let owners = state.organization().map(|organization| organization.owners_team);
+            if owners == Some(id) {
+                return Err(Error::Conflict("The owners' team cannot be changed: owners may do everything".to_owned()));
+            }
+            state.teams.get(&id).cloned().ok_or(Error::NotFound("team"))
+        })
+        .await
+    }
+
+    async fn put_team(
+        &self,
+        caller: &Caller,
+        mut open: OpenOrganization,
+        intent: &'static str,
+        patch: TeamPatch,
+        mut before: impl FnMut(&OrganizationState) -> Result<Team, Error> + Send + 'static,
+    ) -> Result<TeamView, Error> {
+        let asker = caller.clone();
+        let team = open
+            .commit(caller.intent(intent), move |tx| {
+                let resource = Resource::Organization(tx.state());
+                asker.require(Action::ManageTeams, resource, "team")?;
+                let before = before(tx.state())?;
+                let team = patch.apply(tx.state(), before.clone())?;
+                if team.organization_access != before.organization_access {
+                    asker.require(Action::ManageOrganizationAccess, resource, "team")?;
+                }
+                tx.put(&team);
+                Ok(team)
+            })
+            .await?;
+        open.state = open.ledger.last_seen();
+        Ok(team_view(caller, &open, team))
+    }
+
+    /// Deletes a team with its tokens and its rights. Its members stay members of the organization.
+    pub async fn delete_team(&self, caller: &Caller, id: TeamId) -> Result<(), Error> {
+        let open = self.organization_of(caller, id.home(), "team").await?;
+        let intent = caller.intent("team.delete");
+        let caller = caller.clone();
+        open.commit(intent, move |tx| {
+            let state = tx.state();
+            caller.require(Action::ManageTeams, Resource::Organization(state), "team")?;
+            if !state.teams.contains(&id) {
+                return Err(Error::NotFound("team"));
+            }
+            if state.organization().is_some_and(|organization| organization.owners_team == id) {
+                return Err(Error::Conflict("The owners' team cannot be deleted".to_owned()));
+            }
+            let members = state.memberships.by().team.get(&id).filter_map(|member| state.memberships.get(member));
+            let members: Vec<Membership> = members.cloned().collect();
+            let tokens: Vec<_> = state.tokens.by().holder.get(&TokenHolder::Team(id)).copied().collect();
+            let workspaces: Vec<_> = state.team_workspaces.by().team.get(&id).copied().collect();
+            let projects = state.team_projects.iter().filter(|access| access.team == id);
+            let projects: Vec<_> = projects.map(|access| access.id).collect();
+            for mut member in members {
+                member.teams.remove(&id);
+                tx.put(&member);
+            }
+            for token in tokens {
+                tx.delete::<Token>(&token);
+            }
+            for access in workspaces {
+                tx.delete::<TeamWorkspace>(&access);
+            }
+            for access in projects {
+                tx.delete::<TeamProject>(&access);
+            }
+            tx.delete::<Team>(&id);
+            Ok(())
+        })
+        .await
+    }
+
+    /// An organization's members, by address.
+    pub async fn memberships(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        filter: &MembershipFilter,
+        page: PageRequest,
+    ) -> Result<Listed<MembershipView>, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        caller.require(Action::ReadOrganization, open.resource(), "organization")?;
+        let memberships = &open.state.memberships;
+        let by_email = memberships.by().email.iter().filter_map(|(_, id)| memberships.get(id));
+        let query = filter.query.as_deref().unwrap_or_default().to_lowercase();
+        let wanted = |membership: &&Membership| {
+            let email = membership.email.key();
+            let username = caller.site.users.get(&membership.user).map(|user| user.username.key());
+            (filter.emails.is_empty() || filter.emails.iter().any(|wanted| wanted.to_lowercase() == email.as_str()))
+                && filter.status.is_none_or(|status| status == status_of(caller, membership))
+                && (email.as_str().contains(&query)
+                    || username.is_some_and(|username| username.as_str().contains(&query)))
+        };
+        let listed = Listed::from_all(by_email.filter(wanted).cloned(), page);
+        Ok(listed.map(|membership| membership_view(caller, &open, membership)))
+    }
+
+    pub async fn membership(&self, caller: &Caller, id: MembershipId) -> Result<MembershipView, Error> {
+        let what = "membership";
+        let open = self.organization_of(caller, id.home(), what).await?;
+        caller.require(Action::ReadOrganization, open.resource(), what)?;
+        let membership = open.state.memberships.get(&id).cloned().ok_or(Error::NotFound(what))?;
+        Ok(membership_view(caller, &open, membership))
+    }
+
+    /// Invites someone by their address.
+    pub async fn create_membership(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        email: &str,
+        teams: BTreeSet<TeamId>,
+    ) -> Result<MembershipView, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        let email: Email = email.parse()?;
+        let user = caller.site.user_with_email(&email).map_or_else(|| invited_user(&email), |user| user.id);
+        let new = Membership {
+            id: MembershipId::at_home(open.id().home(), self.random()),
+            user,
+            email,
+            status: MembershipStatus::Invited,
+            teams,
+            created_at: self.now(),
+        };
+        let intent = caller.intent("membership.create");
+        let asker = caller.clone();
+        let membership = open
+            .commit(intent, move |tx| {
+                let state = tx.state();
+                asker.require(Action::ManageMembership, Resource::Organization(state), "organization")?;
+                let by = state.memberships.by();
+                if by.email.first(&new.email.key()).is_some() || by.user.first(&new.user).is_some() {
+                    return Err(Error::invalid("email", "Email has already been taken: they are a member already"));
+                }
+                if let Some(unknown) = new.teams.iter().find(|team| !state.teams.contains(team)) {
+                    return Err(Error::Invalid {
+                        pointer: "/data/relationships/teams".to_owned(),
+                        detail: format!("The team {unknown} does not exist in this organization"),
+                    });
+                }
+                tx.put(&new);
+                Ok(new.clone())
+            })
+            .await?;
+        Ok(membership_view(caller, &open, membership))
+    }
+
+    pub async fn delete_membership(&self, caller: &Caller, id: MembershipId) -> Result<(), Error> {
+        let what = "membership";
+        let open = self.organization_of(caller, id.home(), what).await?;
+        let intent = caller.intent("membership.delete");
+        let caller = caller.clone();
+        open.commit(intent, move |tx| {
+            let state = tx.state();
+            let membership = state.memberships.get(&id).cloned().ok_or(Error::NotFound(what))?;
+            caller.require(Action::ManageMembership, Resource::Organization(state), what)?;
+            let owners = state.organization().map(|organization| organization.owners_team);
+            let owners_left =
+                owners.map(|owners| state.memberships.by().team.get(&owners).filter(|other| **other != id).count());
+            if owners.is_some_and(|owners| membership.teams.contains(&owners)) && owners_left == Some(0) {
+                return Err(Error::Conflict(
+                    "The last owner cannot leave: make someone else an owner first".to_owned(),
+                ));
+            }
+            tx.delete::<Membership>(&id);
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// Secret teams are known to their members and to those who manage teams.
+fn knows_team(caller: &Caller, state: &OrganizationState, team: &Team) -> bool {
+    use taco_domain::permission::Actor;
+    let is_member = match &caller.actor {
+        Actor::User { id, .. } => state.membership_of(id).is_some_and(|membership| membership.teams.contains(&team.id)),
+        Actor::Team { team: own, .. } => *own == team.id,
+        _ => false,
+    };
+    is_member
+        || (team.visibility == TeamVisibility::Organization
+            && caller.may(Action::ReadOrganization, Resource::Organization(state)).allowed)
+        || caller.may(Action::ManageTeams, Resource::Organization(state)).allowed
+}
+
+/// An invitation counts as accepted as soon as its user exists.
+fn status_of(caller: &Caller, membership: &Membership) -> MembershipStatus {
+    if membership.status == MembershipStatus::Invited && caller.site.users.contains(&membership.user) {
+        MembershipStatus::Active
+    } else {
+        membership.status
+    }
+}
+
+fn membership_view(caller: &Caller, open: &OpenOrganization, mut membership: Membership) -> MembershipView {
+    membership.status = status_of(caller, &membership);
+    let user = caller.site.users.get(&membership.user).cloned();
+    MembershipView { membership, user, open: open.clone() }
+}
+
+fn team_view(caller: &Caller, open: &OpenOrganization, team: Team) -> TeamView {
+    let state = &open.state;
+    let members = state.memberships.by().team.get(&team.id).filter_map(|id| state.memberships.get(id)).cloned();
+    let members = members.map(|membership| membership_view(caller, open, membership)).collect();
+    TeamView { team, open: open.clone(), members }
+}

@@ -1,0 +1,152 @@
+//! Who may write a workspace's state: lock, unlock, and unlock by force.
+
+use jiff::{SignedDuration, Timestamp};
+use taco_domain::id::WorkspaceId;
+use taco_domain::lock::{Claim, Lock, LockConflict, LockInfo, Taken, keeps_lock, release_lock, take_lock};
+use taco_domain::permission::{Action, Actor};
+use taco_domain::state_version::{StateVersion, StateVersionStatus};
+use taco_domain::workspace::Workspace;
+use taco_domain::{Author, OrganizationState};
+use taco_ledger::Transaction;
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::workspaces::{WorkspaceRef, WorkspaceView};
+
+/// An announced state whose bytes did not come within this time is given up when its workspace is unlocked.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
+
+impl ControlPlane {
+    /// Locks a workspace through the API.
+    pub async fn lock_workspace(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        reason: Option<String>,
+    ) -> Result<WorkspaceView, Error> {
+        self.take(caller, wanted, reason, None).await
+    }
+
+    /// Locks a workspace through the `http` backend, whose clients name their locks.
+    pub async fn lock_workspace_with(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        info: LockInfo,
+    ) -> Result<WorkspaceView, Error> {
+        let reason = Some(info.operation.clone()).filter(|operation| !operation.is_empty());
+        self.take(caller, wanted, reason, Some(info)).await
+    }
+
+    async fn take(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        reason: Option<String>,
+        http: Option<LockInfo>,
+    ) -> Result<WorkspaceView, Error> {
+        let open = self.find_workspace(caller, wanted).await?.open;
+        let lock = Lock {
+            holder: caller.author(),
+            holder_name: holder_name(caller, &open),
+            since: self.now(),
+            reason: reason.filter(|reason| !reason.is_empty()),
+            from: caller.request.from.clone(),
+            http,
+        };
+        self.change_workspace(caller, wanted, Action::LockWorkspace, "workspace.lock", move |_, workspace| {
+            match take_lock(workspace.lock.as_ref(), &lock).map_err(conflict)? {
+                Taken::Now => Ok(Workspace { lock: Some(lock.clone()), ..workspace }),
+                Taken::Before => Ok(workspace),
+            }
+        })
+        .await
+    }
+
+    /// Lets go of the caller's own lock.
+    pub async fn unlock_workspace(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<WorkspaceView, Error> {
+        let claim = Claim::Api(caller.author());
+        self.release(caller, wanted, claim).await
+    }
+
+    /// Lets go of a lock of the `http` backend. One who does not say which lock they mean uses force.
+    pub async fn unlock_workspace_with(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        lock_id: Option<String>,
+    ) -> Result<WorkspaceView, Error> {
+        match lock_id {
+            None => self.force_unlock_workspace(caller, wanted).await,
+            lock_id => self.release(caller, wanted, Claim::Http { author: caller.author(), lock_id }).await,
+        }
+    }
+
+    async fn release(&self, caller: &Caller, wanted: &WorkspaceRef, claim: Claim) -> Result<WorkspaceView, Error> {
+        let now = self.now();
+        self.change_workspace(caller, wanted, Action::LockWorkspace, "workspace.unlock", move |tx, workspace| {
+            release_lock(workspace.lock.as_ref(), &claim).map_err(conflict)?;
+            if workspace.lock.as_ref().is_some_and(keeps_lock) {
+                return Ok(workspace);
+            }
+            give_up_pending(tx, workspace.id, Some(now))?;
+            Ok(Workspace { lock: None, ..workspace })
+        })
+        .await
+    }
+
+    /// Takes the lock away from whoever holds it.
+    pub async fn force_unlock_workspace(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<WorkspaceView, Error> {
+        let intent = "workspace.force-unlock";
+        self.change_workspace(caller, wanted, Action::ForceUnlockWorkspace, intent, move |tx, workspace| {
+            if workspace.lock.is_none() {
+                return Err(conflict(LockConflict::AlreadyUnlocked));
+            }
+            give_up_pending(tx, workspace.id, None)?;
+            Ok(Workspace { lock: None, ..workspace })
+        })
+        .await
+    }
+}
+
+pub(crate) fn conflict(conflict: LockConflict) -> Error {
+    Error::Conflict(conflict.to_string())
+}
+
+/// States that were announced and did not arrive end with the lock under which they were announced. With `now`, one
+/// that may still be on its way keeps the workspace locked.
+fn give_up_pending(
+    tx: &mut Transaction<OrganizationState>,
+    workspace: WorkspaceId,
+    now: Option<Timestamp>,
+) -> Result<(), Error> {
+    let state = tx.state();
+    let pending = state.state_versions.by().pending.get(&workspace);
+    let pending: Vec<StateVersion> = pending.filter_map(|id| state.state_versions.get(id)).cloned().collect();
+    for version in pending {
+        let age = now.map(|now| now.duration_since(version.created_at));
+        if age.is_some_and(|age| age < PATIENCE) {
+            // Terraform looks for these words and tries again.
+            let detail = "The workspace cannot be unlocked yet: the latest state version is still pending";
+            return Err(Error::Invalid { pointer: "/data".to_owned(), detail: detail.to_owned() });
+        }
+        tx.put(&StateVersion { status: StateVersionStatus::Discarded, ..version });
+    }
+    Ok(())
+}
+
+/// What a person calls whoever takes the lock.
+fn holder_name(caller: &Caller, open: &OpenOrganization) -> String {
+    let name = match &caller.actor {
+        Actor::User { id, .. } => caller.site.users.get(id).map(|user| user.username.to_string()),
+        Actor::Team { team, .. } => open.state.teams.get(team).map(|team| team.name.to_string()),
+        Actor::Organization(_) | Actor::AuditTrail(_) => Some(open.entry().name.to_string()),
+        Actor::AgentPool { pool, .. } => open.state.agent_pools.get(pool).map(|pool| pool.name.to_string()),
+        Actor::Run { .. } | Actor::Anonymous | Actor::Taco => None,
+    };
+    name.unwrap_or_else(|| match caller.author() {
+        Author::Taco => "taco".to_owned(),
+        author => author.to_string(),
+    })
+}

@@ -1,0 +1,414 @@
+//! Workspaces: create, list, read, change, delete. Locks and tags have files of their own.
+
+use std::collections::BTreeSet;
+
+use taco_domain::OrganizationState;
+use taco_domain::id::{ProjectId, SshKeyId, WorkspaceId};
+use taco_domain::permission::{Action, Resource};
+use taco_domain::project::Project;
+use taco_domain::state_version::StateVersion;
+use taco_domain::tag;
+use taco_domain::team_access::TeamWorkspace;
+use taco_domain::workspace::{Workspace, WorkspacePatch, WorkspaceSource, check_consumers, check_safe_delete};
+use taco_ledger::Transaction;
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::organizations::check_agent_pool;
+use crate::page::{Listed, PageRequest};
+
+const WHAT: &str = "workspace";
+
+/// A workspace as a door shows it, and its organization at the same moment.
+#[derive(Clone)]
+pub struct WorkspaceView {
+    pub workspace: Workspace,
+    pub open: OpenOrganization,
+}
+
+impl WorkspaceView {
+    /// For [`Caller::may`].
+    pub fn resource(&self) -> Resource<'_> {
+        Resource::Workspace(&self.open.state, &self.workspace)
+    }
+}
+
+/// How a path names a workspace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WorkspaceRef {
+    Id(WorkspaceId),
+    Named { organization: String, name: String },
+}
+
+/// Which workspaces of an organization are wanted.
+#[derive(Clone, Default, Debug)]
+pub struct WorkspaceFilter {
+    /// A part of the name.
+    pub name: Option<String>,
+    /// The name, with `*` for whatever may stand there.
+    pub wildcard_name: Option<String>,
+    pub project: Option<ProjectId>,
+    /// All of these keys.
+    pub tags: Vec<String>,
+    /// None of these keys.
+    pub exclude_tags: Vec<String>,
+    /// All of these, with the value where there is one.
+    pub tagged: Vec<(String, Option<String>)>,
+    /// From the last name to the first.
+    pub reverse: bool,
+}
+
+impl WorkspaceFilter {
+    fn takes_all(&self) -> bool {
+        let Self { name, wildcard_name, project, tags, exclude_tags, tagged, reverse: _ } = self;
+        name.is_none()
+            && wildcard_name.is_none()
+            && project.is_none()
+            && tags.is_empty()
+            && exclude_tags.is_empty()
+            && tagged.is_empty()
+    }
+
+    fn takes(&self, state: &OrganizationState, workspace: &Workspace) -> bool {
+        let name = workspace.name.key();
+        let no_tags = tag::Tags::new();
+        let project = state.projects.get(&workspace.project).map_or(&no_tags, |project| &project.tags);
+        let carries = |key: &str, value: Option<&str>| tag::matches(&workspace.tags, project, key, value);
+        self.name.as_ref().is_none_or(|part| name.as_str().contains(&part.to_lowercase()))
+            && self
+                .wildcard_name
+                .as_ref()
+                .is_none_or(|pattern| matches_wildcard(&pattern.to_lowercase(), name.as_str()))
+            && self.project.is_none_or(|project| workspace.project == project)
+            && self.tags.iter().all(|key| carries(key, None))
+            && !self.exclude_tags.iter().any(|key| carries(key, None))
+            && self.tagged.iter().all(|(key, value)| carries(key, value.as_deref()))
+    }
+}
+
+/// `*` stands for any text, at whatever place.
+fn matches_wildcard(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// How careful a deletion is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deletion {
+    /// Only while it is unlocked and manages nothing.
+    Safe,
+    Forced,
+}
+
+/// What to do with a list of consumers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ListChange {
+    Add,
+    Remove,
+    Replace,
+}
+
+impl ControlPlane {
+    /// Finds a workspace, and asks nothing but whether the caller may know of it.
+    pub(crate) async fn find_workspace(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<WorkspaceView, Error> {
+        let (open, workspace) = match wanted {
+            WorkspaceRef::Id(id) => {
+                let open = self.organization_of(caller, id.home(), WHAT).await?;
+                let workspace = open.state.workspaces.get(id).cloned();
+                (open, workspace)
+            }
+            WorkspaceRef::Named { organization, name } => {
+                let open = self.organization_named(caller, organization).await?;
+                let workspace = open.state.workspace_named(name).cloned();
+                (open, workspace)
+            }
+        };
+        Ok(WorkspaceView { workspace: workspace.ok_or(Error::NotFound(WHAT))?, open })
+    }
+
+    pub async fn workspace(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<WorkspaceView, Error> {
+        let view = self.find_workspace(caller, wanted).await?;
+        caller.require(Action::ReadWorkspace, view.resource(), WHAT)?;
+        Ok(view)
+    }
+
+    /// The workspaces that the caller may see, by name.
+    pub async fn workspaces(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        filter: &WorkspaceFilter,
+        page: PageRequest,
+    ) -> Result<Listed<WorkspaceView>, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        let state = &open.state;
+        let sees_all = caller.may(Action::ReadWorkspace, open.resource()).allowed;
+        let view = |workspace: &Workspace| WorkspaceView { workspace: workspace.clone(), open: open.clone() };
+        // The common case costs the same in a large organization as in a small one.
+        if sees_all && filter.takes_all() && !filter.reverse {
+            let items = state.workspaces_by_name().skip(page.skip()).take(page.size()).map(view).collect();
+            return Ok(Listed { items, page, total: state.workspaces.len() });
+        }
+        let wanted = |workspace: &&Workspace| {
+            filter.takes(state, workspace)
+                && (sees_all || caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).allowed)
+        };
+        let listed = if filter.reverse {
+            Listed::from_all(state.workspaces_by_name().rev().filter(wanted), page)
+        } else {
+            Listed::from_all(state.workspaces_by_name().filter(wanted), page)
+        };
+        Ok(listed.map(view))
+    }
+
+    pub async fn create_workspace(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        patch: WorkspacePatch,
+        source: WorkspaceSource,
+    ) -> Result<WorkspaceView, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        let name = patch.name.as_deref().unwrap_or_default().parse()?;
+        let now = self.now();
+        let id = WorkspaceId::at_home(open.id().home(), self.random());
+        let settings = open.state.organization().ok_or(Error::NotFound("organization"))?;
+        let project = patch.project.unwrap_or(settings.default_project);
+        let new = Workspace { source, ..Workspace::new(id, name, project, now) };
+        let intent = caller.intent("workspace.create");
+        let caller = caller.clone();
+        let workspace = open
+            .commit(intent, move |tx| {
+                let state = tx.state();
+                let project = project_for(state, &new.project, &caller, Action::CreateWorkspace)?;
+                let mut created = patch.apply(&new, state.default_execution(&project.id), now)?;
+                created.updated_at = now;
+                check_workspace(state, &created)?;
+                tx.put(&created);
+                Ok(created)
+            })
+            .await?;
+        Ok(seen_after(open, workspace))
+    }
+
+    /// Changes one workspace. `change` may run several times, and decides from its arguments alone.
+    pub(crate) async fn change_workspace(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        action: Action,
+        intent: &'static str,
+        mut change: impl FnMut(&mut Transaction<OrganizationState>, Workspace) -> Result<Workspace, Error> + Send + 'static,
+    ) -> Result<WorkspaceView, Error> {
+        let view = self.find_workspace(caller, wanted).await?;
+        let (open, id) = (view.open, view.workspace.id);
+        let intent = caller.intent(intent);
+        let caller = caller.clone();
+        let workspace = open
+            .commit(intent, move |tx| {
+                let workspace = tx.state().workspaces.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+                caller.require(action, Resource::Workspace(tx.state(), &workspace), WHAT)?;
+                let changed = change(tx, workspace)?;
+                tx.put(&changed);
+                Ok(changed)
+            })
+            .await?;
+        Ok(seen_after(open, workspace))
+    }
+
+    pub async fn update_workspace(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        patch: WorkspacePatch,
+    ) -> Result<WorkspaceView, Error> {
+        let now = self.now();
+        let mover = caller.clone();
+        self.change_workspace(caller, wanted, Action::UpdateWorkspace, "workspace.update", move |tx, workspace| {
+            let state = tx.state();
+            if let Some(to) = patch.project.filter(|to| *to != workspace.project) {
+                mover.require(Action::MoveWorkspace, Resource::Workspace(state, &workspace), WHAT)?;
+                project_for(state, &to, &mover, Action::CreateWorkspace)?;
+            }
+            let inherited = state.default_execution(&patch.project.unwrap_or(workspace.project));
+            let changed = patch.apply(&workspace, inherited, now)?;
+            check_workspace(state, &changed)?;
+            Ok(changed)
+        })
+        .await
+    }
+
+    /// Sets or removes the key with which runs fetch modules.
+    pub async fn assign_ssh_key(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        key: Option<SshKeyId>,
+    ) -> Result<WorkspaceView, Error> {
+        let now = self.now();
+        self.change_workspace(caller, wanted, Action::UpdateWorkspace, "workspace.ssh-key", move |tx, workspace| {
+            if key.is_some_and(|key| !tx.state().ssh_keys.contains(&key)) {
+                return Err(Error::NotFound("ssh key"));
+            }
+            let updated_at = if workspace.ssh_key == key { workspace.updated_at } else { now };
+            Ok(Workspace { ssh_key: key, updated_at, ..workspace })
+        })
+        .await
+    }
+
+    /// Deletes a workspace with its states. What is in the bucket stays there, where nobody finds it by name.
+    pub async fn delete_workspace(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        deletion: Deletion,
+    ) -> Result<(), Error> {
+        let view = self.find_workspace(caller, wanted).await?;
+        let id = view.workspace.id;
+        let intent = caller.intent("workspace.delete");
+        let caller = caller.clone();
+        view.open
+            .commit(intent, move |tx| {
+                let Some(workspace) = tx.state().workspaces.get(&id).cloned() else { return Ok(()) };
+                caller.require(Action::DeleteWorkspace, Resource::Workspace(tx.state(), &workspace), WHAT)?;
+                if deletion == Deletion::Safe {
+                    check_safe_delete(&workspace).map_err(|refusal| Error::Conflict(refusal.to_string()))?;
+                }
+                delete_workspace_records(tx, &workspace);
+                Ok(())
+            })
+            .await
+    }
+
+    /// The workspaces whose runs may read this one's state because they are on its list, by name.
+    pub async fn remote_state_consumers(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        page: PageRequest,
+    ) -> Result<Listed<WorkspaceView>, Error> {
+        let view = self.workspace(caller, wanted).await?;
+        let state = &view.open.state;
+        let mut consumers: Vec<Workspace> =
+            view.workspace.remote_state_consumers.iter().filter_map(|id| state.workspaces.get(id)).cloned().collect();
+        consumers.retain(|other| caller.may(Action::ReadWorkspace, Resource::Workspace(state, other)).allowed);
+        consumers.sort_by_key(|workspace| workspace.name.key());
+        Ok(Listed::from_all(consumers, page).map(|workspace| WorkspaceView { workspace, open: view.open.clone() }))
+    }
+
+    pub async fn change_remote_state_consumers(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        consumers: BTreeSet<WorkspaceId>,
+        change: ListChange,
+    ) -> Result<(), Error> {
+        let now = self.now();
+        let decide = move |tx: &mut Transaction<OrganizationState>, workspace: Workspace| {
+            check_consumers(&workspace, &consumers)?;
+            let mut after = workspace.remote_state_consumers.clone();
+            match change {
+                ListChange::Add => after.extend(&consumers),
+                ListChange::Remove => after.retain(|id| !consumers.contains(id)),
+                ListChange::Replace => after.clone_from(&consumers),
+            }
+            if let Some(unknown) = after.iter().find(|id| !tx.state().workspaces.contains(id)) {
+                return Err(Error::Invalid {
+                    pointer: "/data".to_owned(),
+                    detail: format!("The workspace {unknown} does not exist in this organization"),
+                });
+            }
+            let updated_at = if after == workspace.remote_state_consumers { workspace.updated_at } else { now };
+            Ok(Workspace { remote_state_consumers: after, updated_at, ..workspace })
+        };
+        self.change_workspace(caller, wanted, Action::UpdateWorkspace, "workspace.consumers", decide).await?;
+        Ok(())
+    }
+}
+
+/// The workspace that a commit left behind, in an organization that knows of it.
+pub(crate) fn seen_after(mut open: OpenOrganization, workspace: Workspace) -> WorkspaceView {
+    open.state = open.ledger.last_seen();
+    WorkspaceView { workspace, open }
+}
+
+/// Rules that need to know the other workspaces.
+fn check_workspace(state: &OrganizationState, workspace: &Workspace) -> Result<(), Error> {
+    if state.workspace_name_is_taken(&workspace.name, Some(&workspace.id)) {
+        return Err(Error::name_taken("name", "Name"));
+    }
+    match workspace.execution {
+        Some(execution) => check_agent_pool(state, execution, "agent-pool-id"),
+        None => Ok(()),
+    }
+}
+
+/// A project that a request names, if the caller may do `action` there.
+fn project_for<'a>(
+    state: &'a OrganizationState,
+    id: &ProjectId,
+    caller: &Caller,
+    action: Action,
+) -> Result<&'a Project, Error> {
+    let unknown = || Error::Invalid {
+        pointer: "/data/relationships/project".to_owned(),
+        detail: format!("The project {id} does not exist in this organization"),
+    };
+    let project = state.projects.get(id).ok_or_else(unknown)?;
+    caller.require(action, Resource::Project(state, project), "project")?;
+    Ok(project)
+}
+
+/// Takes a workspace out of everything that knows it.
+fn delete_workspace_records(tx: &mut Transaction<OrganizationState>, workspace: &Workspace) {
+    let state = tx.state();
+    let versions: Vec<_> = state.state_versions_of(workspace.id).map(|version| version.id).collect();
+    let accesses = state.team_workspaces.iter().filter(|access| access.workspace == workspace.id);
+    let accesses: Vec<_> = accesses.map(|access| access.id).collect();
+    let producers = state.workspaces.by().consumer.get(&workspace.id);
+    let producers: Vec<Workspace> = producers.filter_map(|id| state.workspaces.get(id)).cloned().collect();
+    for mut producer in producers {
+        producer.remote_state_consumers.remove(&workspace.id);
+        tx.put(&producer);
+    }
+    for id in versions {
+        tx.delete::<StateVersion>(&id);
+    }
+    for id in accesses {
+        tx.delete::<TeamWorkspace>(&id);
+    }
+    tx.delete::<Workspace>(&workspace.id);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, name, expected) in [
+            ("*-prod", "web-prod", true),
+            ("*-prod", "web-prod-2", false),
+            ("web-*", "web-prod", true),
+            ("*eb*", "web-prod", true),
+            ("w*-*d", "web-prod", true),
+            ("web", "web", true),
+            ("web", "web-prod", false),
+            ("*", "", true),
+            ("a*a", "a", false),
+        ] {
+            assert_eq!(matches_wildcard(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}
