@@ -1,0 +1,40 @@
+//! What site admins do for go-tfe's own test suite: it asks for a feature set and subscribes organizations to it.
+//! Taco sells nothing, so every organization has everything, and subscribing changes nothing.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use taco_control_plane::{Caller, ControlPlane, Listed};
+use taco_domain::permission::{Action, Resource as Thing};
+
+use crate::document::{Document, Resource};
+use crate::error::ApiError;
+use crate::path::InPath;
+use crate::query::Query;
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct FeatureSet {
+    name: &'static str,
+    is_current: bool,
+    is_free_tier: bool,
+}
+
+/// `GET /api/v2/admin/feature-sets`
+pub(crate) async fn feature_sets(caller: Caller, query: Query) -> Result<Document, ApiError> {
+    caller.require(Action::ManageSite, Thing::Site, "feature sets")?;
+    let everything = FeatureSet { name: "Everything", is_current: true, is_free_tier: true };
+    let all = [Resource::new("feature-sets", "fs-everything", &everything)];
+    Ok(Document::page(Listed::from_all(all, query.page()?)))
+}
+
+/// `POST /api/v2/admin/organizations/{organization}/subscription`
+pub(crate) async fn subscribe(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InPath(organization): InPath<String>,
+) -> Result<StatusCode, ApiError> {
+    caller.require(Action::ManageSite, Thing::Site, "organization")?;
+    control_plane.organization(&caller, &organization).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,66 @@
+//! Who asks: whoever the request's token says.
+
+use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::http::HeaderMap;
+use axum::http::header::{AUTHORIZATION, USER_AGENT};
+use axum::http::request::Parts;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use std::net::SocketAddr;
+use taco_control_plane::{Caller, RequestInfo};
+
+use crate::Api;
+use crate::error::ApiError;
+
+/// What the request tells about where it came from.
+pub(crate) fn request_info(parts: &Parts) -> RequestInfo {
+    let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let address = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip().to_string());
+    let client = text(USER_AGENT.as_str()).map(|agent| agent.chars().take(100).collect::<String>());
+    let from: Vec<String> = [address, client].into_iter().flatten().collect();
+    RequestInfo { id: text("x-request-id"), from: (!from.is_empty()).then(|| from.join(" ")) }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned()).filter(|token| !token.is_empty())
+}
+
+/// The password of Basic authentication, whatever the user's name is.
+fn basic_password(headers: &HeaderMap) -> Option<String> {
+    let (scheme, credentials) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let decoded = scheme.eq_ignore_ascii_case("basic").then(|| STANDARD.decode(credentials.trim()).ok())??;
+    let text = String::from_utf8(decoded).ok()?;
+    text.split_once(':').map(|(_, password)| password.to_owned()).filter(|password| !password.is_empty())
+}
+
+async fn recognise(api: &Api, parts: &Parts, token: Option<String>) -> Result<Caller, ApiError> {
+    let info = request_info(parts);
+    let caller = match token {
+        _ if api.without_login => api.control_plane.without_login(info).await?,
+        Some(token) => api.control_plane.authenticate(&token, info).await?,
+        None => return Err(ApiError::unauthorized("send a token as `Authorization: Bearer …`")),
+    };
+    Ok(caller)
+}
+
+impl FromRequestParts<Api> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, ApiError> {
+        let token = bearer(&parts.headers);
+        recognise(api, parts, token).await
+    }
+}
+
+/// A caller who may also send the token as Basic password: terraform's `http` backend knows no other way.
+pub(crate) struct BasicCaller(pub(crate) Caller);
+
+impl FromRequestParts<Api> for BasicCaller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, ApiError> {
+        let token = bearer(&parts.headers).or_else(|| basic_password(&parts.headers));
+        recognise(api, parts, token).await.map(Self)
+    }
+}

@@ -1,0 +1,275 @@
+//! What the API says: JSON:API documents. `docs/decisions/0005-json-api.md` tells why the types are our own.
+
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+use taco_control_plane::Listed;
+
+pub(crate) const MEDIA_TYPE: &str = "application/vnd.api+json";
+
+/// A thing: its type, id, attributes, and how it relates to others.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    kind: &'static str,
+    id: String,
+    attributes: Option<Box<RawValue>>,
+    relationships: Vec<(&'static str, Relationship)>,
+    links: Vec<(&'static str, String)>,
+}
+
+/// What another thing is called in a relationship.
+#[derive(Clone, PartialEq, Eq, Serialize, Debug)]
+pub(crate) struct Identifier {
+    pub(crate) id: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+}
+
+impl Identifier {
+    pub(crate) fn new(kind: &'static str, id: impl ToString) -> Self {
+        Self { kind, id: id.to_string() }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Relationship {
+    data: RelationshipData,
+    links: Vec<(&'static str, String)>,
+}
+
+/// Nothing is said as `null`, which differs from saying nothing.
+#[derive(Clone, Serialize, Debug)]
+#[serde(untagged)]
+enum RelationshipData {
+    One(Option<Identifier>),
+    Many(Vec<Identifier>),
+}
+
+impl Resource {
+    pub(crate) fn new(kind: &'static str, id: impl ToString, attributes: &impl Serialize) -> Self {
+        let attributes = Some(to_raw_value(attributes).expect("attributes are plain data"));
+        Self { kind, id: id.to_string(), attributes, relationships: Vec::new(), links: Vec::new() }
+    }
+
+    pub(crate) fn has_one(self, name: &'static str, other: Identifier) -> Self {
+        self.has_optional(name, Some(other))
+    }
+
+    /// To another thing, or to nothing.
+    pub(crate) fn has_optional(mut self, name: &'static str, other: Option<Identifier>) -> Self {
+        self.relationships.push((name, Relationship { data: RelationshipData::One(other), links: Vec::new() }));
+        self
+    }
+
+    pub(crate) fn has_many(mut self, name: &'static str, others: impl IntoIterator<Item = Identifier>) -> Self {
+        let data = RelationshipData::Many(others.into_iter().collect());
+        self.relationships.push((name, Relationship { data, links: Vec::new() }));
+        self
+    }
+
+    /// Where the relationship named last can be read.
+    pub(crate) fn related(mut self, path: impl Into<String>) -> Self {
+        if let Some((_, relationship)) = self.relationships.last_mut() {
+            relationship.links.push(("related", path.into()));
+        }
+        self
+    }
+
+    pub(crate) fn link(mut self, name: &'static str, path: impl Into<String>) -> Self {
+        self.links.push((name, path.into()));
+        self
+    }
+
+    fn is_same_as(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.id == other.id
+    }
+}
+
+/// Serializes pairs in their order, as an object.
+struct Pairs<'a, T>(&'a [(&'static str, T)]);
+
+impl<T: Serialize> Serialize for Pairs<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl Serialize for Relationship {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("data", &self.data)?;
+        if !self.links.is_empty() {
+            map.serialize_entry("links", &Pairs(&self.links))?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Resource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("type", self.kind)?;
+        if let Some(attributes) = &self.attributes {
+            map.serialize_entry("attributes", attributes)?;
+        }
+        if !self.relationships.is_empty() {
+            map.serialize_entry("relationships", &Pairs(&self.relationships))?;
+        }
+        if !self.links.is_empty() {
+            map.serialize_entry("links", &Pairs(&self.links))?;
+        }
+        map.end()
+    }
+}
+
+/// Where a page lies in its list.
+#[derive(Clone, PartialEq, Eq, Serialize, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Pagination {
+    current_page: usize,
+    page_size: usize,
+    prev_page: Option<usize>,
+    next_page: Option<usize>,
+    total_pages: usize,
+    total_count: usize,
+}
+
+impl Pagination {
+    pub(crate) fn of<T>(listed: &Listed<T>) -> Self {
+        let (current_page, total_pages) = (listed.page.number(), listed.total_pages());
+        Self {
+            current_page,
+            page_size: listed.page.size(),
+            prev_page: (current_page > 1).then(|| (current_page - 1).min(total_pages)),
+            next_page: (current_page < total_pages).then_some(current_page + 1),
+            total_pages,
+            total_count: listed.total,
+        }
+    }
+}
+
+#[derive(Serialize, Debug)]
+#[serde(untagged)]
+enum Data {
+    One(Box<Resource>),
+    Many(Vec<Resource>),
+}
+
+#[derive(Serialize, Debug)]
+struct Meta {
+    pagination: Pagination,
+}
+
+/// A whole answer.
+#[derive(Serialize, Debug)]
+pub(crate) struct Document {
+    data: Data,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    included: Vec<Resource>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meta: Option<Meta>,
+}
+
+impl Document {
+    pub(crate) fn one(resource: Resource) -> Self {
+        Self { data: Data::One(Box::new(resource)), included: Vec::new(), meta: None }
+    }
+
+    /// All there is.
+    pub(crate) fn many(resources: Vec<Resource>) -> Self {
+        Self { data: Data::Many(resources), included: Vec::new(), meta: None }
+    }
+
+    /// One page of a list.
+    pub(crate) fn page(listed: Listed<Resource>) -> Self {
+        let meta = Some(Meta { pagination: Pagination::of(&listed) });
+        Self { data: Data::Many(listed.items), included: Vec::new(), meta }
+    }
+
+    /// Sends something along, once however often it is named.
+    pub(crate) fn include(&mut self, resource: Resource) {
+        if !self.included.iter().any(|known| known.is_same_as(&resource)) {
+            self.included.push(resource);
+        }
+    }
+
+    pub(crate) fn including(mut self, resources: impl IntoIterator<Item = Resource>) -> Self {
+        for resource in resources {
+            self.include(resource);
+        }
+        self
+    }
+}
+
+impl IntoResponse for Document {
+    fn into_response(self) -> Response {
+        let body = serde_json::to_vec(&self).expect("a document is plain data");
+        ([(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE))], body).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+    use taco_control_plane::PageRequest;
+
+    use super::*;
+
+    fn text(document: &Document) -> Value {
+        serde_json::to_value(document).expect("JSON")
+    }
+
+    #[derive(Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    struct Attributes {
+        created_at: Timestamp,
+    }
+
+    fn thing(id: &str) -> Resource {
+        Resource::new("things", id, &Attributes { created_at: Timestamp::UNIX_EPOCH })
+    }
+
+    #[test]
+    fn a_resource_has_attributes_relationships_and_links() {
+        let resource = thing("1")
+            .has_one("owner", Identifier::new("users", "user-1"))
+            .related("/api/v2/users/user-1")
+            .has_optional("parent", None)
+            .has_many("children", [Identifier::new("things", "2")])
+            .link("self", "/api/v2/things/1");
+        let expected = json!({ "data": {
+            "id": "1", "type": "things", "attributes": { "created-at": "1970-01-01T00:00:00Z" },
+            "relationships": {
+                "owner": { "data": { "id": "user-1", "type": "users" }, "links": { "related": "/api/v2/users/user-1" } },
+                "parent": { "data": null },
+                "children": { "data": [{ "id": "2", "type": "things" }] },
+            },
+            "links": { "self": "/api/v2/things/1" },
+        }});
+        assert_eq!(text(&Document::one(resource)), expected);
+    }
+
+    #[test]
+    fn what_is_included_twice_comes_once() {
+        let document = Document::one(thing("1")).including([thing("2"), thing("3"), thing("2")]);
+        assert_eq!(text(&document)["included"].as_array().map(Vec::len), Some(2));
+    }
+
+    #[test]
+    fn a_page_says_where_it_lies() {
+        let listed = Listed::from_all(["a", "b", "c"], PageRequest::new(2, 2)).map(thing);
+        assert_eq!(
+            text(&Document::page(listed))["meta"]["pagination"],
+            json!({ "current-page": 2, "page-size": 2, "prev-page": 1, "next-page": null, "total-pages": 2, "total-count": 3 })
+        );
+        let beyond = Listed::from_all(["a", "b", "c"], PageRequest::new(999, 100)).map(thing);
+        let document = text(&Document::page(beyond));
+        assert_eq!(document["data"], json!([]));
+        assert_eq!(document["meta"]["pagination"]["current-page"], 999);
+        assert_eq!(document["meta"]["pagination"]["total-count"], 3);
+    }
+}

@@ -1,0 +1,86 @@
+//! The door for terraform, tofu, go-tfe and the tfe provider: the API of Terraform Cloud as JSON:API, discovery, and
+//! the `http` backend.
+//!
+//! Handlers are thin: they extract, call one verb of the control plane, and shape the answer. All routes are rows of
+//! one table, [`routes`]; a handler that is not in it cannot be reached.
+
+mod account;
+mod address;
+mod admin;
+mod agent_pools;
+mod authentication_tokens;
+mod body;
+mod caller;
+mod discovery;
+mod document;
+mod error;
+mod headers;
+mod http_backend;
+mod organization_memberships;
+mod organization_tags;
+mod organization_tokens;
+mod organizations;
+mod path;
+mod ping;
+mod projects;
+mod query;
+pub mod routes;
+mod signed_url;
+mod ssh_keys;
+mod state_version_outputs;
+mod state_versions;
+mod tag_bindings;
+mod tags;
+mod teams;
+mod user_tokens;
+mod users;
+mod workspace_resources;
+mod workspaces;
+
+use axum::Router;
+use axum::extract::FromRef;
+use axum::middleware::map_response;
+use axum::routing::any;
+use taco_control_plane::ControlPlane;
+
+/// What every handler can reach.
+#[derive(Clone, Debug)]
+pub struct Api {
+    pub(crate) control_plane: ControlPlane,
+    /// Where people and terraform reach this server, without a slash at the end.
+    pub(crate) public_address: String,
+    /// Everyone is the first admin: for a laptop.
+    pub(crate) without_login: bool,
+}
+
+impl Api {
+    pub fn new(control_plane: ControlPlane, public_address: &str) -> Self {
+        let public_address = public_address.trim_end_matches('/').to_owned();
+        Self { control_plane, public_address, without_login: false }
+    }
+
+    /// Asks nobody who they are.
+    pub fn without_login(self) -> Self {
+        Self { without_login: true, ..self }
+    }
+
+    /// The routes of the table, as one service.
+    pub fn into_router(self) -> Router {
+        let mut router = Router::new();
+        for route in routes::all() {
+            router = router.route(route.path, route.handler);
+        }
+        router
+            .route("/api", any(error::no_such_path))
+            .route("/api/{*path}", any(error::no_such_path))
+            .method_not_allowed_fallback(error::no_such_method)
+            .layer(map_response(headers::add))
+            .with_state(self)
+    }
+}
+
+impl FromRef<Api> for ControlPlane {
+    fn from_ref(api: &Api) -> Self {
+        api.control_plane.clone()
+    }
+}

@@ -1,0 +1,251 @@
+//! Organizations, their entitlements and their capacity. On the wire an organization's id is its name.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use serde::Serialize;
+use taco_control_plane::{Caller, ControlPlane, OrganizationView};
+use taco_domain::execution::ExecutionMode;
+use taco_domain::id::OrganizationId;
+use taco_domain::organization::{AuthenticationPolicy, OrganizationPatch};
+use taco_domain::permission::Action;
+
+use crate::body::Body;
+use crate::document::{Document, Identifier, Resource};
+use crate::error::ApiError;
+use crate::path::InPath;
+use crate::projects;
+use crate::query::Query;
+
+pub(crate) const KIND: &str = "organizations";
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Attributes<'a> {
+    name: &'a str,
+    external_id: OrganizationId,
+    email: &'a str,
+    created_at: Timestamp,
+    default_execution_mode: ExecutionMode,
+    collaborator_auth_policy: AuthenticationPolicy,
+    session_timeout: Option<u32>,
+    session_remember: Option<u32>,
+    owners_team_saml_role_id: Option<&'a str>,
+    assessments_enforced: bool,
+    cost_estimation_enabled: bool,
+    stacks_enabled: bool,
+    send_passing_statuses_for_untriggered_speculative_plans: bool,
+    aggregated_commit_status_enabled: bool,
+    speculative_plan_management_enabled: bool,
+    allow_force_delete_workspaces: bool,
+    user_tokens_enabled: bool,
+    max_ttl_enabled: bool,
+    is_unified: bool,
+    saml_enabled: bool,
+    two_factor_conformant: bool,
+    fair_run_queuing_enabled: bool,
+    trial_expires_at: Option<Timestamp>,
+    remaining_testable_count: u32,
+    enforce_hyok: bool,
+    plan_expired: bool,
+    permissions: Permissions,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Permissions {
+    can_access_via_teams: bool,
+    can_create_module: bool,
+    can_create_project: bool,
+    can_create_provider: bool,
+    can_create_team: bool,
+    can_create_workspace: bool,
+    can_create_workspace_migration: bool,
+    can_deploy_no_code_modules: bool,
+    can_destroy: bool,
+    can_enable_stacks: bool,
+    can_manage_auditing: bool,
+    can_manage_no_code_modules: bool,
+    can_manage_run_tasks: bool,
+    can_manage_users: bool,
+    can_traverse: bool,
+    can_update: bool,
+    can_update_agent_pools: bool,
+    can_update_api_token: bool,
+    can_update_hyok_configuration: bool,
+    can_update_oauth: bool,
+    can_update_sentinel: bool,
+    can_update_ssh_keys: bool,
+    can_view_hyok_feature_info: bool,
+}
+
+impl Permissions {
+    fn of(caller: &Caller, view: &OrganizationView) -> Self {
+        let may = |action| caller.may(action, view.open.resource()).allowed;
+        Self {
+            can_access_via_teams: may(Action::ReadOrganization),
+            can_create_module: may(Action::ManageModules),
+            can_create_project: may(Action::CreateProject),
+            can_create_provider: may(Action::ManageProviders),
+            can_create_team: may(Action::ManageTeams),
+            can_create_workspace: may(Action::CreateWorkspace),
+            can_create_workspace_migration: may(Action::CreateWorkspace),
+            can_deploy_no_code_modules: may(Action::ManageModules),
+            can_destroy: may(Action::DeleteOrganization),
+            can_enable_stacks: false,
+            can_manage_auditing: may(Action::UpdateOrganization),
+            can_manage_no_code_modules: may(Action::ManageModules),
+            can_manage_run_tasks: may(Action::ManageRunTasks),
+            can_manage_users: may(Action::ManageMembership),
+            can_traverse: may(Action::ReadOrganization),
+            can_update: may(Action::UpdateOrganization),
+            can_update_agent_pools: may(Action::ManageAgentPools),
+            can_update_api_token: may(Action::ManageOrganizationToken),
+            can_update_hyok_configuration: false,
+            can_update_oauth: may(Action::ManageVcsSettings),
+            can_update_sentinel: may(Action::ManagePolicies),
+            can_update_ssh_keys: may(Action::ManageVcsSettings),
+            can_view_hyok_feature_info: false,
+        }
+    }
+}
+
+pub(crate) fn identifier(name: &str) -> Identifier {
+    Identifier::new(KIND, name)
+}
+
+pub(crate) fn resource(caller: &Caller, view: &OrganizationView) -> Resource {
+    let organization = &view.organization;
+    let attributes = Attributes {
+        name: &view.name,
+        external_id: organization.id,
+        email: organization.email.as_str(),
+        created_at: organization.created_at,
+        default_execution_mode: organization.default_execution.mode,
+        collaborator_auth_policy: organization.collaborator_auth_policy,
+        session_timeout: organization.session_timeout,
+        session_remember: organization.session_remember,
+        owners_team_saml_role_id: organization.owners_team_saml_role_id.as_deref(),
+        assessments_enforced: organization.assessments_enforced,
+        cost_estimation_enabled: organization.cost_estimation_enabled,
+        stacks_enabled: organization.stacks_enabled,
+        send_passing_statuses_for_untriggered_speculative_plans: organization
+            .send_passing_statuses_for_untriggered_speculative_plans,
+        aggregated_commit_status_enabled: organization.aggregated_commit_status_enabled,
+        speculative_plan_management_enabled: organization.speculative_plan_management_enabled,
+        allow_force_delete_workspaces: organization.allow_force_delete_workspaces,
+        user_tokens_enabled: organization.user_tokens_enabled,
+        max_ttl_enabled: organization.max_ttl_enabled,
+        is_unified: false,
+        saml_enabled: false,
+        two_factor_conformant: true,
+        fair_run_queuing_enabled: true,
+        trial_expires_at: None,
+        remaining_testable_count: u32::MAX,
+        enforce_hyok: false,
+        plan_expired: false,
+        permissions: Permissions::of(caller, view),
+    };
+    let name = &view.name;
+    let pool = organization.default_execution.agent_pool.map(|pool| Identifier::new("agent-pools", pool));
+    Resource::new(KIND, name, &attributes)
+        .has_one("default-project", Identifier::new(projects::KIND, organization.default_project))
+        .related(format!("/api/v2/projects/{}", organization.default_project))
+        .has_optional("default-agent-pool", pool)
+        .has_one("entitlement-set", Identifier::new("entitlement-sets", organization.id))
+        .related(format!("/api/v2/organizations/{name}/entitlement-set"))
+        .link("self", format!("/api/v2/organizations/{name}"))
+}
+
+fn read_patch(body: Body) -> Result<OrganizationPatch, ApiError> {
+    let sent = body.resource::<OrganizationPatch>(KIND)?;
+    let default_agent_pool = sent.to_one("default-agent-pool")?;
+    Ok(OrganizationPatch { default_agent_pool, ..sent.attributes })
+}
+
+/// `GET /api/v2/organizations`
+pub(crate) async fn list(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    query: Query,
+) -> Result<Document, ApiError> {
+    let text = query.get("q").or(query.get("q[name]")).or(query.get("q[email]"));
+    let listed = control_plane.organizations(&caller, text, query.page()?).await?;
+    Ok(Document::page(listed.map(|view| resource(&caller, &view))))
+}
+
+/// `POST /api/v2/organizations`
+pub(crate) async fn create(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let view = control_plane.create_organization(&caller, &read_patch(body)?).await?;
+    Ok((StatusCode::CREATED, Document::one(resource(&caller, &view))).into_response())
+}
+
+/// `GET /api/v2/organizations/{organization}`
+pub(crate) async fn read(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InPath(name): InPath<String>,
+    query: Query,
+) -> Result<Document, ApiError> {
+    let view = control_plane.organization(&caller, &name).await?;
+    let document = Document::one(resource(&caller, &view));
+    if query.includes("default-project") {
+        let project = control_plane.project(&caller, view.organization.default_project).await?;
+        return Ok(document.including([projects::resource(&caller, &project)]));
+    }
+    Ok(document)
+}
+
+/// `PATCH /api/v2/organizations/{organization}`
+pub(crate) async fn update(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InPath(name): InPath<String>,
+    body: Body,
+) -> Result<Document, ApiError> {
+    let view = control_plane.update_organization(&caller, &name, &read_patch(body)?).await?;
+    Ok(Document::one(resource(&caller, &view)))
+}
+
+/// `DELETE /api/v2/organizations/{organization}`
+pub(crate) async fn delete(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InPath(name): InPath<String>,
+) -> Result<StatusCode, ApiError> {
+    control_plane.delete_organization(&caller, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `GET /api/v2/organizations/{organization}/entitlement-set`
+pub(crate) async fn entitlements(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InPath(name): InPath<String>,
+) -> Result<Document, ApiError> {
+    let (view, entitlements) = control_plane.entitlements(&caller, &name).await?;
+    let resource = Resource::new("entitlement-sets", view.organization.id, &entitlements)
+        .link("self", format!("/api/v2/organizations/{name}/entitlement-set"));
+    Ok(Document::one(resource))
+}
+
+#[derive(Serialize)]
+struct Capacity {
+    pending: u32,
+    running: u32,
+}
+
+/// `GET /api/v2/organizations/{organization}/capacity`
+pub(crate) async fn capacity(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InPath(name): InPath<String>,
+) -> Result<Document, ApiError> {
+    let view = control_plane.organization(&caller, &name).await?;
+    Ok(Document::one(Resource::new("organization-capacity", view.name, &Capacity { pending: 0, running: 0 })))
+}

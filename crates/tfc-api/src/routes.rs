@@ -1,0 +1,178 @@
+//! The one table of routes. The router is made from it, and so is the test that calls every route with every kind of
+//! caller.
+
+use axum::handler::Handler;
+use axum::routing::{MethodFilter, MethodRouter, any, on};
+use taco_domain::permission::Action;
+
+use crate::{
+    Api, account, admin, agent_pools, authentication_tokens, discovery, http_backend, organization_memberships,
+    organization_tags, organization_tokens, organizations, ping, projects, signed_url, ssh_keys, state_version_outputs,
+    state_versions, tag_bindings, tags, teams, user_tokens, users, workspace_resources, workspaces,
+};
+
+/// What a route asks of its caller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Nothing: everyone may know the answer.
+    Public,
+    /// The address itself is the credential.
+    SignedAddress,
+    /// A valid token. The answer holds what its caller may see, and nothing else.
+    Token,
+    /// The right to do this to what the path names.
+    Right(Action),
+}
+
+/// One row of the table.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// Usually one; where clients may choose among several, all of them.
+    pub methods: &'static [&'static str],
+    pub path: &'static str,
+    pub access: Access,
+    pub(crate) handler: MethodRouter<Api>,
+}
+
+fn route<H, T>(methods: &'static [&'static str], path: &'static str, access: Access, handler: H) -> Route
+where
+    H: Handler<T, Api>,
+    T: 'static,
+{
+    let standard = |method: &&str| match *method {
+        "GET" => Some(MethodFilter::GET),
+        "POST" => Some(MethodFilter::POST),
+        "PUT" => Some(MethodFilter::PUT),
+        "PATCH" => Some(MethodFilter::PATCH),
+        "DELETE" => Some(MethodFilter::DELETE),
+        _ => None,
+    };
+    let filter: Option<Vec<MethodFilter>> = methods.iter().map(standard).collect();
+    let handler = match filter.and_then(|filters| filters.into_iter().reduce(MethodFilter::or)) {
+        Some(filter) => on(filter, handler),
+        // The router knows standard methods alone; such a handler looks at the method itself.
+        None => any(handler),
+    };
+    Route { methods, path, access, handler }
+}
+
+const GET: &[&str] = &["GET"];
+const POST: &[&str] = &["POST"];
+const PUT: &[&str] = &["PUT"];
+const PATCH: &[&str] = &["PATCH"];
+const DELETE: &[&str] = &["DELETE"];
+
+/// All routes, grouped by what they are about.
+#[rustfmt::skip]
+pub fn all() -> Vec<Route> {
+    use Access::{Public, Right, SignedAddress, Token};
+    use Action as A;
+    vec![
+        route(GET, "/.well-known/terraform.json", Public, discovery::discovery),
+        route(GET, "/api/v2/ping", Public, ping::ping),
+
+        route(GET, "/api/v2/account/details", Token, account::read),
+        route(PATCH, "/api/v2/account/update", Token, account::update),
+        route(GET, "/api/v2/users/{user}", Right(A::ReadAccount), users::read),
+        route(GET, "/api/v2/users/{user}/authentication-tokens", Right(A::ReadAccount), user_tokens::list),
+        route(POST, "/api/v2/users/{user}/authentication-tokens", Right(A::UpdateAccount), user_tokens::create),
+        route(GET, "/api/v2/authentication-tokens/{token}", Token, authentication_tokens::read),
+        route(DELETE, "/api/v2/authentication-tokens/{token}", Token, authentication_tokens::delete),
+
+        route(GET, "/api/v2/organizations", Token, organizations::list),
+        route(POST, "/api/v2/organizations", Right(A::CreateOrganization), organizations::create),
+        route(GET, "/api/v2/organizations/{organization}", Right(A::ReadOrganization), organizations::read),
+        route(PATCH, "/api/v2/organizations/{organization}", Right(A::UpdateOrganization), organizations::update),
+        route(DELETE, "/api/v2/organizations/{organization}", Right(A::DeleteOrganization), organizations::delete),
+        route(GET, "/api/v2/organizations/{organization}/entitlement-set", Right(A::ReadOrganization), organizations::entitlements),
+        route(GET, "/api/v2/organizations/{organization}/capacity", Right(A::ReadOrganization), organizations::capacity),
+        route(GET, "/api/v2/organizations/{organization}/authentication-token", Right(A::ManageOrganizationToken), organization_tokens::read),
+        route(POST, "/api/v2/organizations/{organization}/authentication-token", Right(A::ManageOrganizationToken), organization_tokens::create),
+        route(DELETE, "/api/v2/organizations/{organization}/authentication-token", Right(A::ManageOrganizationToken), organization_tokens::delete),
+        route(GET, "/api/v2/organizations/{organization}/organization-memberships", Right(A::ReadOrganization), organization_memberships::list),
+        route(POST, "/api/v2/organizations/{organization}/organization-memberships", Right(A::ManageMembership), organization_memberships::create),
+        route(GET, "/api/v2/organization-memberships/{membership}", Right(A::ReadOrganization), organization_memberships::read),
+        route(DELETE, "/api/v2/organization-memberships/{membership}", Right(A::ManageMembership), organization_memberships::delete),
+        route(GET, "/api/v2/organizations/{organization}/teams", Right(A::ReadOrganization), teams::list),
+        route(POST, "/api/v2/organizations/{organization}/teams", Right(A::ManageTeams), teams::create),
+        route(GET, "/api/v2/teams/{team}", Right(A::ReadOrganization), teams::read),
+        route(PATCH, "/api/v2/teams/{team}", Right(A::ManageTeams), teams::update),
+        route(DELETE, "/api/v2/teams/{team}", Right(A::ManageTeams), teams::delete),
+        route(GET, "/api/v2/teams/{team}/authentication-token", Right(A::ManageTeams), teams::read_token),
+        route(POST, "/api/v2/teams/{team}/authentication-token", Right(A::ManageTeams), teams::create_token),
+        route(DELETE, "/api/v2/teams/{team}/authentication-token", Right(A::ManageTeams), teams::delete_token),
+        route(POST, "/api/v2/teams/{team}/authentication-tokens", Right(A::ManageTeams), teams::create_token),
+        route(GET, "/api/v2/organizations/{organization}/agent-pools", Right(A::ReadOrganization), agent_pools::list),
+        route(POST, "/api/v2/organizations/{organization}/agent-pools", Right(A::ManageAgentPools), agent_pools::create),
+        route(GET, "/api/v2/agent-pools/{pool}", Right(A::ReadOrganization), agent_pools::read),
+        route(PATCH, "/api/v2/agent-pools/{pool}", Right(A::ManageAgentPools), agent_pools::update),
+        route(DELETE, "/api/v2/agent-pools/{pool}", Right(A::ManageAgentPools), agent_pools::delete),
+        route(GET, "/api/v2/organizations/{organization}/ssh-keys", Right(A::ReadOrganization), ssh_keys::list),
+        route(POST, "/api/v2/organizations/{organization}/ssh-keys", Right(A::ManageVcsSettings), ssh_keys::create),
+        route(GET, "/api/v2/ssh-keys/{key}", Right(A::ReadOrganization), ssh_keys::read),
+        route(PATCH, "/api/v2/ssh-keys/{key}", Right(A::ManageVcsSettings), ssh_keys::update),
+        route(DELETE, "/api/v2/ssh-keys/{key}", Right(A::ManageVcsSettings), ssh_keys::delete),
+        route(GET, "/api/v2/organizations/{organization}/tags", Right(A::ReadOrganization), organization_tags::list),
+        route(DELETE, "/api/v2/organizations/{organization}/tags", Right(A::UpdateWorkspace), organization_tags::delete),
+        route(POST, "/api/v2/tags/{tag}/relationships/workspaces", Right(A::UpdateWorkspace), organization_tags::add_workspaces),
+
+        route(GET, "/api/v2/organizations/{organization}/projects", Right(A::ReadOrganization), projects::list),
+        route(POST, "/api/v2/organizations/{organization}/projects", Right(A::CreateProject), projects::create),
+        route(GET, "/api/v2/projects/{project}", Right(A::ReadProject), projects::read),
+        route(PATCH, "/api/v2/projects/{project}", Right(A::UpdateProject), projects::update),
+        route(DELETE, "/api/v2/projects/{project}", Right(A::DeleteProject), projects::delete),
+        route(GET, "/api/v2/projects/{project}/tag-bindings", Right(A::ReadProject), tag_bindings::of_project),
+        route(PATCH, "/api/v2/projects/{project}/tag-bindings", Right(A::UpdateProject), tag_bindings::add_to_project),
+        route(GET, "/api/v2/projects/{project}/effective-tag-bindings", Right(A::ReadProject), tag_bindings::effective_of_project),
+
+        route(GET, "/api/v2/organizations/{organization}/workspaces", Right(A::ReadOrganization), workspaces::list),
+        route(POST, "/api/v2/organizations/{organization}/workspaces", Right(A::CreateWorkspace), workspaces::create),
+        route(GET, "/api/v2/organizations/{organization}/workspaces/{workspace}", Right(A::ReadWorkspace), workspaces::read),
+        route(PATCH, "/api/v2/organizations/{organization}/workspaces/{workspace}", Right(A::UpdateWorkspace), workspaces::update),
+        route(DELETE, "/api/v2/organizations/{organization}/workspaces/{workspace}", Right(A::DeleteWorkspace), workspaces::delete),
+        route(POST, "/api/v2/organizations/{organization}/workspaces/{workspace}/actions/safe-delete", Right(A::DeleteWorkspace), workspaces::safe_delete),
+        route(GET, "/api/v2/workspaces/{workspace}", Right(A::ReadWorkspace), workspaces::read),
+        route(PATCH, "/api/v2/workspaces/{workspace}", Right(A::UpdateWorkspace), workspaces::update),
+        route(DELETE, "/api/v2/workspaces/{workspace}", Right(A::DeleteWorkspace), workspaces::delete),
+        route(POST, "/api/v2/workspaces/{workspace}/actions/safe-delete", Right(A::DeleteWorkspace), workspaces::safe_delete),
+        route(POST, "/api/v2/workspaces/{workspace}/actions/lock", Right(A::LockWorkspace), workspaces::lock),
+        route(POST, "/api/v2/workspaces/{workspace}/actions/unlock", Right(A::LockWorkspace), workspaces::unlock),
+        route(POST, "/api/v2/workspaces/{workspace}/actions/force-unlock", Right(A::ForceUnlockWorkspace), workspaces::force_unlock),
+        route(PATCH, "/api/v2/workspaces/{workspace}/relationships/ssh-key", Right(A::UpdateWorkspace), workspaces::assign_ssh_key),
+        route(GET, "/api/v2/workspaces/{workspace}/remote-state-consumers", Right(A::ReadWorkspace), workspaces::list_consumers),
+        route(GET, "/api/v2/workspaces/{workspace}/relationships/remote-state-consumers", Right(A::ReadWorkspace), workspaces::list_consumers),
+        route(POST, "/api/v2/workspaces/{workspace}/relationships/remote-state-consumers", Right(A::UpdateWorkspace), workspaces::add_consumers),
+        route(PATCH, "/api/v2/workspaces/{workspace}/relationships/remote-state-consumers", Right(A::UpdateWorkspace), workspaces::replace_consumers),
+        route(DELETE, "/api/v2/workspaces/{workspace}/relationships/remote-state-consumers", Right(A::UpdateWorkspace), workspaces::remove_consumers),
+        route(GET, "/api/v2/workspaces/{workspace}/relationships/tags", Right(A::ReadWorkspace), tags::list),
+        route(POST, "/api/v2/workspaces/{workspace}/relationships/tags", Right(A::UpdateWorkspace), tags::add),
+        route(DELETE, "/api/v2/workspaces/{workspace}/relationships/tags", Right(A::UpdateWorkspace), tags::remove),
+        route(GET, "/api/v2/workspaces/{workspace}/tag-bindings", Right(A::ReadWorkspace), tag_bindings::of_workspace),
+        route(PATCH, "/api/v2/workspaces/{workspace}/tag-bindings", Right(A::UpdateWorkspace), tag_bindings::add_to_workspace),
+        route(GET, "/api/v2/workspaces/{workspace}/effective-tag-bindings", Right(A::ReadWorkspace), tag_bindings::effective_of_workspace),
+        route(GET, "/api/v2/workspaces/{workspace}/resources", Right(A::ReadState), workspace_resources::list),
+
+        route(GET, "/api/v2/state-versions", Right(A::ReadState), state_versions::list),
+        route(GET, "/api/v2/workspaces/{workspace}/state-versions", Right(A::ReadState), state_versions::list_of_workspace),
+        route(POST, "/api/v2/workspaces/{workspace}/state-versions", Right(A::WriteState), state_versions::create),
+        route(PATCH, "/api/v2/workspaces/{workspace}/state-versions", Right(A::WriteState), state_versions::restore),
+        route(GET, "/api/v2/workspaces/{workspace}/current-state-version", Right(A::ReadState), state_versions::current),
+        route(GET, "/api/v2/state-versions/{state_version}", Right(A::ReadState), state_versions::read),
+        route(GET, "/api/v2/state-versions/{state_version}/download", Right(A::ReadState), state_versions::download),
+        route(POST, "/api/v2/state-versions/{state_version}/actions/{action}", Right(A::WriteState), state_versions::backing_data),
+        route(GET, "/api/v2/state-versions/{state_version}/outputs", Right(A::ReadOutputs), state_version_outputs::list),
+        route(GET, "/api/v2/workspaces/{workspace}/current-state-version-outputs", Right(A::ReadOutputs), state_version_outputs::current),
+        route(GET, "/api/v2/state-version-outputs/{output}", Right(A::ReadOutputs), state_version_outputs::read),
+        route(GET, "/signed/state/{state_version}/{pass}", SignedAddress, signed_url::download_state),
+        route(PUT, "/signed/state/{state_version}/{pass}", SignedAddress, signed_url::upload_state),
+        route(GET, "/signed/json-state/{state_version}/{pass}", SignedAddress, signed_url::download_json_state),
+        route(PUT, "/signed/json-state/{state_version}/{pass}", SignedAddress, signed_url::upload_json_state),
+
+        route(GET, "/api/http-backend/{organization}/{workspace}", Right(A::ReadState), http_backend::read),
+        route(&["POST", "PUT"], "/api/http-backend/{organization}/{workspace}", Right(A::WriteState), http_backend::write),
+        route(&["LOCK", "UNLOCK", "POST", "PUT", "DELETE"], "/api/http-backend/{organization}/{workspace}/lock", Right(A::LockWorkspace), http_backend::lock),
+
+        route(GET, "/api/v2/admin/feature-sets", Right(A::ManageSite), admin::feature_sets),
+        route(POST, "/api/v2/admin/organizations/{organization}/subscription", Right(A::ManageSite), admin::subscribe),
+    ]
+}

@@ -1,0 +1,100 @@
+//! Addresses that are their own credential: for one object, one verb, and a while. The credential is in the path,
+//! because clients replace or reorder the query.
+
+use axum::body::{Body, BodyDataStream};
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures::StreamExt;
+use jiff::SignedDuration;
+use taco_control_plane::{ControlPlane, Pass, PassPurpose};
+use taco_domain::id::StateVersionId;
+
+use crate::Api;
+use crate::address::Address;
+use crate::error::ApiError;
+use crate::path::InPath;
+
+const DOWNLOAD: SignedDuration = SignedDuration::from_hours(1);
+const UPLOAD: SignedDuration = SignedDuration::from_hours(25);
+
+fn segment(purpose: PassPurpose) -> &'static str {
+    match purpose {
+        PassPurpose::DownloadState | PassPurpose::UploadState => "state",
+        PassPurpose::DownloadJsonState | PassPurpose::UploadJsonState => "json-state",
+    }
+}
+
+/// The address at which the holder can do what `purpose` says.
+pub(crate) fn signed(api: &Api, address: &Address, purpose: PassPurpose, id: StateVersionId) -> String {
+    let lifetime = match purpose {
+        PassPurpose::DownloadState | PassPurpose::DownloadJsonState => DOWNLOAD,
+        PassPurpose::UploadState | PassPurpose::UploadJsonState => UPLOAD,
+    };
+    let pass = api.control_plane.issue_pass(purpose, id, lifetime);
+    address.of(&format!("/signed/{}/{id}/{pass}", segment(purpose)))
+}
+
+type Signed = InPath<(String, String)>;
+
+fn check(control_plane: &ControlPlane, purpose: PassPurpose, signed: &Signed) -> Result<Pass, ApiError> {
+    let InPath((object, pass)) = signed;
+    Ok(control_plane.check_pass(purpose, object, pass)?)
+}
+
+fn body_of(request: Request) -> impl futures::Stream<Item = Result<bytes::Bytes, axum::Error>> + Send + 'static {
+    // A stream must be able to cross threads alone; the body type promises it only inside of this wrapper.
+    let stream: BodyDataStream = request.into_body().into_data_stream();
+    stream.map(|piece| piece)
+}
+
+/// `GET /signed/state/{state_version}/{pass}`
+pub(crate) async fn download_state(
+    State(control_plane): State<ControlPlane>,
+    signed: Signed,
+) -> Result<Response, ApiError> {
+    let pass = check(&control_plane, PassPurpose::DownloadState, &signed)?;
+    let (_, download) = control_plane.download_state(&pass).await?;
+    Ok(json_bytes(download.size, Body::from_stream(download.body)))
+}
+
+/// `PUT /signed/state/{state_version}/{pass}`
+pub(crate) async fn upload_state(
+    State(control_plane): State<ControlPlane>,
+    signed: Signed,
+    request: Request,
+) -> Result<StatusCode, ApiError> {
+    let pass = check(&control_plane, PassPurpose::UploadState, &signed)?;
+    control_plane.upload_state(&pass, body_of(request)).await?;
+    Ok(StatusCode::OK)
+}
+
+/// `GET /signed/json-state/{state_version}/{pass}`
+pub(crate) async fn download_json_state(
+    State(control_plane): State<ControlPlane>,
+    signed: Signed,
+) -> Result<Response, ApiError> {
+    let pass = check(&control_plane, PassPurpose::DownloadJsonState, &signed)?;
+    let download = control_plane.download_json_state(&pass).await?;
+    Ok(json_bytes(download.size, Body::from_stream(download.body)))
+}
+
+/// `PUT /signed/json-state/{state_version}/{pass}`
+pub(crate) async fn upload_json_state(
+    State(control_plane): State<ControlPlane>,
+    signed: Signed,
+    request: Request,
+) -> Result<StatusCode, ApiError> {
+    let pass = check(&control_plane, PassPurpose::UploadJsonState, &signed)?;
+    control_plane.upload_json_state(&pass, body_of(request)).await?;
+    Ok(StatusCode::OK)
+}
+
+/// Bytes that are JSON, with their size, so that a client notices when some are missing.
+pub(crate) fn json_bytes(size: u64, body: Body) -> Response {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(size));
+    (headers, body).into_response()
+}

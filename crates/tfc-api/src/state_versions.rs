@@ -1,0 +1,263 @@
+//! State versions: announce or send one, list, read, restore.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use taco_control_plane::{Caller, ControlPlane, NewState, PassPurpose, StateVersionView, WorkspaceRef};
+use taco_domain::attribute::shown;
+use taco_domain::id::{StateVersionId, WorkspaceId};
+use taco_domain::state_file::ResourceSummary;
+use taco_domain::state_version::{BackingDataAction, StateVersionStatus};
+
+use crate::Api;
+use crate::address::Address;
+use crate::body::{self, Body, NoAttributes};
+use crate::document::{Document, Identifier, Resource};
+use crate::error::ApiError;
+use crate::path::InPath;
+use crate::query::Query;
+use crate::signed_url::signed;
+use crate::{state_version_outputs, users, workspaces};
+
+pub(crate) const KIND: &str = "state-versions";
+
+/// A state that stands in the body itself is in memory as a whole. Larger ones come through the upload address.
+const LARGEST_INLINE: usize = 96 * 1024 * 1024;
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Attributes<'a> {
+    created_at: Timestamp,
+    status: StateVersionStatus,
+    serial: u64,
+    size: u64,
+    lineage: &'a str,
+    md5: &'a str,
+    hosted_state_download_url: Option<String>,
+    hosted_state_upload_url: Option<String>,
+    hosted_json_state_download_url: Option<String>,
+    hosted_json_state_upload_url: Option<String>,
+    state_version: u8,
+    terraform_version: Option<&'a str>,
+    /// OpenTofu encrypted it on the client.
+    encrypted: bool,
+    intermediate: bool,
+    resources_processed: bool,
+    billable_rum_count: Option<u64>,
+    vcs_commit_sha: Option<&'a str>,
+    vcs_commit_url: Option<&'a str>,
+    #[serde(flatten)]
+    summary: Option<&'a ResourceSummary>,
+}
+
+fn resource(api: &Api, address: &Address, view: &StateVersionView, summary: Option<&ResourceSummary>) -> Resource {
+    let version = &view.version;
+    let finalized = version.status == StateVersionStatus::Finalized;
+    let pending = version.status == StateVersionStatus::Pending;
+    let url = |wanted: bool, purpose| wanted.then(|| signed(api, address, purpose, version.id));
+    let attributes = Attributes {
+        created_at: version.created_at,
+        status: version.status,
+        serial: version.serial,
+        size: version.size,
+        lineage: &version.lineage,
+        md5: &version.md5,
+        hosted_state_download_url: url(finalized, PassPurpose::DownloadState),
+        hosted_state_upload_url: url(pending, PassPurpose::UploadState),
+        hosted_json_state_download_url: url(version.has_json, PassPurpose::DownloadJsonState),
+        hosted_json_state_upload_url: url(pending && !version.has_json, PassPurpose::UploadJsonState),
+        state_version: 4,
+        terraform_version: version.terraform_version.as_deref(),
+        encrypted: version.encrypted,
+        intermediate: false,
+        resources_processed: finalized,
+        billable_rum_count: finalized.then_some(version.resource_count),
+        vcs_commit_sha: None,
+        vcs_commit_url: None,
+        summary,
+    };
+    let outputs = version.outputs.iter().map(|output| Identifier::new(state_version_outputs::KIND, output.id));
+    Resource::new(KIND, version.id, &attributes)
+        .has_one("workspace", Identifier::new(workspaces::KIND, version.workspace))
+        .has_optional("run", version.run.map(|run| Identifier::new("runs", run)))
+        .has_optional("created-by", users::author(&version.created_by))
+        .has_many("outputs", outputs)
+        .related(format!("/api/v2/state-versions/{}/outputs", version.id))
+        .link("self", format!("/api/v2/state-versions/{}", version.id))
+}
+
+/// One version with all that can be told about it, and with what the query wants beside it.
+async fn document(
+    api: &Api,
+    caller: &Caller,
+    address: &Address,
+    view: &StateVersionView,
+    query: &Query,
+) -> Result<Document, ApiError> {
+    let summary: Arc<ResourceSummary> = api.control_plane.resource_summary(view).await?;
+    let mut document = Document::one(resource(api, address, view, Some(&summary)));
+    if query.includes("outputs") {
+        for output in api.control_plane.outputs(caller, view.version.id).await? {
+            document.include(state_version_outputs::resource(&output));
+        }
+    }
+    if query.includes("created-by")
+        && let taco_domain::Author::User(author) = view.version.created_by
+        && let Ok(user) = api.control_plane.user(caller, author).await
+    {
+        document.include(users::resource(&user));
+    }
+    Ok(document)
+}
+
+async fn page(
+    api: &Api,
+    caller: &Caller,
+    address: &Address,
+    workspace: &WorkspaceRef,
+    query: &Query,
+) -> Result<Document, ApiError> {
+    let status = match query.get("filter[status]") {
+        None => None,
+        Some(text) => Some(serde_json::from_value(text.into()).map_err(|_| {
+            ApiError::parameter("filter[status]", format!("{} is no status of a state version", shown(text)))
+        })?),
+    };
+    let listed = api.control_plane.state_versions(caller, workspace, status, query.page()?).await?;
+    Ok(Document::page(listed.map(|view| resource(api, address, &view, None))))
+}
+
+/// `GET /api/v2/state-versions?filter[organization][name]=…&filter[workspace][name]=…`
+pub(crate) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    query: Query,
+) -> Result<Document, ApiError> {
+    let required = |name: &str| {
+        let value = query.get(name).map(str::to_owned);
+        value.ok_or_else(|| ApiError::parameter(name, format!("{name} must be given")))
+    };
+    let organization = required("filter[organization][name]")?;
+    let name = required("filter[workspace][name]")?;
+    page(&api, &caller, &address, &WorkspaceRef::Named { organization, name }, &query).await
+}
+
+/// `GET /api/v2/workspaces/{workspace}/state-versions`
+pub(crate) async fn list_of_workspace(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    InPath(workspace): InPath<WorkspaceId>,
+    query: Query,
+) -> Result<Document, ApiError> {
+    page(&api, &caller, &address, &WorkspaceRef::Id(workspace), &query).await
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+struct Sent {
+    #[serde(flatten)]
+    new: NewState,
+    /// In base64. Without it the bytes come through the upload address.
+    state: Option<String>,
+}
+
+/// `POST /api/v2/workspaces/{workspace}/state-versions`
+pub(crate) async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    InPath(workspace): InPath<WorkspaceId>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let sent = body::read(request, LARGEST_INLINE).await?.resource::<Sent>(KIND)?;
+    let run = sent.to_one("run")?.flatten();
+    let Sent { new, state } = sent.attributes;
+    let new = NewState { run, ..new };
+    let view = match state.filter(|state| !state.is_empty()) {
+        None => api.control_plane.announce_state(&caller, workspace, new).await?,
+        Some(text) => {
+            let bytes = STANDARD.decode(text.trim()).map_err(|error| {
+                ApiError::invalid("/data/attributes/state", format!("state must be base64: {error}"))
+            })?;
+            api.control_plane.write_state(&caller, workspace, new, bytes.into()).await?
+        }
+    };
+    let document = document(&api, &caller, &address, &view, &Query::default()).await?;
+    Ok((StatusCode::CREATED, document).into_response())
+}
+
+/// `PATCH /api/v2/workspaces/{workspace}/state-versions`: back to the content of an older version.
+pub(crate) async fn restore(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    InPath(workspace): InPath<WorkspaceId>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let sent = body.resource::<NoAttributes>(KIND)?;
+    let from: StateVersionId = sent.to_one("rollback-state-version")?.flatten().ok_or_else(|| {
+        ApiError::invalid("/data/relationships/rollback-state-version", "The version to go back to must be given")
+    })?;
+    let view = api.control_plane.restore_state(&caller, workspace, from).await?;
+    let document = document(&api, &caller, &address, &view, &Query::default()).await?;
+    Ok((StatusCode::CREATED, document).into_response())
+}
+
+/// `GET /api/v2/workspaces/{workspace}/current-state-version`
+pub(crate) async fn current(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    InPath(workspace): InPath<WorkspaceId>,
+    query: Query,
+) -> Result<Document, ApiError> {
+    let view = api.control_plane.current_state_version(&caller, workspace).await?;
+    document(&api, &caller, &address, &view, &query).await
+}
+
+/// `GET /api/v2/state-versions/{state_version}`
+pub(crate) async fn read(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    InPath(version): InPath<StateVersionId>,
+    query: Query,
+) -> Result<Document, ApiError> {
+    let view = api.control_plane.state_version(&caller, version).await?;
+    document(&api, &caller, &address, &view, &query).await
+}
+
+/// `GET /api/v2/state-versions/{state_version}/download`
+pub(crate) async fn download(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    InPath(version): InPath<StateVersionId>,
+) -> Result<Redirect, ApiError> {
+    let view = api.control_plane.state_version(&caller, version).await?;
+    Ok(Redirect::temporary(&signed(&api, &address, PassPurpose::DownloadState, view.version.id)))
+}
+
+/// `POST /api/v2/state-versions/{state_version}/actions/{action}`
+pub(crate) async fn backing_data(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InPath((version, action)): InPath<(StateVersionId, String)>,
+) -> Result<StatusCode, ApiError> {
+    let action = match action.as_str() {
+        "soft_delete_backing_data" => BackingDataAction::SoftDelete,
+        "restore_backing_data" => BackingDataAction::Restore,
+        "permanently_delete_backing_data" => BackingDataAction::PermanentlyDelete,
+        _ => return Err(ApiError::not_found()),
+    };
+    control_plane.change_backing_data(&caller, version, action).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

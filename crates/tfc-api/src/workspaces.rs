@@ -1,0 +1,570 @@
+//! Workspaces: settings, locks, consumers of their state. Both CLIs read most of these attributes.
+
+use std::collections::{BTreeSet, HashMap};
+
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use taco_control_plane::{
+    Caller, ControlPlane, Deletion, ListChange, OutputView, WorkspaceFilter, WorkspaceRef, WorkspaceView,
+};
+use taco_domain::Author;
+use taco_domain::attribute::{nullable, shown};
+use taco_domain::execution::ExecutionMode;
+use taco_domain::id::SshKeyId;
+use taco_domain::permission::Action;
+use taco_domain::workspace::{VcsRepository, WorkspacePatch, WorkspaceSource};
+
+use crate::body::{Body, NoAttributes};
+use crate::document::{Document, Identifier, Resource};
+use crate::error::ApiError;
+use crate::path::InPath;
+use crate::query::Query;
+use crate::{organizations, projects, ssh_keys, tag_bindings, tags, users};
+
+pub(crate) const KIND: &str = "workspaces";
+
+/// A path that names a workspace by its id, or by its organization and its name.
+pub(crate) struct InWorkspace(pub(crate) WorkspaceRef);
+
+impl<S: Send + Sync> FromRequestParts<S> for InWorkspace {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let path = Path::<HashMap<String, String>>::from_request_parts(parts, state).await;
+        let Ok(Path(mut path)) = path else { return Err(ApiError::not_found()) };
+        let name = path.remove("workspace").ok_or_else(ApiError::not_found)?;
+        match path.remove("organization") {
+            Some(organization) => Ok(Self(WorkspaceRef::Named { organization, name })),
+            None => name.parse().map(|id| Self(WorkspaceRef::Id(id))).map_err(|_| ApiError::not_found()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Attributes<'a> {
+    name: &'a str,
+    description: &'a str,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    latest_change_at: Timestamp,
+    execution_mode: ExecutionMode,
+    setting_overwrites: Overwrites,
+    operations: bool,
+    terraform_version: &'a str,
+    working_directory: &'a str,
+    locked: bool,
+    locked_reason: &'a str,
+    auto_apply: bool,
+    auto_apply_run_trigger: bool,
+    allow_destroy_plan: bool,
+    assessments_enabled: bool,
+    can_queue_destroy_plan: bool,
+    environment: &'static str,
+    file_triggers_enabled: bool,
+    global_remote_state: bool,
+    project_remote_state: bool,
+    queue_all_runs: bool,
+    speculative_enabled: bool,
+    structured_run_output_enabled: bool,
+    trigger_prefixes: &'a [String],
+    trigger_patterns: &'a [String],
+    vcs_repo: Option<Repository<'a>>,
+    vcs_repo_identifier: Option<&'a str>,
+    source: WorkspaceSource,
+    source_name: Option<&'a str>,
+    source_url: Option<&'a str>,
+    source_module_id: Option<&'a str>,
+    migration_environment: Option<&'a str>,
+    auto_destroy_at: Option<Timestamp>,
+    auto_destroy_activity_duration: Option<&'a str>,
+    auto_destroy_status: Option<&'a str>,
+    inherits_project_auto_destroy: bool,
+    no_code_upgrade_available: bool,
+    hyok_enabled: bool,
+    resource_count: u64,
+    apply_duration_average: Option<u64>,
+    plan_duration_average: Option<u64>,
+    policy_check_failures: Option<u64>,
+    run_failures: Option<u64>,
+    workspace_kpis_runs_count: Option<u64>,
+    tag_names: Vec<&'a str>,
+    actions: Actions,
+    permissions: Permissions,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Overwrites {
+    execution_mode: bool,
+    agent_pool: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Actions {
+    is_destroyable: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Repository<'a> {
+    identifier: &'a str,
+    display_identifier: &'a str,
+    branch: &'a str,
+    ingress_submodules: bool,
+    oauth_token_id: Option<&'a str>,
+    github_app_installation_id: Option<&'a str>,
+    tags_regex: Option<&'a str>,
+}
+
+impl<'a> From<&'a VcsRepository> for Repository<'a> {
+    fn from(repository: &'a VcsRepository) -> Self {
+        Self {
+            identifier: &repository.identifier,
+            display_identifier: &repository.identifier,
+            branch: &repository.branch,
+            ingress_submodules: repository.ingress_submodules,
+            oauth_token_id: repository.oauth_token_id.as_deref(),
+            github_app_installation_id: repository.github_app_installation_id.as_deref(),
+            tags_regex: repository.tags_regex.as_deref(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Permissions {
+    can_create_state_versions: bool,
+    can_destroy: bool,
+    can_force_delete: bool,
+    can_force_unlock: bool,
+    can_lock: bool,
+    can_manage_hyok: bool,
+    can_manage_run_tasks: bool,
+    can_manage_tags: bool,
+    can_queue_apply: bool,
+    can_queue_destroy: bool,
+    can_queue_run: bool,
+    can_read_settings: bool,
+    can_read_state_outputs: bool,
+    can_read_state_versions: bool,
+    can_read_variable: bool,
+    can_unlock: bool,
+    can_update: bool,
+    can_update_variable: bool,
+}
+
+impl Permissions {
+    fn of(caller: &Caller, view: &WorkspaceView) -> Self {
+        let may = |action| caller.may(action, view.resource()).allowed;
+        let organization = view.open.state.organization();
+        let may_force = organization.is_some_and(|organization| organization.allow_force_delete_workspaces);
+        Self {
+            can_create_state_versions: may(Action::WriteState),
+            can_destroy: may(Action::DeleteWorkspace),
+            can_force_delete: may(Action::DeleteWorkspace)
+                && (may_force || caller.may(Action::UpdateOrganization, view.open.resource()).allowed),
+            can_force_unlock: may(Action::ForceUnlockWorkspace),
+            can_lock: may(Action::LockWorkspace),
+            can_manage_hyok: false,
+            can_manage_run_tasks: may(Action::AttachRunTasks),
+            can_manage_tags: may(Action::UpdateWorkspace),
+            can_queue_apply: may(Action::ApplyRun),
+            can_queue_destroy: may(Action::ApplyRun),
+            can_queue_run: may(Action::QueuePlan),
+            can_read_settings: may(Action::ReadWorkspace),
+            can_read_state_outputs: may(Action::ReadOutputs),
+            can_read_state_versions: may(Action::ReadState),
+            can_read_variable: may(Action::ReadVariables),
+            can_unlock: may(Action::LockWorkspace),
+            can_update: may(Action::UpdateWorkspace),
+            can_update_variable: may(Action::WriteVariables),
+        }
+    }
+}
+
+pub(crate) fn resource(caller: &Caller, view: &WorkspaceView) -> Resource {
+    let WorkspaceView { workspace, open } = view;
+    let organization = open.entry().name.as_str();
+    let execution = open.state.execution_of(workspace);
+    let overwrites = workspace.execution.is_some();
+    let lock_reason = workspace.lock.as_ref().and_then(|lock| lock.reason.as_deref());
+    let attributes = Attributes {
+        name: workspace.name.as_str(),
+        description: &workspace.description,
+        created_at: workspace.created_at,
+        updated_at: workspace.updated_at,
+        latest_change_at: workspace.updated_at,
+        execution_mode: execution.mode,
+        setting_overwrites: Overwrites { execution_mode: overwrites, agent_pool: overwrites },
+        operations: execution.mode != ExecutionMode::Local,
+        terraform_version: &workspace.terraform_version,
+        working_directory: &workspace.working_directory,
+        locked: workspace.lock.is_some(),
+        locked_reason: lock_reason.unwrap_or_default(),
+        auto_apply: workspace.auto_apply,
+        auto_apply_run_trigger: workspace.auto_apply_run_trigger,
+        allow_destroy_plan: workspace.allow_destroy_plan,
+        assessments_enabled: workspace.assessments_enabled,
+        can_queue_destroy_plan: workspace.allow_destroy_plan,
+        environment: "default",
+        file_triggers_enabled: workspace.file_triggers_enabled,
+        global_remote_state: workspace.global_remote_state,
+        project_remote_state: workspace.project_remote_state,
+        queue_all_runs: workspace.queue_all_runs,
+        speculative_enabled: workspace.speculative_enabled,
+        structured_run_output_enabled: workspace.structured_run_output_enabled,
+        trigger_prefixes: &workspace.trigger_prefixes,
+        trigger_patterns: &workspace.trigger_patterns,
+        vcs_repo: workspace.vcs_repository.as_ref().map(Repository::from),
+        vcs_repo_identifier: workspace.vcs_repository.as_ref().map(|repository| repository.identifier.as_str()),
+        source: workspace.source,
+        source_name: workspace.source_name.as_deref(),
+        source_url: workspace.source_url.as_deref(),
+        source_module_id: None,
+        migration_environment: workspace.migration_environment.as_deref(),
+        auto_destroy_at: workspace.auto_destroy_at,
+        auto_destroy_activity_duration: workspace.auto_destroy_activity_duration.as_deref(),
+        auto_destroy_status: None,
+        inherits_project_auto_destroy: workspace.inherits_project_auto_destroy,
+        no_code_upgrade_available: false,
+        hyok_enabled: false,
+        resource_count: workspace.resource_count,
+        apply_duration_average: None,
+        plan_duration_average: None,
+        policy_check_failures: None,
+        run_failures: None,
+        workspace_kpis_runs_count: None,
+        tag_names: workspace.tags.keys().map(taco_domain::name::TagKey::as_str).collect(),
+        actions: Actions { is_destroyable: true },
+        permissions: Permissions::of(caller, view),
+    };
+    let id = workspace.id;
+    let state_version = workspace.current_state_version;
+    let outputs = open.state.current_state_version(workspace).map(|version| version.outputs.as_slice());
+    let effective = tag_bindings::effective_bindings(view);
+    Resource::new(KIND, id, &attributes)
+        .has_one("organization", organizations::identifier(organization))
+        .has_one("project", Identifier::new(projects::KIND, workspace.project))
+        .has_optional("current-run", None)
+        .has_optional("latest-run", None)
+        .has_optional("current-configuration-version", None)
+        .has_optional("current-state-version", state_version.map(|id| Identifier::new("state-versions", id)))
+        .related(format!("/api/v2/workspaces/{id}/current-state-version"))
+        .has_many(
+            "outputs",
+            outputs.unwrap_or_default().iter().map(|output| Identifier::new("workspace-outputs", output.id)),
+        )
+        .has_optional("locked-by", workspace.lock.as_ref().and_then(|lock| users::author(&lock.holder)))
+        .has_optional("ssh-key", workspace.ssh_key.map(|key| Identifier::new(ssh_keys::KIND, key)))
+        .has_optional("agent-pool", execution.agent_pool.map(|pool| Identifier::new("agent-pools", pool)))
+        .has_many("effective-tag-bindings", effective.iter().map(|tag| tag.identifier(tag_bindings::EFFECTIVE)))
+        .related(format!("/api/v2/workspaces/{id}/effective-tag-bindings"))
+        .has_many(
+            "remote-state-consumers",
+            workspace.remote_state_consumers.iter().map(|consumer| Identifier::new(KIND, consumer)),
+        )
+        .related(format!("/api/v2/workspaces/{id}/relationships/remote-state-consumers"))
+        .link("self", format!("/api/v2/organizations/{organization}/workspaces/{}", workspace.name))
+        .link("self-html", format!("/app/{organization}/workspaces/{}", workspace.name))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct WorkspaceOutput<'a> {
+    name: &'a str,
+    sensitive: bool,
+    output_type: &'a str,
+    value: Option<&'a serde_json::value::RawValue>,
+}
+
+/// An output as it stands beside a workspace.
+fn output_resource(output: &OutputView) -> Resource {
+    let attributes = WorkspaceOutput {
+        name: &output.name,
+        sensitive: output.sensitive,
+        output_type: output.type_name,
+        value: output.value.as_deref(),
+    };
+    Resource::new("workspace-outputs", output.id, &attributes)
+}
+
+/// A workspace with what the query wants beside it.
+async fn document(
+    control_plane: &ControlPlane,
+    caller: &Caller,
+    view: &WorkspaceView,
+    query: &Query,
+) -> Result<Document, ApiError> {
+    let mut document = Document::one(resource(caller, view));
+    include(control_plane, caller, view, query, &mut document).await?;
+    Ok(document)
+}
+
+async fn include(
+    control_plane: &ControlPlane,
+    caller: &Caller,
+    view: &WorkspaceView,
+    query: &Query,
+    document: &mut Document,
+) -> Result<(), ApiError> {
+    if query.includes("organization") {
+        let organization = control_plane.organization(caller, view.open.entry().name.as_str()).await?;
+        document.include(organizations::resource(caller, &organization));
+    }
+    if query.includes("project")
+        && let Ok(project) = control_plane.project(caller, view.workspace.project).await
+    {
+        document.include(projects::resource(caller, &project));
+    }
+    if query.includes("locked-by")
+        && let Some(Author::User(holder)) = view.workspace.lock.as_ref().map(|lock| lock.holder)
+        && let Ok(user) = control_plane.user(caller, holder).await
+    {
+        document.include(users::resource(&user));
+    }
+    if query.includes("outputs") {
+        let wanted = WorkspaceRef::Id(view.workspace.id);
+        for output in control_plane.current_outputs(caller, &wanted).await.unwrap_or_default() {
+            document.include(output_resource(&output));
+        }
+    }
+    if query.includes("effective-tag-bindings") {
+        for tag in tag_bindings::effective_bindings(view) {
+            document.include(tag.resource(tag_bindings::EFFECTIVE));
+        }
+    }
+    Ok(())
+}
+
+fn read_patch(body: Body) -> Result<WorkspacePatch, ApiError> {
+    let sent = body.resource::<WorkspacePatch>(KIND)?;
+    let project = sent.to_one("project")?.flatten();
+    let pool = sent.to_one("agent-pool")?;
+    let plain_tags = tags::sent_tags(&sent)?;
+    let bindings = tag_bindings::sent_bindings(&sent, "tag-bindings")?;
+    let tag_bindings = match (plain_tags, bindings) {
+        (Some(mut all), Some(bindings)) => {
+            all.extend(bindings);
+            Some(all)
+        }
+        (tags, bindings) => tags.or(bindings),
+    };
+    let agent_pool_id = sent.attributes.agent_pool_id.or(pool);
+    Ok(WorkspacePatch { project, agent_pool_id, tag_bindings, ..sent.attributes })
+}
+
+/// `GET /api/v2/organizations/{organization}/workspaces`
+pub(crate) async fn list(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InPath(organization): InPath<String>,
+    query: Query,
+) -> Result<Document, ApiError> {
+    let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let project = match query.get("filter[project][id]") {
+        None => None,
+        Some(id) => Some(
+            id.parse()
+                .map_err(|_| ApiError::parameter("filter[project][id]", format!("{} is no project's id", shown(id))))?,
+        ),
+    };
+    let filter = WorkspaceFilter {
+        name: query.get("search[name]").map(str::to_owned),
+        wildcard_name: query.get("search[wildcard-name]").map(str::to_owned),
+        project,
+        tags: owned(query.list("search[tags]")),
+        exclude_tags: owned(query.list("search[exclude-tags]")),
+        tagged: query.tagged(),
+        reverse: query.get("sort") == Some("-name"),
+    };
+    let listed = control_plane.workspaces(&caller, &organization, &filter, query.page()?).await?;
+    let views = listed.items.clone();
+    let mut document = Document::page(listed.map(|view| resource(&caller, &view)));
+    if query.get("include").is_some() {
+        for view in &views {
+            include(&control_plane, &caller, view, &query, &mut document).await?;
+        }
+    }
+    Ok(document)
+}
+
+/// Terraform and tofu say their version with each request; others who use the API do not.
+fn source(headers: &HeaderMap) -> WorkspaceSource {
+    if headers.contains_key("terraform-version") { WorkspaceSource::Terraform } else { WorkspaceSource::Api }
+}
+
+/// `POST /api/v2/organizations/{organization}/workspaces`
+pub(crate) async fn create(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InPath(organization): InPath<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let view = control_plane.create_workspace(&caller, &organization, read_patch(body)?, source(&headers)).await?;
+    Ok((StatusCode::CREATED, Document::one(resource(&caller, &view))).into_response())
+}
+
+/// `GET /api/v2/workspaces/{workspace}`, and by organization and name
+pub(crate) async fn read(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InWorkspace(wanted): InWorkspace,
+    query: Query,
+) -> Result<Document, ApiError> {
+    let view = control_plane.workspace(&caller, &wanted).await?;
+    document(&control_plane, &caller, &view, &query).await
+}
+
+/// `PATCH /api/v2/workspaces/{workspace}`, and by organization and name
+pub(crate) async fn update(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InWorkspace(wanted): InWorkspace,
+    body: Body,
+) -> Result<Document, ApiError> {
+    let view = control_plane.update_workspace(&caller, &wanted, read_patch(body)?).await?;
+    Ok(Document::one(resource(&caller, &view)))
+}
+
+/// `DELETE /api/v2/workspaces/{workspace}`, and by organization and name
+pub(crate) async fn delete(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InWorkspace(wanted): InWorkspace,
+) -> Result<StatusCode, ApiError> {
+    control_plane.delete_workspace(&caller, &wanted, Deletion::Forced).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /api/v2/workspaces/{workspace}/actions/safe-delete`, and by organization and name
+pub(crate) async fn safe_delete(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InWorkspace(wanted): InWorkspace,
+) -> Result<StatusCode, ApiError> {
+    control_plane.delete_workspace(&caller, &wanted, Deletion::Safe).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct LockOptions {
+    reason: Option<String>,
+}
+
+/// `POST /api/v2/workspaces/{workspace}/actions/lock`
+pub(crate) async fn lock(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InWorkspace(wanted): InWorkspace,
+    body: Body,
+) -> Result<Document, ApiError> {
+    let LockOptions { reason } = body.action()?;
+    let view = control_plane.lock_workspace(&caller, &wanted, reason).await?;
+    Ok(Document::one(resource(&caller, &view)))
+}
+
+/// `POST /api/v2/workspaces/{workspace}/actions/unlock`
+pub(crate) async fn unlock(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InWorkspace(wanted): InWorkspace,
+) -> Result<Document, ApiError> {
+    let view = control_plane.unlock_workspace(&caller, &wanted).await?;
+    Ok(Document::one(resource(&caller, &view)))
+}
+
+/// `POST /api/v2/workspaces/{workspace}/actions/force-unlock`
+pub(crate) async fn force_unlock(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InWorkspace(wanted): InWorkspace,
+) -> Result<Document, ApiError> {
+    let view = control_plane.force_unlock_workspace(&caller, &wanted).await?;
+    Ok(Document::one(resource(&caller, &view)))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct KeyToAssign {
+    /// It stands among the attributes, not in `data.id`.
+    #[serde(deserialize_with = "nullable")]
+    id: Option<Option<String>>,
+}
+
+/// `PATCH /api/v2/workspaces/{workspace}/relationships/ssh-key`
+pub(crate) async fn assign_ssh_key(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InWorkspace(wanted): InWorkspace,
+    body: Body,
+) -> Result<Document, ApiError> {
+    let sent = body.resource::<KeyToAssign>(KIND)?;
+    let key: Option<SshKeyId> = match sent.attributes.id.flatten() {
+        None => None,
+        Some(id) => Some(id.parse().map_err(|_| ApiError::not_found())?),
+    };
+    let view = control_plane.assign_ssh_key(&caller, &wanted, key).await?;
+    Ok(Document::one(resource(&caller, &view)))
+}
+
+/// `GET /api/v2/workspaces/{workspace}/relationships/remote-state-consumers`
+pub(crate) async fn list_consumers(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InWorkspace(wanted): InWorkspace,
+    query: Query,
+) -> Result<Document, ApiError> {
+    let listed = control_plane.remote_state_consumers(&caller, &wanted, query.page()?).await?;
+    Ok(Document::page(listed.map(|view| resource(&caller, &view))))
+}
+
+async fn change_consumers(
+    control_plane: &ControlPlane,
+    caller: &Caller,
+    wanted: &WorkspaceRef,
+    body: Body,
+    change: ListChange,
+) -> Result<StatusCode, ApiError> {
+    let sent = body.resources::<NoAttributes>(KIND)?;
+    let consumers = sent.iter().map(|consumer| consumer.id()).collect::<Result<BTreeSet<_>, _>>()?;
+    control_plane.change_remote_state_consumers(caller, wanted, consumers, change).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /api/v2/workspaces/{workspace}/relationships/remote-state-consumers`
+pub(crate) async fn add_consumers(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InWorkspace(wanted): InWorkspace,
+    body: Body,
+) -> Result<StatusCode, ApiError> {
+    change_consumers(&control_plane, &caller, &wanted, body, ListChange::Add).await
+}
+
+/// `PATCH /api/v2/workspaces/{workspace}/relationships/remote-state-consumers`
+pub(crate) async fn replace_consumers(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InWorkspace(wanted): InWorkspace,
+    body: Body,
+) -> Result<StatusCode, ApiError> {
+    change_consumers(&control_plane, &caller, &wanted, body, ListChange::Replace).await
+}
+
+/// `DELETE /api/v2/workspaces/{workspace}/relationships/remote-state-consumers`
+pub(crate) async fn remove_consumers(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InWorkspace(wanted): InWorkspace,
+    body: Body,
+) -> Result<StatusCode, ApiError> {
+    change_consumers(&control_plane, &caller, &wanted, body, ListChange::Remove).await
+}
