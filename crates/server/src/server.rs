@@ -12,6 +12,7 @@ use taco_control_plane::ControlPlane;
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::doctor::{ProbeError, Thoroughness, probe};
 use taco_ledger::{Bucket, Clock, Dice, Environment, LocationError, Options, SystemClock, format};
+use taco_tfc_api::Api;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -97,9 +98,12 @@ impl Server {
             peers: beacons.peers(),
         };
         let control_plane = ControlPlane::open(environment, control_plane_settings(&settings, &dice)?).await?;
+        // Whoever comes with the site's token is the first admin, so there has to be one.
+        control_plane.first_start().await?;
         let until_shutdown = shutdown.clone();
         tasks.spawn(async move { beacons.run(until_shutdown.begun()).await });
 
+        let api = Api::new(control_plane.clone(), &url.to_string());
         let readiness = Readiness::new(bucket.candid, shutdown.clone());
         let mut own = health::routes(readiness);
         let metrics_routes = metrics::routes(recorder.clone());
@@ -110,7 +114,7 @@ impl Server {
                 tasks.spawn(connections::serve(listener, routes, shutdown.clone()));
             }
         }
-        let routes = http::surround(in_time(own).merge(further), dice);
+        let routes = http::surround(in_time(own).merge(api.into_router()).merge(further), dice);
         tasks.spawn(connections::serve(listener, routes, shutdown.clone()));
         tasks.spawn(metrics::keep_up(recorder, shutdown.clone()));
         tracing::info!(%address, %url, server_id, bucket = settings.bucket.as_str(), "listening");
