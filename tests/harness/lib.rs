@@ -1,5 +1,6 @@
 //! What tests start and ask: servers, buckets, and the people who use them.
 
+pub mod api_server;
 pub mod binary;
 pub mod bucket_servers;
 pub mod fake_gcs;

@@ -404,7 +404,7 @@ mod tests {
             (r#"{"a":1,"a":2}"#, "1:10"),
             (r#"{"a":NaN}"#, "1:6"),
             ("{} x", "1:4"),
-            (deep.as_str(), "1:65"),
+            (deep.as_str(), "1:66"),
         ] {
             let (status, error) = refusal(body(None, text).await.expect_err(text)).await;
             assert_eq!(status, 400, "{text}");

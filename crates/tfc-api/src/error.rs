@@ -140,11 +140,11 @@ impl IntoResponse for ApiError {
 
 /// Answers for paths below `/api` that nothing serves.
 pub(crate) async fn no_such_path(uri: Uri) -> ApiError {
-    ApiError::new(StatusCode::NOT_FOUND, "not found", format!("There is nothing at {}", shown(uri.path())))
+    ApiError::new(StatusCode::NOT_FOUND, "not found", format!("There is nothing at {}.", shown(uri.path())))
 }
 
 /// The router adds the header `allow`.
 pub(crate) async fn no_such_method(method: Method, uri: Uri) -> ApiError {
-    let detail = format!("{method} is not possible at {}; the header `allow` lists what is", shown(uri.path()));
+    let detail = format!("{method} is not possible at {}; the header `allow` lists what is.", shown(uri.path()));
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed", detail)
 }

@@ -6,6 +6,7 @@
 use axum::Json;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
+use axum::http::header::ALLOW;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -77,7 +78,7 @@ pub(crate) async fn lock(
     let unlocks = match method.as_str() {
         "LOCK" | "POST" | "PUT" => false,
         "UNLOCK" | "DELETE" => true,
-        _ => return Err(no_such_method(method, uri).await),
+        _ => return Err(no_such_method(method, uri).await.with(ALLOW, "LOCK,UNLOCK,POST,PUT,DELETE")),
     };
     // Terraform's `force-unlock` sends nothing at all.
     let info = if body.iter().all(u8::is_ascii_whitespace) && unlocks {

@@ -1,0 +1,83 @@
+//! Terraform's `http` backend.
+
+use axum::http::StatusCode;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use harness::api_server::ApiServer;
+use serde_json::json;
+
+use crate::states::{lock, push, state};
+
+const ADDRESS: &str = "/api/http-backend/acme/web";
+const LOCK: &str = "/api/http-backend/acme/web/lock";
+
+fn lock_info(id: &str) -> String {
+    json!({ "ID": id, "Operation": "OperationTypeApply", "Who": "jane@host", "Version": "1.11.4" }).to_string()
+}
+
+#[tokio::test]
+async fn a_client_locks_writes_reads_and_unlocks_in_both_dialects() {
+    for (lock_method, unlock_method) in [("LOCK", "UNLOCK"), ("POST", "DELETE")] {
+        let server = ApiServer::start().await;
+        server.given_organization("acme").await;
+        server.given_workspace("acme", "web").await;
+        let (_, token) = server.given_user("jane").await;
+        let basic = format!("Basic {}", STANDARD.encode("anyone:a text that the operator chose"));
+        let admin = server.with_authorization(Some(&basic));
+        server.with_token(&token).get(ADDRESS).await.expect(StatusCode::NOT_FOUND);
+
+        admin.get(ADDRESS).await.expect(StatusCode::NO_CONTENT);
+        admin.send(lock_method, LOCK, None, lock_info("one")).await.expect(StatusCode::OK);
+        admin.send(lock_method, LOCK, None, lock_info("one")).await.expect(StatusCode::OK);
+        let busy = admin.send(lock_method, LOCK, None, lock_info("two")).await.expect(StatusCode::CONFLICT);
+        assert_eq!(busy.json()["ID"], "one");
+        assert_eq!(busy.json()["Who"], "jane@host");
+
+        let first = state(1, "a", "x");
+        for query in ["", "?ID=two"] {
+            let refused = admin.send("POST", &format!("{ADDRESS}{query}"), None, first.clone()).await;
+            assert_eq!(refused.expect(StatusCode::LOCKED).json()["ID"], "one");
+        }
+        let write = format!("{ADDRESS}?ID=one");
+        admin.send("POST", &write, None, first.clone()).await.expect(StatusCode::OK);
+        admin.send("POST", &write, None, first.clone()).await.expect(StatusCode::OK);
+        admin.send("POST", &write, None, state(1, "a", "y")).await.expect(StatusCode::CONFLICT);
+        assert_eq!(admin.get(ADDRESS).await.expect(StatusCode::OK).bytes, first);
+
+        admin.send(unlock_method, LOCK, None, lock_info("two")).await.expect(StatusCode::CONFLICT);
+        admin.send(unlock_method, LOCK, None, lock_info("one")).await.expect(StatusCode::OK);
+        admin.send(lock_method, LOCK, None, lock_info("three")).await.expect(StatusCode::OK);
+        admin.send(unlock_method, LOCK, None, "").await.expect(StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn it_shares_states_and_locks_with_the_api() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let workspace = server.given_workspace("acme", "web").await;
+    lock(&admin, &workspace).await.expect(StatusCode::OK);
+    push(&admin, &workspace, 1, "a", "x").await.expect(StatusCode::CREATED);
+    assert_eq!(admin.get(ADDRESS).await.expect(StatusCode::OK).bytes, state(1, "a", "x"));
+    let held = admin.send("LOCK", LOCK, None, lock_info("one")).await.expect(StatusCode::CONFLICT);
+    assert_eq!(held.json()["Who"], "admin");
+    admin.act(&format!("/api/v2/workspaces/{workspace}/actions/unlock")).await.expect(StatusCode::OK);
+    admin.send("LOCK", LOCK, None, lock_info("one")).await.expect(StatusCode::OK);
+    lock(&admin, &workspace).await.expect(StatusCode::CONFLICT);
+}
+
+#[tokio::test]
+async fn bad_locks_are_refused() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    server.given_workspace("acme", "web").await;
+    for body in ["", "x", "[]", "{}"] {
+        admin.send("LOCK", LOCK, None, body).await.expect(StatusCode::BAD_REQUEST);
+    }
+    admin.send("GET", LOCK, None, "").await.expect(StatusCode::METHOD_NOT_ALLOWED);
+    admin.send("UNLOCK", LOCK, None, lock_info("one")).await.expect(StatusCode::CONFLICT);
+    server.with_authorization(None).get(ADDRESS).await.expect(StatusCode::UNAUTHORIZED);
+    admin.send("POST", ADDRESS, None, "no state").await.expect(StatusCode::UNPROCESSABLE_ENTITY);
+}

@@ -1,0 +1,8 @@
+//! The API of Terraform Cloud, as clients meet it.
+
+mod bad_input;
+mod http_backend;
+mod permissions;
+mod states;
+mod two_servers;
+mod workspaces;

@@ -1,0 +1,113 @@
+//! Workspaces, as the `cloud` block and the tfe provider use them.
+
+use axum::http::StatusCode;
+use harness::api_server::ApiServer;
+use serde_json::{Value, json};
+
+use crate::states::{lock, push};
+
+#[tokio::test]
+async fn a_workspace_is_found_by_name_and_by_id() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let id = server.given_workspace("acme", "web").await;
+    let by_name = admin.get("/api/v2/organizations/acme/workspaces/web").await.expect(StatusCode::OK);
+    let by_id = admin.get(&format!("/api/v2/workspaces/{id}")).await.expect(StatusCode::OK);
+    assert_eq!(by_name.json(), by_id.json());
+    assert_eq!(by_id.data()["relationships"]["organization"]["data"]["id"], "acme");
+    assert!(by_id.data()["relationships"]["project"]["data"]["id"].is_string());
+    assert!(by_id.attribute("created-at").as_str().is_some_and(|date| date.ends_with('Z')));
+    assert_eq!(by_id.attribute("permissions")["can-force-delete"], true);
+    assert_eq!(by_id.headers["tfp-api-version"], "2.6");
+    assert_eq!(by_id.headers["content-type"], "application/vnd.api+json");
+}
+
+#[tokio::test]
+async fn null_clears_and_absence_leaves() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let path = format!("/api/v2/workspaces/{}", server.given_workspace("acme", "web").await);
+    let patch = |attributes: Value| json!({ "data": { "type": "workspaces", "attributes": attributes } });
+    let dated = patch(json!({ "auto-destroy-at": "2027-01-01T00:00:00Z", "description": "d" }));
+    admin.patch(&path, &dated).await.expect(StatusCode::OK);
+    let left = admin.patch(&path, &patch(json!({ "auto-apply": true }))).await.expect(StatusCode::OK);
+    assert_eq!(left.attribute("auto-destroy-at"), "2027-01-01T00:00:00Z");
+    let cleared = admin.patch(&path, &patch(json!({ "auto-destroy-at": null }))).await.expect(StatusCode::OK);
+    assert_eq!((cleared.attribute("auto-destroy-at"), cleared.attribute("description")), (Value::Null, json!("d")));
+}
+
+#[tokio::test]
+async fn lists_have_pages_and_filters() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    for number in 0..25 {
+        server.given_workspace("acme", &format!("web-{number:02}")).await;
+    }
+    let tagged = server.given_workspace("acme", "other").await;
+    let tags = json!({ "data": [{ "type": "tags", "attributes": { "name": "env" } }] });
+    let path = format!("/api/v2/workspaces/{tagged}/relationships/tags");
+    admin.post(&path, &tags).await.expect(StatusCode::NO_CONTENT);
+
+    let list = "/api/v2/organizations/acme/workspaces";
+    let names = |answer: &harness::api_server::Answer| -> Vec<String> {
+        let items = answer.data().as_array().cloned().unwrap_or_default();
+        items.iter().map(|item| item["attributes"]["name"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let second = admin.get(&format!("{list}?page[number]=2&page[size]=10")).await.expect(StatusCode::OK);
+    assert_eq!(names(&second).first().map(String::as_str), Some("web-09"));
+    let pagination = second.json()["meta"]["pagination"].clone();
+    assert_eq!((&pagination["total-count"], &pagination["next-page"]), (&json!(26), &json!(3)));
+    for (query, expected) in [
+        ("search[name]=WEB-1", 10),
+        ("search[wildcard-name]=*-09", 1),
+        ("search[tags]=env", 1),
+        ("search[exclude-tags]=env&page[size]=100", 25),
+        ("filter[tagged][0][key]=env&search[tags]=env&TagBindings=%7B%7D", 1),
+        ("filter[tagged][0][key]=env&filter[tagged][0][value]=dev", 0),
+        ("page[number]=999", 0),
+        ("include=nonsense&page[size]=1000", 26),
+    ] {
+        let answer = admin.get(&format!("{list}?{query}")).await.expect(StatusCode::OK);
+        assert_eq!(names(&answer).len(), expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn locks_have_one_holder_who_is_named() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let workspace = server.given_workspace("acme", "web").await;
+    let locked = lock(&admin, &workspace).await.expect(StatusCode::OK);
+    assert_eq!(locked.attribute("locked"), true);
+    let again = lock(&admin, &workspace).await.expect(StatusCode::CONFLICT);
+    assert!(again.error().0.contains("is locked by User admin since 2026-01-01T12:00:00Z"), "{:?}", again.error());
+    let action = |name: &str| format!("/api/v2/workspaces/{workspace}/actions/{name}");
+    admin.act(&action("unlock")).await.expect(StatusCode::OK);
+    let twice = admin.act(&action("unlock")).await.expect(StatusCode::CONFLICT);
+    assert!(twice.error().0.contains("already unlocked"));
+    admin.act(&action("force-unlock")).await.expect(StatusCode::CONFLICT);
+    lock(&admin, &workspace).await.expect(StatusCode::OK);
+    admin.act(&action("force-unlock")).await.expect(StatusCode::OK);
+}
+
+#[tokio::test]
+async fn safe_delete_spares_what_someone_would_miss() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let workspace = server.given_workspace("acme", "web").await;
+    let action = |name: &str| format!("/api/v2/workspaces/{workspace}/actions/{name}");
+    lock(&admin, &workspace).await.expect(StatusCode::OK);
+    let locked = admin.act(&action("safe-delete")).await.expect(StatusCode::CONFLICT);
+    assert!(locked.error().0.contains("locked"));
+    push(&admin, &workspace, 1, "a", "x").await.expect(StatusCode::CREATED);
+    admin.act(&action("unlock")).await.expect(StatusCode::OK);
+    let managing = admin.act(&action("safe-delete")).await.expect(StatusCode::CONFLICT);
+    assert!(managing.error().0.contains("still manages 1 resources"));
+    admin.delete(&format!("/api/v2/workspaces/{workspace}")).await.expect(StatusCode::NO_CONTENT);
+    admin.get(&format!("/api/v2/workspaces/{workspace}")).await.expect(StatusCode::NOT_FOUND);
+}

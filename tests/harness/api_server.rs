@@ -1,0 +1,216 @@
+//! The API of a server in this process, on a bucket in memory, with a clock that tests move.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
+use axum::http::{Method, Request, StatusCode};
+use bytes::Bytes;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use taco_control_plane::{Caller, ControlPlane, NewToken, RequestInfo, Settings};
+use taco_domain::id::UserId;
+use taco_ledger::{Bucket, Clock, Dice, Environment, MasterKey, MasterKeys, ObjectBucket, Options, Peers};
+use taco_tfc_api::Api;
+use tower::ServiceExt;
+
+const SITE_TOKEN: &str = "a text that the operator chose";
+const SECRET: &str = "a master key with more than enough characters";
+
+/// A clock that stands still until it is moved.
+#[derive(Debug)]
+struct TestClock(Mutex<Timestamp>);
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().expect("not poisoned")
+    }
+}
+
+pub struct ApiServer {
+    pub control_plane: ControlPlane,
+    router: Router,
+    bucket: Arc<dyn Bucket>,
+    clock: Arc<TestClock>,
+}
+
+impl ApiServer {
+    pub async fn start() -> Self {
+        let clock = Arc::new(TestClock(Mutex::new("2026-01-01T12:00:00Z".parse().expect("a timestamp"))));
+        let server = Self::open(Arc::new(ObjectBucket::in_memory()), clock, 1).await;
+        server.control_plane.first_start().await.expect("a first start");
+        server
+    }
+
+    /// Another server on the same bucket.
+    pub async fn another(&self) -> Self {
+        Self::open(Arc::clone(&self.bucket), Arc::clone(&self.clock), 2).await
+    }
+
+    async fn open(bucket: Arc<dyn Bucket>, clock: Arc<TestClock>, number: u64) -> Self {
+        let dice = Dice::from_seed(number);
+        let environment = Environment {
+            bucket: Arc::clone(&bucket),
+            clock: Arc::clone(&clock) as _,
+            dice: dice.clone(),
+            server: format!("server-{number}"),
+            peers: Peers::none(),
+        };
+        let key = MasterKey::from_secret(SECRET).expect("long enough");
+        let settings = Settings {
+            master_keys: Arc::new(MasterKeys::new(key, Vec::new(), dice)),
+            site_token: Some(SITE_TOKEN.to_owned()),
+            ledger: Options::default(),
+        };
+        let control_plane = ControlPlane::open(environment, settings).await.expect("a control plane");
+        let router = Api::new(control_plane.clone(), "http://taco.test").into_router();
+        Self { control_plane, router, bucket, clock }
+    }
+
+    pub fn pass(&self, time: SignedDuration) {
+        let mut now = self.clock.0.lock().expect("not poisoned");
+        *now = now.checked_add(time).expect("a timestamp");
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// A client with the site's token.
+    pub fn admin(&self) -> Client {
+        self.with_token(SITE_TOKEN)
+    }
+
+    pub fn with_token(&self, token: &str) -> Client {
+        Client { router: self.router.clone(), authorization: Some(format!("Bearer {token}")) }
+    }
+
+    /// A client that sends this as its `Authorization`, or nothing.
+    pub fn with_authorization(&self, authorization: Option<&str>) -> Client {
+        Client { router: self.router.clone(), authorization: authorization.map(str::to_owned) }
+    }
+
+    /// Who the control plane takes the holder of a token for.
+    pub async fn caller(&self, token: &str) -> Caller {
+        self.control_plane.authenticate(token, RequestInfo::default()).await.expect("a valid token")
+    }
+
+    pub async fn admin_caller(&self) -> Caller {
+        self.caller(SITE_TOKEN).await
+    }
+
+    /// A user's id and a token of theirs.
+    pub async fn given_user(&self, name: &str) -> (UserId, String) {
+        let admin = self.admin_caller().await;
+        let made = self.control_plane.create_user(&admin, name, &format!("{name}@acme.test"), false).await;
+        let (user, _) = made.expect("a user");
+        let admin = self.admin_caller().await;
+        let token = self.control_plane.create_user_token(&admin, user.id, NewToken::default()).await;
+        (user.id, token.expect("a token").text.reveal())
+    }
+
+    /// An organization that the site's admin founds.
+    pub async fn given_organization(&self, name: &str) {
+        let body =
+            json!({ "data": { "type": "organizations", "attributes": { "name": name, "email": "a@acme.test" } } });
+        self.admin().post("/api/v2/organizations", &body).await.expect(StatusCode::CREATED);
+    }
+
+    /// A workspace's id.
+    pub async fn given_workspace(&self, organization: &str, name: &str) -> String {
+        let body = json!({ "data": { "type": "workspaces", "attributes": { "name": name } } });
+        let path = format!("/api/v2/organizations/{organization}/workspaces");
+        self.admin().post(&path, &body).await.expect(StatusCode::CREATED).id()
+    }
+}
+
+/// Someone who calls the API.
+#[derive(Clone)]
+pub struct Client {
+    router: Router,
+    authorization: Option<String>,
+}
+
+/// What the API answered.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub bytes: Bytes,
+}
+
+impl Client {
+    pub async fn send(&self, method: &str, path: &str, content_type: Option<&str>, body: impl Into<Body>) -> Answer {
+        let method = Method::from_bytes(method.as_bytes()).expect("a method");
+        let mut request = Request::builder().method(method).uri(path).header("host", "taco.test");
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        if let Some(content_type) = content_type {
+            request = request.header(CONTENT_TYPE, content_type);
+        }
+        let request = request.body(body.into()).expect("a request");
+        let response = self.router.clone().oneshot(request).await.expect("a router never fails");
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, usize::MAX).await.expect("a whole body");
+        Answer { status: parts.status, headers: parts.headers, bytes }
+    }
+
+    async fn send_json(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.send(method, path, Some("application/vnd.api+json"), body.to_string()).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, None, Body::empty()).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send_json("POST", path, body).await
+    }
+
+    pub async fn patch(&self, path: &str, body: &Value) -> Answer {
+        self.send_json("PATCH", path, body).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send("DELETE", path, None, Body::empty()).await
+    }
+
+    /// An action that says nothing.
+    pub async fn act(&self, path: &str) -> Answer {
+        self.send("POST", path, Some("application/vnd.api+json"), Body::empty()).await
+    }
+}
+
+impl Answer {
+    /// Itself, if it has this status.
+    #[track_caller]
+    pub fn expect(self, status: StatusCode) -> Self {
+        assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.bytes));
+        self
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or(Value::Null)
+    }
+
+    pub fn data(&self) -> Value {
+        self.json()["data"].clone()
+    }
+
+    pub fn id(&self) -> String {
+        self.data()["id"].as_str().expect("an id").to_owned()
+    }
+
+    pub fn attribute(&self, name: &str) -> Value {
+        self.data()["attributes"][name].clone()
+    }
+
+    /// What the first error says, and where it points.
+    pub fn error(&self) -> (String, Option<String>) {
+        let error = self.json()["errors"][0].clone();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        (text(&error["detail"]).unwrap_or_default(), text(&error["source"]["pointer"]))
+    }
+}
