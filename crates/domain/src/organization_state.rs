@@ -249,6 +249,7 @@ mod tests {
                 serial: u64::from(number),
                 lineage: "L".into(),
                 md5: String::new(),
+                blob: String::new(),
                 sha256: String::new(),
                 size: 0,
                 force: false,
