@@ -36,6 +36,8 @@ pub(crate) enum Source {
         /// Version of the modules that lie in folders of this one. The proxy serves them apart from it.
         nested: Option<&'static str>,
     },
+    /// The tests of a Go module, as a program that lies beside their fixtures.
+    GoTests { module: &'static str },
     /// An npm package of the tool's name.
     Npm,
 }
@@ -82,6 +84,7 @@ impl Tool {
                 Ok(())
             }
             Source::GoModule { module, package, nested } => self.build_go_module(module, package, nested, directory),
+            Source::GoTests { module } => self.build_go_tests(module, directory),
             Source::Npm => {
                 let versioned = format!("{}@{}", self.name, self.version);
                 quietly(
@@ -105,6 +108,16 @@ impl Tool {
                 .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
         )?;
         remove_directory(&target)
+    }
+
+    fn build_go_tests(&self, module: &str, directory: &Path) -> anyhow::Result<()> {
+        let versioned = format!("{module}@v{}", self.version);
+        let downloaded: serde_json::Value =
+            serde_json::from_slice(&quietly(&mut go(&["mod", "download", "-json", &versioned]))?)?;
+        let source = Path::new(downloaded["Dir"].as_str().context("`go mod download` names no directory")?);
+        copy_directory(source, directory)?;
+        quietly(go(&["test", "-C"]).arg(directory).args(["-c", "-o", self.executable, "."]))?;
+        Ok(())
     }
 
     fn build_go_module(
@@ -138,6 +151,21 @@ impl Tool {
         )?;
         Ok(())
     }
+}
+
+/// Copies what `go mod download` keeps read-only, so that tests can write beside their fixtures.
+fn copy_directory(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let copy = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_directory(&entry.path(), &copy)?;
+        } else {
+            fs::write(&copy, fs::read(entry.path())?)?;
+        }
+    }
+    Ok(())
 }
 
 /// Turns replacements by a folder, which the proxy's copy of a module lacks, into downloads of the nested modules.

@@ -9,6 +9,7 @@
 //! | `TACO_TEST_AZURITE`   | `azurite-blob`, the blob server of Azure's emulator                  |
 //! | `TACO_TEST_S3S_FS`    | S3 server that lets several creators win: taco must refuse it        |
 //! | `TACO_TEST_TOFU`      | OpenTofu                                                             |
+//! | `TACO_TEST_GO_TFE`    | go-tfe's own suite, with its fixtures beside it                        |
 //! | `TACO_TEST_TERRAFORM` | Terraform 1.11, from `PATH` if it is there                           |
 //!
 //! `cargo xtask test` sets them all; `eval "$(cargo xtask tools)"` does it for a shell.
@@ -67,6 +68,14 @@ const TERRAFORM: Tool = Tool {
     executable: "bin/terraform",
 };
 
+/// The last version of go-tfe that comes with its tests.
+const GO_TFE: Tool = Tool {
+    name: "go-tfe",
+    version: "1.109.0",
+    source: Source::GoTests { module: "github.com/hashicorp/go-tfe" },
+    executable: "suite.test",
+};
+
 /// A variable that tests read, and the program it leads to.
 pub(crate) type Variable = (&'static str, PathBuf);
 
@@ -77,6 +86,7 @@ pub(crate) fn for_tests() -> anyhow::Result<Vec<Variable>> {
         ("TACO_TEST_VERSITYGW", VERSITYGW.ensure()?),
         ("TACO_TEST_AZURITE", AZURITE.ensure()?),
         ("TACO_TEST_S3S_FS", S3S_FS.ensure()?),
+        ("TACO_TEST_GO_TFE", GO_TFE.ensure()?),
         ("TACO_TEST_TOFU", TOFU.ensure()?),
         ("TACO_TEST_TERRAFORM", terraform()?),
     ])
