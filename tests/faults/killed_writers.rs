@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use harness::bucket_servers::BucketServer;
+use harness::bucket_servers::{BucketServer, variables_of};
 use harness::shelves::{Shelves, append};
 use taco_ledger::{
     Bucket, Dice, Environment, Ledger, LedgerName, Location, Options, Peers, Retrying, SystemClock, audit,
@@ -27,17 +27,7 @@ struct Writer {
 impl Writer {
     fn start(location: &Location, name: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ledger-writer"));
-        command.arg(name).env("TACO_BUCKET", &location.url).stdout(Stdio::piped()).stderr(Stdio::piped());
-        for (variable, value) in [
-            ("TACO_S3_ENDPOINT", &location.s3_endpoint),
-            ("TACO_S3_REGION", &location.s3_region),
-            ("TACO_S3_ACCESS_KEY_ID", &location.s3_access_key_id),
-            ("TACO_S3_SECRET_ACCESS_KEY", &location.s3_secret_access_key),
-        ] {
-            if let Some(value) = value {
-                command.env(variable, value);
-            }
-        }
+        command.arg(name).envs(variables_of(location)).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().expect("ledger-writer starts");
         let output = process.stdout.take().expect("its output");
         let heard = std::thread::spawn(move || {

@@ -1,3 +1,4 @@
 //! Real processes, really killed.
 
+mod killed_servers;
 mod killed_writers;
