@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{audit, config, doctor, server};
 use crate::config::ConfigError;
@@ -24,6 +24,8 @@ Examples:
   taco server --bucket s3://company-taco  Start a server on an S3 bucket
   taco doctor                             Check that the bucket can be trusted
   taco config show                        See every setting, its value and where it came from
+  taco login taco.example.com             Log in, for terraform and tofu too
+  taco state versions --ws acme/network   See all states that a workspace had
 
 Settings come from flags, then variables called TACO_…, then taco.toml, then defaults."
 )]
@@ -38,6 +40,8 @@ enum Command {
     Doctor(doctor::Arguments),
     Config(config::Arguments),
     Audit(audit::Arguments),
+    #[command(flatten)]
+    People(taco_cli::Command),
 }
 
 /// Does what the command line asks for.
@@ -48,6 +52,7 @@ pub fn run() -> ExitCode {
         Some(Command::Doctor(arguments)) => doctor::run(&arguments),
         Some(Command::Config(arguments)) => config::run(&arguments),
         Some(Command::Audit(arguments)) => audit::run(&arguments),
+        Some(Command::People(command)) => Ok(taco_cli::run(&command, Cli::command())),
     };
     outcome.unwrap_or_else(|error| fail(&error))
 }
@@ -64,8 +69,6 @@ fn fail(error: &anyhow::Error) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

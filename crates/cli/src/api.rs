@@ -1,0 +1,265 @@
+//! Requests to a server, and what its answers mean.
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde_json::Value;
+use url::Url;
+
+use crate::failure::{Failure, Kind};
+use crate::host::Host;
+use crate::resource::{Document, Resource};
+
+const MEDIA_TYPE: &str = "application/vnd.api+json";
+
+/// Servers hand out pages of at most this size.
+const PAGE_SIZE: &str = "100";
+
+/// What it calls itself: the server notes it beside a lock.
+const NAME: &str = concat!("taco/", env!("CARGO_PKG_VERSION"));
+
+/// Keys of a query and their values.
+pub(crate) type Query<'a> = &'a [(&'a str, &'a str)];
+
+#[derive(Debug)]
+pub(crate) struct Api {
+    http: reqwest::Client,
+    pub(crate) host: Host,
+    token: Option<String>,
+    /// Tell about requests, without tokens.
+    debug: bool,
+}
+
+impl Api {
+    pub(crate) fn new(host: Host, token: Option<String>, debug: bool) -> Result<Self, Failure> {
+        let http = reqwest::Client::builder().user_agent(NAME).build();
+        let http = http.map_err(|error| Failure::error("requests are not possible").because(in_full(&error)))?;
+        Ok(Self { http, host, token, debug })
+    }
+
+    /// Reads something. `subject` is what messages call it.
+    pub(crate) async fn get(&self, subject: &str, path: &[&str], query: Query<'_>) -> Result<Document, Failure> {
+        let request = self.request(Method::GET, path).query(query);
+        self.document(subject, request).await
+    }
+
+    pub(crate) async fn send(
+        &self,
+        subject: &str,
+        method: Method,
+        path: &[&str],
+        body: &Value,
+    ) -> Result<Document, Failure> {
+        let request = self.request(method, path).header(CONTENT_TYPE, MEDIA_TYPE).body(body.to_string());
+        self.document(subject, request).await
+    }
+
+    pub(crate) async fn delete(&self, subject: &str, path: &[&str]) -> Result<(), Failure> {
+        self.document(subject, self.request(Method::DELETE, path)).await.map(drop)
+    }
+
+    /// Reads a list, page after page. With each page comes what stands beside it.
+    pub(crate) async fn list(&self, subject: &str, path: &[&str], query: Query<'_>) -> Result<Document, Failure> {
+        let mut whole = Document::default();
+        let mut page = 1_u64;
+        loop {
+            let number = page.to_string();
+            let mut query = query.to_vec();
+            query.extend([("page[number]", number.as_str()), ("page[size]", PAGE_SIZE)]);
+            let document = self.get(subject, path, &query).await?;
+            let next = document.next_page;
+            whole.data.extend(document.data);
+            whole.included.extend(document.included);
+            match next {
+                // A server that turns in circles must not keep us busy.
+                Some(next) if next > page => page = next,
+                _ => return Ok(whole),
+            }
+        }
+    }
+
+    /// The bytes at an address that is its own credential.
+    pub(crate) async fn download(&self, subject: &str, address: &str) -> Result<Vec<u8>, Failure> {
+        let response = self.answer(subject, self.http.get(parse(subject, address)?)).await?;
+        let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        Ok(bytes.into())
+    }
+
+    /// Sends bytes to an address that is its own credential.
+    pub(crate) async fn upload(&self, subject: &str, address: &str, bytes: Vec<u8>) -> Result<(), Failure> {
+        let request = self.http.put(parse(subject, address)?).header(CONTENT_TYPE, "application/octet-stream");
+        self.answer(subject, request.body(bytes)).await.map(drop)
+    }
+
+    fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        let path: Vec<&str> = ["api", "v2"].iter().chain(path).copied().collect();
+        let request = self.http.request(method, self.host.at(&path)).header(ACCEPT, MEDIA_TYPE);
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    async fn document(&self, subject: &str, request: RequestBuilder) -> Result<Document, Failure> {
+        let response = self.answer(subject, request).await?;
+        let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        if bytes.is_empty() {
+            return Ok(Document::default());
+        }
+        let document: Value = serde_json::from_slice(&bytes).map_err(|error| self.stranger(&error))?;
+        Ok(Document::from(document))
+    }
+
+    async fn answer(&self, subject: &str, request: RequestBuilder) -> Result<Response, Failure> {
+        let request = request.build().map_err(|error| Failure::error(subject).because(in_full(&error)))?;
+        if self.debug {
+            eprintln!("> {} {}", request.method(), without_credential(request.url()));
+        }
+        let response = self.http.execute(request).await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        let header = response.headers().get("x-request-id").and_then(|id| id.to_str().ok());
+        let request_id = header.map(str::to_owned);
+        if self.debug {
+            eprintln!("< {status} (request {})", request_id.as_deref().unwrap_or("without id"));
+        }
+        if status.is_success() {
+            return Ok(response);
+        }
+        let body = response.bytes().await.unwrap_or_default();
+        Err(self.refused(subject, status, &reasons(&body), request_id.as_deref()))
+    }
+
+    fn refused(&self, subject: &str, status: StatusCode, reasons: &str, request_id: Option<&str>) -> Failure {
+        let host = &self.host;
+        let request = request_id.map(|id| format!(" (request {id})")).unwrap_or_default();
+        let why = |otherwise: &str| format!("{}{request}", if reasons.is_empty() { otherwise } else { reasons });
+        match status {
+            StatusCode::UNAUTHORIZED => {
+                let what = match self.token {
+                    Some(_) => format!("{host} does not accept the token"),
+                    None => format!("there is no token for {host}"),
+                };
+                let hint = format!("log in with `taco login {host}`, or set TACO_TOKEN");
+                Failure::new(Kind::NotFound, what).because(why("it may be revoked or expired")).hint(hint)
+            }
+            StatusCode::NOT_FOUND | StatusCode::FORBIDDEN => {
+                Failure::new(Kind::NotFound, format!("{subject}: not found"))
+                    .because(why(&format!("it is not on {host}, or your account may not see it")))
+                    .hint("check the name, and `taco whoami` for your account")
+            }
+            StatusCode::CONFLICT => {
+                Failure::new(Kind::Conflict, format!("{subject}: conflict")).because(why("something is in the way"))
+            }
+            StatusCode::UNPROCESSABLE_ENTITY | StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE => {
+                Failure::error(format!("{subject}: not accepted")).because(why(status.as_str()))
+            }
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                Failure::error(format!("{subject}: {host} is busy"))
+                    .because(why(status.as_str()))
+                    .hint("try again later")
+            }
+            _ => Failure::error(format!("{subject}: {host} answered {status}"))
+                .because(why(""))
+                .hint("the server's log tells more under this request"),
+        }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        Failure::new(Kind::Unreachable, format!("{} cannot be reached", self.host))
+            .because(in_full(error))
+            .hint(format!("is a server running at {} ? Choose another one with --host or TACO_HOST", self.host.address))
+    }
+
+    fn stranger(&self, error: &serde_json::Error) -> Failure {
+        Failure::error(format!("{} does not speak the API of Terraform Cloud", self.host))
+            .because(error)
+            .hint("choose another server with --host or TACO_HOST")
+    }
+}
+
+/// Everything a server says about why, in one text.
+fn reasons(body: &[u8]) -> String {
+    let document: Value = serde_json::from_slice(body).unwrap_or_default();
+    let errors = document.get("errors").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let text = |error: &Value, name: &str| error.get(name).and_then(Value::as_str).map(str::to_owned);
+    let told: Vec<String> = errors.iter().filter_map(|error| text(error, "detail")).collect();
+    told.join("; ")
+}
+
+fn parse(subject: &str, address: &str) -> Result<Url, Failure> {
+    Url::parse(address)
+        .map_err(|error| Failure::error(format!("{subject}: the server gave a wrong address")).because(error))
+}
+
+/// An address to print. Signed ones have their credential at the end of the path.
+fn without_credential(url: &Url) -> String {
+    let mut shown = url.clone();
+    if url.path().contains("/signed/")
+        && let Ok(mut path) = shown.path_segments_mut()
+    {
+        path.pop().push("…");
+    }
+    shown.to_string().replace("%E2%80%A6", "…")
+}
+
+/// An error with what is behind it; what it has in front is its address, which the message names already.
+fn in_full(error: &reqwest::Error) -> String {
+    let mut deepest: &dyn std::error::Error = error;
+    while let Some(cause) = deepest.source() {
+        deepest = cause;
+    }
+    deepest.to_string()
+}
+
+/// The body of a request about one thing.
+pub(crate) fn about(kind: &str, attributes: Value, relationships: Value) -> Value {
+    serde_json::json!({ "data": { "type": kind, "attributes": attributes, "relationships": relationships } })
+}
+
+/// The one thing that a document is about.
+pub(crate) fn one(document: Document) -> Result<Resource, Failure> {
+    document.data.into_iter().next().ok_or_else(|| Failure::error("the server's answer is empty"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_reasons_are_told() {
+        let body = br#"{"errors":[{"title":"a","detail":"one"},{"title":"b"},{"detail":"two"}]}"#;
+        assert_eq!(reasons(body), "one; two");
+        assert_eq!(reasons(b"<html>"), "");
+    }
+
+    #[test]
+    fn credentials_in_an_address_stay_hidden() {
+        let url = Url::parse("http://h/signed/state/sv-1/SECRET").expect("it is an address");
+        assert_eq!(without_credential(&url), "http://h/signed/state/sv-1/…");
+        let url = Url::parse("http://h/api/v2/ping?a=b").expect("it is an address");
+        assert_eq!(without_credential(&url), "http://h/api/v2/ping?a=b");
+    }
+
+    fn refusal(status: u16, token: Option<&str>) -> Failure {
+        let api = Api::new(Host::default(), token.map(Into::into), false).expect("it is made");
+        api.refused("workspace acme/network", StatusCode::from_u16(status).expect("it is one"), "", Some("r-1"))
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do() {
+        for (status, token, kind, part) in [
+            (401, Some("t"), Kind::NotFound, "localhost:8080 does not accept the token"),
+            (401, None, Kind::NotFound, "taco login localhost:8080"),
+            (404, Some("t"), Kind::NotFound, "workspace acme/network: not found"),
+            (409, Some("t"), Kind::Conflict, "workspace acme/network: conflict"),
+            (422, Some("t"), Kind::Error, "not accepted"),
+            (503, Some("t"), Kind::Error, "try again later"),
+            (500, Some("t"), Kind::Error, "server's log"),
+        ] {
+            let failure = refusal(status, token);
+            let text = failure.to_string();
+            assert_eq!(failure.kind, kind, "{status}");
+            assert!(text.contains(part) && text.contains("(request r-1)"), "{status}: {text}");
+            assert!(text.lines().count() <= 3, "{text}");
+        }
+    }
+}

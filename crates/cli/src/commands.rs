@@ -1,0 +1,48 @@
+//! The commands, each in the file that its noun or verb names.
+
+pub(crate) mod completion;
+pub(crate) mod init;
+pub(crate) mod login;
+pub(crate) mod logout;
+pub(crate) mod organizations;
+pub(crate) mod projects;
+pub(crate) mod states;
+pub(crate) mod whoami;
+pub(crate) mod workspaces;
+
+use serde_json::{Map, Value};
+
+use crate::failure::Failure;
+use crate::output;
+use crate::resource::Resource;
+
+/// Attributes of a request: those that were given.
+fn given<const N: usize>(attributes: [(&str, Option<Value>); N]) -> Map<String, Value> {
+    attributes.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+fn text(value: &Option<String>) -> Option<Value> {
+    value.clone().map(Value::from)
+}
+
+/// A change that changes nothing was meant in another way.
+fn require_change(attributes: &Map<String, Value>, relationships: &Map<String, Value>) -> Result<(), Failure> {
+    if attributes.is_empty() && relationships.is_empty() {
+        return Err(Failure::usage("nothing to change is given").hint("--help lists what can be changed"));
+    }
+    Ok(())
+}
+
+/// Tells what was done, to a person in a sentence.
+fn done(json: bool, resource: &Resource, sentence: &str) -> Result<(), Failure> {
+    if json { output::json(&resource.plain()) } else { output::line(sentence) }
+}
+
+/// Tells that something is gone.
+fn gone(json: bool, id: &str, sentence: &str) -> Result<(), Failure> {
+    if json { output::json(&serde_json::json!({ "id": id, "deleted": true })) } else { output::line(sentence) }
+}
+
+fn plain_list(resources: &[Resource]) -> Value {
+    resources.iter().map(Resource::plain).collect()
+}

@@ -1,0 +1,24 @@
+//! `taco completion`
+
+use clap::Args;
+use clap_complete::{Shell, generate};
+
+use crate::failure::Failure;
+use crate::output;
+
+/// Print what makes a shell complete commands and flags
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  taco completion bash > ~/.local/share/bash-completion/completions/taco
+  taco completion zsh > ~/.zfunc/_taco
+  taco completion fish > ~/.config/fish/completions/taco.fish")]
+pub struct Arguments {
+    shell: Shell,
+}
+
+pub(crate) fn run(arguments: &Arguments, mut whole: clap::Command) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    generate(arguments.shell, &mut whole, "taco", &mut script);
+    output::bytes(&script)
+}

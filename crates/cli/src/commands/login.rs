@@ -1,0 +1,85 @@
+//! `taco login`
+
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use crate::EXIT_CODES;
+use crate::api::{Api, one};
+use crate::credentials::CredentialsFile;
+use crate::failure::Failure;
+use crate::host::Host;
+use crate::session::{Flags, Target};
+use crate::surroundings::Surroundings;
+use crate::{output, user_config};
+
+/// Log in to a server, for taco, terraform and tofu alike
+///
+/// Asks for a token, tries it, and keeps it in ~/.terraform.d/credentials.tfrc.json, where terraform and tofu look for
+/// it. The server becomes the one that further commands talk to (~/.config/taco/cli.toml).
+#[derive(Args, Debug)]
+#[command(after_help = EXIT_CODES, after_long_help = format!("\
+Examples:
+  taco login taco.example.com
+  taco login localhost:8080 --token-file token.txt
+  vault read -field=token secret/taco | taco login taco.example.com
+
+{EXIT_CODES}"))]
+pub struct Arguments {
+    /// Server: taco.example.com, localhost:8080, https://localhost:8443
+    #[arg(value_name = "HOST")]
+    server: Option<String>,
+    /// Read the token from a file; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Tell about each request, without tokens
+    #[arg(long)]
+    debug: bool,
+}
+
+pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
+    let flags = Flags { host: arguments.server.clone(), ..Flags::default() };
+    let host = Target::find(&flags, surroundings)?.host;
+    // Before anyone goes for a token: a file that cannot be read cannot keep it.
+    let mut file = CredentialsFile::read(surroundings)?;
+    let token = ask_for_token(&host, arguments.token_file.as_deref())?;
+    let api = Api::new(host.clone(), Some(token.clone()), arguments.debug)?;
+    let account = one(api.get("your account", &["account", "details"], &[]).await?)?;
+    file.store(&host, &token)?;
+    user_config::remember_host(surroundings, host.address.as_str())?;
+    let username = account.text("username");
+    if arguments.json {
+        return output::json(&json!({ "host": host.name, "username": username, "file": file.path }));
+    }
+    output::line(&format!("You are {username} on {host}. The token is in {}.", file.path.display()))
+}
+
+fn ask_for_token(host: &Host, file: Option<&Path>) -> Result<String, Failure> {
+    let text = match file {
+        Some(file) if file != Path::new("-") => std::fs::read_to_string(file)
+            .map_err(|error| Failure::error(format!("{} cannot be read", file.display())).because(error))?,
+        None if io::stdin().is_terminal() => {
+            eprintln!("Make a token at {}app/settings/tokens and paste it here. It will not be shown.", host.address);
+            rpassword::prompt_password("Token: ")?
+        }
+        _ => {
+            let mut text = String::new();
+            io::stdin().lock().read_to_string(&mut text)?;
+            text
+        }
+    };
+    let token = text.trim();
+    if token.is_empty() {
+        let hint = format!("make one at {}app/settings/tokens, and paste it or use --token-file", host.address);
+        return Err(Failure::usage("no token is given").hint(hint));
+    }
+    if token.contains(char::is_whitespace) {
+        return Err(Failure::usage("a token is one word").because("this text has spaces or several lines"));
+    }
+    Ok(token.to_owned())
+}

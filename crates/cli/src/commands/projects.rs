@@ -1,0 +1,176 @@
+//! `taco project`
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use super::{done, given, gone, plain_list, require_change, text};
+use crate::EXIT_CODES;
+use crate::api::{about, one};
+use crate::confirmation::Confirmation;
+use crate::failure::{Failure, Kind};
+use crate::output;
+use crate::resource::Resource;
+use crate::session::{Flags, Session};
+use crate::surroundings::Surroundings;
+
+/// List, show, create, edit and delete projects, which group workspaces
+#[derive(Args, Debug)]
+#[command(after_help = format!("\
+Examples:
+  taco project ls --org acme
+  taco project create platform --description 'What everyone builds on'
+  taco project rm platform --yes
+
+{EXIT_CODES}"))]
+pub struct Arguments {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// List projects
+    Ls,
+    /// Show a project
+    Show {
+        /// Name or id
+        project: String,
+    },
+    /// Create a project
+    Create {
+        name: String,
+        #[command(flatten)]
+        settings: Settings,
+    },
+    /// Change a project
+    Edit {
+        /// Name or id
+        project: String,
+        /// New name
+        #[arg(long)]
+        name: Option<String>,
+        #[command(flatten)]
+        settings: Settings,
+    },
+    /// Delete a project; it must be empty
+    Rm {
+        /// Name or id
+        project: String,
+        #[command(flatten)]
+        confirmation: Confirmation,
+    },
+}
+
+#[derive(Args, Debug)]
+struct Settings {
+    /// What it is for
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Where runs happen unless workspaces say otherwise: remote, local or agent
+    #[arg(long, value_name = "MODE")]
+    default_execution_mode: Option<String>,
+}
+
+impl Settings {
+    fn attributes(&self, name: Option<&String>) -> Map<String, Value> {
+        given([
+            ("name", name.cloned().map(Value::from)),
+            ("description", text(&self.description)),
+            ("default-execution-mode", text(&self.default_execution_mode)),
+        ])
+    }
+}
+
+pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
+    let session = Session::open(&arguments.flags, surroundings)?;
+    let organization = session.target.organization(None)?;
+    match &arguments.verb {
+        Verb::Ls => list(&session, &organization).await,
+        Verb::Show { project } => show(&session, &find(&session, &organization, project).await?),
+        Verb::Create { name, settings } => create(&session, &organization, name, settings).await,
+        Verb::Edit { project, name, settings } => {
+            edit(&session, &organization, project, settings.attributes(name.as_ref())).await
+        }
+        Verb::Rm { project, confirmation } => remove(&session, &organization, project, confirmation).await,
+    }
+}
+
+/// The project of that name, or with that id.
+pub(super) async fn find(session: &Session, organization: &str, project: &str) -> Result<Resource, Failure> {
+    let subject = format!("project {project} of {organization}");
+    if project.starts_with("prj-") {
+        return one(session.api.get(&subject, &["projects", project], &[]).await?);
+    }
+    let path = ["organizations", organization, "projects"];
+    let found = session.api.list(&subject, &path, &[("filter[names]", project)]).await?.data;
+    found.into_iter().find(|found| found.get("name") == project).ok_or_else(|| {
+        Failure::new(Kind::NotFound, format!("{subject}: not found"))
+            .hint(format!("`taco project ls --org {organization}` lists them"))
+    })
+}
+
+async fn list(session: &Session, organization: &str) -> Result<(), Failure> {
+    let subject = format!("projects of organization {organization}");
+    let projects = session.api.list(&subject, &["organizations", organization, "projects"], &[]).await?.data;
+    if session.json {
+        return output::json(&plain_list(&projects));
+    }
+    let row = |project: &Resource| {
+        let [name, workspaces, description] =
+            ["name", "workspace-count", "description"].map(|attribute| project.text(attribute));
+        [name, project.id().to_owned(), workspaces, description]
+    };
+    output::table(["NAME", "ID", "WORKSPACES", "DESCRIPTION"], projects.iter().map(row))
+}
+
+fn show(session: &Session, project: &Resource) -> Result<(), Failure> {
+    if session.json {
+        return output::json(&project.plain());
+    }
+    output::fields(&[
+        ("name", project.text("name")),
+        ("id", project.id().to_owned()),
+        ("organization", project.related_id("organization").unwrap_or_default().to_owned()),
+        ("description", project.text("description")),
+        ("default execution", project.text("default-execution-mode")),
+        ("workspaces", project.text("workspace-count")),
+        ("created", project.text("created-at")),
+    ])
+}
+
+async fn create(session: &Session, organization: &str, name: &str, settings: &Settings) -> Result<(), Failure> {
+    let body = about("projects", settings.attributes(Some(&name.to_owned())).into(), json!({}));
+    let path = ["organizations", organization, "projects"];
+    let created =
+        one(session.api.send(&format!("project {name} of {organization}"), Method::POST, &path, &body).await?)?;
+    done(session.json, &created, &format!("Project {name} is there, as {}.", created.id()))
+}
+
+async fn edit(
+    session: &Session,
+    organization: &str,
+    project: &str,
+    attributes: Map<String, Value>,
+) -> Result<(), Failure> {
+    require_change(&attributes, &Map::new())?;
+    let found = find(session, organization, project).await?;
+    let body = about("projects", attributes.into(), json!({}));
+    let subject = format!("project {project} of {organization}");
+    let changed = one(session.api.send(&subject, Method::PATCH, &["projects", found.id()], &body).await?)?;
+    done(session.json, &changed, &format!("Project {} is changed.", changed.text("name")))
+}
+
+async fn remove(
+    session: &Session,
+    organization: &str,
+    project: &str,
+    confirmation: &Confirmation,
+) -> Result<(), Failure> {
+    let found = find(session, organization, project).await?;
+    confirmation.ask(&format!("delete project {} of {organization}", found.text("name")))?;
+    session.api.delete(&format!("project {project} of {organization}"), &["projects", found.id()]).await?;
+    gone(session.json, found.id(), &format!("Project {} is deleted.", found.text("name")))
+}

@@ -1,0 +1,58 @@
+//! `taco state lock` and `unlock`
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::States;
+use crate::commands::done;
+use crate::failure::{Failure, Kind};
+
+/// The server's refusal tells who holds the lock, since when and from where.
+async fn act(
+    states: &States<'_>,
+    action: &str,
+    body: &serde_json::Value,
+) -> Result<crate::resource::Resource, Failure> {
+    let path = ["workspaces", states.id(), "actions", action];
+    let subject = format!("workspace {}", states.name);
+    crate::api::one(states.session.api.send(&subject, Method::POST, &path, body).await?)
+}
+
+pub(super) async fn lock(states: &States<'_>, reason: Option<&str>) -> Result<(), Failure> {
+    let locked = act(states, "lock", &json!({ "reason": reason })).await;
+    let locked = locked.map_err(|failure| failure.hint_if(Kind::Conflict, || how_to_release(states)))?;
+    let sentence = format!("{} is locked. `taco state unlock --ws {}` unlocks it.", states.name, states.name);
+    done(states.session.json, &locked, &sentence)
+}
+
+pub(super) async fn unlock(states: &States<'_>, force: bool) -> Result<(), Failure> {
+    let action = if force { "force-unlock" } else { "unlock" };
+    let unlocked = act(states, action, &json!({})).await.map_err(|failure| match states.is_locked() {
+        true => failure.hint_if(Kind::Conflict, || how_to_release(states)),
+        false => failure,
+    })?;
+    done(states.session.json, &unlocked, &format!("{} is unlocked.", states.name))
+}
+
+pub(super) fn how_to_release(states: &States<'_>) -> String {
+    format!("wait, or take it away from its holder with `taco state unlock --force --ws {}`", states.name)
+}
+
+/// Does something for which the workspace must be locked. A lock that is there already stays: if it is ours, the server
+/// lets us pass; if not, it says whose it is.
+pub(super) async fn while_locked<T>(
+    states: &States<'_>,
+    reason: &str,
+    deed: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let hint = |failure: Failure| failure.hint_if(Kind::Conflict, || how_to_release(states));
+    if states.is_locked() {
+        return deed.await.map_err(hint);
+    }
+    act(states, "lock", &json!({ "reason": reason })).await.map_err(hint)?;
+    let done = deed.await;
+    let unlocked = act(states, "unlock", &json!({})).await;
+    let done = done?;
+    unlocked?;
+    Ok(done)
+}

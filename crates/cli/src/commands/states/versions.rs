@@ -1,0 +1,43 @@
+//! `taco state versions` and `rollback`
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::States;
+use super::lock::while_locked;
+use crate::api::{about, one};
+use crate::commands::{done, plain_list};
+use crate::confirmation::Confirmation;
+use crate::failure::Failure;
+use crate::output;
+use crate::resource::Resource;
+
+pub(super) async fn list(states: &States<'_>) -> Result<(), Failure> {
+    let path = ["workspaces", states.id(), "state-versions"];
+    let subject = format!("state versions of {}", states.name);
+    let versions = states.session.api.list(&subject, &path, &[]).await?.data;
+    if states.session.json {
+        return output::json(&plain_list(&versions));
+    }
+    let row = |version: &Resource| {
+        let [serial, status, size, terraform, created] =
+            ["serial", "status", "size", "terraform-version", "created-at"].map(|name| version.text(name));
+        [serial, version.id().to_owned(), status, size, terraform, created]
+    };
+    output::table(["SERIAL", "ID", "STATUS", "BYTES", "TERRAFORM", "CREATED"], versions.iter().map(row))
+}
+
+pub(super) async fn roll_back(states: &States<'_>, version: &str, confirmation: &Confirmation) -> Result<(), Failure> {
+    let old = states.version(version).await?;
+    confirmation.ask(&format!("make serial {} of {} its current state again", old.text("serial"), states.name))?;
+    let stored = while_locked(states, "taco state rollback", restore(states, &old)).await?;
+    let (new, old) = (stored.text("serial"), old.text("serial"));
+    done(states.session.json, &stored, &format!("{} is back at serial {old}, as serial {new}.", states.name))
+}
+
+async fn restore(states: &States<'_>, old: &Resource) -> Result<Resource, Failure> {
+    let from = json!({ "rollback-state-version": { "data": { "type": "state-versions", "id": old.id() } } });
+    let body = about("state-versions", json!({}), from);
+    let path = ["workspaces", states.id(), "state-versions"];
+    one(states.session.api.send(&states.subject(old), Method::PATCH, &path, &body).await?)
+}

@@ -1,0 +1,280 @@
+//! `taco ws`
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use super::{done, given, gone, plain_list, projects, require_change, text};
+use crate::EXIT_CODES;
+use crate::api::{about, one};
+use crate::confirmation::Confirmation;
+use crate::failure::{Failure, Kind};
+use crate::output;
+use crate::resource::{Document, Resource};
+use crate::session::{Flags, Session, WorkspaceName};
+use crate::surroundings::Surroundings;
+
+/// List, show, create, edit and delete workspaces
+#[derive(Args, Debug)]
+#[command(visible_alias = "workspace", after_help = format!("\
+Examples:
+  taco ws ls --org acme --tag team=network
+  taco ws create acme/network --execution-mode local
+  taco ws edit network --project platform
+  taco ws rm network --yes
+
+{EXIT_CODES}"))]
+pub struct Arguments {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// List workspaces
+    Ls {
+        /// Only those with this in their name
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+        /// Only those of this project
+        #[arg(long, value_name = "NAME")]
+        project: Option<String>,
+        /// Only those with this tag; repeat it for several
+        #[arg(long, value_name = "TAG")]
+        tag: Vec<String>,
+    },
+    /// Show a workspace, and who holds its lock
+    Show {
+        /// Workspace, also as ORGANIZATION/WORKSPACE [default: as --ws]
+        workspace: Option<String>,
+    },
+    /// Create a workspace
+    Create {
+        /// Workspace, also as ORGANIZATION/WORKSPACE
+        workspace: String,
+        #[command(flatten)]
+        settings: Settings,
+    },
+    /// Change a workspace
+    Edit {
+        /// Workspace, also as ORGANIZATION/WORKSPACE
+        workspace: String,
+        /// New name
+        #[arg(long)]
+        name: Option<String>,
+        #[command(flatten)]
+        settings: Settings,
+    },
+    /// Delete a workspace with its states; one that manages resources only with --force
+    Rm {
+        /// Workspace, also as ORGANIZATION/WORKSPACE
+        workspace: String,
+        /// Also if it manages resources, which nothing knows of afterwards
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        confirmation: Confirmation,
+    },
+}
+
+#[derive(Args, Debug)]
+struct Settings {
+    /// What it is for
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Project it belongs to, by name or id
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<String>,
+    /// Where runs happen: remote, local or agent
+    #[arg(long, value_name = "MODE")]
+    execution_mode: Option<String>,
+    /// Version of terraform that runs take
+    #[arg(long, value_name = "VERSION")]
+    terraform_version: Option<String>,
+    /// Directory of the configuration, inside of what is uploaded
+    #[arg(long, value_name = "PATH")]
+    working_directory: Option<String>,
+    /// Apply without asking
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    auto_apply: Option<bool>,
+    /// Tag, as KEY or KEY=VALUE; repeat it for several. Together they replace all tags
+    #[arg(long, value_name = "TAG")]
+    tag: Vec<String>,
+}
+
+impl Settings {
+    fn attributes(&self, name: Option<&String>) -> Map<String, Value> {
+        given([
+            ("name", name.cloned().map(Value::from)),
+            ("description", text(&self.description)),
+            ("execution-mode", text(&self.execution_mode)),
+            ("terraform-version", text(&self.terraform_version)),
+            ("working-directory", text(&self.working_directory)),
+            ("auto-apply", self.auto_apply.map(Value::from)),
+        ])
+    }
+
+    async fn relationships(&self, session: &Session, organization: &str) -> Result<Map<String, Value>, Failure> {
+        let mut relationships = Map::new();
+        if let Some(project) = &self.project {
+            let project = projects::find(session, organization, project).await?;
+            relationships.insert("project".into(), json!({ "data": { "type": "projects", "id": project.id() } }));
+        }
+        if !self.tag.is_empty() {
+            let bindings: Value = self.tag.iter().map(|tag| tag_binding(tag)).collect();
+            relationships.insert("tag-bindings".into(), json!({ "data": bindings }));
+        }
+        Ok(relationships)
+    }
+}
+
+fn tag_binding(tag: &str) -> Value {
+    let (key, value) = tag.split_once('=').unwrap_or((tag, ""));
+    json!({ "type": "tag-bindings", "attributes": { "key": key, "value": value } })
+}
+
+/// What to ask for in a query, so that only workspaces with the tag remain.
+fn tag_filter(index: usize, tag: &str) -> Vec<(String, String)> {
+    let (key, value) = tag.split_once('=').unwrap_or((tag, ""));
+    let fields = [("key", key), ("value", value)].into_iter().filter(|(_, value)| !value.is_empty());
+    fields.map(|(field, value)| (format!("filter[tagged][{index}][{field}]"), value.to_owned())).collect()
+}
+
+pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
+    let session = Session::open(&arguments.flags, surroundings)?;
+    let named = |workspace: &String| session.target.workspace(Some(workspace));
+    match &arguments.verb {
+        Verb::Ls { search, project, tag } => list(&session, search.as_deref(), project.as_deref(), tag).await,
+        Verb::Show { workspace } => show(&session, &session.target.workspace(workspace.as_deref())?).await,
+        Verb::Create { workspace, settings } => create(&session, &named(workspace)?, settings).await,
+        Verb::Edit { workspace, name, settings } => edit(&session, &named(workspace)?, name.as_ref(), settings).await,
+        Verb::Rm { workspace, force, confirmation } => remove(&session, &named(workspace)?, *force, confirmation).await,
+    }
+}
+
+fn path(workspace: &WorkspaceName) -> [&str; 4] {
+    ["organizations", &workspace.organization, "workspaces", &workspace.name]
+}
+
+/// A workspace, with its project and the holder of its lock beside it.
+pub(super) async fn find(session: &Session, workspace: &WorkspaceName) -> Result<(Resource, Document), Failure> {
+    let include = [("include", "project,locked_by")];
+    let subject = format!("workspace {workspace}");
+    let found = session.api.get(&subject, &path(workspace), &include).await.map_err(|failure| {
+        let hint =
+            || format!("`taco ws ls --org {}` lists workspaces; `taco whoami` is your account", workspace.organization);
+        failure.hint_if(Kind::NotFound, hint)
+    })?;
+    let resource = found.data.first().cloned();
+    let resource = resource.ok_or_else(|| Failure::error(format!("{subject}: the server's answer is empty")))?;
+    Ok((resource, found))
+}
+
+/// Who holds a workspace's lock and why; empty for nobody.
+pub(super) fn lock_holder(workspace: &Resource, document: &Document) -> String {
+    if workspace.get("locked") != &Value::Bool(true) {
+        return String::new();
+    }
+    let name = document.related(workspace, "locked-by").map(|holder| holder.text("username"));
+    let id = || workspace.related_id("locked-by").map(str::to_owned);
+    let holder = name.filter(|name| !name.is_empty()).or_else(id).unwrap_or_else(|| "someone".to_owned());
+    match workspace.text("locked-reason") {
+        reason if reason.is_empty() => holder,
+        reason => format!("{holder} ({reason})"),
+    }
+}
+
+async fn list(session: &Session, search: Option<&str>, project: Option<&str>, tags: &[String]) -> Result<(), Failure> {
+    let organization = session.target.organization(None)?;
+    let project = match project {
+        Some(project) => Some(projects::find(session, &organization, project).await?),
+        None => None,
+    };
+    let mut query = vec![("include".to_owned(), "project".to_owned())];
+    query.extend(search.map(|search| ("search[name]".to_owned(), search.to_owned())));
+    query.extend(project.map(|project| ("filter[project][id]".to_owned(), project.id().to_owned())));
+    query.extend(tags.iter().enumerate().flat_map(|(index, tag)| tag_filter(index, tag)));
+    let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let subject = format!("workspaces of organization {organization}");
+    let found = session.api.list(&subject, &["organizations", &organization, "workspaces"], &query).await?;
+    if session.json {
+        return output::json(&plain_list(&found.data));
+    }
+    let row = |workspace: &Resource| {
+        let [name, execution, resources, locked, updated] =
+            ["name", "execution-mode", "resource-count", "locked", "updated-at"].map(|name| workspace.text(name));
+        let project = found.related(workspace, "project").map(|project| project.text("name"));
+        [name, project.unwrap_or_default(), execution, resources, locked, updated]
+    };
+    output::table(["NAME", "PROJECT", "EXECUTION", "RESOURCES", "LOCKED", "UPDATED"], found.data.iter().map(row))
+}
+
+async fn show(session: &Session, name: &WorkspaceName) -> Result<(), Failure> {
+    let (workspace, document) = find(session, name).await?;
+    if session.json {
+        return output::json(&workspace.plain());
+    }
+    let project = document.related(&workspace, "project").map(|project| project.text("name"));
+    output::fields(&[
+        ("name", workspace.text("name")),
+        ("id", workspace.id().to_owned()),
+        ("organization", name.organization.clone()),
+        ("project", project.unwrap_or_default()),
+        ("description", workspace.text("description")),
+        ("execution", workspace.text("execution-mode")),
+        ("terraform", workspace.text("terraform-version")),
+        ("working directory", workspace.text("working-directory")),
+        ("auto-apply", workspace.text("auto-apply")),
+        ("tags", workspace.text("tag-names")),
+        ("resources", workspace.text("resource-count")),
+        ("locked by", lock_holder(&workspace, &document)),
+        ("state", workspace.related_id("current-state-version").unwrap_or_default().to_owned()),
+        ("created", workspace.text("created-at")),
+        ("updated", workspace.text("updated-at")),
+    ])
+}
+
+async fn create(session: &Session, workspace: &WorkspaceName, settings: &Settings) -> Result<(), Failure> {
+    let relationships = settings.relationships(session, &workspace.organization).await?;
+    let body = about("workspaces", settings.attributes(Some(&workspace.name)).into(), relationships.into());
+    let path = ["organizations", &workspace.organization, "workspaces"];
+    let created = one(session.api.send(&format!("workspace {workspace}"), Method::POST, &path, &body).await?)?;
+    done(session.json, &created, &format!("Workspace {workspace} is there, as {}.", created.id()))
+}
+
+async fn edit(
+    session: &Session,
+    workspace: &WorkspaceName,
+    name: Option<&String>,
+    settings: &Settings,
+) -> Result<(), Failure> {
+    let attributes = settings.attributes(name);
+    let relationships = settings.relationships(session, &workspace.organization).await?;
+    require_change(&attributes, &relationships)?;
+    let body = about("workspaces", attributes.into(), relationships.into());
+    let changed =
+        one(session.api.send(&format!("workspace {workspace}"), Method::PATCH, &path(workspace), &body).await?)?;
+    done(session.json, &changed, &format!("Workspace {}/{} is changed.", workspace.organization, changed.text("name")))
+}
+
+async fn remove(
+    session: &Session,
+    workspace: &WorkspaceName,
+    force: bool,
+    confirmation: &Confirmation,
+) -> Result<(), Failure> {
+    let (found, _) = find(session, workspace).await?;
+    confirmation.ask(&format!("delete workspace {workspace} with its states"))?;
+    let subject = format!("workspace {workspace}");
+    if force {
+        session.api.delete(&subject, &["workspaces", found.id()]).await?;
+    } else {
+        let path = ["workspaces", found.id(), "actions", "safe-delete"];
+        session.api.send(&subject, Method::POST, &path, &json!({})).await.map_err(|failure| {
+            failure.hint_if(Kind::Conflict, || "destroy what it manages first, or delete it with --force".to_owned())
+        })?;
+    }
+    gone(session.json, found.id(), &format!("Workspace {workspace} is deleted."))
+}

@@ -1,0 +1,147 @@
+//! Tokens by host: from variables, and in the file that terraform and tofu keep.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use crate::failure::Failure;
+use crate::host::Host;
+use crate::surroundings::Surroundings;
+
+/// `~/.terraform.d/credentials.tfrc.json`, with whatever else is in it.
+pub(crate) struct CredentialsFile {
+    pub(crate) path: PathBuf,
+    content: Map<String, Value>,
+}
+
+impl CredentialsFile {
+    pub(crate) fn read(surroundings: &Surroundings) -> Result<Self, Failure> {
+        let home = surroundings.home().ok_or_else(|| Failure::error("there is no home directory: HOME is not set"))?;
+        let path = home.join(".terraform.d/credentials.tfrc.json");
+        let refused = |why: &dyn std::fmt::Display| {
+            Failure::error(format!("{} cannot be read", path.display()))
+                .because(why)
+                .hint("terraform keeps its tokens there; repair the file or move it away")
+        };
+        let content = match std::fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| refused(&error))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Map::new(),
+            Err(error) => return Err(refused(&error)),
+        };
+        Ok(Self { path, content })
+    }
+
+    pub(crate) fn token(&self, host: &Host) -> Option<&str> {
+        self.content.get("credentials")?.get(&host.name)?.get("token")?.as_str()
+    }
+
+    /// Keeps a token, and everything else that the file holds.
+    pub(crate) fn store(&mut self, host: &Host, token: &str) -> Result<(), Failure> {
+        let hosts = self.content.entry("credentials").or_insert_with(|| json!({}));
+        let Some(hosts) = hosts.as_object_mut() else {
+            return Err(Failure::error(format!("{}: \"credentials\" is not an object", self.path.display())));
+        };
+        hosts.insert(host.name.clone(), json!({ "token": token }));
+        self.write()
+    }
+
+    /// Whether there was a token to forget.
+    pub(crate) fn forget(&mut self, host: &Host) -> Result<bool, Failure> {
+        let hosts = self.content.get_mut("credentials").and_then(Value::as_object_mut);
+        if hosts.and_then(|hosts| hosts.remove(&host.name)).is_none() {
+            return Ok(false);
+        }
+        self.write().map(|()| true)
+    }
+
+    fn write(&self) -> Result<(), Failure> {
+        let text = format!("{:#}\n", Value::Object(self.content.clone()));
+        replace(&self.path, text.as_bytes())
+            .map_err(|error| Failure::error(format!("{} cannot be written", self.path.display())).because(error))
+    }
+}
+
+/// Puts a file in place as a whole, for its owner's eyes only.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(directory)?;
+    // A file that is made here is for its owner alone from its first moment on.
+    let mut draft = tempfile::NamedTempFile::new_in(directory)?;
+    draft.write_all(content)?;
+    draft.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// The variable in which terraform expects a host's token.
+fn variable(host: &Host) -> String {
+    format!("TF_TOKEN_{}", host.name.replace('-', "__").replace('.', "_"))
+}
+
+/// The token for a host, as far as there is one.
+pub(crate) fn token(host: &Host, surroundings: &Surroundings) -> Result<Option<String>, Failure> {
+    let given = surroundings.variable("TACO_TOKEN").or_else(|| surroundings.variable(&variable(host)));
+    if let Some(token) = given {
+        return Ok(Some(token.trim().to_owned()));
+    }
+    if surroundings.home().is_none() {
+        return Ok(None);
+    }
+    Ok(CredentialsFile::read(surroundings)?.token(host).map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn at(home: &Path) -> Surroundings {
+        let variables = [("HOME".to_owned(), home.display().to_string())].into();
+        Surroundings { variables, directory: home.to_owned() }
+    }
+
+    #[test]
+    fn a_token_is_added_to_what_terraform_keeps() {
+        let home = tempfile::tempdir().expect("there is room");
+        let surroundings = at(home.path());
+        let path = home.path().join(".terraform.d/credentials.tfrc.json");
+        std::fs::create_dir(home.path().join(".terraform.d")).expect("it is made");
+        let before = r#"{"credentials":{"app.terraform.io":{"token":"other"}},"more":1}"#;
+        std::fs::write(&path, before).expect("it is written");
+        let host = Host::default();
+        CredentialsFile::read(&surroundings).expect("it is read").store(&host, "secret").expect("it is stored");
+        let content: Value = serde_json::from_slice(&std::fs::read(&path).expect("it is there")).expect("it is JSON");
+        let credentials = json!({ "app.terraform.io": { "token": "other" }, "localhost:8080": { "token": "secret" } });
+        assert_eq!(content, json!({ "credentials": credentials, "more": 1 }));
+        assert_eq!(std::fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(token(&host, &surroundings).expect("it is read").as_deref(), Some("secret"));
+        let mut file = CredentialsFile::read(&surroundings).expect("it is read");
+        assert!(file.forget(&host).expect("it is written"));
+        assert!(!file.forget(&host).expect("there is nothing to write"));
+        assert_eq!(std::fs::read_dir(home.path().join(".terraform.d")).expect("it is there").count(), 1);
+    }
+
+    #[test]
+    fn a_broken_file_is_left_alone() {
+        let home = tempfile::tempdir().expect("there is room");
+        let path = home.path().join(".terraform.d/credentials.tfrc.json");
+        replace(&path, b"{ not JSON").expect("it is written");
+        assert!(CredentialsFile::read(&at(home.path())).is_err());
+        assert!(token(&Host::default(), &at(home.path())).is_err());
+    }
+
+    #[test]
+    fn variables_go_before_the_file() {
+        let home = tempfile::tempdir().expect("there is room");
+        let mut surroundings = at(home.path());
+        let host: Host = "my-taco.example.com:8443".parse().expect("it is a host");
+        CredentialsFile::read(&surroundings).expect("it is read").store(&host, "file").expect("it is stored");
+        let mut expect = |name: &str, value: &str| {
+            surroundings.variables.insert(name.to_owned(), value.to_owned());
+            assert_eq!(token(&host, &surroundings).expect("it is read").as_deref(), Some(value));
+        };
+        expect("TF_TOKEN_my__taco_example_com:8443", "terraform's");
+        expect("TACO_TOKEN", "ours");
+    }
+}

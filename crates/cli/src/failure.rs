@@ -1,0 +1,112 @@
+//! Why a command did not do as asked, in at most three lines: what, why, what to do.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// Sorted by what a script can do about it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Whoever reads our output has seen enough, as in `taco … | head`.
+    NobodyReads,
+    Error,
+    Usage,
+    NotFound,
+    Conflict,
+    Unreachable,
+}
+
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: Kind,
+    what: String,
+    why: Option<String>,
+    hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: Kind, what: impl Into<String>) -> Self {
+        Self { kind, what: what.into(), why: None, hint: None }
+    }
+
+    pub(crate) fn error(what: impl Into<String>) -> Self {
+        Self::new(Kind::Error, what)
+    }
+
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, what)
+    }
+
+    pub(crate) fn because(self, why: impl fmt::Display) -> Self {
+        let why = Some(why.to_string()).filter(|why| !why.is_empty());
+        Self { why, ..self }
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// What to do about it, if it is of this kind.
+    pub(crate) fn hint_if(self, kind: Kind, hint: impl FnOnce() -> String) -> Self {
+        if self.kind == kind { self.hint(hint()) } else { self }
+    }
+
+    /// Says it, and returns what the process ends with.
+    pub(crate) fn report(&self) -> ExitCode {
+        let code = match self.kind {
+            Kind::NobodyReads => return ExitCode::SUCCESS,
+            Kind::Error => 1,
+            Kind::Usage => 2,
+            Kind::NotFound => 3,
+            Kind::Conflict => 4,
+            Kind::Unreachable => 5,
+        };
+        eprintln!("{self}");
+        ExitCode::from(code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "error: {}", one_line(&self.what))?;
+        for more in [&self.why, &self.hint].into_iter().flatten() {
+            write!(formatter, "\n  {}", one_line(more))?;
+        }
+        Ok(())
+    }
+}
+
+/// Texts come from servers too: each keeps to its line, and cannot steer the terminal.
+fn one_line(text: &str) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    words.join(" ").chars().filter(|letter| !letter.is_control()).collect()
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::new(Kind::NobodyReads, "nobody reads"),
+            _ => Self::error(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_what_why_and_what_to_do_in_three_lines() {
+        let failure = Failure::error("this").because("that\nand \u{1b}[31mthat").hint("try again");
+        assert_eq!(failure.to_string(), "error: this\n  that and [31mthat\n  try again");
+        assert_eq!(Failure::error("this").because("").to_string(), "error: this");
+    }
+
+    #[test]
+    fn a_hint_is_for_its_kind() {
+        let conflict = || Failure::new(Kind::Conflict, "this");
+        assert_eq!(conflict().hint_if(Kind::Conflict, || "wait".into()).to_string(), "error: this\n  wait");
+        assert_eq!(conflict().hint_if(Kind::NotFound, || "wait".into()).to_string(), "error: this");
+    }
+}

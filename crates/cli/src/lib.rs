@@ -1,0 +1,76 @@
+//! `taco …` for people: a client of the API, and of nothing else. It works with any server that speaks it.
+//!
+//! [`Command`] is the part of the command line that belongs here. Each command asks a [`session::Session`] for the
+//! server, the organization and the workspace it is about, and prints through [`output`].
+
+mod api;
+mod cloud_block;
+mod commands;
+mod confirmation;
+mod credentials;
+mod failure;
+mod host;
+mod output;
+mod resource;
+mod session;
+mod state_file;
+mod surroundings;
+mod user_config;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use commands::{completion, init, login, logout, organizations, projects, states, whoami, workspaces};
+use failure::Failure;
+use surroundings::Surroundings;
+
+/// What every command here may end with; a part of the help.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  error
+  2  wrong command line, or something is missing on it
+  3  not found, or not allowed
+  4  conflict, such as a lock that someone else holds
+  5  the server cannot be reached";
+
+/// The commands for people.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Login(login::Arguments),
+    Logout(logout::Arguments),
+    Whoami(whoami::Arguments),
+    Org(organizations::Arguments),
+    Project(projects::Arguments),
+    Ws(workspaces::Arguments),
+    State(states::Arguments),
+    Init(init::Arguments),
+    Completion(completion::Arguments),
+}
+
+/// Does what the command says. `whole` is the command line of the program that these commands are a part of.
+pub fn run(command: &Command, whole: clap::Command) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Failure::from(error).report(),
+    };
+    let surroundings = Surroundings::of_this_process();
+    let done = runtime.block_on(async {
+        match command {
+            Command::Login(arguments) => login::run(arguments, &surroundings).await,
+            Command::Logout(arguments) => logout::run(arguments, &surroundings),
+            Command::Whoami(arguments) => whoami::run(arguments, &surroundings).await,
+            Command::Org(arguments) => organizations::run(arguments, &surroundings).await,
+            Command::Project(arguments) => projects::run(arguments, &surroundings).await,
+            Command::Ws(arguments) => workspaces::run(arguments, &surroundings).await,
+            Command::State(arguments) => states::run(arguments, &surroundings).await,
+            Command::Init(arguments) => init::run(arguments, &surroundings),
+            Command::Completion(arguments) => completion::run(arguments, whole),
+        }
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

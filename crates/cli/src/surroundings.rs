@@ -1,0 +1,28 @@
+//! What a command finds around itself, apart from its command line.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+#[derive(Default, Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) variables: BTreeMap<String, String>,
+    pub(crate) directory: PathBuf,
+}
+
+impl Surroundings {
+    pub(crate) fn of_this_process() -> Self {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        Self { variables: std::env::vars_os().filter_map(text).collect(), directory: PathBuf::from(".") }
+    }
+
+    /// A variable's value; an empty one counts as absent.
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    pub(crate) fn home(&self) -> Option<PathBuf> {
+        self.variable("HOME").or_else(|| self.variable("USERPROFILE")).map(PathBuf::from)
+    }
+}
