@@ -1,0 +1,8 @@
+//! The commands for people, with the real binary against a real server.
+
+mod directories;
+mod login;
+mod organizations;
+mod person;
+mod refusals;
+mod states;

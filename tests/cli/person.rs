@@ -1,0 +1,91 @@
+//! Someone at a command line, with a server.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use harness::home::{Home, ServerProcess};
+use serde_json::Value;
+
+/// The token of the server's first admin.
+pub(crate) const TOKEN: &str = "a-token-for-automation-of-more-than-32-letters";
+
+pub(crate) struct Person {
+    pub(crate) home: Home,
+    pub(crate) server: ServerProcess,
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Done {
+    pub(crate) fn of(command: &mut Command, input: &str) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        // A command that reads no input may have ended before it is written.
+        child.stdin.take().expect("it is piped").write_all(input.as_bytes()).ok();
+        let output = child.wait_with_output().expect("it ends");
+        let text = |bytes| String::from_utf8(bytes).expect("it is text");
+        let code = output.status.code().expect("no signal ends it");
+        Self { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// Rows of a table, without the headings.
+    pub(crate) fn rows(&self) -> Vec<Vec<&str>> {
+        self.stdout.lines().skip(1).map(|line| line.split('\t').collect()).collect()
+    }
+}
+
+impl Person {
+    /// With a server that runs, and nothing on it.
+    pub(crate) fn new() -> Self {
+        let home = Home::default();
+        let mut command = home.taco(&["server"]);
+        let server = ServerProcess::start(command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", TOKEN));
+        Self { home, server }
+    }
+
+    /// With a workspace acme/network, in which runs happen on this machine.
+    pub(crate) fn with_workspace() -> Self {
+        let person = Self::new();
+        person.succeeds(&["org", "create", "acme", "--email", "ops@acme.example"]);
+        person.succeeds(&["ws", "create", "acme/network", "--execution-mode", "local"]);
+        person
+    }
+
+    /// `taco` with these words, for this person's server.
+    pub(crate) fn taco(&self, words: &[&str]) -> Command {
+        let mut command = self.home.taco(words);
+        command.env("TACO_HOST", &self.server.address).env("TACO_TOKEN", TOKEN);
+        command
+    }
+
+    pub(crate) fn does(&self, words: &[&str]) -> Done {
+        Done::of(&mut self.taco(words), "")
+    }
+
+    pub(crate) fn succeeds(&self, words: &[&str]) -> Done {
+        let done = self.does(words);
+        assert_eq!((done.code, done.stderr.as_str()), (0, ""), "taco {}: {done:?}", words.join(" "));
+        done
+    }
+
+    /// What a command prints with `--json`.
+    pub(crate) fn json(&self, words: &[&str]) -> Value {
+        let words: Vec<&str> = words.iter().chain(&["--json"]).copied().collect();
+        serde_json::from_str(&self.succeeds(&words).stdout).expect("it is JSON")
+    }
+
+    /// What a command says as it fails with this code: at most three lines.
+    pub(crate) fn fails(&self, code: i32, words: &[&str]) -> String {
+        let done = self.does(words);
+        assert_eq!((done.code, done.stdout.as_str()), (code, ""), "taco {}: {done:?}", words.join(" "));
+        assert!(done.stderr.starts_with("error: ") && done.stderr.lines().count() <= 3, "{done:?}");
+        assert!(!done.stderr.contains(TOKEN), "{done:?}");
+        done.stderr
+    }
+}

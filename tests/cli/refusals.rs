@@ -1,0 +1,81 @@
+use crate::person::{Person, TOKEN};
+
+#[test]
+fn a_wrong_token_says_how_to_log_in() {
+    let person = Person::new();
+    for (token, what) in [("wrong", "does not accept the token"), ("", "there is no token for")] {
+        let output = person.taco(&["org", "ls"]).env("TACO_TOKEN", token).output().expect("it runs");
+        let said = String::from_utf8(output.stderr).expect("it is text");
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains(what) && said.contains(&format!("taco login {}", person.server.address)), "{said}");
+        assert_eq!(said.lines().count(), 3, "{said}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let person = Person::with_workspace();
+    for (words, parts) in [
+        (&["org", "show", "nowhere"][..], &["organization nowhere: not found", "taco whoami", "(request "][..]),
+        (&["ws", "ls", "--org", "nowhere"], &["workspaces of organization nowhere: not found"]),
+        (&["ws", "show", "acme/nothing"], &["workspace acme/nothing: not found", "taco ws ls --org acme"]),
+        (&["state", "pull", "--ws", "acme/nothing"], &["workspace acme/nothing: not found"]),
+        (&["state", "pull", "7", "--ws", "acme/network"], &["taco state versions --ws acme/network"]),
+    ] {
+        let said = person.fails(3, words);
+        assert!(parts.iter().all(|part| said.contains(part)), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn what_is_missing_on_the_command_line_is_named() {
+    let person = Person::new();
+    for (words, part) in [
+        (&["ws", "ls"][..], "add --org NAME"),
+        (&["state", "ls"], "add --ws NAME"),
+        (&["state", "ls", "--ws", "network"], "add --org NAME"),
+        (&["ws", "ls", "--host", "ftp://nowhere"], "is no host"),
+    ] {
+        let said = person.fails(2, words);
+        assert!(said.contains(part), "{words:?}: {said}");
+    }
+    assert!(person.fails(1, &["org", "create", "no name"]).contains("not accepted"));
+}
+
+#[test]
+fn a_server_that_is_away_is_named() {
+    let person = Person::new();
+    // Nobody listens on port 1.
+    let said = person.fails(5, &["org", "ls", "--host", "127.0.0.1:1"]);
+    assert!(said.starts_with("error: 127.0.0.1:1 cannot be reached\n"), "{said}");
+    assert!(said.contains("refused") && said.contains("--host"), "{said}");
+}
+
+#[test]
+fn requests_are_told_without_tokens() {
+    let person = Person::with_workspace();
+    let state = r#"{"version":4,"serial":1,"lineage":"l","outputs":{},"resources":[]}"#;
+    std::fs::write(person.home.path().join("it.tfstate"), state).expect("it is written");
+    let done = person.does(&["state", "push", "it.tfstate", "--ws", "acme/network", "--debug"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(
+        done.stderr.contains(&format!("> POST http://{}/api/v2/workspaces/ws-", person.server.address)),
+        "{done:?}"
+    );
+    assert!(done.stderr.contains("< 201 Created (request "), "{done:?}");
+    let signed = done.stderr.lines().find(|line| line.contains("/signed/state/sv-")).expect("it is told");
+    assert!(signed.ends_with("/…") && !done.stderr.contains(TOKEN), "{done:?}");
+}
+
+#[test]
+fn help_tells_the_exit_codes() {
+    let person = Person::new();
+    for words in
+        [&["org", "--help"][..], &["ws", "--help"], &["state", "--help"], &["login", "--help"], &["init", "-h"]]
+    {
+        let help = person.succeeds(words).stdout;
+        assert!(help.contains("Examples:") || words.contains(&"-h"), "{help}");
+        assert!(help.contains("5  the server cannot be reached"), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 120), "a line is too long:\n{help}");
+    }
+}
