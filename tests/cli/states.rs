@@ -92,7 +92,7 @@ fn an_older_state_is_refused_and_nothing_stays_locked() {
     let person = Person::with_workspace();
     assert_eq!(push(&person, &state(5, "a", &[])).code, 0);
     let older = push(&person, &state(4, "b", &[]));
-    assert!(older.code == 4 || older.code == 1, "{older:?}");
+    assert!(older.code == 4, "{older:?}");
     assert!(older.stderr.contains("serial"), "{older:?}");
     assert_eq!(person.json(&["ws", "show", "acme/network"])["locked"], false);
     let nonsense = push(&person, "nonsense");
@@ -110,7 +110,8 @@ fn a_lock_says_who_holds_it_since_when_and_from_where() {
     let who = person.json(&["whoami"])["username"].as_str().expect("it has one").to_owned();
 
     let held = person.fails(4, &words(&["state", "lock"]));
-    let expected = [format!("is locked by User {who} since 20"), "from 127.0.0.1 taco/".into(), "moving house".into()];
+    let expected =
+        [format!("is locked by User {who} since 20"), " from ".into(), "taco/".into(), "moving house".into()];
     for part in expected.iter().map(String::as_str).chain(["taco state unlock --force", "(request "]) {
         assert!(held.contains(part), "{part:?} is missing in {held}");
     }

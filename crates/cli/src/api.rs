@@ -1,5 +1,7 @@
 //! Requests to a server, and what its answers mean.
 
+use std::time::Duration;
+
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::Value;
@@ -17,6 +19,9 @@ const PAGE_SIZE: &str = "100";
 /// What it calls itself: the server notes it beside a lock.
 const NAME: &str = concat!("taco/", env!("CARGO_PKG_VERSION"));
 
+/// A host that does not even refuse is not there.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Keys of a query and their values.
 pub(crate) type Query<'a> = &'a [(&'a str, &'a str)];
 
@@ -31,7 +36,7 @@ pub(crate) struct Api {
 
 impl Api {
     pub(crate) fn new(host: Host, token: Option<String>, debug: bool) -> Result<Self, Failure> {
-        let http = reqwest::Client::builder().user_agent(NAME).build();
+        let http = reqwest::Client::builder().user_agent(NAME).connect_timeout(PATIENCE).build();
         let http = http.map_err(|error| Failure::error("requests are not possible").because(in_full(&error)))?;
         Ok(Self { http, host, token, debug })
     }
@@ -166,7 +171,7 @@ impl Api {
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
         Failure::new(Kind::Unreachable, format!("{} cannot be reached", self.host))
             .because(in_full(error))
-            .hint(format!("is a server running at {} ? Choose another one with --host or TACO_HOST", self.host.address))
+            .hint(format!("start a server at {}, or choose another one with --host or TACO_HOST", self.host.address))
     }
 
     fn stranger(&self, error: &serde_json::Error) -> Failure {

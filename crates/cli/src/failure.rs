@@ -52,6 +52,11 @@ impl Failure {
         if self.kind == kind { self.hint(hint()) } else { self }
     }
 
+    /// Whether the reason has these words.
+    pub(crate) fn says(&self, words: &str) -> bool {
+        self.why.as_ref().is_some_and(|why| why.contains(words))
+    }
+
     /// Says it, and returns what the process ends with.
     pub(crate) fn report(&self) -> ExitCode {
         let code = match self.kind {

@@ -20,22 +20,25 @@ async fn act(
 
 pub(super) async fn lock(states: &States<'_>, reason: Option<&str>) -> Result<(), Failure> {
     let locked = act(states, "lock", &json!({ "reason": reason })).await;
-    let locked = locked.map_err(|failure| failure.hint_if(Kind::Conflict, || how_to_release(states)))?;
+    let locked = locked.map_err(|failure| with_way_out(states, failure))?;
     let sentence = format!("{} is locked. `taco state unlock --ws {}` unlocks it.", states.name, states.name);
     done(states.session.json, &locked, &sentence)
 }
 
 pub(super) async fn unlock(states: &States<'_>, force: bool) -> Result<(), Failure> {
     let action = if force { "force-unlock" } else { "unlock" };
-    let unlocked = act(states, action, &json!({})).await.map_err(|failure| match states.is_locked() {
-        true => failure.hint_if(Kind::Conflict, || how_to_release(states)),
-        false => failure,
-    })?;
+    let unlocked = act(states, action, &json!({})).await.map_err(|failure| with_way_out(states, failure))?;
     done(states.session.json, &unlocked, &format!("{} is unlocked.", states.name))
 }
 
-pub(super) fn how_to_release(states: &States<'_>) -> String {
-    format!("wait, or take it away from its holder with `taco state unlock --force --ws {}`", states.name)
+/// Tells how to get past someone's lock, if that is what is in the way.
+fn with_way_out(states: &States<'_>, failure: Failure) -> Failure {
+    if !failure.says("is locked by") {
+        return failure;
+    }
+    let hint =
+        || format!("wait, or take it away from its holder with `taco state unlock --force --ws {}`", states.name);
+    failure.hint_if(Kind::Conflict, hint)
 }
 
 /// Does something for which the workspace must be locked. A lock that is there already stays: if it is ours, the server
@@ -45,11 +48,11 @@ pub(super) async fn while_locked<T>(
     reason: &str,
     deed: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let hint = |failure: Failure| failure.hint_if(Kind::Conflict, || how_to_release(states));
+    let way_out = |failure| with_way_out(states, failure);
     if states.is_locked() {
-        return deed.await.map_err(hint);
+        return deed.await.map_err(way_out);
     }
-    act(states, "lock", &json!({ "reason": reason })).await.map_err(hint)?;
+    act(states, "lock", &json!({ "reason": reason })).await.map_err(way_out)?;
     let done = deed.await;
     let unlocked = act(states, "unlock", &json!({})).await;
     let done = done?;
