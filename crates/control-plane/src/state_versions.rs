@@ -12,7 +12,9 @@ use serde_json::value::RawValue;
 use taco_domain::id::{OutputId, RunId, StateVersionId, WorkspaceId};
 use taco_domain::lock::{Claim, LockConflict};
 use taco_domain::permission::{Action, Actor, Resource};
-use taco_domain::state_file::{Contents, Mode, PlainState, ResourceSummary, StateFile, summarize};
+use taco_domain::state_file::{
+    Contents, IndexKey, Mode, PlainState, Resource as StateResource, ResourceSummary, StateFile, summarize,
+};
 use taco_domain::state_rules::{
     StateConflict, StateDescription, StateIdentity, Verdict, check_description, check_state_write,
 };
@@ -610,7 +612,7 @@ fn resources_of(state: &PlainState<IgnoredAny>, version: &StateVersion) -> Vec<R
     let mut views = Vec::new();
     for resource in state.resources.iter().filter(|resource| resource.mode == Mode::Managed) {
         for index in &resource.instances {
-            let address = resource.address(index.as_ref());
+            let address = address_of(resource, index.as_ref());
             let date = version.created_at.to_string();
             views.push(ResourceView {
                 id: OutputId::derived(version.workspace.home(), &format!("{} {address}", version.workspace))
@@ -630,6 +632,15 @@ fn resources_of(state: &PlainState<IgnoredAny>, version: &StateVersion) -> Vec<R
     }
     views.sort_by(|one, other| one.address.cmp(&other.address));
     views
+}
+
+/// A resource's address as Terraform Cloud lists it: without the words `module`.
+fn address_of(resource: &StateResource, index: Option<&IndexKey>) -> String {
+    let within_module = StateResource { module: None, ..resource.clone() }.address(index);
+    match &resource.module {
+        Some(_) => format!("{}.{within_module}", resource.module_name()),
+        None => within_module,
+    }
 }
 
 /// `provider["registry.terraform.io/hashicorp/null"]` is called `hashicorp/null`.

@@ -22,7 +22,7 @@ pub(crate) const KIND: &str = "authentication-tokens";
 struct Attributes<'a> {
     created_at: Timestamp,
     last_used_at: Option<Timestamp>,
-    description: &'a str,
+    description: Option<&'a str>,
     /// Only in the answer to the request that made it.
     token: Option<String>,
     expired_at: Option<Timestamp>,
@@ -46,7 +46,7 @@ pub(crate) fn resource(token: &Token, text: Option<String>) -> Resource {
     let attributes = Attributes {
         created_at: token.created_at,
         last_used_at: token.last_used_at,
-        description: token.description.as_deref().unwrap_or_default(),
+        description: token.description.as_deref(),
         token: text,
         expired_at: token.expires_at,
     };
