@@ -111,7 +111,8 @@ impl ControlPlane {
         })
     }
 
-    pub(crate) fn now(&self) -> Timestamp {
+    /// The site's time, which doors show to people and reckon with.
+    pub fn now(&self) -> Timestamp {
         self.shared.environment.clock.now()
     }
 

@@ -16,6 +16,15 @@ const SHORTEST: usize = 10;
 const LONGEST: usize = 1024;
 
 impl ControlPlane {
+    /// The user whom a link was made for, while it works. It changes nothing.
+    pub async fn user_of_password_link(&self, link: &str) -> Result<User, Error> {
+        let gone = || Error::NotFound("link");
+        let site = self.read_site().await?;
+        let id = site.password_links.by().hash.first(&self.hash_key().hash("password-link", link)).ok_or_else(gone)?;
+        let link = site.password_links.get(id).filter(|link| link.is_open(self.now())).ok_or_else(gone)?;
+        site.users.get(&link.user).cloned().ok_or_else(gone)
+    }
+
     /// Sets the password of the user whom a link was made for, and ends all links of theirs. Returns the user.
     pub async fn set_password_by_link(&self, link: &str, password: String) -> Result<User, Error> {
         check_password_rules(&password)?;

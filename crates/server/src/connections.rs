@@ -1,15 +1,20 @@
-//! Accepts connections and speaks HTTP/1 on them. `axum::serve` would do, but for the limits on a request's head.
+//! Accepts connections and speaks HTTP/1 on them, with TLS or without. `axum::serve` would do, but for the limits on a request's head.
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::{ConnectInfo, Request};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt as _;
 
 use crate::shutdown::Shutdown;
 
@@ -20,11 +25,14 @@ const HEAD: usize = 32 * 1024;
 /// theirs for 90 s: we must not close one at the moment when terraform sends something on it.
 const HEAD_PATIENCE: Duration = Duration::from_secs(100);
 
+/// A client that has not agreed on a cipher by then is no client.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
 /// Requests under way may take this long when the server goes down. Kubernetes kills after 30 s.
 const DRAIN: Duration = Duration::from_secs(25);
 
 /// Serves until the shutdown begins, then until all requests under way are answered or [`DRAIN`] is over.
-pub(crate) async fn serve(listener: TcpListener, routes: Router, shutdown: Shutdown) {
+pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, routes: Router, shutdown: Shutdown) {
     let mut http = auto::Builder::new(TokioExecutor::new()).http1_only();
     http.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(HEAD);
     let connections = GracefulShutdown::new();
@@ -33,8 +41,8 @@ pub(crate) async fn serve(listener: TcpListener, routes: Router, shutdown: Shutd
             accepted = listener.accept() => accepted,
             () = shutdown.begun() => break,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 after_failed_accept(&error).await;
                 continue;
@@ -42,20 +50,46 @@ pub(crate) async fn serve(listener: TcpListener, routes: Router, shutdown: Shutd
         };
         // Answers are small and should leave at once. Where that cannot be set, they leave a little later.
         stream.set_nodelay(true).ok();
-        let service = TowerToHyperService::new(routes.clone());
-        let connection = http.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
-        let connection = connections.watch(connection);
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "connection ended early");
-            }
-        });
+        let connection =
+            Connection { http: http.clone(), routes: routes.clone(), peer, watcher: connections.watcher() };
+        match tls.clone() {
+            None => drop(tokio::spawn(connection.speak(stream))),
+            Some(tls) => drop(tokio::spawn(async move {
+                match timeout(HANDSHAKE, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => connection.speak(stream).await,
+                    Ok(Err(error)) => tracing::debug!(%error, "a client and we did not agree on TLS"),
+                    Err(_) => tracing::debug!("a client took too long over TLS"),
+                }
+            })),
+        }
     }
     // From here on a new connection is refused, so that a load balancer tries another server.
     drop(listener);
     let open = connections.count();
     if timeout(DRAIN, connections.shutdown()).await.is_err() {
         tracing::warn!(open, "some requests were still under way after {} s; they are cut off", DRAIN.as_secs());
+    }
+}
+
+struct Connection {
+    http: auto::Builder<TokioExecutor>,
+    routes: Router,
+    peer: SocketAddr,
+    watcher: Watcher,
+}
+
+impl Connection {
+    async fn speak(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let from = ConnectInfo(self.peer);
+        let routes = self.routes.map_request(move |mut request: Request<_>| {
+            request.extensions_mut().insert(from);
+            request
+        });
+        let connection =
+            self.http.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(routes));
+        if let Err(error) = self.watcher.watch(connection.into_owned()).await {
+            tracing::debug!(%error, "connection ended early");
+        }
     }
 }
 

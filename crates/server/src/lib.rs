@@ -12,10 +12,12 @@ mod limits;
 mod logging;
 mod master_keys;
 mod metrics;
+mod no_auth;
 mod observe;
 mod output;
 mod server;
 mod shutdown;
+mod tls;
 
 pub use master_keys::KeyError;
 pub use server::{Running, Server, StartError};

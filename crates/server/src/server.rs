@@ -2,17 +2,19 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
-use taco_control_plane::ControlPlane;
+use taco_control_plane::{ControlPlane, FirstStart};
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::doctor::{ProbeError, Thoroughness, probe};
 use taco_ledger::{Bucket, Clock, Dice, Environment, LocationError, Options, SystemClock, format};
 use taco_tfc_api::Api;
+use taco_web::Web;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -22,7 +24,8 @@ use crate::config::{PublicUrl, Settings};
 use crate::health::{self, Readiness};
 use crate::master_keys::{self, KeyError};
 use crate::shutdown::Shutdown;
-use crate::{bucket, connections, http, limits, metrics};
+use crate::tls::{self, TlsError};
+use crate::{bucket, connections, http, limits, metrics, no_auth};
 
 /// Why a server did not start.
 #[derive(thiserror::Error, Debug)]
@@ -31,6 +34,12 @@ pub enum StartError {
     Taken { address: SocketAddr, flag: &'static str },
     #[error("cannot listen on {address}: {why}; choose another address with --{flag}")]
     Listen { address: SocketAddr, flag: &'static str, why: io::Error },
+    #[error(
+        "no_auth lets everyone in who reaches {address}, so that it needs a loopback address, for example --listen 127.0.0.1:8080"
+    )]
+    NoAuthInPublic { address: SocketAddr },
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error(transparent)]
     Location(#[from] LocationError),
     #[error(transparent)]
@@ -70,6 +79,9 @@ impl Server {
 
     /// Starts a server that has further routes.
     pub async fn start_with(settings: Settings, further: Router) -> Result<Running, StartError> {
+        if settings.no_auth && !settings.listen.ip().is_loopback() {
+            return Err(StartError::NoAuthInPublic { address: settings.listen });
+        }
         // First, because it fails most often and at once.
         let listener = listen(settings.listen, "listen").await?;
         let metrics_listener = match settings.metrics_listen {
@@ -90,6 +102,7 @@ impl Server {
         let mut tasks = JoinSet::new();
         let server_id = dice.unique();
         let beacons = Beacons::new(Arc::clone(&bucket.patient), Arc::clone(&clock), &server_id, None, BEACON_INTERVAL);
+        let now = clock.now();
         let environment = Environment {
             bucket: bucket.patient,
             clock,
@@ -99,11 +112,14 @@ impl Server {
         };
         let control_plane = ControlPlane::open(environment, control_plane_settings(&settings, &dice)?).await?;
         // Whoever comes with the site's token is the first admin, so there has to be one.
-        control_plane.first_start().await?;
+        let first_start = control_plane.first_start().await?;
+        // Late enough: its files lie beside the bucket, which is there by now.
+        let tls = tls::load(&settings, now, &dice)?;
+        let (acceptor, certificate_authority) = tls.map(|tls| (tls.acceptor, tls.certificate_authority)).unzip();
         let until_shutdown = shutdown.clone();
         tasks.spawn(async move { beacons.run(until_shutdown.begun()).await });
 
-        let api = Api::new(control_plane.clone(), &url.to_string());
+        let mut api = Api::new(control_plane.clone(), &url.to_string());
         let readiness = Readiness::new(bucket.candid, shutdown.clone());
         let mut own = health::routes(readiness);
         let metrics_routes = metrics::routes(recorder.clone());
@@ -111,14 +127,33 @@ impl Server {
             None => own = own.merge(metrics_routes),
             Some(listener) => {
                 let routes = http::surround(in_time(metrics_routes), dice.clone());
-                tasks.spawn(connections::serve(listener, routes, shutdown.clone()));
+                tasks.spawn(connections::serve(listener, None, routes, shutdown.clone()));
             }
         }
-        let routes = http::surround(in_time(own).merge(api.into_router()).merge(further), dice);
-        tasks.spawn(connections::serve(listener, routes, shutdown.clone()));
+        let mut web = Web::new(control_plane.clone(), url.as_url());
+        if settings.no_auth {
+            tracing::warn!("runs without login: everyone on this machine is the site's admin");
+            (api, web) = (api.without_login(), web.without_login());
+        }
+        let mut doors = api.into_router().merge(in_time(web.into_router())).merge(further);
+        if settings.no_auth {
+            doors = no_auth::only_for_this_machine(doors);
+        }
+        let routes = http::surround(in_time(own).merge(doors), dice);
+        tasks.spawn(connections::serve(listener, acceptor, routes, shutdown.clone()));
         tasks.spawn(metrics::keep_up(recorder, shutdown.clone()));
         tracing::info!(%address, %url, server_id, bucket = settings.bucket.as_str(), "listening");
-        Ok(Running { address, metrics_address, url, control_plane, shutdown, tasks })
+        let certificate_authority = certificate_authority.flatten();
+        Ok(Running {
+            address,
+            metrics_address,
+            url,
+            control_plane,
+            first_start,
+            certificate_authority,
+            shutdown,
+            tasks,
+        })
     }
 }
 
@@ -129,6 +164,9 @@ pub struct Running {
     pub metrics_address: Option<SocketAddr>,
     pub url: PublicUrl,
     pub control_plane: ControlPlane,
+    pub first_start: FirstStart,
+    /// Which clients have to trust, where the server has made its own.
+    pub certificate_authority: Option<PathBuf>,
     shutdown: Shutdown,
     tasks: JoinSet<()>,
 }

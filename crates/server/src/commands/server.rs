@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use taco_control_plane::FirstStart;
 
 use crate::config::{Configuration, ServerFlags, Surroundings};
 use crate::logging;
@@ -43,7 +44,12 @@ async fn serve(configuration: Configuration) -> anyhow::Result<ExitCode> {
         _ = signals.next() => return Ok(ExitCode::SUCCESS),
     };
     let running = match started {
-        Err(error @ (StartError::Taken { .. } | StartError::Listen { .. })) => return Err(error.into()),
+        Err(
+            error @ (StartError::Taken { .. }
+            | StartError::Listen { .. }
+            | StartError::NoAuthInPublic { .. }
+            | StartError::Tls(_)),
+        ) => return Err(error.into()),
         about_bucket => about_bucket.with_context(|| configuration.bucket_in_words())?,
     };
     // Where nobody reads it, the server is of use all the same.
@@ -64,7 +70,8 @@ async fn serve(configuration: Configuration) -> anyhow::Result<ExitCode> {
 fn greet(running: &Running, bucket: &str) -> io::Result<()> {
     let url = &running.url;
     let curl = format!("curl {url}/readyz");
-    let width = curl.len();
+    let login = format!("terraform login {}", taco_web::host_name(url.as_url()));
+    let width = curl.len().max(login.len());
     let mut out = io::stdout().lock();
     writeln!(out, "taco {} listens on {}", env!("CARGO_PKG_VERSION"), running.address)?;
     writeln!(out)?;
@@ -74,8 +81,26 @@ fn greet(running: &Running, bucket: &str) -> io::Result<()> {
         writeln!(out, "  metrics   http://{address}/metrics")?;
     }
     writeln!(out)?;
+    if let FirstStart::SetPassword(link) = &running.first_start {
+        writeln!(out, "Nobody has a password yet. Set the one of {} here; the link works once:", link.username)?;
+        writeln!(out, "  {}", taco_web::password_link_address(url, link))?;
+        writeln!(out)?;
+    }
+    if let Some(file) = &running.certificate_authority {
+        writeln!(out, "The certificate is taco's own. So that terraform, tofu and curl trust it:")?;
+        writeln!(out, "  export SSL_CERT_FILE={}", file.display())?;
+        writeln!(out)?;
+    }
+    if url.as_url().scheme() == "http" {
+        writeln!(out, "Terraform expects https. To use it over http, put this into ~/.terraformrc (tofu: ~/.tofurc):")?;
+        for line in taco_web::host_block(url.as_url()).lines() {
+            writeln!(out, "  {line}")?;
+        }
+        writeln!(out)?;
+    }
     writeln!(out, "What to type next:")?;
     for (command, answer) in [
+        (login.as_str(), "get a token for terraform"),
         (curl.as_str(), "is it ready?"),
         ("taco doctor", "is the bucket sound?"),
         ("taco config show", "its settings, and where each came from"),

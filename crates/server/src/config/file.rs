@@ -40,6 +40,7 @@ fn parse(path: &Path, text: &str) -> Result<Layer, ConfigError> {
         let single = match value.get_ref() {
             DeValue::String(text) => Some(text.to_string()),
             DeValue::Integer(number) => Some(number.to_string()),
+            DeValue::Boolean(switch) => Some(switch.to_string()),
             _ => None,
         };
         match (single, recognise(name)) {

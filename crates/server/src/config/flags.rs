@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 
 use super::layer::{Layer, Origin};
+use super::value::SWITCH;
 use super::{ConfigError, Group, Setting, TABLE};
 
 /// The settings that were given as flags.
@@ -88,11 +89,12 @@ impl<S: Scope> Args for FlagsIn<S> {
             .value_parser(value_parser!(PathBuf))
             .help("File with settings [env: TACO_CONFIG] [default: taco.toml, if there is one]");
         let settings = TABLE.iter().filter(|setting| S::includes(setting)).map(|setting| {
-            Arg::new(setting.key)
+            let arg = Arg::new(setting.key)
                 .long(setting.flag())
                 .value_name(setting.shape)
                 .help(help_of(setting))
-                .help_heading(setting.group.title())
+                .help_heading(setting.group.title());
+            if setting.shape == SWITCH { arg.num_args(0..=1).default_missing_value("true") } else { arg }
         });
         command.arg(config).args(settings)
     }

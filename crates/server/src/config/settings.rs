@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use taco_ledger::Location;
 use url::Url;
 
-use super::value::{BucketUrl, HttpUrl, LogFilter, LogFormat, PublicUrl, Secret, Value};
+use super::value::{BucketUrl, FilePath, HttpUrl, LogFilter, LogFormat, PublicUrl, Secret, Value};
 use super::{ConfigError, Entry, Surroundings};
 
 macro_rules! settings {
@@ -66,14 +66,22 @@ settings! {
     Server {
         /// Address and port that the server listens on; port 0 takes any free one.
         listen: SocketAddr, Fixed("127.0.0.1:8080"), "0.0.0.0:8080";
+        /// Certificate chain of the server as a PEM file; with `tls_key`, it speaks https.
+        tls_cert: Option<FilePath>, Nothing, "/etc/taco/tls.crt";
+        /// Key that belongs to the certificate, as a PEM file.
+        tls_key: Option<FilePath>, Nothing, "/etc/taco/tls.key";
+        /// Speak https on a laptop, with a certificate for localhost from a certificate authority of its own, which lies beside the bucket's directory.
+        tls_dev: bool, Fixed("false"), "true";
         /// Address under which people and terraform reach the server.
-        url: PublicUrl, Computed(url_of_listener, "http:// and the address that it listens on"), "https://taco.example.com";
+        url: PublicUrl, Computed(url_of_listener, "http:// (with TLS, https://) and the address that it listens on"), "https://taco.example.com";
         /// Key that seals what must not lie in the bucket as plain text; all servers on a bucket need the same one. For a directory, one is made and kept beside it.
         secret_key: Option<Secret>, Nothing, "the output of `openssl rand -hex 32`";
         /// The key before the last change of `secret_key`, so that what it sealed can still be opened.
         previous_secret_key: Option<Secret>, Nothing, "what secret_key was";
         /// Token that may administer the whole site.
         site_token: Option<Secret>, Nothing, "the output of `openssl rand -hex 32`";
+        /// Ask nobody who they are: everyone is the site's admin. For a laptop, and only on a loopback address.
+        no_auth: bool, Fixed("false"), "true";
     }
     Agent {
         /// How many plans and applies the server's own agent executes at a time; 0 leaves all to other agents.
@@ -202,7 +210,9 @@ fn url_of_listener(above: &[Entry], _: &Surroundings) -> Option<String> {
     let listen: SocketAddr = above.iter().find(|entry| entry.setting.key == "listen")?.parse().ok()?;
     // One cannot call "any address"; from this machine, localhost is one of them.
     let host = if listen.ip().is_unspecified() { format!("localhost:{}", listen.port()) } else { listen.to_string() };
-    Some(format!("http://{host}"))
+    let given = |key: &str| above.iter().find(|entry| entry.setting.key == key).and_then(|entry| entry.text.as_deref());
+    let scheme = if given("tls_cert").is_some() || given("tls_dev") == Some("true") { "https" } else { "http" };
+    Some(format!("{scheme}://{host}"))
 }
 
 fn format_for_reader(_: &[Entry], surroundings: &Surroundings) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use url::Url;
@@ -48,6 +48,17 @@ impl Value for u16 {
 
     fn parse(text: &str) -> Result<Self, String> {
         text.parse().map_err(|_| "is not a whole number from 0 to 65535".to_owned())
+    }
+}
+
+/// How help texts show a setting that is either on or off; as a flag it needs no value.
+pub(super) const SWITCH: &str = "true|false";
+
+impl Value for bool {
+    const SHAPE: &'static str = SWITCH;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| "is neither true nor false".to_owned())
     }
 }
 
@@ -123,6 +134,24 @@ impl Value for PathBuf {
     }
 }
 
+/// A file on this machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FilePath(PathBuf);
+
+impl FilePath {
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Value for FilePath {
+    const SHAPE: &'static str = "FILE";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(Self(text.into()))
+    }
+}
+
 /// The address of another server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HttpUrl(String);
@@ -147,6 +176,10 @@ impl Value for HttpUrl {
 pub struct PublicUrl(Url);
 
 impl PublicUrl {
+    pub fn as_url(&self) -> &Url {
+        &self.0
+    }
+
     /// Port 0 stands for the one that the system chose.
     pub(crate) fn with_chosen_port(mut self, port: u16) -> Self {
         if self.0.port() == Some(0) {

@@ -1,0 +1,159 @@
+//! `/oauth/authorize`: someone lets a program on their machine act in their name. Nothing is granted without a click.
+
+use askama::Template;
+use axum::extract::{Query, RawQuery, State};
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use taco_control_plane::AuthorizationRequest;
+use taco_domain::grant::{AuthorizationRefusal, check_authorization};
+use taco_domain::token::token_expiry;
+use url::Url;
+
+use crate::error::PageError;
+use crate::form::OwnForm;
+use crate::oauth::{CLIENT, PORTS};
+use crate::page::{Layout, Moment};
+use crate::security_headers::CONSENT_POLICY;
+use crate::visitor::Visitor;
+use crate::{Web, login, page, terraform};
+
+const PURPOSE: &str = "consent";
+
+/// What a client asks for. What is missing is empty, and refused as such.
+#[derive(Clone, Default, Deserialize, Debug)]
+#[serde(default)]
+pub(crate) struct Wish {
+    client_id: String,
+    redirect_uri: String,
+    response_type: String,
+    state: String,
+    code_challenge: String,
+    code_challenge_method: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Decision {
+    #[serde(flatten)]
+    wish: Wish,
+    #[serde(default)]
+    proof: String,
+    #[serde(default)]
+    decision: String,
+}
+
+#[derive(Template)]
+#[template(path = "consent.html")]
+struct ConsentPage<'a> {
+    layout: Layout,
+    wish: &'a Wish,
+    username: &'a str,
+    host: String,
+    expires: Moment,
+    proof: String,
+}
+
+/// What to do about a wish that cannot be granted.
+#[derive(Debug)]
+enum Refusal {
+    /// We do not know whom the answer would go to, so nobody is sent anywhere.
+    Here(&'static str),
+    /// The client is told.
+    ToClient(&'static str, &'static str),
+}
+
+impl Wish {
+    fn check(&self) -> Result<(), Refusal> {
+        if self.client_id != CLIENT {
+            return Err(Refusal::Here("The program that sent you here is not known to this site."));
+        }
+        match check_authorization(&self.redirect_uri, &self.code_challenge, PORTS) {
+            Err(AuthorizationRefusal::Redirect) => Err(Refusal::Here(
+                "The program that sent you here wants its answer at an address that this site does not allow.",
+            )),
+            _ if self.response_type != "code" => {
+                Err(Refusal::ToClient("unsupported_response_type", "response_type must be code"))
+            }
+            _ if self.state.is_empty() => Err(Refusal::ToClient("invalid_request", "state is missing")),
+            _ if self.code_challenge_method != "S256" => {
+                Err(Refusal::ToClient("invalid_request", "code_challenge_method must be S256"))
+            }
+            Err(AuthorizationRefusal::Challenge) => {
+                Err(Refusal::ToClient("invalid_request", "code_challenge must be the base64url of a SHA-256 hash"))
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Sends the visitor back to the client. Only for a wish whose redirect address was checked.
+    fn answer(&self, pairs: &[(&str, &str)]) -> Result<Response, PageError> {
+        let mut address = Url::parse(&self.redirect_uri).map_err(|error| PageError::bad_request(error.to_string()))?;
+        address.query_pairs_mut().extend_pairs(pairs);
+        if !self.state.is_empty() {
+            address.query_pairs_mut().append_pair("state", &self.state);
+        }
+        Ok(Redirect::to(address.as_str()).into_response())
+    }
+
+    fn refuse(&self, refusal: &Refusal) -> Result<Response, PageError> {
+        match refusal {
+            Refusal::Here(why) => Err(PageError::new(StatusCode::BAD_REQUEST, "This login cannot go on", *why)),
+            Refusal::ToClient(error, why) => self.answer(&[("error", error), ("error_description", why)]),
+        }
+    }
+}
+
+/// `GET /oauth/authorize`
+pub(crate) async fn show(
+    State(web): State<Web>,
+    RawQuery(query): RawQuery,
+    Query(wish): Query<Wish>,
+    visitor: Result<Visitor, PageError>,
+) -> Result<Response, PageError> {
+    if let Err(refusal) = wish.check() {
+        return wish.refuse(&refusal);
+    }
+    let visitor = match visitor {
+        Err(PageError::LogIn { .. }) => {
+            let here = format!("/oauth/authorize?{}", query.unwrap_or_default());
+            return Ok(Redirect::to(&login::address(&here)).into_response());
+        }
+        other => other?,
+    };
+    let expires = token_expiry(None, web.control_plane.now()).map_err(taco_control_plane::Error::from)?;
+    let page = ConsentPage {
+        layout: Layout::for_visitor(&web, &visitor),
+        wish: &wish,
+        username: visitor.user.username.as_str(),
+        host: terraform::host_name(&web.address),
+        expires: Moment(expires),
+        proof: visitor.proof(PURPOSE),
+    };
+    let mut response = page::render(StatusCode::OK, &page);
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONSENT_POLICY));
+    Ok(response)
+}
+
+/// `POST /oauth/authorize`
+pub(crate) async fn decide(
+    State(web): State<Web>,
+    visitor: Visitor,
+    OwnForm(form): OwnForm<Decision>,
+) -> Result<Response, PageError> {
+    visitor.require_proof(PURPOSE, &form.proof)?;
+    let wish = form.wish;
+    if let Err(refusal) = wish.check() {
+        return wish.refuse(&refusal);
+    }
+    if form.decision != "approve" {
+        return wish.answer(&[("error", "access_denied")]);
+    }
+    let request = AuthorizationRequest {
+        client: wish.client_id.clone(),
+        redirect_uri: wish.redirect_uri.clone(),
+        code_challenge: wish.code_challenge.clone(),
+    };
+    let code = web.control_plane.grant(&visitor.caller, request, PORTS).await?;
+    wish.answer(&[("code", code.reveal())])
+}

@@ -1,0 +1,127 @@
+//! When there is no page to show: a page that says why, and under which id the server's log tells more.
+
+use askama::Template;
+use axum::extract::{Request, State};
+use axum::http::header::{HeaderValue, RETRY_AFTER};
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use taco_control_plane::Error;
+
+use crate::page::Layout;
+use crate::{Web, login, page};
+
+/// Why a handler has no page. Texts help the visitor and give nothing away.
+#[derive(Clone, Debug)]
+pub(crate) enum PageError {
+    Page {
+        status: StatusCode,
+        title: &'static str,
+        detail: String,
+    },
+    /// Whoever it is has to log in first, and comes back to this address then.
+    LogIn {
+        next: String,
+    },
+}
+
+impl PageError {
+    pub(crate) fn new(status: StatusCode, title: &'static str, detail: impl Into<String>) -> Self {
+        Self::Page { status, title, detail: detail.into() }
+    }
+
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "This request cannot be answered", detail)
+    }
+
+    pub(crate) fn not_found(what: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "Not found", format!("There is no such {what} here, or not for you."))
+    }
+
+    pub(crate) fn form_expired() -> Self {
+        let detail = "This form has expired, or another site has sent it. Nothing was changed. \
+                      Go back, reload the page and send it again.";
+        Self::new(StatusCode::FORBIDDEN, "Form expired", detail)
+    }
+}
+
+/// No wildcard: a new kind of error must choose its page.
+impl From<Error> for PageError {
+    fn from(error: Error) -> Self {
+        let text = error.to_string();
+        match error {
+            Error::NotFound(what) => Self::not_found(what),
+            Error::Invalid { detail, .. } => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "This cannot be", detail),
+            Error::Conflict(detail) => Self::new(StatusCode::CONFLICT, "Things have changed", detail),
+            Error::Denied(reason) => Self::new(StatusCode::FORBIDDEN, "Not allowed", reason),
+            Error::Unauthorized(_) => Self::LogIn { next: String::new() },
+            Error::TooLarge { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "Too large", text),
+            Error::Unavailable(cause) => {
+                tracing::warn!(%cause, "a page could not be shown");
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "Unavailable", text)
+            }
+            Error::Corrupt(cause) => {
+                tracing::error!(%cause, "a page met something damaged");
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal error", text)
+            }
+            Error::Sealed(cause) => {
+                tracing::error!(cause, "a page met something that no key opens");
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal error", text)
+            }
+        }
+    }
+}
+
+impl IntoResponse for PageError {
+    /// The page itself is made by [`render`], which knows the request.
+    fn into_response(self) -> Response {
+        match &self {
+            Self::LogIn { next } => Redirect::to(&login::address(next)).into_response(),
+            Self::Page { status, .. } => {
+                let mut response = status.into_response();
+                if *status == StatusCode::SERVICE_UNAVAILABLE {
+                    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+                }
+                response.extensions_mut().insert(self);
+                response
+            }
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "error.html")]
+struct ErrorPage<'a> {
+    layout: Layout,
+    status: u16,
+    title: &'a str,
+    detail: &'a str,
+    request_id: &'a str,
+}
+
+/// Gives errors of handlers their page.
+pub(crate) async fn render(State(web): State<Web>, request: Request, next: Next) -> Response {
+    let id = request.headers().get("x-request-id").cloned();
+    let response = next.run(request).await;
+    let Some(PageError::Page { status, title, detail }) = response.extensions().get::<PageError>() else {
+        return response;
+    };
+    let page = ErrorPage {
+        layout: Layout::of(&web),
+        status: status.as_u16(),
+        title,
+        detail,
+        request_id: id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default(),
+    };
+    let mut rendered = page::render(*status, &page);
+    for (name, value) in response.headers() {
+        rendered.headers_mut().entry(name).or_insert(value.clone());
+    }
+    rendered
+}
+
+/// The router adds the header `allow`.
+pub(crate) async fn no_such_method(method: Method) -> PageError {
+    let detail = format!("{method} is not possible here.");
+    PageError::new(StatusCode::METHOD_NOT_ALLOWED, "Not possible", detail)
+}

@@ -1,0 +1,165 @@
+//! Logging in and out.
+
+use askama::Template;
+use axum::extract::{Query, Request, State};
+use axum::http::header::{HeaderValue, RETRY_AFTER, SET_COOKIE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use taco_control_plane::{Error, OpenedSession};
+use url::form_urlencoded;
+
+use crate::error::PageError;
+use crate::form::OwnForm;
+use crate::page::Layout;
+use crate::visitor::{self, Visitor};
+use crate::{Web, page, session_cookie};
+
+/// The purpose of the form that logs out, which is on every page.
+pub(crate) const LOG_OUT: &str = "logout";
+
+const HOME: &str = "/app";
+
+#[derive(Template)]
+#[template(path = "login.html")]
+struct LoginPage<'a> {
+    layout: Layout,
+    username: &'a str,
+    next: &'a str,
+    error: Option<&'a str>,
+}
+
+/// The address of the login page for someone who wants to go to `next`.
+pub(crate) fn address(next: &str) -> String {
+    if next.is_empty() || next == HOME {
+        return "/login".to_owned();
+    }
+    format!("/login?{}", form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish())
+}
+
+/// Where to go after the login: to one of our own pages.
+fn destination(next: &str) -> &str {
+    let is_ours = [HOME, "/oauth/authorize"]
+        .iter()
+        .any(|page| next.strip_prefix(page).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?'])));
+    if is_ours && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') { next } else { HOME }
+}
+
+#[derive(Deserialize, Debug)]
+pub(crate) struct Wish {
+    #[serde(default)]
+    next: String,
+}
+
+/// `GET /login`
+pub(crate) async fn show(
+    State(web): State<Web>,
+    Query(wish): Query<Wish>,
+    request: Request,
+) -> Result<Response, PageError> {
+    let next = destination(&wish.next);
+    if Visitor::recognise(&web, request.headers(), request.extensions()).await?.is_some() {
+        return Ok(Redirect::to(next).into_response());
+    }
+    let page = LoginPage { layout: Layout::of(&web), username: "", next, error: None };
+    Ok(page::render(StatusCode::OK, &page))
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Credentials {
+    username: String,
+    password: String,
+    #[serde(default)]
+    next: String,
+}
+
+/// `POST /login`
+pub(crate) async fn log_in(
+    State(web): State<Web>,
+    client: Client,
+    OwnForm(form): OwnForm<Credentials>,
+) -> Result<Response, PageError> {
+    let next = destination(&form.next);
+    let again = |error| LoginPage { layout: Layout::of(&web), username: &form.username, next, error: Some(error) };
+    if let Err(wait) = web.login_limit.attempt(&client.address, &form.username) {
+        let page = again("Too many attempts. Wait a minute, then try again.");
+        let mut response = page::render(StatusCode::TOO_MANY_REQUESTS, &page);
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+        return Ok(response);
+    }
+    match client.open_session(&web, &form.username, form.password).await {
+        Ok(session) => Ok(entered(&web, &session, next)),
+        Err(Error::Unauthorized(_)) => {
+            Ok(page::render(StatusCode::UNAUTHORIZED, &again("The name or the password is wrong.")))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The first answer in a new session.
+pub(crate) fn entered(web: &Web, session: &OpenedSession, next: &str) -> Response {
+    ([(SET_COOKIE, session_cookie::set(web, &session.secret))], Redirect::to(next)).into_response()
+}
+
+#[derive(Deserialize)]
+pub(crate) struct LogOut {
+    #[serde(default)]
+    proof: String,
+}
+
+/// `POST /logout`
+pub(crate) async fn log_out(
+    State(web): State<Web>,
+    visitor: Visitor,
+    headers: HeaderMap,
+    OwnForm(form): OwnForm<LogOut>,
+) -> Result<Response, PageError> {
+    visitor.require_proof(LOG_OUT, &form.proof)?;
+    if let Some(cookie) = session_cookie::read(&web, &headers) {
+        web.control_plane.log_out(&cookie).await?;
+    }
+    Ok(([(SET_COOKIE, session_cookie::remove(&web))], Redirect::to("/login")).into_response())
+}
+
+/// What a session remembers of the browser that it was opened in.
+pub(crate) struct Client {
+    address: String,
+    user_agent: Option<String>,
+    request: taco_control_plane::RequestInfo,
+}
+
+impl<S: Sync> axum::extract::FromRequestParts<S> for Client {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut axum::http::request::Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Ok(Self {
+            address: visitor::client_address(&parts.extensions).unwrap_or_default(),
+            user_agent: visitor::user_agent(&parts.headers),
+            request: visitor::request_info(&parts.headers, &parts.extensions),
+        })
+    }
+}
+
+impl Client {
+    pub(crate) async fn open_session(self, web: &Web, name: &str, password: String) -> Result<OpenedSession, Error> {
+        web.control_plane.log_in(name, password, &self.request, self.user_agent).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_the_login_one_stays_here() {
+        for next in ["/app", "/app/settings/tokens?source=terraform-login", "/oauth/authorize?client_id=x&state=y%20z"]
+        {
+            assert_eq!(destination(next), next);
+            assert_eq!(destination(address(next).split("next=").nth(1).unwrap_or("/app")), HOME, "still encoded");
+        }
+        for next in ["", "/", "//evil.test", "https://evil.test", "/\\evil.test", "/application", "/app\\..", "/app x"]
+        {
+            assert_eq!(destination(next), HOME, "{next}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Guessing passwords takes long.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Attempts for one name from one address, in [`WINDOW`].
+const ATTEMPTS: u32 = 10;
+/// Attempts from one address, whatever the name.
+const ATTEMPTS_OF_ADDRESS: u32 = 100;
+const WINDOW: Duration = Duration::from_secs(60);
+/// More entries than this are cleared of those whose window is over.
+const ENTRIES: usize = 10_000;
+
+/// Counts attempts to log in. It forgets them with the process: that is a minute's worth.
+#[derive(Default, Debug)]
+pub(crate) struct LoginLimit(Mutex<HashMap<(String, Option<String>), Window>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    begun: Instant,
+    attempts: u32,
+}
+
+impl LoginLimit {
+    /// Counts an attempt; if there were too many, says how long to wait.
+    pub(crate) fn attempt(&self, address: &str, name: &str) -> Result<(), Duration> {
+        let name: String = name.trim().to_lowercase().chars().take(100).collect();
+        let now = Instant::now();
+        let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if windows.len() > ENTRIES {
+            windows.retain(|_, window| now < window.begun + WINDOW);
+        }
+        let mut wait = None;
+        for (key, most) in
+            [((address.to_owned(), Some(name)), ATTEMPTS), ((address.to_owned(), None), ATTEMPTS_OF_ADDRESS)]
+        {
+            let fresh = Window { begun: now, attempts: 0 };
+            let window = windows.entry(key).or_insert(fresh);
+            if now >= window.begun + WINDOW {
+                *window = fresh;
+            }
+            window.attempts = window.attempts.saturating_add(1);
+            if window.attempts > most {
+                wait = wait.max(Some(window.begun + WINDOW - now));
+            }
+        }
+        wait.map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn many_attempts_have_to_wait() {
+        let limit = LoginLimit::default();
+        for _ in 0..ATTEMPTS {
+            assert_eq!(limit.attempt("10.0.0.1", "ada"), Ok(()));
+        }
+        assert_eq!(limit.attempt("10.0.0.1", "Ada "), Err(WINDOW));
+        assert_eq!(limit.attempt("10.0.0.1", "grace"), Ok(()), "another name");
+        assert_eq!(limit.attempt("10.0.0.2", "ada"), Ok(()), "another address");
+        tokio::time::advance(WINDOW).await;
+        assert_eq!(limit.attempt("10.0.0.1", "ada"), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_cannot_try_all_names() {
+        let limit = LoginLimit::default();
+        for number in 0..ATTEMPTS_OF_ADDRESS {
+            assert_eq!(limit.attempt("10.0.0.1", &number.to_string()), Ok(()));
+        }
+        assert!(limit.attempt("10.0.0.1", "one more").is_err());
+    }
+}

@@ -1,0 +1,47 @@
+//! What people write into terraform's files to reach this server.
+
+use url::Url;
+
+use crate::oauth::{CLIENT, PORTS};
+
+/// The server's name as terraform knows it: host and port.
+pub fn host_name(address: &Url) -> String {
+    let host = address.host_str().unwrap_or_default();
+    address.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// A block for `~/.terraformrc` that tells the services' addresses. Over plain http terraform has to be told: what it
+/// looks up itself, it looks up with https.
+pub fn host_block(address: &Url) -> String {
+    let site = address.as_str().trim_end_matches('/');
+    let (first, after_last) = (PORTS.start(), PORTS.end() + 1);
+    format!(
+        r#"host "{host}" {{
+  services = {{
+    "tfe.v2"   = "{site}/api/v2/"
+    "tfe.v2.1" = "{site}/api/v2/"
+    "state.v2" = "{site}/api/v2/"
+    "login.v1" = {{
+      client      = "{CLIENT}"
+      grant_types = ["authz_code"]
+      authz       = "{site}/oauth/authorize"
+      token       = "{site}/oauth/token"
+      ports       = [{first}, {after_last}]
+    }}
+  }}
+}}"#,
+        host = host_name(address)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_a_port_unless_it_is_the_usual_one() {
+        let name = |address: &str| host_name(&address.parse().expect("an address"));
+        assert_eq!(name("https://taco.example.com"), "taco.example.com");
+        assert_eq!(name("http://localhost:8080"), "localhost:8080");
+    }
+}

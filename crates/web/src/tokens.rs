@@ -1,0 +1,150 @@
+//! `/app/settings/tokens`: a person's own API tokens.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use taco_control_plane::{Error, IssuedToken, NewToken};
+use taco_domain::id::TokenId;
+use taco_domain::token::Token;
+
+use crate::error::PageError;
+use crate::form::OwnForm;
+use crate::page::{Layout, Moment};
+use crate::visitor::Visitor;
+use crate::{Web, page, terraform};
+
+const CREATE: &str = "tokens.create";
+const REVOKE: &str = "tokens.revoke";
+const PATH: &str = "/app/settings/tokens";
+
+/// What the form offers as a token's lifetime in days.
+const LIFETIMES: [(i64, &str); 4] = [(30, "30 days"), (90, "90 days"), (365, "one year"), (730, "two years")];
+const USUAL_LIFETIME: i64 = 90;
+
+#[derive(Template)]
+#[template(path = "tokens.html")]
+struct TokensPage {
+    layout: Layout,
+    host: String,
+    tokens: Vec<Row>,
+    /// The text of a token that was made just now.
+    issued: Option<String>,
+    form: FormContent,
+    create_proof: String,
+    revoke_proof: String,
+}
+
+struct Row {
+    id: TokenId,
+    description: String,
+    created: Moment,
+    last_used: Option<Moment>,
+    expires: Option<Moment>,
+    expired: bool,
+}
+
+/// What stands in the form for a new token.
+#[derive(Default)]
+struct FormContent {
+    description: String,
+    error: Option<String>,
+}
+
+impl Row {
+    fn of(token: Token, now: Timestamp) -> Self {
+        Self {
+            id: token.id,
+            expired: token.check(now).is_err(),
+            description: token.description.unwrap_or_default(),
+            created: Moment(token.created_at),
+            last_used: token.last_used_at.map(Moment),
+            expires: token.expires_at.map(Moment),
+        }
+    }
+}
+
+async fn page(
+    web: &Web,
+    visitor: &Visitor,
+    issued: Option<IssuedToken>,
+    form: FormContent,
+) -> Result<TokensPage, Error> {
+    let mut tokens = web.control_plane.user_tokens(&visitor.caller, visitor.user.id).await?;
+    tokens.reverse();
+    // The caller looked at the site before the token was made.
+    if let Some(issued) = &issued {
+        tokens.insert(0, issued.token.clone());
+    }
+    let now = web.control_plane.now();
+    Ok(TokensPage {
+        layout: Layout::for_visitor(web, visitor),
+        host: terraform::host_name(&web.address),
+        tokens: tokens.into_iter().map(|token| Row::of(token, now)).collect(),
+        issued: issued.map(|issued| issued.text.reveal()),
+        form,
+        create_proof: visitor.proof(CREATE),
+        revoke_proof: visitor.proof(REVOKE),
+    })
+}
+
+/// `GET /app/settings/tokens`
+pub(crate) async fn list(State(web): State<Web>, visitor: Visitor) -> Result<Response, PageError> {
+    let page = page(&web, &visitor, None, FormContent::default()).await?;
+    Ok(page::render(StatusCode::OK, &page))
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Create {
+    #[serde(default)]
+    proof: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    days: String,
+}
+
+/// `POST /app/settings/tokens`. The answer is the page itself, for it is the only one that ever shows the token.
+pub(crate) async fn create(
+    State(web): State<Web>,
+    visitor: Visitor,
+    OwnForm(form): OwnForm<Create>,
+) -> Result<Response, PageError> {
+    visitor.require_proof(CREATE, &form.proof)?;
+    let days = form.days.parse::<i64>().ok().filter(|days| LIFETIMES.iter().any(|(offered, _)| offered == days));
+    let days = days.ok_or_else(|| PageError::bad_request("Choose one of the lifetimes that the form offers."))?;
+    let expires_at = web.control_plane.now().checked_add(SignedDuration::from_hours(24 * days)).ok();
+    let description = form.description.trim().to_owned();
+    let new = NewToken { description: Some(description.clone()), expires_at };
+    let issued = match web.control_plane.create_user_token(&visitor.caller, visitor.user.id, new).await {
+        Err(Error::Invalid { detail, .. }) => {
+            let form = FormContent { description, error: Some(detail) };
+            let page = page(&web, &visitor, None, form).await?;
+            return Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page));
+        }
+        other => other?,
+    };
+    let page = page(&web, &visitor, Some(issued), FormContent::default()).await?;
+    Ok(page::render(StatusCode::CREATED, &page))
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Revoke {
+    #[serde(default)]
+    proof: String,
+}
+
+/// `POST /app/settings/tokens/{token_id}/revoke`
+pub(crate) async fn revoke(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    OwnForm(form): OwnForm<Revoke>,
+) -> Result<Response, PageError> {
+    visitor.require_proof(REVOKE, &form.proof)?;
+    let id: TokenId = id.parse().map_err(|_| PageError::not_found("token"))?;
+    web.control_plane.revoke_token(&visitor.caller, id).await?;
+    Ok(Redirect::to(PATH).into_response())
+}

@@ -1,0 +1,81 @@
+//! Who looks at a page.
+
+use std::net::SocketAddr;
+
+use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap, Method};
+use taco_control_plane::{Caller, Error, RequestInfo};
+use taco_domain::user::User;
+
+use crate::error::PageError;
+use crate::{Web, form, session_cookie};
+
+/// Someone who is logged in.
+pub(crate) struct Visitor {
+    pub(crate) caller: Caller,
+    pub(crate) user: User,
+    /// The cookie's text, to which forms are bound; empty on a site without login.
+    session: String,
+}
+
+impl Visitor {
+    /// Whoever the cookie says, or `None`.
+    pub(crate) async fn recognise(
+        web: &Web,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+    ) -> Result<Option<Self>, Error> {
+        let request = request_info(headers, extensions);
+        let (caller, session) = if web.without_login {
+            (web.control_plane.without_login(request).await?, String::new())
+        } else {
+            let Some(cookie) = session_cookie::read(web, headers) else { return Ok(None) };
+            match web.control_plane.authenticate_session(&cookie, request).await {
+                Err(Error::Unauthorized(_)) => return Ok(None),
+                other => (other?, cookie),
+            }
+        };
+        let user = web.control_plane.account(&caller).await?;
+        Ok(Some(Self { caller, user, session }))
+    }
+
+    /// What a form for this purpose has to hold.
+    pub(crate) fn proof(&self, purpose: &str) -> String {
+        form::proof(&self.session, purpose)
+    }
+
+    /// Refuses a form that was not on one of this visitor's own pages.
+    pub(crate) fn require_proof(&self, purpose: &str, proof: &str) -> Result<(), PageError> {
+        if form::is_proof(&self.session, purpose, proof) { Ok(()) } else { Err(PageError::form_expired()) }
+    }
+}
+
+impl FromRequestParts<Web> for Visitor {
+    type Rejection = PageError;
+
+    async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, PageError> {
+        let visitor = Self::recognise(web, &parts.headers, &parts.extensions).await?;
+        visitor.ok_or_else(|| {
+            let here = parts.uri.path_and_query().map_or("", |address| address.as_str());
+            // A form is lost with its session; its page can be come back to.
+            PageError::LogIn { next: if parts.method == Method::GET { here.to_owned() } else { String::new() } }
+        })
+    }
+}
+
+/// The client's address, for limits.
+pub(crate) fn client_address(extensions: &Extensions) -> Option<String> {
+    extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip().to_string())
+}
+
+pub(crate) fn user_agent(headers: &HeaderMap) -> Option<String> {
+    let agent = headers.get("user-agent")?.to_str().ok()?;
+    Some(agent.chars().take(200).collect())
+}
+
+/// What the request tells about where it came from.
+pub(crate) fn request_info(headers: &HeaderMap, extensions: &Extensions) -> RequestInfo {
+    let id = headers.get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    RequestInfo { id, from: client_address(extensions) }
+}

@@ -1,0 +1,80 @@
+use crate::browser::{PageForm, Site};
+
+#[tokio::test]
+async fn every_page_tells_browsers_what_it_never_does() {
+    let site = Site::start();
+    let stranger = site.browser();
+    let link = stranger.get(&site.link).await;
+    let browser = site.admin().await;
+    let mut pages = vec![link, stranger.get("/login").await, stranger.get("/app").await, browser.get("/").await];
+    for path in [
+        "/app",
+        "/app/settings/tokens",
+        "/app/nothing-here",
+        "/setup/nonsense",
+        "/logout",
+        "/oauth/authorize",
+        "/oauth/token",
+    ] {
+        pages.push(browser.get(path).await);
+    }
+    pages.push(browser.send(&PageForm { action: "/oauth/token".into(), hidden: Vec::new() }, &[]).await);
+    for page in pages {
+        assert!(page.status.as_u16() < 500, "{page:?}");
+        let policy = page.header("content-security-policy");
+        for part in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"] {
+            assert!(policy.contains(part), "{}: {policy}", page.path);
+        }
+        assert!(!policy.contains("unsafe"), "{}: {policy}", page.path);
+        assert_eq!(page.header("x-content-type-options"), "nosniff", "{}", page.path);
+        assert_eq!(page.header("referrer-policy"), "same-origin", "{}", page.path);
+        assert_eq!(page.header("cache-control"), "no-store", "{}", page.path);
+        assert!(!page.text.contains("<script") && !page.text.contains(" style="), "{}", page.text);
+    }
+}
+
+#[tokio::test]
+async fn an_error_is_a_page_with_the_id_of_its_request() {
+    let site = Site::start();
+    let browser = site.admin().await;
+    let page = browser.get("/app/nothing-here").await;
+    assert_eq!(page.status.as_u16(), 404);
+    assert!(page.text.contains(page.header("x-request-id")), "{}", page.text);
+    let page = browser.get("/logout").await;
+    assert_eq!((page.status.as_u16(), page.header("allow")), (405, "POST"));
+    assert!(page.text.contains("GET is not possible here."), "{}", page.text);
+}
+
+#[tokio::test]
+async fn pages_can_be_walked_without_a_mouse() {
+    let site = Site::start();
+    let browser = site.admin().await;
+    for path in ["/app", "/app/settings/tokens"] {
+        let page = browser.get(path).await;
+        for part in [r##"href="#content""##, r#"<main id="content""#, r#"<nav aria-label="#, r#"<html lang="en">"#] {
+            assert!(page.text.contains(part), "{part} is missing on {path}");
+        }
+        assert_eq!(page.text.matches("<h1").count(), 1, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_style_sheet_may_be_kept_for_ever() {
+    let site = Site::start();
+    let page = site.browser().get("/login").await;
+    let path = page.text.split("href=\"/static/").nth(1).and_then(|rest| rest.split('"').next()).expect("a link");
+    let sheet = site.browser().get(&format!("/static/{path}")).await;
+    assert_eq!(sheet.header("content-type"), "text/css; charset=utf-8");
+    assert!(sheet.header("cache-control").contains("immutable"));
+    assert!(sheet.text.contains(":focus-visible"));
+}
+
+#[tokio::test]
+async fn the_start_page_says_what_to_type_next() {
+    let site = Site::start();
+    let page = site.admin().await.get("/app").await;
+    let host = &site.server.address;
+    for part in [format!("terraform login {host}"), format!("hostname     = \"{host}\""), "~/.terraformrc".into()] {
+        assert!(page.text.contains(&part), "{part} is missing:\n{}", page.text);
+    }
+}
