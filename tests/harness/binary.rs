@@ -19,7 +19,12 @@ fn directory_of_binaries() -> &'static Path {
         // target/debug/deps/server-0123456789abcdef
         let directory = test.ancestors().nth(2).expect("cargo has put it three levels deep").to_owned();
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-        build.current_dir(env!("CARGO_MANIFEST_DIR")).args(["build", "--quiet", "--workspace", "--bins"]);
+        build.current_dir(std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs the tests")).args([
+            "build",
+            "--quiet",
+            "--workspace",
+            "--bins",
+        ]);
         match directory.file_name().and_then(|name| name.to_str()) {
             Some("debug") | None => {}
             Some(profile) => _ = build.args(["--profile", profile]),

@@ -10,7 +10,8 @@ const COMMIT: &str = "ledgers/site/log/00000000000000000002.json";
 
 fn home_with_sample() -> Home {
     let home = Home::default();
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations-in-bucket/0001-first-format/after");
+    let sample = Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs the tests"))
+        .join("../migrations-in-bucket/0001-first-format/after");
     copy(&sample, &home.bucket());
     home
 }

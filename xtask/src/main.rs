@@ -46,6 +46,8 @@ fn main() -> ExitCode {
 
 /// Lets every chore work from any directory of the repository.
 fn go_to_workspace() -> anyhow::Result<()> {
-    let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    std::env::set_current_dir(workspace).with_context(|| format!("cannot enter {workspace}"))
+    // Asked for at run time: several checkouts may share a target directory, and with it this very program.
+    let package = std::env::var("CARGO_MANIFEST_DIR").context("start it as `cargo xtask`")?;
+    let workspace = format!("{package}/..");
+    std::env::set_current_dir(&workspace).with_context(|| format!("cannot enter {workspace}"))
 }

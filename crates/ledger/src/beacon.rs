@@ -55,9 +55,14 @@ pub struct Beacon {
     pub agents: Vec<serde_json::Value>,
 }
 
-/// The other servers, as far as this one knows: a cheap handle that follows what [`Beacons`] hears.
+/// The other servers, as far as this one knows: a cheap handle that follows what [`Beacons`] hears, and through which
+/// ledgers let the others know of their commits.
 #[derive(Clone, Debug)]
-pub struct Peers(watch::Receiver<Vec<Beacon>>);
+pub struct Peers {
+    heard: watch::Receiver<Vec<Beacon>>,
+    /// What this server's own beacon says next; nobody hears it where there is no beacon.
+    own: Option<Arc<Mutex<Beacon>>>,
+}
 
 impl Peers {
     /// There is nobody else.
@@ -76,22 +81,36 @@ impl Peers {
             ledgers: BTreeMap::new(),
             agents: Vec::new(),
         };
-        Self(watch::channel((1..=number).map(stranger).collect()).1)
+        Self { heard: watch::channel((1..=number).map(stranger).collect()).1, own: None }
     }
 
     /// How many other servers are alive.
     pub fn alive(&self) -> usize {
-        self.0.borrow().len()
+        self.heard.borrow().len()
     }
 
     /// The newest commit of a ledger that any living peer names. The bucket may hold newer ones.
     pub fn newest(&self, ledger: &LedgerName) -> Option<u64> {
-        self.0.borrow().iter().filter_map(|beacon| beacon.ledgers.get(ledger.as_str()).copied()).max()
+        self.heard.borrow().iter().filter_map(|beacon| beacon.ledgers.get(ledger.as_str()).copied()).max()
     }
 
     /// The beacons of the living peers, sorted by server.
     pub fn list(&self) -> Vec<Beacon> {
-        self.0.borrow().clone()
+        self.heard.borrow().clone()
+    }
+
+    /// Remembers a commit that this server wrote; the next round of its beacon tells the others.
+    pub fn note_commit(&self, ledger: &LedgerName, seq: u64) {
+        if let Some(own) = &self.own {
+            own.lock().unwrap_or_else(PoisonError::into_inner).note_commit(ledger, seq);
+        }
+    }
+}
+
+impl Beacon {
+    fn note_commit(&mut self, ledger: &LedgerName, seq: u64) {
+        let newest = self.ledgers.entry(ledger.as_str().to_owned()).or_default();
+        *newest = seq.max(*newest);
     }
 }
 
@@ -102,7 +121,7 @@ pub struct Beacons {
     clock: Arc<dyn Clock>,
     key: Key,
     interval: Duration,
-    own: Mutex<Beacon>,
+    own: Arc<Mutex<Beacon>>,
     /// Held for a whole round: two rounds at once would only cost twice as much.
     heard: tokio::sync::Mutex<Heard>,
     peers: watch::Sender<Vec<Beacon>>,
@@ -153,7 +172,7 @@ impl Beacons {
             clock,
             key: layout::beacon(server_id),
             interval,
-            own: Mutex::new(own),
+            own: Arc::new(Mutex::new(own)),
             heard: tokio::sync::Mutex::default(),
             peers: watch::channel(Vec::new()).0,
         }
@@ -161,17 +180,7 @@ impl Beacons {
 
     /// A handle that follows what later rounds find.
     pub fn peers(&self) -> Peers {
-        Peers(self.peers.subscribe())
-    }
-
-    /// Remembers a commit that this server wrote or read; the next round tells the others.
-    pub fn note_commit(&self, ledger: &LedgerName, seq: u64) {
-        self.with_own(|own| match own.ledgers.get_mut(ledger.as_str()) {
-            Some(newest) => *newest = seq.max(*newest),
-            None => {
-                own.ledgers.insert(ledger.as_str().to_owned(), seq);
-            }
-        });
+        Peers { heard: self.peers.subscribe(), own: Some(Arc::clone(&self.own)) }
     }
 
     /// Replaces what the next round says about the agents that this server hears.
@@ -471,8 +480,8 @@ mod tests {
         let bucket = ClockedBucket::new();
         let (one, other) = (server(&bucket, "one"), server(&bucket, "other"));
         let site = LedgerName::site();
-        one.note_commit(&site, 7);
-        one.note_commit(&site, 5);
+        one.peers().note_commit(&site, 7);
+        one.peers().note_commit(&site, 5);
         one.beat().await.expect("works");
         other.beat().await.expect("works");
 
@@ -482,7 +491,7 @@ mod tests {
         assert_eq!(peers.newest(&"org-1".parse().expect("legal")), None);
         assert_eq!(one.peers().alive(), 0, "its round was over before the other appeared");
 
-        one.note_commit(&site, 8);
+        one.peers().note_commit(&site, 8);
         one.beat().await.expect("works");
         other.beat().await.expect("works");
         assert_eq!(one.peers().alive(), 1);

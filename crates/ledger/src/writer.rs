@@ -151,6 +151,7 @@ async fn commit<S: State>(shared: &Arc<Shared<S>>, mut batch: Vec<Box<dyn Pendin
                 metrics::counter!("taco_ledger_commits_total").increment(1);
                 metrics::counter!("taco_ledger_transactions_total").increment(batch.len() as u64);
                 shared.advance(Arc::clone(&head));
+                shared.environment.peers.note_commit(&shared.name, head.seq);
                 if head.seq.is_multiple_of(shared.options.snapshot_every) {
                     tokio::spawn(write_snapshot(Arc::clone(shared), head));
                 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::common::{Counter, Counters, add, environment, intent, memory, name, open};
 use futures::future::join_all;
-use taco_ledger::{Bucket, Commit, CommitError, Error, Ledger, Options, layout};
+use taco_ledger::beacon::Beacons;
+use taco_ledger::{Bucket, Commit, CommitError, Environment, Error, Ledger, Options, layout};
 
 #[tokio::test]
 async fn what_one_server_commits_the_other_reads() {
@@ -114,6 +115,24 @@ async fn a_commit_tells_who_did_what() {
     assert_eq!((entry.actor.as_str(), entry.action.as_str()), ("user-1", "counter.add"));
     assert_eq!(entry.request.as_deref(), Some("request-1"));
     assert_eq!(entry.puts[0].value.get(), r#"{"id":"a","count":2}"#);
+}
+
+#[tokio::test]
+async fn a_servers_beacon_tells_the_others_how_far_it_wrote() {
+    let bucket = memory();
+    let beacons = |server: &str| {
+        let clock = Arc::new(taco_ledger::SystemClock);
+        Beacons::new(Arc::clone(&bucket), clock, server, None, Duration::from_secs(20))
+    };
+    let (own, other) = (beacons("own"), beacons("other"));
+    let environment = Environment { peers: own.peers(), ..environment(Arc::clone(&bucket), "own", 0) };
+    let ledger = Ledger::<Counters>::open(environment, name(), Options::default()).await.expect("opened");
+    for _ in 0..3 {
+        add(&ledger, "a").await.expect("committed");
+    }
+    own.beat().await.expect("told");
+    other.beat().await.expect("heard");
+    assert_eq!(other.peers().newest(&name()), Some(3));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use crate::common::{Counters, add, directory, environment};
 use taco_ledger::{Ledger, LedgerName, Options, audit, format};
 
 fn migrations() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations-in-bucket")
+    Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs the tests")).join("../../migrations-in-bucket")
 }
 
 /// A bucket that holds a copy of a sample, so that nothing can change the sample itself.
