@@ -215,6 +215,8 @@ impl<S: State> Shared<S> {
         let started = self.probes_started.load(Ordering::SeqCst);
         let mut probe = self.probe.lock().await;
         if probe.number <= started {
+            // Those who came at the same moment get to say so before the probe begins; else they would need a second.
+            tokio::task::yield_now().await;
             let number = self.probes_started.fetch_add(1, Ordering::SeqCst) + 1;
             let outcome = self.catch_up().await;
             *probe = Probe { number, outcome };

@@ -85,7 +85,8 @@ pub(crate) async fn run<S: State>(shared: Arc<Shared<S>>, mut waiting: mpsc::Rec
         if let Some(last) = last_commit
             && shared.environment.peers.alive() > 0
         {
-            sleep_until(last + shared.pace.turn()).await;
+            // Spread by chance: servers in step would otherwise let the same one lose every time.
+            sleep_until(last + shared.pace.turn().mul_f64(1.0 + shared.environment.dice.fraction())).await;
         }
         gather(&mut waiting, &mut batch).await;
         if commit(&shared, std::mem::take(&mut batch)).await {

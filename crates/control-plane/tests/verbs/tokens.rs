@@ -92,11 +92,12 @@ async fn an_organization_has_one_token_of_each_kind() {
         let create = || control_plane.create_organization_token(&admin, "acme", kind_of_token, NewToken::default());
         let first = create().await.expect("a token");
         let second = create().await.expect("another in its place");
-        assert_eq!(kind(site.with_token(&first.text.reveal()).await), "unauthorized");
-        assert_eq!(site.with_token(&second.text.reveal()).await.expect("a caller").actor, actor);
+        // Before it is used, which is noted on the side.
         let read = control_plane.organization_token(&admin, "acme", kind_of_token).await.expect("a token");
         assert_eq!(read, second.token);
         assert_eq!(control_plane.token_with_id(&admin, read.id).await.expect("by id"), read);
+        assert_eq!(kind(site.with_token(&first.text.reveal()).await), "unauthorized");
+        assert_eq!(site.with_token(&second.text.reveal()).await.expect("a caller").actor, actor);
         control_plane.delete_organization_token(&admin, "acme", kind_of_token).await.expect("deleted");
         assert_eq!(kind(control_plane.delete_organization_token(&admin, "acme", kind_of_token).await), "not found");
         assert_eq!(kind(site.with_token(&second.text.reveal()).await), "unauthorized");

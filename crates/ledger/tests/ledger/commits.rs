@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::common::{Counter, Counters, add, environment, intent, memory, name, open};
 use futures::future::join_all;
 use taco_ledger::beacon::Beacons;
-use taco_ledger::{Bucket, Commit, CommitError, Environment, Error, Ledger, Options, layout};
+use taco_ledger::{Bucket, Commit, CommitError, Dice, Environment, Error, Ledger, Options, layout};
 
 #[tokio::test]
 async fn what_one_server_commits_the_other_reads() {
@@ -211,17 +211,24 @@ async fn one_probe_serves_all_who_wait() {
     let (first, rest) = tokio::join!(first, rest);
     first.expect("read");
     rest.into_iter().for_each(|view| drop(view.expect("read")));
-    // One for the first, which had begun, and one for all the others.
-    assert_eq!(slow.gets.load(Ordering::SeqCst) - before, 2);
-    assert_eq!(begun.elapsed(), Duration::from_millis(40));
+    assert_eq!(slow.gets.load(Ordering::SeqCst) - before, 1);
+    assert_eq!(begun.elapsed(), Duration::from_millis(20));
 }
 
 #[tokio::test(start_paused = true)]
 async fn three_busy_servers_take_turns() {
+    // In paused time servers run in step, which is the worst case; each seed spreads them in another way.
+    for seed in 0..20 {
+        take_turns(seed).await;
+    }
+}
+
+async fn take_turns(seed: u64) {
     let slow = Slow::new(40, 20);
     let mut servers = Vec::new();
-    for server in ["first", "second one", "third of them"] {
-        let environment = environment(Arc::clone(&slow) as _, server, 2);
+    for server in 0..3 {
+        let dice = Dice::from_seed(100 * seed + server);
+        let environment = Environment { dice, ..environment(Arc::clone(&slow) as _, &format!("server-{server}"), 2) };
         servers.push(Ledger::<Counters>::open(environment, name(), Options::default()).await.expect("opened"));
     }
     let over = tokio::time::Instant::now() + Duration::from_secs(60);
@@ -238,11 +245,11 @@ async fn three_busy_servers_take_turns() {
     });
     let waits = join_all(writers).await;
     let longest = waits.iter().flat_map(|(_, waits)| waits).max().expect("some");
-    assert!(*longest < Duration::from_secs(2), "a commit took {longest:?}");
+    assert!(*longest < Duration::from_secs(2), "seed {seed}: a commit took {longest:?}");
     let share =
         |server| waits.iter().filter(|(number, _)| *number == server).map(|(_, waits)| waits.len()).sum::<usize>();
     let (least, most) = (share(0).min(share(1)).min(share(2)), share(0).max(share(1)).max(share(2)));
-    assert!(most < 2 * least, "the servers committed {}, {} and {} times", share(0), share(1), share(2));
+    assert!(most < 2 * least, "seed {seed}: the servers committed {}, {} and {} times", share(0), share(1), share(2));
 }
 
 #[tokio::test(start_paused = true)]
