@@ -181,6 +181,23 @@ id_kinds! {
     RunId = "run";
     /// The agents that may execute a workspace's runs.
     AgentPoolId = "apool";
+    /// One process that executes phases.
+    AgentId = "agent";
+    /// A configuration that was, or will be, uploaded.
+    ConfigurationVersionId = "cv";
+    /// A run's plan. It has the run's characters.
+    PlanId = "plan";
+    /// A run's apply. It has the run's characters.
+    ApplyId = "apply";
+    /// A remark about a run.
+    CommentId = "wsc";
+    /// Something that happened to a run.
+    RunEventId = "re";
+    /// An apply in one workspace starts a run in another.
+    RunTriggerId = "rt";
+    VariableId = "var";
+    /// Variables that several workspaces share.
+    VariableSetId = "varset";
     /// A browser in which someone is logged in.
     SessionId = "session";
     /// A consent given to a client, until it is exchanged for a token.

@@ -7,6 +7,7 @@
 pub mod agent_pool;
 pub mod attribute;
 pub mod author;
+pub mod engine;
 pub mod execution;
 pub mod grant;
 pub mod id;
@@ -18,6 +19,7 @@ pub mod organization_state;
 pub mod output;
 pub mod password_link;
 pub mod permission;
+pub mod phase;
 pub mod project;
 pub mod secret;
 pub mod session;
@@ -32,6 +34,7 @@ pub mod team;
 pub mod team_access;
 pub mod token;
 pub mod user;
+pub mod variable;
 pub mod workspace;
 pub mod workspace_settings;
 

@@ -1,0 +1,126 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+pub use taco_domain::engine::Engine;
+use taco_domain::id::{RunId, WorkspaceId};
+pub use taco_domain::phase::{PhaseKind, ResourceCounts};
+pub use taco_domain::variable::VariableCategory;
+
+/// One attempt at one phase of a run. Whatever is written for it names the epoch; a stale one is refused.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
+pub struct PhaseRef {
+    pub run: RunId,
+    pub phase: PhaseKind,
+    pub epoch: u64,
+}
+
+impl fmt::Display for PhaseRef {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {} (attempt {})", self.phase, self.run, self.epoch)
+    }
+}
+
+/// Which program, in which version: `latest`, `1.11.4`, or a constraint such as `~> 1.11.0`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+pub struct EngineRequest {
+    pub engine: Engine,
+    pub version: String,
+}
+
+/// All that an agent has to know to execute a phase. Configuration, state and plan it fetches.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    #[serde(flatten)]
+    pub phase: PhaseRef,
+    /// For the requests of this phase, and for what runs inside it. Ends with the phase.
+    pub token: String,
+    pub organization: String,
+    pub workspace: String,
+    pub workspace_id: WorkspaceId,
+    pub engine: EngineRequest,
+    /// Within the configuration; empty for its root.
+    pub working_directory: String,
+    pub operation: Operation,
+    /// Log as JSON lines, which the `cloud` block renders; otherwise as text for people.
+    pub structured_output: bool,
+    /// One for each key and category: the server has decided which of several counts.
+    pub variables: Vec<Variable>,
+    /// A private key with which git fetches modules.
+    #[serde(default)]
+    pub ssh_key: Option<String>,
+    /// Whether the workspace has a state to fetch.
+    pub has_state: bool,
+    pub timeout_seconds: u64,
+    /// The address under which clients know the server: its host gets credentials in the engine's configuration.
+    pub server_url: String,
+}
+
+/// Secrets are in it, so logs must not have it.
+impl fmt::Debug for Job {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Job({})", self.phase)
+    }
+}
+
+/// How the engine is to be called.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[serde(default)]
+pub struct Operation {
+    pub destroy: bool,
+    /// Look at the real resources first; false for `-refresh=false`.
+    pub refresh: bool,
+    pub refresh_only: bool,
+    pub targets: Vec<String>,
+    pub replace: Vec<String>,
+    /// Let the engine write configuration for what is imported.
+    pub generate_configuration: bool,
+}
+
+/// A variable as the engine gets it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variable {
+    pub key: String,
+    pub value: String,
+    pub category: VariableCategory,
+    /// The value is an expression, not a text.
+    pub hcl: bool,
+    pub sensitive: bool,
+    /// It wins over the files of the configuration: a variable of a run, or of a variable set with priority.
+    #[serde(default)]
+    pub overrides_files: bool,
+}
+
+/// The value may be secret.
+impl fmt::Debug for Variable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Variable({:?} {})", self.category, self.key)
+    }
+}
+
+/// How a phase ended: the last thing that an agent sends for it, after everything else has arrived.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum Outcome {
+    Planned(PlanSummary),
+    Applied {
+        counts: ResourceCounts,
+        engine: EngineRequest,
+    },
+    /// The engine, or the agent before it, failed. The text is one for people.
+    Errored {
+        message: String,
+        #[serde(default)]
+        engine: Option<EngineRequest>,
+    },
+    Canceled,
+}
+
+/// What a plan found.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct PlanSummary {
+    pub has_changes: bool,
+    pub counts: ResourceCounts,
+    pub generated_configuration: bool,
+    /// What executed it; the version is exact.
+    pub engine: EngineRequest,
+}

@@ -1,0 +1,19 @@
+//! What server and agent say to each other, and nothing about either of them, so that either can be upgraded first.
+//!
+//! An agent keeps one WebSocket at [`CONNECT_PATH`] open, with its pool's token: over it flow [`FromAgent`] and
+//! [`FromServer`] as JSON texts. Everything large goes by plain requests to [`phase_path`], with the phase's token.
+//! Fields that the other end does not know are ignored; a field that is added later has a default.
+
+mod job;
+mod message;
+mod paths;
+
+pub use job::{
+    Engine, EngineRequest, Job, Operation, Outcome, PhaseKind, PhaseRef, PlanSummary, ResourceCounts, Variable,
+    VariableCategory,
+};
+pub use message::{FromAgent, FromServer, Refusal};
+pub use paths::{CONNECT_PATH, Upload, phase_path};
+
+/// What this version speaks. A server takes agents of this number and of the one before it.
+pub const PROTOCOL: u32 = 1;

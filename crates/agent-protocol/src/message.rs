@@ -1,0 +1,82 @@
+use serde::{Deserialize, Serialize};
+use taco_domain::id::AgentId;
+
+use crate::job::{EngineRequest, Job, PhaseRef};
+
+/// What an agent says.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum FromAgent {
+    /// The first message on every connection.
+    Hello {
+        protocol: u32,
+        /// Of the agent's program.
+        version: String,
+        /// What people call it.
+        name: String,
+        /// As the server called it before, if this is not the first connection of this process.
+        #[serde(default)]
+        agent: Option<AgentId>,
+        /// How many phases it executes at a time.
+        concurrency: u32,
+        /// The engines that it has without a download.
+        #[serde(default)]
+        engines: Vec<EngineRequest>,
+        /// What it is executing: a connection may break while phases go on.
+        #[serde(default)]
+        running: Vec<PhaseRef>,
+        /// It takes one phase and leaves.
+        #[serde(default)]
+        once: bool,
+    },
+    /// Sent every few seconds. `number` goes up by one each time within a process.
+    Heartbeat { number: u64, running: Vec<PhaseRef>, draining: bool },
+    /// It takes no more work, finishes what it has and leaves.
+    Draining,
+    /// The last message: nothing is running any more.
+    Goodbye,
+}
+
+/// What a server says.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum FromServer {
+    /// The answer to [`FromAgent::Hello`].
+    Welcome {
+        agent: AgentId,
+        /// How long phases stay an agent's after the last heartbeat that the server has published. An agent stops its
+        /// processes before that time is over.
+        lease_milliseconds: u64,
+        /// How often to send a heartbeat.
+        heartbeat_milliseconds: u64,
+        /// Phases that the agent said it runs and that are no longer its own: it must stop them at once, and write
+        /// nothing more for them.
+        #[serde(default)]
+        lost: Vec<PhaseRef>,
+    },
+    /// The answer to [`FromAgent::Hello`] of an agent that may not stay. It should not try again by itself, unless
+    /// the refusal says so.
+    Refused { reason: Refusal, detail: String },
+    /// All servers can know of this heartbeat and those before it: the lease counts from when it was sent.
+    Published { number: u64 },
+    /// A phase that is the agent's from now on.
+    Execute(Box<Job>),
+    /// Stop a phase: by an interrupt, or by force.
+    Cancel { phase: PhaseRef, force: bool },
+    /// A phase is no longer the agent's: stop it by force, and write nothing more for it.
+    Lost { phase: PhaseRef },
+}
+
+/// Why an agent may not stay.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refusal {
+    /// The token is not, or no longer, a pool's.
+    Unauthorized,
+    /// It speaks a protocol that this server does not.
+    ProtocolTooOld,
+    /// Another process is connected as this agent.
+    AlreadyConnected,
+    /// The server is stopping: try again, perhaps elsewhere.
+    Stopping,
+}

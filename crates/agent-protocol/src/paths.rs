@@ -1,0 +1,42 @@
+use crate::job::PhaseRef;
+
+/// Where agents connect.
+pub const CONNECT_PATH: &str = "/api/agent/v1/connect";
+
+/// What an agent sends for a phase, by `PUT` to the phase's path and this word. `GET` of `configuration`, `state` and
+/// `plan` at the same place fetches what it needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Upload {
+    /// The engine's own file.
+    Plan,
+    /// `show -json` of it.
+    JsonPlan,
+    /// What the `cloud` block renders: the changes and the providers' schemas, without sensitive values.
+    RedactedPlan,
+    /// Part of the log, with `?offset=`. The first byte of a log is STX, the last ETX; the agent writes both.
+    Log,
+    /// The state as it is now. Repeating it is harmless.
+    State,
+    /// [`crate::Outcome`] as JSON. Everything else has to be there before.
+    Outcome,
+}
+
+impl Upload {
+    pub const ALL: [Self; 6] = [Self::Plan, Self::JsonPlan, Self::RedactedPlan, Self::Log, Self::State, Self::Outcome];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::JsonPlan => "json-plan",
+            Self::RedactedPlan => "redacted-plan",
+            Self::Log => "log",
+            Self::State => "state",
+            Self::Outcome => "outcome",
+        }
+    }
+}
+
+/// Where requests about a phase go; a word follows.
+pub fn phase_path(phase: &PhaseRef) -> String {
+    format!("/api/agent/v1/phases/{}/{}/{}", phase.run, phase.phase, phase.epoch)
+}

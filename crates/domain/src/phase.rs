@@ -1,0 +1,105 @@
+//! The two parts of a run that an agent executes, and how far each has come.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{AgentId, AgentPoolId};
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub enum PhaseKind {
+    Plan,
+    Apply,
+}
+
+impl fmt::Display for PhaseKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Plan => "plan",
+            Self::Apply => "apply",
+        })
+    }
+}
+
+/// There are two phases, and this is none of them.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error, Debug)]
+#[error("phases are plan and apply")]
+pub struct UnknownPhase;
+
+impl FromStr for PhaseKind {
+    type Err = UnknownPhase;
+
+    fn from_str(word: &str) -> Result<Self, UnknownPhase> {
+        match word {
+            "plan" => Ok(Self::Plan),
+            "apply" => Ok(Self::Apply),
+            _ => Err(UnknownPhase),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseStatus {
+    /// Its turn has not come.
+    #[default]
+    Pending,
+    /// Ready for an agent.
+    Queued,
+    Running,
+    Finished,
+    Errored,
+    Canceled,
+    /// It will never be executed.
+    Unreachable,
+}
+
+impl PhaseStatus {
+    pub fn is_final(self) -> bool {
+        match self {
+            Self::Pending | Self::Queued | Self::Running => false,
+            Self::Finished | Self::Errored | Self::Canceled | Self::Unreachable => true,
+        }
+    }
+}
+
+/// Resources that a phase adds, changes, destroys and imports.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[serde(default)]
+pub struct ResourceCounts {
+    pub additions: u64,
+    pub changes: u64,
+    pub destructions: u64,
+    pub imports: u64,
+}
+
+/// The agent whose phase it is.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct Executor {
+    pub agent: AgentId,
+    pub agent_name: String,
+    /// `None` for an agent within a server.
+    pub pool: Option<AgentPoolId>,
+}
+
+/// One phase of one run.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[serde(default)]
+pub struct Phase {
+    pub status: PhaseStatus,
+    /// Goes up each time an agent takes the phase. 0: none has.
+    pub epoch: u64,
+    /// Who has it, or had it last.
+    pub executor: Option<Executor>,
+    /// How many agents were given up while they had it.
+    pub losses: u32,
+    pub queued_at: Option<Timestamp>,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    pub counts: ResourceCounts,
+    /// What went wrong, for people.
+    pub error: Option<String>,
+}
