@@ -13,7 +13,7 @@ pub use job::{
     VariableCategory,
 };
 pub use message::{FromAgent, FromServer, Refusal};
-pub use paths::{CONNECT_PATH, Upload, phase_path};
+pub use paths::{CONNECT_PATH, LogConflict, Upload, phase_path};
 
 /// What this version speaks. A server takes agents of this number and of the one before it.
 pub const PROTOCOL: u32 = 1;

@@ -1,3 +1,5 @@
+use serde::{Deserialize, Serialize};
+
 use crate::job::PhaseRef;
 
 /// Where agents connect.
@@ -34,6 +36,15 @@ impl Upload {
             Self::Outcome => "outcome",
         }
     }
+}
+
+/// The body of `409 Conflict` to a part of a log that neither follows what the server has nor repeats it: the agent goes
+/// on from there. Every other 401, 403, 404, 409 or 410 tells an agent that the phase is no longer its own, and 400, 413
+/// or 422 that this request will never be taken; whatever else fails it repeats.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct LogConflict {
+    /// How many bytes of this attempt's log the server has.
+    pub next: u64,
 }
 
 /// Where requests about a phase go; a word follows.
