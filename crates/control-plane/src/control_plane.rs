@@ -12,11 +12,12 @@ use taco_domain::secret::{HashKey, Secret, SecretHash};
 use taco_domain::site_secret::{HASH_KEY, SiteSecret};
 use taco_domain::{Author, OrganizationState, Site};
 use taco_ledger::seal::{HEADER, MasterKeys};
-use taco_ledger::{Blobs, Environment, Intent, Ledger, LedgerName, Options, Transaction, View};
+use taco_ledger::{Blobs, Environment, Intent, Ledger, LedgerName, LogChunks, Options, Transaction, View};
 use tokio::sync::OnceCell;
 
 use crate::caller::Caller;
 use crate::error::Error;
+use crate::presence::Presence;
 use crate::state_summaries::Summaries;
 use crate::tokens::UsesInFlight;
 
@@ -48,6 +49,9 @@ pub(crate) struct Shared {
     ledger_options: Options,
     pub(crate) summaries: Summaries,
     pub(crate) uses_in_flight: UsesInFlight,
+    pub(crate) presence: Presence,
+    #[expect(dead_code, reason = "the verbs of runs come next")]
+    pub(crate) logs: LogChunks,
 }
 
 impl fmt::Debug for ControlPlane {
@@ -95,6 +99,7 @@ impl ControlPlane {
         let site = Ledger::open(environment.clone(), LedgerName::site(), settings.ledger.clone()).await?;
         let hash_key = site_key(&site, &environment, &settings.master_keys).await?;
         let site_token = settings.site_token.as_deref().map(|text| hash_key.hash("site-token", text));
+        let logs = LogChunks::new(Arc::clone(&environment.bucket), environment.dice.clone());
         Ok(Self {
             shared: Arc::new(Shared {
                 blobs: Blobs::new(Arc::clone(&environment.bucket), Some(Arc::clone(&settings.master_keys))),
@@ -107,6 +112,8 @@ impl ControlPlane {
                 ledger_options: settings.ledger,
                 summaries: Summaries::default(),
                 uses_in_flight: UsesInFlight::default(),
+                presence: Presence::default(),
+                logs,
             }),
         })
     }

@@ -14,7 +14,10 @@ mod organizations;
 mod page;
 mod passes;
 mod passwords;
+mod presence;
 mod projects;
+#[expect(dead_code, reason = "the verbs of runs come next")]
+mod run_flow;
 mod sessions;
 mod ssh_keys;
 mod state_blobs;
@@ -36,6 +39,7 @@ pub use grants::{AuthorizationRequest, CodeExchange};
 pub use organizations::{Entitlements, OrganizationView};
 pub use page::{Listed, PageRequest};
 pub use passes::{Pass, PassPurpose};
+pub use presence::Presence;
 pub use projects::{ProjectFilter, ProjectView};
 pub use sessions::OpenedSession;
 pub use ssh_keys::SshKeyPatch;

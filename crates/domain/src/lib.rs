@@ -4,9 +4,12 @@
 //! Two ledgers know different things, and no change spans both: [`site::Site`] knows users and which organizations
 //! exist, [`organization_state::OrganizationState`] knows everything within one of them.
 
+pub mod agent;
 pub mod agent_pool;
 pub mod attribute;
 pub mod author;
+pub mod comment;
+pub mod configuration_version;
 pub mod engine;
 pub mod execution;
 pub mod grant;
@@ -20,7 +23,12 @@ pub mod output;
 pub mod password_link;
 pub mod permission;
 pub mod phase;
+pub mod phase_loss;
 pub mod project;
+pub mod run;
+pub mod run_queue;
+pub mod run_status;
+pub mod run_trigger;
 pub mod secret;
 pub mod session;
 pub mod site;
@@ -35,6 +43,7 @@ pub mod team_access;
 pub mod token;
 pub mod user;
 pub mod variable;
+pub mod wait_reason;
 pub mod workspace;
 pub mod workspace_settings;
 

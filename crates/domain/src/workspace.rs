@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use taco_tables::{Record, indexes};
 
 use crate::attribute::{InvalidAttribute, nullable, shown};
+use crate::engine::{Engine, UnknownEngine};
 use crate::execution::{Execution, ExecutionPatch, OWN, SettingOverwrites};
 use crate::id::{AgentPoolId, ProjectId, SshKeyId, StateVersionId, TagId, WorkspaceId};
 use crate::lock::Lock;
@@ -54,6 +55,9 @@ pub struct Workspace {
     pub updated_at: Timestamp,
     /// Its own setting; `None` where the project's counts.
     pub execution: Option<Execution>,
+    /// What plans and applies.
+    #[serde(default)]
+    pub engine: Engine,
     /// `latest`, a version or a constraint.
     pub terraform_version: String,
     pub working_directory: String,
@@ -103,6 +107,7 @@ impl Workspace {
             created_at: now,
             updated_at: now,
             execution: None,
+            engine: Engine::Terraform,
             terraform_version: "latest".to_owned(),
             working_directory: String::new(),
             auto_apply: false,
@@ -198,6 +203,9 @@ pub struct WorkspacePatch {
     #[serde(deserialize_with = "nullable")]
     pub agent_pool_id: Option<Option<AgentPoolId>>,
     pub setting_overwrites: Option<SettingOverwrites>,
+    /// `terraform` or `tofu`; Terraform Cloud has no such setting.
+    #[serde(rename = "taco-engine")]
+    pub engine: Option<String>,
     pub terraform_version: Option<String>,
     #[serde(deserialize_with = "nullable")]
     pub working_directory: Option<Option<String>>,
@@ -254,6 +262,12 @@ impl WorkspacePatch {
         }
         set(&mut changed.project, self.project);
         changed.execution = self.execution(changed.execution, inherited)?;
+        if let Some(engine) = &self.engine {
+            let unknown = |unknown: UnknownEngine| {
+                InvalidAttribute::new("taco-engine", format!("{unknown}; it is {}", shown(engine)))
+            };
+            changed.engine = engine.parse().map_err(unknown)?;
+        }
         if let Some(version) = &self.terraform_version {
             check_engine_version(version)?;
             changed.terraform_version = version.clone();

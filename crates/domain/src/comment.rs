@@ -1,0 +1,47 @@
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use taco_tables::{Record, indexes};
+
+use crate::attribute::InvalidAttribute;
+use crate::author::Author;
+use crate::id::{CommentId, RunId};
+
+const LONGEST: usize = 4096;
+
+/// A remark about a run.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct Comment {
+    pub id: CommentId,
+    pub run: RunId,
+    pub body: String,
+    pub created_at: Timestamp,
+    pub created_by: Author,
+}
+
+/// A remark has some text, and not too much.
+pub fn check_body(body: &str) -> Result<(), InvalidAttribute> {
+    match body.len() {
+        0 => Err(InvalidAttribute::new("body", "Body can't be blank")),
+        length if length > LONGEST => {
+            Err(InvalidAttribute::new("body", format!("Body has {length} bytes; {LONGEST} are allowed")))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Record for Comment {
+    const KIND: &'static str = "comment";
+    type Id = CommentId;
+    type Indexes = CommentIndexes;
+
+    fn id(&self) -> &CommentId {
+        &self.id
+    }
+}
+
+indexes! {
+    pub struct CommentIndexes for Comment {
+        /// Oldest first within a run.
+        pub run: (RunId, Timestamp) => |comment| [(comment.run, comment.created_at)];
+    }
+}

@@ -1,0 +1,382 @@
+//! A run: one plan of one configuration, and perhaps its apply.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use taco_tables::{Record, indexes};
+
+use crate::author::Author;
+use crate::engine::Engine;
+use crate::id::{AgentId, ApplyId, CommentId, ConfigurationVersionId, PlanId, RunEventId, RunId, WorkspaceId};
+use crate::phase::{Executor, Phase, PhaseKind, PhaseStatus};
+use crate::run_status::{IllegalTransition, RunEvent, RunStatus};
+
+/// Through what a run came to be.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub enum RunSource {
+    #[serde(rename = "tfe-api")]
+    Api,
+    #[serde(rename = "tfe-ui")]
+    Page,
+    /// The `remote` backend.
+    #[serde(rename = "terraform")]
+    Terraform,
+    /// The `cloud` block.
+    #[serde(rename = "terraform+cloud")]
+    Cloud,
+    /// A configuration that was uploaded with `auto-queue-runs`.
+    #[serde(rename = "tfe-configuration-version")]
+    ConfigurationVersion,
+    #[serde(rename = "tfe-run-trigger")]
+    RunTrigger,
+}
+
+/// A variable that only this run has. The value is an expression, sealed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct RunVariable {
+    pub key: String,
+    pub sealed: String,
+}
+
+/// Something that happened to a run, for people.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct RunHistoryEntry {
+    /// For instance `confirmed`.
+    pub action: String,
+    pub at: Timestamp,
+    pub by: Author,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<CommentId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// Someone wants what an agent is executing to stop.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct CancelRequest {
+    pub at: Timestamp,
+    pub by: Author,
+    /// Without waiting for the engine to end by itself.
+    pub force: bool,
+}
+
+/// What whoever starts a run can say about it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct RunOptions {
+    pub message: String,
+    /// Nothing will be applied. Such a run waits for nobody.
+    pub plan_only: bool,
+    /// The plan is kept until someone applies it.
+    pub save_plan: bool,
+    pub auto_apply: bool,
+    pub is_destroy: bool,
+    pub refresh: bool,
+    pub refresh_only: bool,
+    pub allow_empty_apply: bool,
+    pub allow_config_generation: bool,
+    #[serde(default)]
+    pub target_addrs: Vec<String>,
+    #[serde(default)]
+    pub replace_addrs: Vec<String>,
+    #[serde(default)]
+    pub variables: Vec<RunVariable>,
+    pub engine: Engine,
+    /// `latest`, a version or a constraint.
+    pub terraform_version: String,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            message: String::new(),
+            plan_only: false,
+            save_plan: false,
+            auto_apply: false,
+            is_destroy: false,
+            refresh: true,
+            refresh_only: false,
+            allow_empty_apply: false,
+            allow_config_generation: false,
+            target_addrs: Vec::new(),
+            replace_addrs: Vec::new(),
+            variables: Vec::new(),
+            engine: Engine::Terraform,
+            terraform_version: "latest".to_owned(),
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct Run {
+    pub id: RunId,
+    pub workspace: WorkspaceId,
+    pub configuration_version: ConfigurationVersionId,
+    /// Goes up by one within a workspace: the order in which its runs were made.
+    pub number: u64,
+    /// Its place among the runs of the workspace that may change the state; `None` for those that wait for nobody.
+    pub place: Option<u64>,
+    pub status: RunStatus,
+    #[serde(flatten)]
+    pub options: RunOptions,
+    pub source: RunSource,
+    pub created_at: Timestamp,
+    pub created_by: Author,
+    #[serde(default)]
+    pub confirmed_by: Option<Author>,
+    #[serde(default)]
+    pub plan: Phase,
+    #[serde(default)]
+    pub apply: Phase,
+    /// Whether the plan found something to apply; unknown before.
+    #[serde(default)]
+    pub has_changes: Option<bool>,
+    /// The plan holds configuration that the engine wrote.
+    #[serde(default)]
+    pub generated_configuration: bool,
+    /// Log lines are JSON, which the `cloud` block renders.
+    #[serde(default)]
+    pub structured_output: bool,
+    #[serde(default)]
+    pub cancel: Option<CancelRequest>,
+    /// When it entered each status, keyed as on the wire, for instance `planned-at`.
+    #[serde(default)]
+    pub timestamps: BTreeMap<String, Timestamp>,
+    #[serde(default)]
+    pub history: Vec<RunHistoryEntry>,
+    /// The serial of the state that the plan was made from; `None` before, or where there was none.
+    #[serde(default)]
+    pub planned_serial: Option<u64>,
+}
+
+impl Run {
+    pub fn plan_id(&self) -> PlanId {
+        PlanId::from_characters(self.id.characters()).expect("every id has these characters")
+    }
+
+    pub fn apply_id(&self) -> ApplyId {
+        ApplyId::from_characters(self.id.characters()).expect("every id has these characters")
+    }
+
+    /// The id of the entry at `index` of its history.
+    pub fn event_id(&self, index: usize) -> RunEventId {
+        RunEventId::derived(self.id.home(), &format!("{} {index}", self.id))
+    }
+
+    pub fn phase(&self, kind: PhaseKind) -> &Phase {
+        match kind {
+            PhaseKind::Plan => &self.plan,
+            PhaseKind::Apply => &self.apply,
+        }
+    }
+
+    pub fn phase_mut(&mut self, kind: PhaseKind) -> &mut Phase {
+        match kind {
+            PhaseKind::Plan => &mut self.plan,
+            PhaseKind::Apply => &mut self.apply,
+        }
+    }
+
+    /// It neither waits for others of its workspace nor blocks them, at least until a saved plan is confirmed.
+    pub fn is_beside_the_queue(&self) -> bool {
+        self.place.is_none()
+    }
+
+    /// The phase that is ready for an agent.
+    pub fn queued_phase(&self) -> Option<PhaseKind> {
+        match self.status {
+            RunStatus::PlanQueued => Some(PhaseKind::Plan),
+            RunStatus::ApplyQueued => Some(PhaseKind::Apply),
+            _ => None,
+        }
+    }
+
+    /// The phase that an agent is executing.
+    pub fn executing_phase(&self) -> Option<PhaseKind> {
+        match self.status {
+            RunStatus::Planning => Some(PhaseKind::Plan),
+            RunStatus::Applying => Some(PhaseKind::Apply),
+            _ => None,
+        }
+    }
+
+    /// The run as it begins: in its workspace's queue, or at once where it waits for nobody.
+    pub fn created(mut self, now: Timestamp) -> Self {
+        self.timestamps.insert("plan-queueable-at".to_owned(), now);
+        self.history.push(RunHistoryEntry {
+            action: "created".to_owned(),
+            at: now,
+            by: self.created_by,
+            comment: None,
+            description: None,
+        });
+        match self.is_beside_the_queue() {
+            true => self.after(RunEvent::ReachedFront, now, Author::Taco).unwrap_or(self),
+            false => self,
+        }
+    }
+
+    /// The run after `event`: status, times, phases and history together.
+    pub fn after(&self, event: RunEvent, now: Timestamp, by: Author) -> Result<Self, IllegalTransition> {
+        let mut run = self.clone();
+        run.status = self.status.after(event)?;
+        run.timestamps.insert(timestamp_name(run.status), now);
+        if event == RunEvent::Confirmed {
+            run.timestamps.insert(timestamp_name(RunStatus::Confirmed), now);
+            run.confirmed_by = Some(by);
+        }
+        run.follow_with_phases(now);
+        if run.status.is_final() {
+            run.place = None;
+        }
+        run.history.push(RunHistoryEntry {
+            action: history_word(event, run.status).to_owned(),
+            at: now,
+            by,
+            comment: None,
+            description: None,
+        });
+        Ok(run)
+    }
+
+    /// Brings the phases' statuses in line with the run's.
+    fn follow_with_phases(&mut self, now: Timestamp) {
+        use PhaseStatus as P;
+        let (plan, apply) = match self.status {
+            RunStatus::Pending => (P::Pending, P::Pending),
+            RunStatus::PlanQueued => (P::Queued, P::Pending),
+            RunStatus::Planning => (P::Running, P::Pending),
+            RunStatus::Planned | RunStatus::PlannedAndSaved | RunStatus::Confirmed => (P::Finished, P::Pending),
+            RunStatus::PlannedAndFinished => (P::Finished, P::Unreachable),
+            RunStatus::ApplyQueued => (P::Finished, P::Queued),
+            RunStatus::Applying => (P::Finished, P::Running),
+            RunStatus::Applied => (P::Finished, P::Finished),
+            RunStatus::Discarded | RunStatus::Canceled | RunStatus::Errored => {
+                let last = if self.status == RunStatus::Errored { P::Errored } else { P::Canceled };
+                (ended(self.plan.status, last), ended(self.apply.status, last))
+            }
+        };
+        self.plan.follow(plan, now);
+        self.apply.follow(apply, now);
+    }
+
+    /// The run with a phase given to an agent. The epoch goes up, so whoever had it before can write no more.
+    pub fn taken(&self, executor: Executor, now: Timestamp) -> Result<(Self, PhaseKind), IllegalTransition> {
+        let (event, kind) = match self.status {
+            RunStatus::ApplyQueued => (RunEvent::ApplyTaken, PhaseKind::Apply),
+            _ => (RunEvent::PlanTaken, PhaseKind::Plan),
+        };
+        let mut run = self.after(event, now, Author::Taco)?;
+        let phase = run.phase_mut(kind);
+        phase.epoch += 1;
+        phase.executor = Some(executor);
+        Ok((run, kind))
+    }
+}
+
+/// How a phase that had come to `status` ends when its run ends with `last`.
+fn ended(status: PhaseStatus, last: PhaseStatus) -> PhaseStatus {
+    match status {
+        PhaseStatus::Running | PhaseStatus::Queued => last,
+        PhaseStatus::Pending => PhaseStatus::Unreachable,
+        ended => ended,
+    }
+}
+
+impl Phase {
+    fn follow(&mut self, status: PhaseStatus, now: Timestamp) {
+        if self.status == status {
+            return;
+        }
+        self.status = status;
+        match status {
+            PhaseStatus::Queued => self.queued_at = Some(now),
+            PhaseStatus::Running => self.started_at = Some(now),
+            PhaseStatus::Finished | PhaseStatus::Errored | PhaseStatus::Canceled => self.ended_at = Some(now),
+            PhaseStatus::Pending | PhaseStatus::Unreachable => {}
+        }
+    }
+}
+
+/// As on the wire: `planned_and_finished` becomes `planned-and-finished-at`.
+fn timestamp_name(status: RunStatus) -> String {
+    format!("{}-at", status.to_string().replace('_', "-"))
+}
+
+fn history_word(event: RunEvent, status: RunStatus) -> &'static str {
+    match event {
+        RunEvent::ReachedFront if status == RunStatus::ApplyQueued => "apply_queued",
+        RunEvent::ReachedFront => "plan_queued",
+        RunEvent::PlanTaken => "planning",
+        RunEvent::PlanLost => "plan_requeued",
+        RunEvent::PlanAwaitsDecision => "planned",
+        RunEvent::PlanWasAll => "planned_and_finished",
+        RunEvent::PlanSaved => "planned_and_saved",
+        RunEvent::Confirmed => "confirmed",
+        RunEvent::ApplyTaken => "applying",
+        RunEvent::Applied => "applied",
+        RunEvent::Discarded => "discarded",
+        RunEvent::Canceled => "canceled",
+        RunEvent::Failed => "errored",
+    }
+}
+
+impl Record for Run {
+    const KIND: &'static str = "run";
+    type Id = RunId;
+    type Indexes = RunIndexes;
+
+    fn id(&self) -> &RunId {
+        &self.id
+    }
+}
+
+/// In which order phases that are ready go out: applies, then plans, then plans that change nothing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum PhaseClass {
+    Apply,
+    Plan,
+    SpeculativePlan,
+}
+
+/// A phase's place in the global queue: what goes out first sorts first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct QueueKey {
+    pub class: PhaseClass,
+    pub since: Timestamp,
+    pub run: RunId,
+}
+
+impl Run {
+    /// Where its phase stands in the global queue, if one is ready.
+    pub fn queue_key(&self) -> Option<QueueKey> {
+        let class = match self.queued_phase()? {
+            PhaseKind::Apply => PhaseClass::Apply,
+            PhaseKind::Plan if self.options.plan_only => PhaseClass::SpeculativePlan,
+            PhaseKind::Plan => PhaseClass::Plan,
+        };
+        Some(QueueKey { class, since: self.created_at, run: self.id })
+    }
+}
+
+indexes! {
+    pub struct RunIndexes for Run {
+        /// Newest first within a workspace: begin at `(workspace, Reverse(u64::MAX))`.
+        pub workspace: (WorkspaceId, Reverse<u64>) => |run| [(run.workspace, Reverse(run.number))];
+        /// The workspace's queue, in order: begin at `(workspace, 0)`.
+        pub place: (WorkspaceId, u64) => |run| run.place.map(|place| (run.workspace, place));
+        /// The global queue of this organization, in order.
+        pub queue: QueueKey => |run| run.queue_key();
+        /// What agents are executing.
+        pub executing: AgentId => |run| {
+            let phase = run.executing_phase().and_then(|kind| run.phase(kind).executor.as_ref());
+            phase.map(|executor| executor.agent)
+        };
+        /// Those that are not final.
+        pub open: WorkspaceId => |run| (!run.status.is_final()).then_some(run.workspace);
+        pub configuration_version: ConfigurationVersionId => |run| [run.configuration_version];
+        /// All of the organization, newest first.
+        pub newest: Reverse<Timestamp> => |run| [Reverse(run.created_at)];
+    }
+}

@@ -1,0 +1,36 @@
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use taco_tables::{Record, indexes};
+
+use crate::id::{RunTriggerId, WorkspaceId};
+
+/// How many workspaces can start runs in one.
+pub const MOST_SOURCES: usize = 20;
+
+/// An apply in one workspace starts a run in another.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct RunTrigger {
+    pub id: RunTriggerId,
+    /// Where the run starts.
+    pub workspace: WorkspaceId,
+    /// Whose apply starts it.
+    pub source: WorkspaceId,
+    pub created_at: Timestamp,
+}
+
+impl Record for RunTrigger {
+    const KIND: &'static str = "run-trigger";
+    type Id = RunTriggerId;
+    type Indexes = RunTriggerIndexes;
+
+    fn id(&self) -> &RunTriggerId {
+        &self.id
+    }
+}
+
+indexes! {
+    pub struct RunTriggerIndexes for RunTrigger {
+        pub workspace: WorkspaceId => |trigger| [trigger.workspace];
+        pub source: WorkspaceId => |trigger| [trigger.source];
+    }
+}
