@@ -27,6 +27,10 @@ impl Process {
         Self { child, stdout, stderr }
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The first line of standard output that pleases; waits for it.
     pub fn line_of_stdout(&self, pleases: impl Fn(&str) -> bool) -> String {
         let found = self.stdout.wait_for(pleases);

@@ -4,6 +4,7 @@ mod configuration;
 mod doctor;
 mod health;
 mod help;
+mod memory;
 mod requests;
 mod shutdown;
 mod start;

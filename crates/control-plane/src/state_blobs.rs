@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Read};
 use bytes::{Buf, Bytes};
 use futures::{Stream, StreamExt, TryStreamExt};
 use serde::de::DeserializeOwned;
-use taco_domain::state_file::{StateFile, StateFileError};
+use taco_domain::state_file::{Resource, StateFile, StateFileError};
 use taco_domain::state_version::StateVersion;
 use taco_ledger::blob::{BlobError, Stored};
 use taco_ledger::bucket::Download;
@@ -42,17 +42,18 @@ fn stored_as(version: &StateVersion) -> Stored {
 
 impl ControlPlane {
     /// Stores a state and reads it while it passes. After an error nothing names the blob.
-    pub(crate) async fn store_state<V, E>(
+    pub(crate) async fn store_state<V, R, E>(
         &self,
         key: &Key,
         body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
-    ) -> Result<(Stored, StateFile<V>), Error>
+    ) -> Result<(Stored, StateFile<V, R>), Error>
     where
         V: DeserializeOwned + Send + 'static,
+        R: Default + Extend<Resource> + Send + 'static,
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
         let (chunks, reader) = channel();
-        let parsed = tokio::task::spawn_blocking(move || StateFile::<V>::read(BufReader::new(reader)));
+        let parsed = tokio::task::spawn_blocking(move || StateFile::<V, R>::read(BufReader::new(reader)));
         let copied = body.then(move |piece| {
             let chunks = chunks.clone();
             async move {
@@ -91,14 +92,18 @@ impl ControlPlane {
     }
 
     /// What a stored state says of itself.
-    pub(crate) async fn read_state<V: DeserializeOwned + Send + 'static>(
+    pub(crate) async fn read_state<V, R>(
         &self,
         open: &OpenOrganization,
         version: &StateVersion,
-    ) -> Result<StateFile<V>, Error> {
+    ) -> Result<StateFile<V, R>, Error>
+    where
+        V: DeserializeOwned + Send + 'static,
+        R: Default + Extend<Resource> + Send + 'static,
+    {
         let mut download = self.read_state_bytes(open, version).await?;
         let (chunks, reader) = channel();
-        let parsed = tokio::task::spawn_blocking(move || StateFile::<V>::read(BufReader::new(reader)));
+        let parsed = tokio::task::spawn_blocking(move || StateFile::<V, R>::read(BufReader::new(reader)));
         while let Some(piece) = download.body.try_next().await.transpose() {
             let piece = piece.map_err(|error| io::Error::other(error.to_string()));
             if chunks.send(piece).await.is_err() {

@@ -14,6 +14,7 @@ pub mod engine;
 pub mod execution;
 pub mod grant;
 pub mod id;
+pub mod json_cut;
 pub mod lock;
 pub mod membership;
 pub mod name;

@@ -2,41 +2,46 @@
 //!
 //! States can be large, so a reader is enough: resources' attributes are skipped, never kept. Values of outputs are
 //! kept as the exact text that the state has, because a number with 30 digits must not lose one; [`StateFile`] takes
-//! [`IgnoredAny`] for the value's type where they are not wanted.
+//! [`IgnoredAny`] for the value's type where they are not wanted. Resources go one by one into whatever the caller
+//! collects: a list, or a [`ResourceSummary`].
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
-use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 /// The one format that Terraform since 0.12 and OpenTofu write.
 const FORMAT: u64 = 4;
 
+/// What stands before the type of a data source.
+const DATA: &str = "data.";
+
 /// What a state says of itself.
 #[derive(Clone, Debug)]
-pub struct StateFile<V = Box<RawValue>> {
+pub struct StateFile<V = Box<RawValue>, R = Vec<Resource>> {
     pub serial: u64,
     pub lineage: String,
-    pub contents: Contents<V>,
+    pub contents: Contents<V, R>,
 }
 
 #[derive(Clone, Debug)]
-pub enum Contents<V = Box<RawValue>> {
-    Plain(PlainState<V>),
+pub enum Contents<V = Box<RawValue>, R = Vec<Resource>> {
+    Plain(PlainState<V, R>),
     /// OpenTofu encrypted it on the client: only serial and lineage can be read.
     Encrypted,
 }
 
 #[derive(Clone, Debug)]
-pub struct PlainState<V = Box<RawValue>> {
+pub struct PlainState<V = Box<RawValue>, R = Vec<Resource>> {
     pub terraform_version: String,
     /// By name.
     pub outputs: BTreeMap<String, Output<V>>,
-    pub resources: Vec<Resource>,
+    pub resources: R,
 }
 
 #[derive(Clone, Deserialize, Debug)]
@@ -131,7 +136,7 @@ impl Resource {
     pub fn qualified_type(&self) -> String {
         match self.mode {
             Mode::Managed => self.kind.clone(),
-            Mode::Data => format!("data.{}", self.kind),
+            Mode::Data => format!("{DATA}{}", self.kind),
         }
     }
 
@@ -141,14 +146,6 @@ impl Resource {
             None => "root".to_owned(),
             Some(module) => module.split('.').filter(|part| *part != "module").collect::<Vec<_>>().join("."),
         }
-    }
-}
-
-impl<V> PlainState<V> {
-    /// How many things the state manages: each instance of a managed resource is one.
-    pub fn resource_count(&self) -> u64 {
-        let managed = self.resources.iter().filter(|resource| resource.mode == Mode::Managed);
-        managed.map(|resource| resource.instances.len() as u64).sum()
     }
 }
 
@@ -167,33 +164,45 @@ pub struct ResourceSummary {
 pub struct ResourceCount {
     pub name: String,
     #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: Arc<str>,
     pub count: u64,
-    pub module: String,
-    pub provider: String,
+    pub module: Arc<str>,
+    pub provider: Arc<str>,
 }
 
-/// Adds up resources by module and by provider.
-pub fn summarize(resources: &[Resource]) -> ResourceSummary {
-    let mut summary = ResourceSummary::default();
-    for resource in resources {
-        let count = resource.instances.len() as u64;
-        let kind = resource.qualified_type();
-        let shown_kind = kind.replace('_', "-");
-        for (group, name) in
-            [(&mut summary.modules, resource.module_name()), (&mut summary.providers, resource.provider.clone())]
-        {
-            *group.entry(name).or_default().entry(shown_kind.clone()).or_default() += count;
-        }
-        summary.resources.push(ResourceCount {
-            name: resource.name.clone(),
-            kind,
-            count,
-            module: resource.module_name(),
-            provider: resource.provider.clone(),
-        });
+impl ResourceSummary {
+    /// How many things the state manages: each instance of a managed resource is one.
+    pub fn managed(&self) -> u64 {
+        let managed = self.resources.iter().filter(|resource| !resource.kind.starts_with(DATA));
+        managed.map(|resource| resource.count).sum()
     }
-    summary
+}
+
+impl Extend<Resource> for ResourceSummary {
+    fn extend<I: IntoIterator<Item = Resource>>(&mut self, resources: I) {
+        for resource in resources {
+            let count = resource.instances.len() as u64;
+            let kind = resource.qualified_type();
+            let shown_kind = kind.replace('_', "-");
+            let module = resource.module_name();
+            for (group, name) in [(&mut self.modules, &module), (&mut self.providers, &resource.provider)] {
+                *group.entry(name.clone()).or_default().entry(shown_kind.clone()).or_default() += count;
+            }
+            // States list resources in the order of their addresses, so neighbours have most of it in common.
+            let before = self.resources.last();
+            let shared = |text: &str, before: Option<&Arc<str>>| match before {
+                Some(before) if **before == *text => Arc::clone(before),
+                _ => text.into(),
+            };
+            self.resources.push(ResourceCount {
+                kind: shared(&kind, before.map(|before| &before.kind)),
+                count,
+                module: shared(&module, before.map(|before| &before.module)),
+                provider: shared(&resource.provider, before.map(|before| &before.provider)),
+                name: resource.name,
+            });
+        }
+    }
 }
 
 /// Why bytes are no state that taco keeps.
@@ -214,14 +223,14 @@ pub enum StateFileError {
     Read(std::io::Error),
 }
 
-impl<V: DeserializeOwned> StateFile<V> {
+impl<V: DeserializeOwned, R: Default + Extend<Resource>> StateFile<V, R> {
     pub fn parse(bytes: &[u8]) -> Result<Self, StateFileError> {
-        serde_json::from_slice::<Document<V>>(bytes).map_err(explain)?.check()
+        serde_json::from_slice::<Document<V, R>>(bytes).map_err(explain)?.check()
     }
 
     /// Reads to the end. Give it a buffered reader: it asks byte by byte.
     pub fn read(reader: impl Read) -> Result<Self, StateFileError> {
-        serde_json::from_reader::<_, Document<V>>(reader).map_err(explain)?.check()
+        serde_json::from_reader::<_, Document<V, R>>(reader).map_err(explain)?.check()
     }
 }
 
@@ -236,18 +245,18 @@ fn explain(error: serde_json::Error) -> StateFileError {
 }
 
 /// The fields of a state, before anyone asked whether they make one.
-struct Document<V> {
+struct Document<V, R> {
     version: Option<u64>,
     serial: Option<u64>,
     lineage: Option<String>,
     terraform_version: Option<String>,
     outputs: Option<BTreeMap<String, Output<V>>>,
-    resources: Option<Vec<Resource>>,
+    resources: R,
     encrypted: bool,
 }
 
-impl<V> Document<V> {
-    fn check(self) -> Result<StateFile<V>, StateFileError> {
+impl<V, R> Document<V, R> {
+    fn check(self) -> Result<StateFile<V, R>, StateFileError> {
         let missing = |field: &str| StateFileError::NotState(format!("it has no {field}"));
         if !self.encrypted {
             match self.version {
@@ -264,36 +273,36 @@ impl<V> Document<V> {
             Contents::Plain(PlainState {
                 terraform_version: self.terraform_version.unwrap_or_default(),
                 outputs: self.outputs.unwrap_or_default(),
-                resources: self.resources.unwrap_or_default(),
+                resources: self.resources,
             })
         };
         Ok(StateFile { serial, lineage, contents })
     }
 }
 
-impl<'de, V: DeserializeOwned> Deserialize<'de> for Document<V> {
+impl<'de, V: DeserializeOwned, R: Default + Extend<Resource>> Deserialize<'de> for Document<V, R> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(DocumentVisitor(PhantomData))
     }
 }
 
-struct DocumentVisitor<V>(PhantomData<V>);
+struct DocumentVisitor<V, R>(PhantomData<(V, R)>);
 
-impl<'de, V: DeserializeOwned> Visitor<'de> for DocumentVisitor<V> {
-    type Value = Document<V>;
+impl<'de, V: DeserializeOwned, R: Default + Extend<Resource>> Visitor<'de> for DocumentVisitor<V, R> {
+    type Value = Document<V, R>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a Terraform state, which is an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Document<V>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Document<V, R>, A::Error> {
         let mut document = Document {
             version: None,
             serial: None,
             lineage: None,
             terraform_version: None,
             outputs: None,
-            resources: None,
+            resources: R::default(),
             encrypted: false,
         };
         while let Some(field) = map.next_key::<String>()? {
@@ -305,7 +314,7 @@ impl<'de, V: DeserializeOwned> Visitor<'de> for DocumentVisitor<V> {
                 "lineage" => document.lineage = Some(map.next_value()?),
                 "terraform_version" if known_format => document.terraform_version = map.next_value()?,
                 "outputs" if known_format => document.outputs = map.next_value()?,
-                "resources" if known_format => document.resources = map.next_value()?,
+                "resources" if known_format => map.next_value_seed(OneByOne(&mut document.resources))?,
                 "encrypted_data" => {
                     map.next_value::<IgnoredAny>()?;
                     document.encrypted = true;
@@ -316,6 +325,36 @@ impl<'de, V: DeserializeOwned> Visitor<'de> for DocumentVisitor<V> {
             }
         }
         Ok(document)
+    }
+}
+
+/// Reads a list of resources, or null, into a collection.
+struct OneByOne<'a, R>(&'a mut R);
+
+impl<'de, R: Extend<Resource>> DeserializeSeed<'de> for OneByOne<'_, R> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, R: Extend<Resource>> Visitor<'de> for OneByOne<'_, R> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list of resources")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while let Some(resource) = list.next_element::<Resource>()? {
+            self.0.extend([resource]);
+        }
+        Ok(())
     }
 }
 
@@ -388,18 +427,21 @@ mod tests {
                 "data.terraform_remote_state.up",
             ]
         );
-        assert_eq!(state.resource_count(), 3, "data sources are not managed");
     }
 
     #[test]
     fn a_summary_counts_by_module_and_provider() {
-        let summary = summarize(&plain().resources);
+        let file: StateFile<IgnoredAny, ResourceSummary> = StateFile::read(STATE.as_bytes()).expect("a state");
+        let Contents::Plain(PlainState { resources: summary, .. }) = file.contents else {
+            panic!("it is not encrypted")
+        };
+        assert_eq!(summary.managed(), 3, "data sources are not managed");
         assert_eq!(summary.modules["root"]["null-resource"], 1);
         assert_eq!(summary.modules["root"]["data.terraform-remote-state"], 1);
         assert_eq!(summary.modules[r#"media.bucket["a"]"#]["null-resource"], 2);
         assert_eq!(summary.providers[r#"provider["registry.terraform.io/hashicorp/null"]"#]["null-resource"], 3);
         assert_eq!(summary.resources[1].count, 2);
-        assert_eq!(summary.resources[2].kind, "data.terraform_remote_state");
+        assert_eq!(&*summary.resources[2].kind, "data.terraform_remote_state");
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod commit;
 pub mod doctor;
 mod environment;
 mod error;
+mod file_download;
 pub mod format;
 pub mod layout;
 mod ledger;

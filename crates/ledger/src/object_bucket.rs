@@ -15,9 +15,13 @@ use object_store::path::Path;
 use object_store::{Error as StoreError, GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode};
 
 use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Trouble};
+use crate::file_download;
 
 /// Uploads go out in parts of this size, the smallest that S3 takes. No more than one is held in memory.
 const PART: usize = 5 * 1024 * 1024;
+
+/// A directory has no smallest part.
+const PART_OF_FILE: usize = 512 * 1024;
 
 /// No single request to the bucket may take longer. Bodies of uploads and downloads are bounded by idle time instead.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -27,23 +31,25 @@ pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct ObjectBucket {
     strict: Arc<dyn ObjectStore>,
     patient: Arc<dyn ObjectStore>,
-    /// Where the objects are files, listings read the directory instead: `object_store` would `stat` every file.
+    /// Where the objects are files, listings and downloads read them directly: `object_store` would `stat` every file
+    /// and change threads for every 8 KiB.
     directory: Option<PathBuf>,
+    part: usize,
 }
 
 impl ObjectBucket {
     pub(crate) fn new(strict: Arc<dyn ObjectStore>, patient: Arc<dyn ObjectStore>) -> Self {
-        Self { strict, patient, directory: None }
+        Self { strict, patient, directory: None, part: PART }
     }
 
     pub(crate) fn on_directory(store: Arc<dyn ObjectStore>, directory: PathBuf) -> Self {
-        Self { strict: Arc::clone(&store), patient: store, directory: Some(directory) }
+        Self { strict: Arc::clone(&store), patient: store, directory: Some(directory), part: PART_OF_FILE }
     }
 
     /// A bucket that forgets everything when it is dropped.
     pub fn in_memory() -> Self {
         let store = Arc::new(object_store::memory::InMemory::new());
-        Self { strict: Arc::clone(&store) as _, patient: store, directory: None }
+        Self { strict: Arc::clone(&store) as _, patient: store, directory: None, part: PART }
     }
 
     async fn upload_parts(
@@ -55,13 +61,19 @@ impl ObjectBucket {
     ) -> Result<u64, BucketError> {
         let mut size = 0;
         loop {
-            while filled.len() >= PART {
-                let part = filled.split_to(PART).freeze();
+            while filled.len() >= self.part {
+                let part = filled.split_to(self.part).freeze();
                 size += part.len() as u64;
                 upload.put_part(part.into()).await.map_err(|error| explain("upload", key, &error))?;
             }
             match body.try_next().await? {
-                Some(bytes) => filled.extend_from_slice(&bytes),
+                Some(bytes) => {
+                    // The part that was sent is free again, so this takes no more memory.
+                    if filled.capacity() - filled.len() < bytes.len() {
+                        filled.reserve(self.part + bytes.len());
+                    }
+                    filled.extend_from_slice(&bytes);
+                }
                 None => break,
             }
         }
@@ -155,8 +167,9 @@ impl Bucket for ObjectBucket {
     }
 
     async fn upload(&self, key: &Key, mut body: ByteStream) -> Result<u64, BucketError> {
-        let mut filled = BytesMut::new();
-        while filled.len() < PART {
+        // With room for a whole part from the start: growing step by step would take half as much again.
+        let mut filled = BytesMut::with_capacity(self.part + PART_OF_FILE);
+        while filled.len() < self.part {
             match body.try_next().await? {
                 Some(bytes) => filled.extend_from_slice(&bytes),
                 None => {
@@ -179,6 +192,9 @@ impl Bucket for ObjectBucket {
     }
 
     async fn download(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError> {
+        if let Some(directory) = &self.directory {
+            return file_download::open(directory.join(key.as_str()), key, range).await;
+        }
         let options = GetOptions { range: range.map(GetRange::Bounded), ..GetOptions::default() };
         let found = match self.patient.get_opts(&path(key), options).await {
             Err(error) if is_absent(&error) => return Ok(None),
@@ -288,10 +304,13 @@ async fn on_files<T: Send + 'static>(
 ) -> Result<T, BucketError> {
     let directory = directory.to_owned();
     let outcome = tokio::task::spawn_blocking(move || work(&directory)).await.unwrap_or_else(|gone| Err(gone.into()));
-    outcome.map_err(|error| {
-        let trouble = if error.kind() == io::ErrorKind::PermissionDenied { Trouble::Denied } else { Trouble::Unclear };
-        BucketError::new(operation, key, trouble, error.to_string())
-    })
+    outcome.map_err(|error| file_error(operation, key, &error))
+}
+
+/// What went wrong with a file.
+pub(crate) fn file_error(operation: &'static str, key: &Key, error: &io::Error) -> BucketError {
+    let trouble = if error.kind() == io::ErrorKind::PermissionDenied { Trouble::Denied } else { Trouble::Unclear };
+    BucketError::new(operation, key, trouble, error.to_string())
 }
 
 fn files_below(directory: &FilePath, prefix: &str, keys: &mut Vec<Key>) -> io::Result<()> {

@@ -12,7 +12,6 @@ use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
-use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -51,11 +50,7 @@ impl<S: Sync> FromRequest<S> for Body {
 pub(crate) async fn read(request: Request, limit: usize) -> Result<Body, ApiError> {
     let (parts, body) = request.into_parts();
     let bytes = to_bytes(body, limit).await.map_err(|error| broken_off(&error, limit))?;
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Body(None));
-    }
-    check_content_type(&parts.headers)?;
-    Ok(Body(Some(parse(&bytes)?)))
+    Body::from_bytes(&parts.headers, &bytes)
 }
 
 /// `to_bytes` hides the one cause that the caller can do something about.
@@ -67,7 +62,7 @@ pub(crate) fn broken_off(error: &axum::Error, limit: usize) -> ApiError {
     ApiError::bad_request("The body did not arrive completely")
 }
 
-fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(sent) = headers.get(CONTENT_TYPE) else { return Ok(()) };
     let essence = sent.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if essence.is_empty()
@@ -80,7 +75,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported media type", detail))
 }
 
-fn parse(bytes: &Bytes) -> Result<Value, ApiError> {
+fn parse(bytes: &[u8]) -> Result<Value, ApiError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = Strict { depth: 0 }.deserialize(&mut deserializer);
     value.and_then(|value| deserializer.end().map(|()| value)).map_err(|error| {
@@ -92,6 +87,15 @@ fn parse(bytes: &Bytes) -> Result<Value, ApiError> {
 }
 
 impl Body {
+    /// A body that has arrived as a whole.
+    pub(crate) fn from_bytes(headers: &HeaderMap, bytes: &[u8]) -> Result<Self, ApiError> {
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Self(None));
+        }
+        check_content_type(headers)?;
+        Ok(Self(Some(parse(bytes)?)))
+    }
+
     /// What has to be a document: its `data`.
     fn data(self) -> Result<Value, ApiError> {
         match self.0 {

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taco_control_plane::{Caller, ControlPlane, NewState, PassPurpose, StateVersionView, WorkspaceRef};
@@ -17,18 +15,16 @@ use taco_domain::state_version::{BackingDataAction, StateVersionStatus};
 
 use crate::Api;
 use crate::address::Address;
-use crate::body::{self, Body, NoAttributes};
+use crate::body::{Body, NoAttributes};
 use crate::document::{Document, Identifier, Resource};
 use crate::error::ApiError;
+use crate::inline_state::{self, Sent};
 use crate::path::InPath;
 use crate::query::Query;
 use crate::signed_url::signed;
 use crate::{state_version_outputs, users, workspaces};
 
 pub(crate) const KIND: &str = "state-versions";
-
-/// A state that stands in the body itself is in memory as a whole. Larger ones come through the upload address.
-const LARGEST_INLINE: usize = 96 * 1024 * 1024;
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -162,11 +158,19 @@ pub(crate) async fn list_of_workspace(
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-struct Sent {
+struct Described {
     #[serde(flatten)]
     new: NewState,
-    /// In base64. Without it the bytes come through the upload address.
-    state: Option<String>,
+    /// A text was cut out before; what is none has to be refused.
+    #[serde(rename = "state")]
+    _state: Option<String>,
+}
+
+/// What a request says about a state, without the state.
+fn new_state(body: Body) -> Result<NewState, ApiError> {
+    let sent = body.resource::<Described>(KIND)?;
+    let run = sent.to_one("run")?.flatten();
+    Ok(NewState { run, ..sent.attributes.new })
 }
 
 /// `POST /api/v2/workspaces/{workspace}/state-versions`
@@ -177,17 +181,13 @@ pub(crate) async fn create(
     InPath(workspace): InPath<WorkspaceId>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let sent = body::read(request, LARGEST_INLINE).await?.resource::<Sent>(KIND)?;
-    let run = sent.to_one("run")?.flatten();
-    let Sent { new, state } = sent.attributes;
-    let new = NewState { run, ..new };
-    let view = match state.filter(|state| !state.is_empty()) {
-        None => api.control_plane.announce_state(&caller, workspace, new).await?,
-        Some(text) => {
-            let bytes = STANDARD.decode(text.trim()).map_err(|error| {
-                ApiError::invalid("/data/attributes/state", format!("state must be base64: {error}"))
-            })?;
-            api.control_plane.write_state(&caller, workspace, new, bytes.into()).await?
+    let view = match inline_state::read(request).await? {
+        Sent::WithoutState(body) => api.control_plane.announce_state(&caller, workspace, new_state(body)?).await?,
+        Sent::WithState(inline) => {
+            let (bytes, surroundings) = inline.split();
+            let describe = || new_state(surroundings.body()?);
+            let written = api.control_plane.write_state(&caller, workspace, bytes, describe).await;
+            written.map_err(|error| surroundings.failure().unwrap_or(error))?
         }
     };
     let document = document(&api, &caller, &address, &view, &Query::default()).await?;

@@ -1,0 +1,168 @@
+//! Where a stored state becomes the current one, whichever way it came.
+
+use serde::de::IgnoredAny;
+use taco_domain::id::{StateVersionId, WorkspaceId};
+use taco_domain::lock::{Claim, LockConflict};
+use taco_domain::permission::{Action, Resource};
+use taco_domain::state_file::{Contents, ResourceSummary, StateFile};
+use taco_domain::state_rules::{StateConflict, StateIdentity, Verdict, check_description, check_state_write};
+use taco_domain::state_version::{OutputMetadata, StateOrigin, StateVersion, StateVersionStatus, output_id};
+use taco_domain::workspace::Workspace;
+use taco_domain::{Author, OrganizationState};
+use taco_ledger::blob::Stored;
+use taco_ledger::{Intent, Transaction};
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::state_blobs::state_key;
+use crate::state_versions::{StateVersionView, WHAT};
+use crate::state_writes::NewState;
+
+/// A state that is stored and was read. Nothing names it yet.
+pub(crate) struct Arrived {
+    pub(crate) open: OpenOrganization,
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) claim: Claim,
+    pub(crate) id: StateVersionId,
+    pub(crate) blob: String,
+    pub(crate) stored: Stored,
+    pub(crate) file: StateFile<IgnoredAny, ResourceSummary>,
+}
+
+/// A state that has arrived, on its way into the ledger.
+pub(crate) struct StateWrite {
+    /// Who writes, for the permission; `None` where a pass was permission enough.
+    pub(crate) caller: Option<Caller>,
+    pub(crate) new: NewState,
+    pub(crate) author: Author,
+    pub(crate) origin: StateOrigin,
+    pub(crate) arrived: Arrived,
+}
+
+impl ControlPlane {
+    /// Makes a stored state the current one. The one place where that happens: it checks the lock, the lineage, that
+    /// the serial goes up, and that the description fits the bytes.
+    pub(crate) async fn commit_state(&self, intent: Intent, mut write: StateWrite) -> Result<StateVersionView, Error> {
+        let Arrived { open, id, blob, .. } = &write.arrived;
+        let (open, id, key) = (open.clone(), *id, state_key(open, blob));
+        let now = self.now();
+        let (version, summary) = match finished(&mut write, now) {
+            Ok(finished) => finished,
+            Err(error) => {
+                self.remove_blob(&key).await;
+                return Err(error);
+            }
+        };
+        let StateWrite { caller, new, arrived: Arrived { workspace, claim, .. }, .. } = write;
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            let state = tx.state();
+            let owner = state.workspaces.get(&workspace).cloned().ok_or(Error::NotFound("workspace"))?;
+            if let Some(caller) = &caller {
+                caller.require(Action::WriteState, Resource::Workspace(state, &owner), "workspace")?;
+            }
+            let announced = state.state_versions.get(&version.id);
+            if announced.is_some_and(|announced| announced.status != StateVersionStatus::Pending) {
+                return Err(Error::Conflict("The state version is not waiting for a state any more".to_owned()));
+            }
+            let current = state.current_state_version(&owner);
+            let force = new.force.unwrap_or_default();
+            if let Verdict::SameAgain = check_write(&owner, current, &claim, version.identity(), force)? {
+                return current.cloned().ok_or(Error::NotFound(WHAT));
+            }
+            let created_at = announced.map_or(version.created_at, |announced| announced.created_at);
+            let has_json = announced.is_some_and(|announced| announced.has_json);
+            let version = StateVersion { created_at, has_json, ..version.clone() };
+            tx.put(&version);
+            tx.put(&Workspace {
+                current_state_version: Some(version.id),
+                resource_count: version.resource_count,
+                ..owner
+            });
+            Ok(version)
+        };
+        let committed = open.commit(intent, decide).await;
+        // After an unclear answer the commit may name the blob all the same, so it stays.
+        let refused = matches!(&committed, Err(error) if !matches!(error, Error::Unavailable(_) | Error::Corrupt(_)));
+        let repeated = matches!(&committed, Ok(version) if version.id != id);
+        if refused || repeated {
+            self.remove_blob(&key).await;
+        }
+        let version = committed?;
+        if !repeated {
+            self.remember_summary(version.id, summary);
+        }
+        Ok(seen_after(open, version))
+    }
+}
+
+pub(crate) fn seen_after(mut open: OpenOrganization, version: StateVersion) -> StateVersionView {
+    open.state = open.ledger.last_seen();
+    StateVersionView { version, open }
+}
+
+pub(crate) fn check_write(
+    owner: &Workspace,
+    current: Option<&StateVersion>,
+    claim: &Claim,
+    new: StateIdentity<'_>,
+    force: bool,
+) -> Result<Verdict, Error> {
+    let verdict = check_state_write(current.map(StateVersion::identity), owner.lock.as_ref(), claim, new, force);
+    verdict.map_err(|conflict| match conflict {
+        StateConflict::Lock(LockConflict::Unlocked) => {
+            Error::Conflict("The workspace must be locked before a state is written: lock it first".to_owned())
+        }
+        other => Error::Conflict(other.to_string()),
+    })
+}
+
+/// The record of a state that has arrived, if its description fits, and what its resources add up to.
+fn finished(write: &mut StateWrite, now: jiff::Timestamp) -> Result<(StateVersion, ResourceSummary), Error> {
+    let StateWrite { new, arrived, .. } = write;
+    let Arrived { file, stored, .. } = arrived;
+    let contained = StateIdentity { serial: file.serial, lineage: &file.lineage, md5: &stored.md5 };
+    check_description(new.description(), contained).map_err(|mismatch| {
+        use taco_domain::state_rules::StateMismatch as M;
+        let attribute = match &mismatch {
+            M::Md5 { .. } => "md5",
+            M::Serial { .. } => "serial",
+        };
+        Error::invalid(attribute, mismatch.to_string())
+    })?;
+    let plain = match &file.contents {
+        Contents::Plain(plain) => Some(plain),
+        Contents::Encrypted => None,
+    };
+    let outputs = plain.iter().flat_map(|plain| &plain.outputs).map(|(name, output)| OutputMetadata {
+        id: output_id(arrived.id, name),
+        name: name.clone(),
+        sensitive: output.sensitive,
+    });
+    let version = StateVersion {
+        id: arrived.id,
+        workspace: arrived.workspace,
+        status: StateVersionStatus::Finalized,
+        serial: new.serial.unwrap_or(file.serial),
+        lineage: new.description().lineage.unwrap_or(&file.lineage).to_owned(),
+        md5: stored.md5.clone(),
+        blob: arrived.blob.clone(),
+        sha256: stored.sha256.clone(),
+        size: stored.size,
+        force: new.force.unwrap_or_default(),
+        origin: write.origin,
+        created_at: now,
+        created_by: write.author,
+        run: new.run,
+        terraform_version: plain.map(|plain| plain.terraform_version.clone()),
+        encrypted: plain.is_none(),
+        resource_count: plain.map(|plain| plain.resources.managed()).unwrap_or_default(),
+        outputs: outputs.collect(),
+        has_json: false,
+    };
+    let summary = match &mut write.arrived.file.contents {
+        Contents::Plain(plain) => std::mem::take(&mut plain.resources),
+        Contents::Encrypted => ResourceSummary::default(),
+    };
+    Ok((version, summary))
+}

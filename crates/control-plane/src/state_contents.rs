@@ -1,0 +1,197 @@
+//! What stands in states: outputs, resources, and what the resources add up to.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use taco_domain::id::{OutputId, StateVersionId};
+use taco_domain::permission::{Action, Resource};
+use taco_domain::state_file::{
+    Contents, IndexKey, Mode, Output, PlainState, Resource as StateResource, ResourceSummary, StateFile,
+};
+use taco_domain::state_version::{StateVersion, StateVersionStatus, output_id};
+
+use crate::caller::Caller;
+use crate::control_plane::ControlPlane;
+use crate::error::Error;
+use crate::page::{Listed, PageRequest};
+use crate::state_versions::{StateVersionView, WHAT};
+use crate::workspaces::WorkspaceRef;
+
+/// One output with its value, as far as the caller may see it.
+#[derive(Clone, Debug)]
+pub struct OutputView {
+    pub id: OutputId,
+    pub name: String,
+    pub sensitive: bool,
+    pub type_name: &'static str,
+    pub detailed_type: Option<Box<RawValue>>,
+    pub value: Option<Box<RawValue>>,
+}
+
+/// One resource of a workspace's current state.
+#[derive(Clone, Serialize, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub struct ResourceView {
+    #[serde(skip)]
+    pub id: String,
+    pub address: String,
+    pub name: String,
+    pub created_at: String,
+    pub updated_at: String,
+    pub module: String,
+    pub provider: String,
+    pub provider_type: String,
+    pub modified_by_state_version_id: StateVersionId,
+    pub name_index: Option<String>,
+}
+
+impl ControlPlane {
+    /// What a state's resources add up to.
+    pub async fn resource_summary(&self, view: &StateVersionView) -> Result<Arc<ResourceSummary>, Error> {
+        let version = &view.version;
+        if let Some(known) = self.known_summary(version.id) {
+            return Ok(known);
+        }
+        if version.status != StateVersionStatus::Finalized {
+            return Ok(Arc::default());
+        }
+        let file: StateFile<IgnoredAny, ResourceSummary> = self.read_state(&view.open, version).await?;
+        let summary = match file.contents {
+            Contents::Plain(plain) => plain.resources,
+            Contents::Encrypted => ResourceSummary::default(),
+        };
+        Ok(self.remember_summary(version.id, summary))
+    }
+
+    /// All outputs of a state version, by name. Values of sensitive ones take the right to read the whole state.
+    pub async fn outputs(&self, caller: &Caller, id: StateVersionId) -> Result<Vec<OutputView>, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let version = open.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
+        let resource = Resource::Workspace(&open.state, owner);
+        caller.require(Action::ReadOutputs, resource, WHAT)?;
+        let sensitive_too = caller.may(Action::ReadState, resource).allowed;
+        let view = StateVersionView { version, open: open.clone() };
+        if sensitive_too { self.output_values(&view).await } else { self.read_outputs(&view).await }
+    }
+
+    /// The outputs of a workspace's current state, without values of sensitive ones; none if it has no state.
+    pub async fn current_outputs(&self, caller: &Caller, workspace: &WorkspaceRef) -> Result<Vec<OutputView>, Error> {
+        let view = self.find_workspace(caller, workspace).await?;
+        caller.require(Action::ReadOutputs, view.resource(), "workspace")?;
+        match view.open.state.current_state_version(&view.workspace).cloned() {
+            Some(version) => self.read_outputs(&StateVersionView { version, open: view.open }).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// One output with its value. A sensitive one takes the right to read the whole state.
+    pub async fn output(&self, caller: &Caller, id: OutputId) -> Result<OutputView, Error> {
+        let what = "output";
+        let open = self.organization_of(caller, id.home(), what).await?;
+        let version = open.state.state_versions.by().output.first(&id);
+        let version = version.and_then(|id| open.state.state_versions.get(id)).cloned().ok_or(Error::NotFound(what))?;
+        let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(what))?;
+        let resource = Resource::Workspace(&open.state, owner);
+        caller.require(Action::ReadOutputs, resource, what)?;
+        let sensitive_too = caller.may(Action::ReadState, resource).allowed;
+        let mut values = self.output_values(&StateVersionView { version, open: open.clone() }).await?;
+        let at = values.iter().position(|output| output.id == id).ok_or(Error::NotFound(what))?;
+        let mut output = values.swap_remove(at);
+        if output.sensitive && !sensitive_too {
+            output.value = None;
+        }
+        Ok(output)
+    }
+
+    async fn read_outputs(&self, view: &StateVersionView) -> Result<Vec<OutputView>, Error> {
+        let mut outputs = self.output_values(view).await?;
+        for output in &mut outputs {
+            if output.sensitive {
+                output.value = None;
+            }
+        }
+        Ok(outputs)
+    }
+
+    async fn output_values(&self, view: &StateVersionView) -> Result<Vec<OutputView>, Error> {
+        let version = &view.version;
+        if version.outputs.is_empty() || version.status != StateVersionStatus::Finalized {
+            return Ok(Vec::new());
+        }
+        let file: StateFile = self.read_state(&view.open, version).await?;
+        let Contents::Plain(plain) = file.contents else { return Ok(Vec::new()) };
+        let of = |(name, output): (String, Output)| OutputView {
+            id: output_id(version.id, &name),
+            name,
+            sensitive: output.sensitive,
+            type_name: output.type_name(),
+            value: Some(output.value),
+            detailed_type: Some(output.detailed_type),
+        };
+        Ok(plain.outputs.into_iter().map(of).collect())
+    }
+
+    /// What a workspace's current state manages, by address.
+    pub async fn workspace_resources(
+        &self,
+        caller: &Caller,
+        workspace: &WorkspaceRef,
+        page: PageRequest,
+    ) -> Result<Listed<ResourceView>, Error> {
+        let view = self.find_workspace(caller, workspace).await?;
+        caller.require(Action::ReadState, view.resource(), "workspace")?;
+        let Some(version) = view.open.state.current_state_version(&view.workspace).cloned() else {
+            return Ok(Listed::from_all([], page));
+        };
+        let file: StateFile<IgnoredAny> = self.read_state(&view.open, &version).await?;
+        let resources = match file.contents {
+            Contents::Plain(plain) => resources_of(&plain, &version),
+            Contents::Encrypted => Vec::new(),
+        };
+        Ok(Listed::from_all(resources, page))
+    }
+}
+
+fn resources_of(state: &PlainState<IgnoredAny>, version: &StateVersion) -> Vec<ResourceView> {
+    let mut views = Vec::new();
+    for resource in state.resources.iter().filter(|resource| resource.mode == Mode::Managed) {
+        for index in &resource.instances {
+            let address = address_of(resource, index.as_ref());
+            let date = version.created_at.to_string();
+            views.push(ResourceView {
+                id: OutputId::derived(version.workspace.home(), &format!("{} {address}", version.workspace))
+                    .to_string()
+                    .replace(OutputId::PREFIX, "wsr"),
+                name: resource.name.clone(),
+                created_at: date.clone(),
+                updated_at: date,
+                module: resource.module_name(),
+                provider: provider_name(&resource.provider).to_owned(),
+                provider_type: resource.qualified_type(),
+                modified_by_state_version_id: version.id,
+                name_index: index.as_ref().map(|index| index.to_string().trim_matches('"').to_owned()),
+                address,
+            });
+        }
+    }
+    views.sort_by(|one, other| one.address.cmp(&other.address));
+    views
+}
+
+/// A resource's address as Terraform Cloud lists it: without the words `module`.
+fn address_of(resource: &StateResource, index: Option<&IndexKey>) -> String {
+    let within_module = StateResource { module: None, ..resource.clone() }.address(index);
+    match &resource.module {
+        Some(_) => format!("{}.{within_module}", resource.module_name()),
+        None => within_module,
+    }
+}
+
+/// `provider["registry.terraform.io/hashicorp/null"]` is called `hashicorp/null`.
+fn provider_name(text: &str) -> &str {
+    let source = text.split('"').nth(1).unwrap_or(text);
+    source.split_once('/').map_or(source, |(_, name)| name)
+}

@@ -1,0 +1,253 @@
+//! States on their way in: announced, then uploaded, or sent at once. `state_commits` makes them current.
+
+use std::error::Error as StdError;
+
+use bytes::Bytes;
+use futures::Stream;
+use serde::Deserialize;
+use taco_domain::id::{RunId, StateVersionId, WorkspaceId};
+use taco_domain::lock::{Claim, check_lock};
+use taco_domain::permission::{Action, Actor, Resource};
+use taco_domain::state_rules::{StateDescription, StateIdentity, Verdict};
+use taco_domain::state_version::{StateOrigin, StateVersion, StateVersionStatus};
+use taco_ledger::Intent;
+
+use crate::caller::Caller;
+use crate::control_plane::ControlPlane;
+use crate::error::Error;
+use crate::passes::{Pass, PassPurpose};
+use crate::state_blobs::{LARGEST_STATE, blob_error, json_state_key, state_key};
+use crate::state_commits::{Arrived, StateWrite, check_write, seen_after};
+use crate::state_versions::{StateVersionView, WHAT};
+use crate::workspace_locks::conflict;
+use crate::workspaces::WorkspaceRef;
+
+/// What a request says about the state that it sends, or will send.
+#[derive(Clone, Default, Deserialize, Debug)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct NewState {
+    pub serial: Option<u64>,
+    pub md5: Option<String>,
+    pub lineage: Option<String>,
+    pub force: Option<bool>,
+    #[serde(skip)]
+    pub run: Option<RunId>,
+}
+
+impl NewState {
+    pub(crate) fn description(&self) -> StateDescription<'_> {
+        let lineage = self.lineage.as_deref().filter(|lineage| !lineage.is_empty());
+        StateDescription { serial: self.serial, lineage, md5: self.md5.as_deref() }
+    }
+}
+
+impl ControlPlane {
+    /// Announces a state whose bytes will follow. Repeating it leads to the same version.
+    pub async fn announce_state(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        new: NewState,
+    ) -> Result<StateVersionView, Error> {
+        let required = |attribute: &'static str| Error::invalid(attribute, format!("{attribute} must be given"));
+        let serial = new.serial.ok_or_else(|| required("serial"))?;
+        let md5 = new.md5.clone().ok_or_else(|| required("md5"))?;
+        let open = self.organization_of(caller, workspace.home(), "workspace").await?;
+        let (id, now) = (StateVersionId::at_home(workspace.home(), self.random()), self.now());
+        let intent = caller.intent("state.announce");
+        let (caller, author) = (caller.clone(), caller.author());
+        let version = open
+            .commit(intent, move |tx| {
+                let state = tx.state();
+                let owner = state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
+                caller.require(Action::WriteState, Resource::Workspace(state, owner), "workspace")?;
+                let current = state.current_state_version(owner);
+                let lineage = new.description().lineage.or(current.map(|current| current.lineage.as_str()));
+                let identity = StateIdentity { serial, lineage: lineage.unwrap_or_default(), md5: &md5 };
+                let force = new.force.unwrap_or_default();
+                let claim = Claim::Api(author);
+                if let Verdict::SameAgain = check_write(owner, current, &claim, identity, force)? {
+                    return current.cloned().ok_or(Error::NotFound(WHAT));
+                }
+                let pending = state.state_versions.by().pending.get(&workspace);
+                let pending: Vec<_> = pending.filter_map(|id| state.state_versions.get(id)).collect();
+                if let Some(same) = pending.iter().find(|old| old.identity() == identity && old.created_by == author) {
+                    return Ok((*same).clone());
+                }
+                let version = StateVersion {
+                    id,
+                    workspace,
+                    status: StateVersionStatus::Pending,
+                    serial,
+                    lineage: identity.lineage.to_owned(),
+                    md5: md5.clone(),
+                    blob: String::new(),
+                    sha256: String::new(),
+                    size: 0,
+                    force,
+                    origin: origin_of(&caller.actor),
+                    created_at: now,
+                    created_by: author,
+                    run: new.run.or(run_of(&caller.actor)),
+                    terraform_version: None,
+                    encrypted: false,
+                    resource_count: 0,
+                    outputs: Vec::new(),
+                    has_json: false,
+                };
+                tx.put(&version);
+                Ok(version)
+            })
+            .await?;
+        Ok(seen_after(open, version))
+    }
+
+    /// Writes a state through the API. What the request says about it may stand behind the bytes, so `describe` is
+    /// asked when they have arrived.
+    pub async fn write_state<B, E>(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        body: impl Stream<Item = Result<Bytes, B>> + Send + 'static,
+        describe: impl FnOnce() -> Result<NewState, E> + Send,
+    ) -> Result<StateVersionView, E>
+    where
+        B: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+        E: From<Error>,
+    {
+        let claim = Claim::Api(caller.author());
+        let arrived = self.receive_state(caller, workspace, claim, body).await?;
+        match describe() {
+            Ok(new) => Ok(self.commit_arrived(caller, arrived, new, origin_of(&caller.actor)).await?),
+            Err(error) => {
+                self.remove_blob(&state_key(&arrived.open, &arrived.blob)).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes a state through the `http` backend. `lock_id` is the lock that the client holds, if it locks at all.
+    pub async fn write_state_with<B>(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        lock_id: Option<String>,
+        md5: Option<String>,
+        body: impl Stream<Item = Result<Bytes, B>> + Send + 'static,
+    ) -> Result<StateVersionView, Error>
+    where
+        B: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        let workspace = self.find_workspace(caller, wanted).await?.workspace.id;
+        let claim = Claim::Http { author: caller.author(), lock_id };
+        let arrived = self.receive_state(caller, workspace, claim, body).await?;
+        let new = NewState { md5, ..NewState::default() };
+        self.commit_arrived(caller, arrived, new, StateOrigin::Push).await
+    }
+
+    /// Stores the bytes of a state that the caller may write. Nothing names them yet.
+    pub(crate) async fn receive_state<B>(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        claim: Claim,
+        body: impl Stream<Item = Result<Bytes, B>> + Send + 'static,
+    ) -> Result<Arrived, Error>
+    where
+        B: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        let open = self.organization_of(caller, workspace.home(), "workspace").await?;
+        let owner = open.state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
+        // Both are asked again in the transaction; here they spare the bucket bytes that nobody may write.
+        caller.require(Action::WriteState, Resource::Workspace(&open.state, owner), "workspace")?;
+        check_lock(owner.lock.as_ref(), &claim).map_err(conflict)?;
+        let id = StateVersionId::at_home(workspace.home(), self.random());
+        let blob = id.to_string();
+        let (stored, file) = self.store_state(&state_key(&open, &blob), body).await?;
+        Ok(Arrived { open, workspace, claim, id, blob, stored, file })
+    }
+
+    pub(crate) async fn commit_arrived(
+        &self,
+        caller: &Caller,
+        arrived: Arrived,
+        new: NewState,
+        origin: StateOrigin,
+    ) -> Result<StateVersionView, Error> {
+        let write = StateWrite { caller: Some(caller.clone()), new, author: caller.author(), origin, arrived };
+        self.commit_state(caller.intent("state.write"), write).await
+    }
+
+    /// Takes the bytes of an announced state.
+    pub async fn upload_state<E>(
+        &self,
+        pass: &Pass,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<StateVersionView, Error>
+    where
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        let (open, version) = self.version_of(pass, PassPurpose::UploadState).await?;
+        if version.status != StateVersionStatus::Pending {
+            return Err(Error::NotFound(WHAT));
+        }
+        // Each attempt has a blob of its own, so that a second one cannot spoil the first.
+        let blob = format!("{}-{}", version.id, hex(&self.random()));
+        let (stored, file) = self.store_state(&state_key(&open, &blob), body).await?;
+        let new = NewState {
+            serial: Some(version.serial),
+            md5: Some(version.md5.clone()),
+            lineage: Some(version.lineage.clone()),
+            force: Some(version.force),
+            run: version.run,
+        };
+        let (workspace, claim) = (version.workspace, Claim::Api(version.created_by));
+        let arrived = Arrived { open, workspace, claim, id: version.id, blob, stored, file };
+        let write = StateWrite { caller: None, new, author: version.created_by, origin: version.origin, arrived };
+        let intent = Intent { actor: version.created_by.to_string(), action: "state.upload", request: None };
+        self.commit_state(intent, write).await
+    }
+
+    /// Takes the same state in the format of `terraform show -json`, which some clients send beside it.
+    pub async fn upload_json_state<E>(
+        &self,
+        pass: &Pass,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<(), Error>
+    where
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        let (open, version) = self.version_of(pass, PassPurpose::UploadJsonState).await?;
+        if version.has_json {
+            return Err(Error::NotFound(WHAT));
+        }
+        let key = json_state_key(&open, &version);
+        self.blobs().store(&key, body, LARGEST_STATE).await.map_err(blob_error)?;
+        let intent = Intent { actor: version.created_by.to_string(), action: "state.upload-json", request: None };
+        let id = version.id;
+        open.commit(intent, move |tx| {
+            let version = tx.state().state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+            tx.put(&StateVersion { has_json: true, ..version });
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn origin_of(actor: &Actor) -> StateOrigin {
+    match actor {
+        Actor::Run { .. } => StateOrigin::Apply,
+        _ => StateOrigin::Push,
+    }
+}
+
+fn run_of(actor: &Actor) -> Option<RunId> {
+    match actor {
+        Actor::Run { run, .. } => Some(*run),
+        _ => None,
+    }
+}

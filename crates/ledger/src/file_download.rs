@@ -1,0 +1,74 @@
+//! Reads an object that is a file, piece by piece. Opening it reads the first piece too, so a small object takes one
+//! trip to another thread.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use tokio::task::spawn_blocking;
+
+use crate::bucket::{BucketError, Download, Key};
+use crate::object_bucket::file_error;
+
+const PIECE: u64 = 256 * 1024;
+
+/// A file that is being read, and how much of it is wanted yet.
+struct Reading {
+    file: File,
+    left: u64,
+}
+
+impl Reading {
+    /// The next piece, which is empty at the end.
+    fn piece(&mut self) -> io::Result<Bytes> {
+        let wanted = self.left.min(PIECE);
+        let mut piece = vec![0; wanted as usize];
+        self.file.read_exact(&mut piece)?;
+        self.left -= wanted;
+        Ok(piece.into())
+    }
+}
+
+/// Opens a file, or `None` where there is none. A range that begins behind the end is empty.
+pub(crate) async fn open(path: PathBuf, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError> {
+    let opened = spawn_blocking(move || -> io::Result<(u64, Bytes, Reading)> {
+        let mut file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let size = metadata.len();
+        let range = range.unwrap_or(0..size);
+        let range = range.start.min(size)..range.end.min(size);
+        if range.start > 0 {
+            file.seek(SeekFrom::Start(range.start))?;
+        }
+        let mut reading = Reading { file, left: range.end.saturating_sub(range.start) };
+        Ok((size, reading.piece()?, reading))
+    });
+    let (size, first, reading) = match opened.await.unwrap_or_else(|gone| Err(gone.into())) {
+        Ok(opened) => opened,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(file_error("download", key, &error)),
+    };
+    let key = key.clone();
+    let further = stream::try_unfold(reading, move |mut reading| {
+        let key = key.clone();
+        async move {
+            if reading.left == 0 {
+                return Ok(None);
+            }
+            let read = spawn_blocking(move || reading.piece().map(|piece| (piece, reading)));
+            match read.await.unwrap_or_else(|gone| Err(gone.into())) {
+                Ok(read) => Ok(Some(read)),
+                Err(error) => Err(file_error("download", &key, &error)),
+            }
+        }
+    });
+    Ok(Some(Download { size, body: stream::iter([Ok(first)]).chain(further).boxed() }))
+}
