@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use taco_domain::id::{Home, OrganizationId};
 use taco_domain::organization::OrganizationEntry;
 use taco_domain::permission::{Action, Resource};
@@ -17,6 +17,7 @@ use tokio::sync::OnceCell;
 
 use crate::caller::Caller;
 use crate::error::Error;
+use crate::log_signals::LogSignals;
 use crate::presence::Presence;
 use crate::state_summaries::Summaries;
 use crate::tokens::UsesInFlight;
@@ -29,6 +30,26 @@ pub struct Settings {
     /// A text that opens the site as its first admin, for automation (`TACO_SITE_TOKEN`). It is never stored.
     pub site_token: Option<String>,
     pub ledger: Options,
+    pub timeouts: Timeouts,
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    pub plan: SignedDuration,
+    pub apply: SignedDuration,
+    /// From asking a phase to stop until it may be stopped by force.
+    pub before_force: SignedDuration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            plan: SignedDuration::from_hours(2),
+            apply: SignedDuration::from_hours(24),
+            before_force: SignedDuration::from_secs(60),
+        }
+    }
 }
 
 /// All that callers may do. Cheap to clone; clones share everything.
@@ -50,8 +71,9 @@ pub(crate) struct Shared {
     pub(crate) summaries: Summaries,
     pub(crate) uses_in_flight: UsesInFlight,
     pub(crate) presence: Presence,
-    #[expect(dead_code, reason = "the verbs of runs come next")]
     pub(crate) logs: LogChunks,
+    pub(crate) log_signals: LogSignals,
+    pub(crate) timeouts: Timeouts,
 }
 
 impl fmt::Debug for ControlPlane {
@@ -114,6 +136,8 @@ impl ControlPlane {
                 uses_in_flight: UsesInFlight::default(),
                 presence: Presence::default(),
                 logs,
+                log_signals: LogSignals::default(),
+                timeouts: settings.timeouts,
             }),
         })
     }
@@ -143,6 +167,12 @@ impl ControlPlane {
     /// Seals a small sensitive text for a record. `name` is bound into it: it opens under the same name alone.
     pub(crate) fn seal(&self, name: &str, plain: &str) -> String {
         STANDARD.encode(self.shared.master_keys.seal_bytes(name, plain.as_bytes()))
+    }
+
+    /// Opens what [`Self::seal`] made under the same name.
+    pub(crate) fn unseal(&self, name: &str, sealed: &str) -> Result<String, Error> {
+        let plain = open_sealed(&self.shared.master_keys, name, sealed)?;
+        String::from_utf8(plain).map_err(|_| unreadable(name, "it is no text"))
     }
 
     /// Where the big things are.

@@ -5,18 +5,24 @@
 
 mod accounts;
 mod agent_pools;
+mod agents;
 mod caller;
 mod control_plane;
 mod error;
 mod first_start;
 mod grants;
+mod log_signals;
+mod logs;
 mod organizations;
 mod page;
 mod passes;
 mod passwords;
+mod phase_losses;
+mod phase_tokens;
+mod phase_uploads;
+mod phases;
 mod presence;
 mod projects;
-#[expect(dead_code, reason = "the verbs of runs come next")]
 mod run_flow;
 mod sessions;
 mod ssh_keys;
@@ -35,14 +41,18 @@ mod workspaces;
 
 pub use accounts::AccountPatch;
 pub use agent_pools::{AgentPoolPatch, AgentPoolView};
+pub use agents::ConnectedAgent;
 pub use caller::{Caller, RequestInfo};
-pub use control_plane::{ControlPlane, OpenOrganization, Settings};
+pub use control_plane::{ControlPlane, OpenOrganization, Settings, Timeouts};
 pub use error::Error;
 pub use first_start::{FirstStart, PasswordLinkText};
 pub use grants::{AuthorizationRequest, CodeExchange};
 pub use organizations::{Entitlements, OrganizationView};
 pub use page::{Listed, PageRequest};
 pub use passes::{Pass, PassPurpose};
+pub use phase_tokens::Attempt;
+pub use phase_uploads::{LARGEST_PLAN, LogRefusal, PlanForm};
+pub use phases::{JobVariable, PhaseCaller, PhaseOutcome, TakenPhase, first_ready};
 pub use presence::Presence;
 pub use projects::{ProjectFilter, ProjectView};
 pub use sessions::OpenedSession;

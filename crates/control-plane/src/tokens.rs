@@ -96,6 +96,9 @@ impl ControlPlane {
     }
 
     async fn actor_with(&self, site: &View<Site>, text: &str) -> Result<Actor, Error> {
+        if let Some(attempt) = self.read_phase_token(text) {
+            return self.actor_of_phase(site, attempt?).await;
+        }
         let text: TokenText = text.parse().map_err(|_| not_valid())?;
         match text.organization {
             None => {

@@ -12,6 +12,7 @@ pub mod comment;
 pub mod configuration_version;
 pub mod engine;
 pub mod execution;
+pub mod global_queue;
 pub mod grant;
 pub mod id;
 pub mod json_cut;

@@ -102,4 +102,6 @@ pub struct Phase {
     pub counts: ResourceCounts,
     /// What went wrong, for people.
     pub error: Option<String>,
+    /// How many bytes of log the attempts before this one left: readers go through those first.
+    pub earlier_logs: Vec<u64>,
 }

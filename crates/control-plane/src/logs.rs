@@ -1,0 +1,109 @@
+//! Logs of phases, as clients read them: by offset, while they grow.
+//!
+//! A plan that was lost and began again has a log for each attempt; readers get one after the other as one text.
+
+use std::time::Duration;
+
+use taco_domain::id::{OrganizationId, RunId};
+use taco_domain::phase::{Phase, PhaseKind};
+use tokio::time::{Instant, timeout_at};
+
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::phase_uploads::log_id;
+
+/// How often a reader who waits looks, because the log may grow through another server. The first look comes soon.
+const LOOKS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
+
+impl ControlPlane {
+    /// The bytes of a phase's log from `offset` on, at most `limit`. Where there are none yet, waits up to `patience`
+    /// for some; empty when that is over, or when nothing will follow.
+    pub async fn follow_log(
+        &self,
+        organization: OrganizationId,
+        run: RunId,
+        kind: PhaseKind,
+        offset: u64,
+        limit: usize,
+        patience: Duration,
+    ) -> Result<Vec<u8>, Error> {
+        let log = log_id(run, kind);
+        let grown = self.shared.log_signals.follow(&log);
+        let end = Instant::now() + patience;
+        let mut looks = LOOKS.into_iter();
+        let mut pause = LOOKS[LOOKS.len() - 1];
+        loop {
+            let signal = grown.notified();
+            let open = self.organization_to_schedule(organization).await?;
+            let found = open.state.runs.get(&run).ok_or(Error::NotFound("log"))?;
+            let over = found.phase(kind).status.is_final();
+            let bytes = self.log_bytes(&open, run, kind, found.phase(kind), offset, limit).await?;
+            if !bytes.is_empty() || over || Instant::now() >= end {
+                return Ok(bytes);
+            }
+            pause = looks.next().unwrap_or(pause);
+            let look = end.min(Instant::now() + pause);
+            // Woken or not, it looks.
+            let _ = timeout_at(look, signal).await;
+        }
+    }
+
+    async fn log_bytes(
+        &self,
+        open: &OpenOrganization,
+        run: RunId,
+        kind: PhaseKind,
+        phase: &Phase,
+        offset: u64,
+        limit: usize,
+    ) -> Result<Vec<u8>, Error> {
+        let (epoch, skipped) = attempt_at(phase, offset);
+        if epoch == 0 {
+            return Ok(Vec::new());
+        }
+        let log = log_id(run, kind);
+        let end = phase.earlier_logs.get(epoch as usize - 1).copied().unwrap_or(u64::MAX);
+        let at = offset - skipped + u64::from(epoch > 1 && skipped > 0);
+        let limit = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX).min(limit);
+        let read = self.shared.logs.read(open.ledger.name(), &log, epoch, at, limit).await;
+        read.map_err(|error| taco_ledger::Error::from(error).into())
+    }
+}
+
+/// The attempt whose log holds `offset` of the whole, and where that log begins in the whole. Every attempt's log
+/// begins with a mark of one byte, of which readers see the first alone.
+fn attempt_at(phase: &Phase, offset: u64) -> (u64, u64) {
+    let mut begins = 0;
+    for (index, length) in phase.earlier_logs.iter().enumerate() {
+        let epoch = index as u64 + 1;
+        let shown = length.saturating_sub(u64::from(begins > 0));
+        // The last attempt's log may still be read after it was given up.
+        if offset < begins + shown || epoch == phase.epoch {
+            return (epoch, begins);
+        }
+        begins += shown;
+    }
+    (phase.epoch, begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_follow_each_other_in_one_text() {
+        let phase =
+            |epoch, earlier_logs: &[u64]| Phase { epoch, earlier_logs: earlier_logs.to_vec(), ..Phase::default() };
+        for (phase, offset, expected) in [
+            (phase(0, &[]), 0, (0, 0)),
+            (phase(1, &[]), 7, (1, 0)),
+            (phase(2, &[10]), 9, (1, 0)),
+            (phase(2, &[10]), 10, (2, 10)),
+            (phase(2, &[10, 5]), 13, (2, 10)),
+            (phase(2, &[10, 5]), 99, (2, 10)),
+            (phase(2, &[0]), 0, (2, 0)),
+        ] {
+            assert_eq!(attempt_at(&phase, offset), expected, "{phase:?} {offset}");
+        }
+    }
+}

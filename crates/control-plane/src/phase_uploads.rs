@@ -1,0 +1,114 @@
+//! What agents send while they execute a phase: pieces of its log, the plan in its forms, and the state.
+
+use std::error::Error as StdError;
+
+use bytes::Bytes;
+use futures::Stream;
+use taco_domain::id::{ApplyId, PlanId, RunId};
+use taco_domain::phase::PhaseKind;
+use taco_ledger::AppendError;
+
+use crate::control_plane::ControlPlane;
+use crate::error::Error;
+use crate::phases::{PhaseCaller, plan_key};
+use crate::state_blobs::blob_error;
+use crate::state_versions::StateVersionView;
+use crate::state_writes::NewState;
+
+/// The largest plan that is taken, in each of its forms.
+pub const LARGEST_PLAN: u64 = 512 * 1024 * 1024;
+
+/// The forms of a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PlanForm {
+    /// The engine's own file.
+    File,
+    /// `show -json` of it.
+    Json,
+    /// What the `cloud` block renders, without sensitive values.
+    Redacted,
+}
+
+impl PlanForm {
+    /// The kind of its blobs.
+    pub(crate) fn blobs(self) -> &'static str {
+        match self {
+            Self::File => "plans",
+            Self::Json => "json-plans",
+            Self::Redacted => "redacted-plans",
+        }
+    }
+}
+
+/// Why a piece of a log was not taken.
+#[derive(Debug)]
+pub enum LogRefusal {
+    /// It does not fit: the log goes on at `next`.
+    Elsewhere {
+        next: u64,
+    },
+    Error(Error),
+}
+
+impl ControlPlane {
+    /// Stores a plan. Each attempt has its own place, so one that was given up spoils nothing.
+    pub async fn upload_plan<E>(
+        &self,
+        caller: &PhaseCaller,
+        form: PlanForm,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<(), Error>
+    where
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        let attempt = caller.attempt;
+        if attempt.kind != PhaseKind::Plan {
+            return Err(Error::Conflict("an apply has no plan of its own".to_owned()));
+        }
+        let key = plan_key(&caller.open, form.blobs(), attempt.run, attempt.epoch);
+        self.blobs().store(&key, body, LARGEST_PLAN).await.map_err(blob_error)?;
+        Ok(())
+    }
+
+    /// Appends to the log of a phase. Repeating it is harmless.
+    pub async fn append_log(&self, caller: &PhaseCaller, offset: u64, bytes: Bytes) -> Result<u64, LogRefusal> {
+        let attempt = caller.attempt;
+        let log = log_id(attempt.run, attempt.kind);
+        let ledger = caller.open.ledger.name();
+        let appended = self.shared.logs.append(ledger, &log, attempt.epoch, offset, bytes).await;
+        if appended.is_ok() {
+            self.shared.log_signals.raise(&log);
+        }
+        appended.map_err(|error| match error {
+            AppendError::Conflict { next } | AppendError::Gap { next } => LogRefusal::Elsewhere { next },
+            AppendError::Bucket(error) => LogRefusal::Error(taco_ledger::Error::from(error).into()),
+        })
+    }
+
+    /// Writes the state as an apply leaves it, while it goes on and at its end. The same bytes again change nothing.
+    pub async fn write_phase_state<E>(
+        &self,
+        caller: &PhaseCaller,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<StateVersionView, Error>
+    where
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        if caller.attempt.kind != PhaseKind::Apply {
+            return Err(Error::Conflict("a plan does not change the state".to_owned()));
+        }
+        let run = caller.open.state.runs.get(&caller.attempt.run).ok_or(Error::NotFound("run"))?;
+        let new = NewState { run: Some(run.id), ..NewState::default() };
+        self.write_state(&caller.caller, run.workspace, body, || Ok::<_, Error>(new)).await
+    }
+}
+
+/// What the log of a phase is called in the bucket.
+pub(crate) fn log_id(run: RunId, kind: PhaseKind) -> String {
+    let characters = run.characters();
+    match kind {
+        PhaseKind::Plan => PlanId::from_characters(characters).map(|id| id.to_string()),
+        PhaseKind::Apply => ApplyId::from_characters(characters).map(|id| id.to_string()),
+    }
+    .expect("every id has these characters")
+}
