@@ -62,6 +62,7 @@ impl ApiServer {
             master_keys: Arc::new(MasterKeys::new(key, Vec::new(), dice)),
             site_token: Some(SITE_TOKEN.to_owned()),
             ledger: Options::default(),
+            timeouts: Default::default(),
         };
         let control_plane = ControlPlane::open(environment, settings).await.expect("a control plane");
         let router = Api::new(control_plane.clone(), "http://taco.test").into_router();

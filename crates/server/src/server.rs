@@ -188,6 +188,7 @@ fn control_plane_settings(settings: &Settings, dice: &Dice) -> Result<taco_contr
         master_keys: Arc::new(master_keys::load(settings, dice)?),
         site_token: settings.site_token.as_ref().map(|token| token.expose().to_owned()),
         ledger: Options::default(),
+        timeouts: Default::default(),
     })
 }
 

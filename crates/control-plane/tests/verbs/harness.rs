@@ -117,6 +117,7 @@ async fn open(
         master_keys: Arc::new(MasterKeys::new(master_key(secrets[0]), older, Dice::from_seed(seed))),
         site_token: Some(SITE_TOKEN.to_owned()),
         ledger: Options::default(),
+        timeouts: Default::default(),
     };
     ControlPlane::open(environment, settings).await
 }
