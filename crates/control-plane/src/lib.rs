@@ -36,6 +36,8 @@ mod state_writes;
 mod tags;
 mod teams;
 mod tokens;
+mod variable_sets;
+mod variables;
 mod workspace_locks;
 mod workspaces;
 
@@ -64,4 +66,6 @@ pub use state_writes::NewState;
 pub use tags::{TagFilter, TagRef};
 pub use teams::{MembershipFilter, MembershipView, TeamPatch, TeamView};
 pub use tokens::{IssuedToken, NewToken, OrganizationTokenKind};
+pub use variable_sets::{NewVariableSet, VariableSetTargets, VariableSetView};
+pub use variables::VariableRef;
 pub use workspaces::{Deletion, ListChange, WorkspaceFilter, WorkspaceRef, WorkspaceView};

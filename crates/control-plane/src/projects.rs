@@ -13,6 +13,7 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::organizations::check_agent_pool;
 use crate::page::{Listed, PageRequest};
+use crate::variable_sets::forget_project;
 
 const WHAT: &str = "project";
 
@@ -165,6 +166,7 @@ impl ControlPlane {
             for access in accesses {
                 tx.delete::<TeamProject>(&access);
             }
+            forget_project(tx, id);
             tx.delete::<Project>(&id);
             Ok(())
         })

@@ -9,6 +9,7 @@ use taco_domain::project::Project;
 use taco_domain::state_version::StateVersion;
 use taco_domain::tag;
 use taco_domain::team_access::TeamWorkspace;
+use taco_domain::variable::VariableOwner;
 use taco_domain::workspace::{Workspace, WorkspacePatch, WorkspaceSource, check_consumers, check_safe_delete};
 use taco_ledger::Transaction;
 
@@ -17,6 +18,8 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::organizations::check_agent_pool;
 use crate::page::{Listed, PageRequest};
+use crate::variable_sets::forget_workspace;
+use crate::variables::delete_variables_of;
 
 const WHAT: &str = "workspace";
 
@@ -388,6 +391,8 @@ fn delete_workspace_records(tx: &mut Transaction<OrganizationState>, workspace: 
     for id in accesses {
         tx.delete::<TeamWorkspace>(&id);
     }
+    delete_variables_of(tx, VariableOwner::Workspace(workspace.id));
+    forget_workspace(tx, workspace.id);
     tx.delete::<Workspace>(&workspace.id);
 }
 

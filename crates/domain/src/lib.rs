@@ -45,6 +45,8 @@ pub mod team_access;
 pub mod token;
 pub mod user;
 pub mod variable;
+pub mod variable_precedence;
+pub mod variable_set;
 pub mod wait_reason;
 pub mod workspace;
 pub mod workspace_settings;

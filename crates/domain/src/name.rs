@@ -187,6 +187,9 @@ name_kinds! {
     /// Shown, never part of an address.
     SshKeyName: |name| check_label("Name", "name", name, 255);
 
+    /// Shown; where two sets say different things, it decides.
+    VariableSetName: |name| check_label("Name", "name", name, 90);
+
     /// A tag without a value is its key alone.
     TagKey: |key| check_tag("Key", "key", key, 128);
 

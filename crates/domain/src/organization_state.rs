@@ -23,6 +23,8 @@ use crate::tag::tag_id;
 use crate::team::Team;
 use crate::team_access::{TeamProject, TeamWorkspace};
 use crate::token::Token;
+use crate::variable::{Variable, VariableCategory, VariableOwner};
+use crate::variable_set::VariableSet;
 use crate::workspace::Workspace;
 
 tables! {
@@ -46,6 +48,9 @@ tables! {
         pub team_projects: TeamProject;
         /// Tokens of the organization, its teams and its agent pools.
         pub tokens: Token;
+        /// Of workspaces and of variable sets.
+        pub variables: Variable;
+        pub variable_sets: VariableSet;
     }
 }
 
@@ -141,6 +146,17 @@ impl OrganizationState {
         let from_newest = self.state_versions.by().workspace.from((workspace, Reverse((Timestamp::MAX, u64::MAX))));
         let of_workspace = from_newest.take_while(move |((owner, _), _)| *owner == workspace);
         of_workspace.filter_map(|(_, id)| self.state_versions.get(id))
+    }
+
+    /// The variables of a workspace or a variable set, by key.
+    pub fn variables_of(&self, owner: VariableOwner) -> impl Iterator<Item = &Variable> {
+        let from_first = self.variables.by().owner_and_key.from((owner, String::new(), VariableCategory::Terraform));
+        from_first.take_while(move |((of, ..), _)| *of == owner).filter_map(|(_, id)| self.variables.get(id))
+    }
+
+    /// All variable sets by name.
+    pub fn variable_sets_by_name(&self) -> impl Iterator<Item = &VariableSet> {
+        self.variable_sets.by().name.iter().filter_map(|(_, id)| self.variable_sets.get(id))
     }
 
     /// A workspace's current state version.

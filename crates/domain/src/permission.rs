@@ -131,6 +131,9 @@ actions! {
     ManageProviders,
     DownloadModules,
     CreateProject,
+    /// Those that the organization owns, wherever they apply.
+    ReadVariableSets,
+    ManageVariableSets,
 
     ReadProject,
     UpdateProject,
@@ -289,6 +292,20 @@ const RULES: &[Rule] = {
         rule(A::CreateProject, "create projects", "a team that manages projects", |rights| {
             rights.organization.manage_projects
         })
+        .for_organization_token(),
+        rule(
+            A::ReadVariableSets,
+            "see the organization's variable sets",
+            "a team that sees all workspaces",
+            |rights| rights.workspace.variables >= VariablesRight::Read,
+        )
+        .for_organization_token(),
+        rule(
+            A::ManageVariableSets,
+            "change the organization's variable sets",
+            "a team that manages all workspaces",
+            |rights| rights.organization.manage_workspaces || rights.organization.manage_projects,
+        )
         .for_organization_token(),
         rule(A::ReadProject, "see the project", "read access to the project", |rights| rights.project.read)
             .for_organization_token(),

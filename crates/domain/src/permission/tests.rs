@@ -329,6 +329,8 @@ const ORGANIZATION: &[(Action, &str)] = {
         (A::ManageModules, "organization-token"),
         (A::ManageProviders, "organization-token"),
         (A::CreateProject, "manage-projects organization-token"),
+        (A::ReadVariableSets, "read-all manage-all manage-projects organization-token"),
+        (A::ManageVariableSets, "manage-all manage-projects organization-token"),
     ]
 };
 

@@ -1,0 +1,327 @@
+//! Variable sets: create, list, read, change, delete, and apply to workspaces and projects. Their variables are in
+//! `variables`.
+
+use std::collections::BTreeSet;
+
+use taco_domain::OrganizationState;
+use taco_domain::id::{ProjectId, VariableSetId, WorkspaceId};
+use taco_domain::permission::{Action, Resource};
+use taco_domain::variable::{Variable, VariableOwner, VariablePatch};
+use taco_domain::variable_set::{VariableSet, VariableSetPatch};
+use taco_ledger::Transaction;
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::page::{Listed, PageRequest};
+use crate::variables::{check_unique, delete_variables_of};
+use crate::workspaces::{ListChange, WorkspaceRef};
+
+const WHAT: &str = "variable set";
+
+/// A variable set as a door shows it, and its organization at the same moment.
+#[derive(Clone)]
+pub struct VariableSetView {
+    pub set: VariableSet,
+    pub open: OpenOrganization,
+}
+
+impl VariableSetView {
+    /// Its variables by key.
+    pub fn variables(&self) -> impl Iterator<Item = &Variable> {
+        self.open.state.variables_of(VariableOwner::VariableSet(self.set.id))
+    }
+}
+
+/// A new variable set and what it begins with.
+#[derive(Clone, Default, Debug)]
+pub struct NewVariableSet {
+    pub patch: VariableSetPatch,
+    /// The project that is to own it; the organization owns it without one.
+    pub parent: Option<ProjectId>,
+    pub variables: Vec<VariablePatch>,
+}
+
+/// What a set is applied to, or no longer.
+#[derive(Clone, Debug)]
+pub enum VariableSetTargets {
+    Workspaces(BTreeSet<WorkspaceId>),
+    Projects(BTreeSet<ProjectId>),
+}
+
+impl ControlPlane {
+    pub async fn create_variable_set(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        new: NewVariableSet,
+    ) -> Result<VariableSetView, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        require_write_under(caller, &open.state, new.parent)?;
+        let name = new.patch.name.as_deref().unwrap_or_default().parse()?;
+        let id = VariableSetId::at_home(open.id().home(), self.random());
+        let blank = VariableSet::new(id, name, new.parent, self.now());
+        let owner = VariableOwner::VariableSet(id);
+        let variables = new.variables.iter().map(|patch| self.new_variable(&open, owner, patch));
+        let variables: Vec<Variable> = variables.collect::<Result<_, _>>()?;
+        let intent = caller.intent("variable-set.create");
+        let caller = caller.clone();
+        let set = open
+            .commit(intent, move |tx| {
+                require_write_under(&caller, tx.state(), new.parent)?;
+                let set = new.patch.apply(&blank)?;
+                check_set(tx.state(), &set)?;
+                tx.put(&set);
+                for variable in &variables {
+                    check_unique(tx.state(), variable)?;
+                    tx.put(variable);
+                }
+                Ok(set)
+            })
+            .await?;
+        Ok(seen_after(open, set))
+    }
+
+    pub async fn variable_set(&self, caller: &Caller, id: VariableSetId) -> Result<VariableSetView, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let set = require_read_set(caller, &open.state, id)?;
+        Ok(VariableSetView { set, open })
+    }
+
+    /// The sets of an organization that the caller may see, by name. `query` is a part of the name.
+    pub async fn variable_sets(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        query: Option<&str>,
+        page: PageRequest,
+    ) -> Result<Listed<VariableSetView>, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        let may_see = |set: &VariableSet| may_read(caller, &open.state, set);
+        Ok(listed(&open, query, page, may_see))
+    }
+
+    /// The sets that apply to a workspace, by name.
+    pub async fn variable_sets_of_workspace(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        query: Option<&str>,
+        page: PageRequest,
+    ) -> Result<Listed<VariableSetView>, Error> {
+        let view = self.find_workspace(caller, wanted).await?;
+        caller.require(Action::ReadVariables, view.resource(), "workspace")?;
+        Ok(listed(&view.open, query, page, |set| set.scope_for(&view.workspace).is_some()))
+    }
+
+    /// The sets that a project owns, and those that apply to all of its workspaces, by name.
+    pub async fn variable_sets_of_project(
+        &self,
+        caller: &Caller,
+        id: ProjectId,
+        query: Option<&str>,
+        page: PageRequest,
+    ) -> Result<Listed<VariableSetView>, Error> {
+        let open = self.organization_of(caller, id.home(), "project").await?;
+        let project = open.state.projects.get(&id).ok_or(Error::NotFound("project"))?;
+        caller.require(Action::ReadProjectVariableSets, Resource::Project(&open.state, project), "project")?;
+        Ok(listed(&open, query, page, |set| set.global || set.parent == Some(id) || set.projects.contains(&id)))
+    }
+
+    /// Changes one set. `change` may run several times, and decides from its argument alone.
+    async fn change_variable_set(
+        &self,
+        caller: &Caller,
+        id: VariableSetId,
+        intent: &'static str,
+        mut change: impl FnMut(VariableSet) -> Result<VariableSet, Error> + Send + 'static,
+    ) -> Result<VariableSetView, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let intent = caller.intent(intent);
+        let caller = caller.clone();
+        let set = open
+            .commit(intent, move |tx| {
+                let changed = change(require_write_set(&caller, tx.state(), id)?)?;
+                check_set(tx.state(), &changed)?;
+                tx.put(&changed);
+                Ok(changed)
+            })
+            .await?;
+        Ok(seen_after(open, set))
+    }
+
+    pub async fn update_variable_set(
+        &self,
+        caller: &Caller,
+        id: VariableSetId,
+        patch: VariableSetPatch,
+    ) -> Result<VariableSetView, Error> {
+        self.change_variable_set(caller, id, "variable-set.update", move |set| Ok(patch.apply(&set)?)).await
+    }
+
+    /// Applies a set to workspaces or projects, or takes it away from them.
+    pub async fn apply_variable_set(
+        &self,
+        caller: &Caller,
+        id: VariableSetId,
+        targets: VariableSetTargets,
+        change: ListChange,
+    ) -> Result<VariableSetView, Error> {
+        self.change_variable_set(caller, id, "variable-set.apply", move |mut set| {
+            match &targets {
+                VariableSetTargets::Workspaces(named) => change_list(&mut set.workspaces, named, change),
+                VariableSetTargets::Projects(named) => change_list(&mut set.projects, named, change),
+            }
+            Ok(set)
+        })
+        .await
+    }
+
+    /// Deletes a set with its variables.
+    pub async fn delete_variable_set(&self, caller: &Caller, id: VariableSetId) -> Result<(), Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let intent = caller.intent("variable-set.delete");
+        let caller = caller.clone();
+        open.commit(intent, move |tx| {
+            require_write_set(&caller, tx.state(), id)?;
+            delete_set(tx, id);
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn change_list<I: Ord + Copy>(list: &mut BTreeSet<I>, named: &BTreeSet<I>, change: ListChange) {
+    match change {
+        ListChange::Add => list.extend(named),
+        ListChange::Remove => list.retain(|id| !named.contains(id)),
+        ListChange::Replace => list.clone_from(named),
+    }
+}
+
+fn seen_after(mut open: OpenOrganization, set: VariableSet) -> VariableSetView {
+    open.state = open.ledger.last_seen();
+    VariableSetView { set, open }
+}
+
+fn listed(
+    open: &OpenOrganization,
+    query: Option<&str>,
+    page: PageRequest,
+    wanted: impl Fn(&VariableSet) -> bool,
+) -> Listed<VariableSetView> {
+    let query = query.unwrap_or_default().to_lowercase();
+    let sets = open.state.variable_sets_by_name();
+    let sets = sets.filter(|set| set.name.key().as_str().contains(&query) && wanted(set));
+    Listed::from_all(sets.cloned(), page).map(|set| VariableSetView { set, open: open.clone() })
+}
+
+/// Rules that need to know what else there is.
+fn check_set(state: &OrganizationState, set: &VariableSet) -> Result<(), Error> {
+    let taken = state.variable_sets.by().name.first(&set.name.key());
+    if taken.is_some_and(|other| *other != set.id) {
+        return Err(Error::name_taken("name", "Name"));
+    }
+    let refuse = |detail: String| Err(Error::Invalid { pointer: "/data".to_owned(), detail });
+    for id in &set.workspaces {
+        match state.workspaces.get(id) {
+            None => return refuse(format!("The workspace {id} does not exist in this organization")),
+            Some(workspace) if set.parent.is_some_and(|parent| parent != workspace.project) => {
+                return refuse(format!("The workspace {id} is not in the project that owns the set"));
+            }
+            Some(_) => {}
+        }
+    }
+    for id in &set.projects {
+        if !state.projects.contains(id) {
+            return refuse(format!("The project {id} does not exist in this organization"));
+        }
+        if set.parent.is_some_and(|parent| parent != *id) {
+            return refuse(format!("The project {id} is not the one that owns the set"));
+        }
+    }
+    Ok(())
+}
+
+/// A set is seen by whoever sees all, and by whoever sees variables of something that it reaches.
+fn may_read(caller: &Caller, state: &OrganizationState, set: &VariableSet) -> bool {
+    let may = |action, resource| caller.may(action, resource).allowed;
+    let in_project = |id: &ProjectId| {
+        let project = state.projects.get(id);
+        project.is_some_and(|project| may(Action::ReadProjectVariableSets, Resource::Project(state, project)))
+    };
+    may(Action::ReadVariableSets, Resource::Organization(state))
+        || set.parent.iter().chain(&set.projects).any(in_project)
+        || state.workspaces.iter().any(|workspace| {
+            set.scope_for(workspace).is_some() && may(Action::ReadVariables, Resource::Workspace(state, workspace))
+        })
+}
+
+/// The set, if the caller may see it.
+pub(crate) fn require_read_set(
+    caller: &Caller,
+    state: &OrganizationState,
+    id: VariableSetId,
+) -> Result<VariableSet, Error> {
+    let set = state.variable_sets.get(&id).ok_or(Error::NotFound(WHAT))?;
+    if !may_read(caller, state, set) {
+        caller.require(Action::ReadVariableSets, Resource::Organization(state), WHAT)?;
+    }
+    Ok(set.clone())
+}
+
+/// The set, if the caller may change it.
+pub(crate) fn require_write_set(
+    caller: &Caller,
+    state: &OrganizationState,
+    id: VariableSetId,
+) -> Result<VariableSet, Error> {
+    let set = state.variable_sets.get(&id).ok_or(Error::NotFound(WHAT))?;
+    require_write_under(caller, state, set.parent)?;
+    Ok(set.clone())
+}
+
+/// Whoever manages the organization's sets manages those of its projects, too.
+fn require_write_under(caller: &Caller, state: &OrganizationState, parent: Option<ProjectId>) -> Result<(), Error> {
+    let of_organization = caller.require(Action::ManageVariableSets, Resource::Organization(state), WHAT);
+    let Some(parent) = parent else { return of_organization };
+    let Some(project) = state.projects.get(&parent) else {
+        return Err(Error::Invalid {
+            pointer: "/data/relationships/parent".to_owned(),
+            detail: format!("The project {parent} does not exist in this organization"),
+        });
+    };
+    match of_organization {
+        Ok(()) => Ok(()),
+        Err(_) => caller.require(Action::WriteProjectVariableSets, Resource::Project(state, project), WHAT),
+    }
+}
+
+fn delete_set(tx: &mut Transaction<OrganizationState>, id: VariableSetId) {
+    delete_variables_of(tx, VariableOwner::VariableSet(id));
+    tx.delete::<VariableSet>(&id);
+}
+
+/// Takes a workspace that goes out of all sets.
+pub(crate) fn forget_workspace(tx: &mut Transaction<OrganizationState>, workspace: WorkspaceId) {
+    let sets = &tx.state().variable_sets;
+    let sets: Vec<VariableSet> = sets.by().workspace.get(&workspace).filter_map(|id| sets.get(id)).cloned().collect();
+    for mut set in sets {
+        set.workspaces.remove(&workspace);
+        tx.put(&set);
+    }
+}
+
+/// Takes a project that goes out of all sets, and deletes those that it owns.
+pub(crate) fn forget_project(tx: &mut Transaction<OrganizationState>, project: ProjectId) {
+    let sets = &tx.state().variable_sets;
+    let owned: Vec<VariableSetId> = sets.by().parent.get(&project).copied().collect();
+    let applied: Vec<VariableSet> = sets.by().project.get(&project).filter_map(|id| sets.get(id)).cloned().collect();
+    for mut set in applied {
+        set.projects.remove(&project);
+        tx.put(&set);
+    }
+    for id in owned {
+        delete_set(tx, id);
+    }
+}

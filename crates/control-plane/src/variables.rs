@@ -1,0 +1,309 @@
+//! Variables of workspaces and of variable sets: create, list, read, change, delete, and hand to a run.
+
+use taco_domain::OrganizationState;
+use taco_domain::id::VariableId;
+use taco_domain::permission::{Action, Resource};
+use taco_domain::variable::{StoredValue, Variable, VariableOwner, VariablePatch, Vault};
+use taco_domain::variable_precedence::{OpenVariable, variables_for_run};
+use taco_domain::workspace::Workspace;
+use taco_ledger::Transaction;
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::variable_sets::{require_read_set, require_write_set};
+use crate::workspaces::WorkspaceRef;
+
+const WHAT: &str = "variable";
+
+/// How a path names a variable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VariableRef {
+    pub id: VariableId,
+    /// What the path says it belongs to, if it says so.
+    pub owner: Option<VariableOwner>,
+}
+
+/// Seals one variable's value. Sealing takes chance, which a decision must not take: so what will have to be sealed is
+/// sealed beforehand.
+struct Prepared<'a> {
+    control_plane: &'a ControlPlane,
+    id: VariableId,
+    /// The text, and what it is when sealed.
+    sealed: Option<(String, String)>,
+}
+
+impl<'a> Prepared<'a> {
+    /// `before` is the variable as it looks now, if there is one.
+    fn new(control_plane: &'a ControlPlane, id: VariableId, patch: &VariablePatch, before: Option<&Variable>) -> Self {
+        let sensitive = patch.sensitive.unwrap_or(before.is_some_and(Variable::sensitive));
+        let sent = patch.value.as_ref().map(|value| value.as_deref().unwrap_or_default());
+        let blank = before.is_none().then_some("");
+        let text = sent.or(before.and_then(Variable::shown_value)).or(blank).filter(|_| sensitive);
+        let sealed = text.map(|text| (text.to_owned(), control_plane.seal(&id.to_string(), text)));
+        Self { control_plane, id, sealed }
+    }
+}
+
+impl Vault for Prepared<'_> {
+    type Error = Error;
+
+    fn seal(&self, plain: &str) -> Result<String, Error> {
+        match &self.sealed {
+            Some((text, sealed)) if text == plain => Ok(sealed.clone()),
+            _ => Err(Error::Conflict("The variable changed while this request was on its way: try again".to_owned())),
+        }
+    }
+
+    fn open(&self, sealed: &str) -> Result<String, Error> {
+        self.control_plane.unseal(&self.id.to_string(), sealed)
+    }
+}
+
+impl ControlPlane {
+    async fn organization_of_owner(&self, caller: &Caller, owner: VariableOwner) -> Result<OpenOrganization, Error> {
+        match owner {
+            VariableOwner::Workspace(id) => self.organization_of(caller, id.home(), "workspace").await,
+            VariableOwner::VariableSet(id) => self.organization_of(caller, id.home(), "variable set").await,
+        }
+    }
+
+    /// The variables of a workspace or a variable set by key: all of them, because clients do not ask for pages.
+    pub async fn variables(&self, caller: &Caller, owner: VariableOwner) -> Result<Vec<Variable>, Error> {
+        let open = self.organization_of_owner(caller, owner).await?;
+        require_read(caller, &open.state, owner)?;
+        Ok(open.state.variables_of(owner).cloned().collect())
+    }
+
+    /// The variables of a workspace that a query names.
+    pub async fn variables_in(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<Vec<Variable>, Error> {
+        let id = self.find_workspace(caller, wanted).await?.workspace.id;
+        self.variables(caller, VariableOwner::Workspace(id)).await
+    }
+
+    /// The variables that a run in the workspace would have, also from sets: of several with one key the one that counts.
+    pub async fn effective_variables(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<Vec<Variable>, Error> {
+        let view = self.find_workspace(caller, wanted).await?;
+        caller.require(Action::ReadVariables, view.resource(), "workspace")?;
+        let state = &view.open.state;
+        let effective = variables_for_run(state, &view.workspace, &[]);
+        let records = effective.iter().filter_map(|variable| variable.id.and_then(|id| state.variables.get(&id)));
+        Ok(records.cloned().collect())
+    }
+
+    pub async fn variable(&self, caller: &Caller, wanted: VariableRef) -> Result<Variable, Error> {
+        let open = self.organization_of(caller, wanted.id.home(), WHAT).await?;
+        let variable = found(&open.state, wanted)?;
+        require_read(caller, &open.state, variable.owner)?;
+        Ok(variable)
+    }
+
+    pub async fn create_variable(
+        &self,
+        caller: &Caller,
+        owner: VariableOwner,
+        patch: VariablePatch,
+    ) -> Result<Variable, Error> {
+        let open = self.organization_of_owner(caller, owner).await?;
+        require_write(caller, &open.state, owner)?;
+        let variable = self.new_variable(&open, owner, &patch)?;
+        let intent = caller.intent("variable.create");
+        let caller = caller.clone();
+        open.commit(intent, move |tx| {
+            require_write(&caller, tx.state(), owner)?;
+            check_unique(tx.state(), &variable)?;
+            tx.put(&variable);
+            Ok(variable.clone())
+        })
+        .await
+    }
+
+    /// A variable that is not yet anywhere. Whether its key is free, the commit finds out.
+    pub(crate) fn new_variable(
+        &self,
+        open: &OpenOrganization,
+        owner: VariableOwner,
+        patch: &VariablePatch,
+    ) -> Result<Variable, Error> {
+        let id = VariableId::at_home(open.id().home(), self.random());
+        patch.create(id, owner, self.now(), &Prepared::new(self, id, patch, None))
+    }
+
+    pub async fn update_variable(
+        &self,
+        caller: &Caller,
+        wanted: VariableRef,
+        patch: VariablePatch,
+    ) -> Result<Variable, Error> {
+        let open = self.organization_of(caller, wanted.id.home(), WHAT).await?;
+        let before = found(&open.state, wanted)?;
+        require_write(caller, &open.state, before.owner)?;
+        let sealed = Prepared::new(self, wanted.id, &patch, Some(&before)).sealed;
+        let intent = caller.intent("variable.update");
+        let (control_plane, caller) = (self.clone(), caller.clone());
+        open.commit(intent, move |tx| {
+            let variable = found(tx.state(), wanted)?;
+            require_write(&caller, tx.state(), variable.owner)?;
+            let vault = Prepared { control_plane: &control_plane, id: wanted.id, sealed: sealed.clone() };
+            let changed = patch.apply(&variable, &vault)?;
+            check_unique(tx.state(), &changed)?;
+            tx.put(&changed);
+            Ok(changed)
+        })
+        .await
+    }
+
+    pub async fn delete_variable(&self, caller: &Caller, wanted: VariableRef) -> Result<(), Error> {
+        let open = self.organization_of(caller, wanted.id.home(), WHAT).await?;
+        let intent = caller.intent("variable.delete");
+        let caller = caller.clone();
+        open.commit(intent, move |tx| {
+            let variable = found(tx.state(), wanted)?;
+            require_write(&caller, tx.state(), variable.owner)?;
+            tx.delete::<Variable>(&variable.id);
+            Ok(())
+        })
+        .await
+    }
+
+    /// What a run in the workspace gets, with sealed values opened: for whoever executes it, and nobody else.
+    /// `run_variables` came with the run; their values are expressions.
+    #[cfg_attr(not(test), expect(dead_code, reason = "whoever hands out jobs will call it"))]
+    pub(crate) fn job_variables(
+        &self,
+        state: &OrganizationState,
+        workspace: &Workspace,
+        run_variables: &[(String, String)],
+    ) -> Result<Vec<OpenVariable>, Error> {
+        let effective = variables_for_run(state, workspace, run_variables).into_iter();
+        let opened = effective.map(|variable| {
+            let value = match (&variable.value, variable.id) {
+                (StoredValue::Sealed(sealed), Some(id)) => self.unseal(&id.to_string(), sealed)?,
+                (StoredValue::Plain(value) | StoredValue::Sealed(value), _) => value.clone(),
+            };
+            Ok(variable.opened(value))
+        });
+        opened.collect()
+    }
+}
+
+fn found(state: &OrganizationState, wanted: VariableRef) -> Result<Variable, Error> {
+    let variable = state.variables.get(&wanted.id).cloned().ok_or(Error::NotFound(WHAT))?;
+    let as_named = match wanted.owner {
+        Some(owner) => variable.owner == owner,
+        // The paths that name no owner are older than variable sets.
+        None => matches!(variable.owner, VariableOwner::Workspace(_)),
+    };
+    if as_named { Ok(variable) } else { Err(Error::NotFound(WHAT)) }
+}
+
+fn require_read(caller: &Caller, state: &OrganizationState, owner: VariableOwner) -> Result<(), Error> {
+    match owner {
+        VariableOwner::Workspace(id) => {
+            let workspace = state.workspaces.get(&id).ok_or(Error::NotFound("workspace"))?;
+            caller.require(Action::ReadVariables, Resource::Workspace(state, workspace), "workspace")
+        }
+        VariableOwner::VariableSet(id) => require_read_set(caller, state, id).map(drop),
+    }
+}
+
+fn require_write(caller: &Caller, state: &OrganizationState, owner: VariableOwner) -> Result<(), Error> {
+    match owner {
+        VariableOwner::Workspace(id) => {
+            let workspace = state.workspaces.get(&id).ok_or(Error::NotFound("workspace"))?;
+            caller.require(Action::WriteVariables, Resource::Workspace(state, workspace), "workspace")
+        }
+        VariableOwner::VariableSet(id) => require_write_set(caller, state, id).map(drop),
+    }
+}
+
+pub(crate) fn check_unique(state: &OrganizationState, variable: &Variable) -> Result<(), Error> {
+    let place = (variable.owner, variable.key.clone(), variable.category);
+    match state.variables.by().owner_and_key.first(&place) {
+        Some(other) if *other != variable.id => Err(Error::name_taken("key", "Key")),
+        _ => Ok(()),
+    }
+}
+
+/// Deletes what belonged to something that goes.
+pub(crate) fn delete_variables_of(tx: &mut Transaction<OrganizationState>, owner: VariableOwner) {
+    let variables: Vec<_> = tx.state().variables_of(owner).map(|variable| variable.id).collect();
+    for id in variables {
+        tx.delete::<Variable>(&id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+    use taco_domain::id::{OrganizationId, ProjectId, WorkspaceId};
+    use taco_domain::variable::VariableCategory;
+    use taco_ledger::{Clock, Dice, Environment, MasterKey, MasterKeys, ObjectBucket, Options, Peers};
+
+    use super::*;
+    use crate::control_plane::Settings;
+
+    #[derive(Debug)]
+    struct Standstill;
+
+    impl Clock for Standstill {
+        fn now(&self) -> Timestamp {
+            Timestamp::UNIX_EPOCH
+        }
+    }
+
+    async fn control_plane(secret: &str) -> ControlPlane {
+        let dice = Dice::from_seed(1);
+        let environment = Environment {
+            bucket: Arc::new(ObjectBucket::in_memory()),
+            clock: Arc::new(Standstill),
+            dice: dice.clone(),
+            server: "server".to_owned(),
+            peers: Peers::none(),
+        };
+        let key = MasterKey::from_secret(secret).expect("long enough");
+        let master_keys = Arc::new(MasterKeys::new(key, Vec::new(), dice));
+        let settings = Settings { master_keys, site_token: None, ledger: Options::default() };
+        ControlPlane::open(environment, settings).await.expect("a control plane")
+    }
+
+    fn workspace() -> Workspace {
+        let home = OrganizationId::from_random([7; 16]).home();
+        let (id, project) = (WorkspaceId::at_home(home, [1; 16]), ProjectId::at_home(home, [2; 16]));
+        Workspace::new(id, "web".parse().expect("legal"), project, Timestamp::UNIX_EPOCH)
+    }
+
+    fn given(control_plane: &ControlPlane, json: &str) -> OrganizationState {
+        let patch: VariablePatch = serde_json::from_str(json).expect("attributes");
+        let workspace = workspace();
+        let id = VariableId::at_home(workspace.id.home(), [3; 16]);
+        let vault = Prepared::new(control_plane, id, &patch, None);
+        let made = patch.create(id, VariableOwner::Workspace(workspace.id), Timestamp::UNIX_EPOCH, &vault);
+        let mut state = OrganizationState::default();
+        state.variables.put(&made.expect("legal")).expect("put");
+        state
+    }
+
+    #[tokio::test]
+    async fn a_run_gets_what_was_sealed() {
+        let control_plane = control_plane("a master key with more than enough characters").await;
+        let json = r#"{"key":"TOKEN","value":"s3cr3t","category":"env","sensitive":true}"#;
+        let state = given(&control_plane, json);
+        let sent = [("region".to_owned(), "\"eu\"".to_owned())];
+        let variables = control_plane.job_variables(&state, &workspace(), &sent).expect("opened");
+        let [secret, region] = variables.as_slice() else { panic!("{variables:?}") };
+        assert_eq!((secret.value.as_str(), secret.sensitive, secret.category), ("s3cr3t", true, VariableCategory::Env));
+        assert_eq!((region.value.as_str(), region.hcl, region.sensitive), ("\"eu\"", true, false));
+        assert!(!format!("{variables:?}").contains("s3cr3t"));
+    }
+
+    #[tokio::test]
+    async fn a_value_that_no_key_opens_is_an_error() {
+        let one = control_plane("a master key with more than enough characters").await;
+        let other = control_plane("another master key, also with enough characters").await;
+        let state = given(&one, r#"{"key":"k","value":"s3cr3t","category":"env","sensitive":true}"#);
+        assert!(matches!(other.job_variables(&state, &workspace(), &[]), Err(Error::Sealed(_))));
+    }
+}

@@ -1,0 +1,284 @@
+//! Which of several variables counts in a run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::id::VariableId;
+use crate::organization_state::OrganizationState;
+use crate::variable::{StoredValue, Variable, VariableCategory, VariableOwner};
+use crate::variable_set::{VariableSet, VariableSetScope};
+use crate::workspace::Workspace;
+
+/// Where a variable comes from, in the order in which they win, as in Terraform Cloud.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Precedence {
+    PriorityGlobalSet,
+    PriorityProjectSet,
+    PriorityWorkspaceSet,
+    /// `-var`, `-var-file` and `TF_VAR_…` of whoever started the run.
+    Run,
+    Workspace,
+    WorkspaceSet,
+    ProjectSet,
+    GlobalSet,
+}
+
+impl Precedence {
+    fn of_set(set: &VariableSet, workspace: &Workspace) -> Option<Self> {
+        Some(match (set.scope_for(workspace)?, set.priority) {
+            (VariableSetScope::Global, true) => Self::PriorityGlobalSet,
+            (VariableSetScope::Project, true) => Self::PriorityProjectSet,
+            (VariableSetScope::Workspace, true) => Self::PriorityWorkspaceSet,
+            (VariableSetScope::Workspace, false) => Self::WorkspaceSet,
+            (VariableSetScope::Project, false) => Self::ProjectSet,
+            (VariableSetScope::Global, false) => Self::GlobalSet,
+        })
+    }
+}
+
+/// A variable that counts in a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EffectiveVariable {
+    /// `None` for what only the run knows.
+    pub id: Option<VariableId>,
+    pub key: String,
+    pub value: StoredValue,
+    pub category: VariableCategory,
+    /// The value is an expression, not a text.
+    pub hcl: bool,
+    pub precedence: Precedence,
+}
+
+impl EffectiveVariable {
+    /// The variable with its value, which whoever calls has opened.
+    pub fn opened(self, value: String) -> OpenVariable {
+        OpenVariable {
+            sensitive: matches!(self.value, StoredValue::Sealed(_)),
+            key: self.key,
+            value,
+            category: self.category,
+            hcl: self.hcl,
+            // As Terraform Cloud documents it, whatever does not lie in the configuration wins over `*.auto.tfvars` and
+            // `terraform.tfvars` in it.
+            overrides_files: true,
+        }
+    }
+}
+
+/// An effective variable whose value was opened, as whoever executes the run gets it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct OpenVariable {
+    pub key: String,
+    pub value: String,
+    pub category: VariableCategory,
+    pub hcl: bool,
+    pub sensitive: bool,
+    /// It wins over the files of the configuration.
+    pub overrides_files: bool,
+}
+
+/// The value may be secret.
+impl fmt::Debug for OpenVariable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "OpenVariable({:?} {})", self.category, self.key)
+    }
+}
+
+/// Finds out which of all variables count.
+#[derive(Default)]
+struct Contest<'a> {
+    /// The smallest wins: by precedence, then by the name of the set.
+    winners: BTreeMap<(String, VariableCategory), (Precedence, &'a str, EffectiveVariable)>,
+}
+
+impl<'a> Contest<'a> {
+    fn enter(&mut self, set_name: &'a str, candidate: EffectiveVariable) {
+        let place = (candidate.key.clone(), candidate.category);
+        let rank = (candidate.precedence, set_name);
+        if self.winners.get(&place).is_none_or(|(precedence, name, _)| rank < (*precedence, *name)) {
+            self.winners.insert(place, (rank.0, rank.1, candidate));
+        }
+    }
+
+    fn enter_record(&mut self, set_name: &'a str, precedence: Precedence, variable: &Variable) {
+        let candidate = EffectiveVariable {
+            id: Some(variable.id),
+            key: variable.key.clone(),
+            value: variable.value.clone(),
+            category: variable.category,
+            hcl: variable.hcl && variable.category == VariableCategory::Terraform,
+            precedence,
+        };
+        self.enter(set_name, candidate);
+    }
+}
+
+/// The variables of a run in a workspace, one for each key and category, by key. `run_variables` came with the run;
+/// their values are expressions. Of two sets in the same place, the one whose name comes first wins.
+pub fn variables_for_run(
+    state: &OrganizationState,
+    workspace: &Workspace,
+    run_variables: &[(String, String)],
+) -> Vec<EffectiveVariable> {
+    let mut contest = Contest::default();
+    for (key, value) in run_variables {
+        let candidate = EffectiveVariable {
+            id: None,
+            key: key.clone(),
+            value: StoredValue::Plain(value.clone()),
+            category: VariableCategory::Terraform,
+            hcl: true,
+            precedence: Precedence::Run,
+        };
+        contest.enter("", candidate);
+    }
+    for variable in state.variables_of(VariableOwner::Workspace(workspace.id)) {
+        contest.enter_record("", Precedence::Workspace, variable);
+    }
+    for set in state.variable_sets.iter() {
+        let Some(precedence) = Precedence::of_set(set, workspace) else { continue };
+        for variable in state.variables_of(VariableOwner::VariableSet(set.id)) {
+            contest.enter_record(set.name.as_str(), precedence, variable);
+        }
+    }
+    contest.winners.into_values().map(|(_, _, winner)| winner).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::id::{Home, OrganizationId, ProjectId, VariableSetId, WorkspaceId};
+
+    fn home() -> Home {
+        OrganizationId::from_random([7; 16]).home()
+    }
+
+    struct Scene {
+        state: OrganizationState,
+        workspace: Workspace,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let project = ProjectId::at_home(home(), [1; 16]);
+            let id = WorkspaceId::at_home(home(), [2; 16]);
+            let workspace = Workspace::new(id, "web".parse().expect("legal"), project, Timestamp::UNIX_EPOCH);
+            Self { state: OrganizationState::default(), workspace }
+        }
+
+        fn variable(&mut self, owner: VariableOwner, key: &str, value: &str, category: VariableCategory) {
+            let id = VariableId::derived(home(), &format!("{owner:?} {key} {category:?}"));
+            let variable = Variable {
+                id,
+                owner,
+                key: key.to_owned(),
+                value: StoredValue::Plain(value.to_owned()),
+                description: String::new(),
+                category,
+                hcl: false,
+                version: 1,
+                created_at: Timestamp::UNIX_EPOCH,
+            };
+            self.state.variables.put(&variable).expect("put");
+        }
+
+        /// A variable `key` whose value tells where it comes from: `run`, `workspace`, or a set such as
+        /// `priority project b`.
+        fn given(&mut self, place: &str) {
+            if place == "workspace" {
+                let owner = VariableOwner::Workspace(self.workspace.id);
+                return self.variable(owner, "key", place, VariableCategory::Terraform);
+            }
+            let mut set = VariableSet::new(
+                VariableSetId::derived(home(), place),
+                place.rsplit(' ').next().expect("a name").parse().expect("legal"),
+                None,
+                Timestamp::UNIX_EPOCH,
+            );
+            set.priority = place.starts_with("priority");
+            set.global = place.contains("global");
+            if place.contains("project") {
+                set.projects.insert(self.workspace.project);
+            }
+            if place.contains("workspace") {
+                set.workspaces.insert(self.workspace.id);
+            }
+            self.state.variable_sets.put(&set).expect("put");
+            self.variable(VariableOwner::VariableSet(set.id), "key", place, VariableCategory::Terraform);
+        }
+
+        fn winner(&self, with_run: bool) -> String {
+            let run = [("key".to_owned(), "run".to_owned())];
+            let run = if with_run { &run[..] } else { &[] };
+            let mut variables = variables_for_run(&self.state, &self.workspace, run);
+            assert!(variables.len() <= 1, "{variables:?}");
+            match variables.pop().map(|variable| variable.value) {
+                Some(StoredValue::Plain(value)) => value,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_is_that_of_terraform_cloud() {
+        let order = [
+            "priority global a",
+            "priority global b",
+            "priority project a",
+            "priority workspace a",
+            "run",
+            "workspace",
+            "set for workspace a",
+            "set for workspace b",
+            "set for project a",
+            "set for global a",
+        ];
+        for (place, stronger) in order.iter().enumerate() {
+            for weaker in &order[place + 1..] {
+                let mut scene = Scene::new();
+                for given in [weaker, stronger].into_iter().filter(|given| **given != "run") {
+                    scene.given(given);
+                }
+                let with_run = [weaker, stronger].contains(&&"run");
+                assert_eq!(scene.winner(with_run), **stronger, "against {weaker}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_set_that_applies_twice_counts_where_it_is_strongest() {
+        let mut scene = Scene::new();
+        scene.given("set for project and workspace a");
+        scene.given("set for workspace b");
+        assert_eq!(scene.winner(false), "set for project and workspace a");
+        scene.given("priority project and workspace c");
+        scene.given("priority workspace a");
+        assert_eq!(scene.winner(false), "priority project and workspace c");
+    }
+
+    #[test]
+    fn a_set_that_does_not_apply_gives_nothing() {
+        let mut scene = Scene::new();
+        scene.given("set for nobody");
+        assert!(variables_for_run(&scene.state, &scene.workspace, &[]).is_empty());
+    }
+
+    #[test]
+    fn keys_are_told_apart_by_category_and_case() {
+        let mut scene = Scene::new();
+        let owner = VariableOwner::Workspace(scene.workspace.id);
+        for (key, category) in
+            [("a", VariableCategory::Terraform), ("a", VariableCategory::Env), ("A", VariableCategory::Env)]
+        {
+            scene.variable(owner, key, "v", category);
+        }
+        let run = [("a".to_owned(), "\"run\"".to_owned())];
+        let variables = variables_for_run(&scene.state, &scene.workspace, &run);
+        let found: Vec<_> =
+            variables.iter().map(|variable| (variable.key.as_str(), variable.category, variable.hcl)).collect();
+        use VariableCategory as C;
+        assert_eq!(found, [("A", C::Env, false), ("a", C::Terraform, true), ("a", C::Env, false)]);
+    }
+}
