@@ -9,6 +9,7 @@ use taco_domain::permission::Actor;
 use taco_domain::phase::{Executor, PhaseKind, ResourceCounts};
 use taco_domain::run::{QueueKey, Run};
 use taco_domain::run_status::{RunEvent, RunStatus};
+use taco_domain::variable_precedence::JobVariable;
 use taco_domain::workspace::Workspace;
 use taco_domain::{Author, OrganizationState};
 use taco_ledger::bucket::Download;
@@ -35,17 +36,6 @@ pub struct TakenPhase {
     pub has_state: bool,
     pub variables: Vec<JobVariable>,
     pub ssh_key: Option<String>,
-}
-
-/// A variable as the engine gets it.
-#[derive(Clone)]
-pub struct JobVariable {
-    pub key: String,
-    pub value: String,
-    pub category: taco_domain::variable::VariableCategory,
-    pub hcl: bool,
-    pub sensitive: bool,
-    pub overrides_files: bool,
 }
 
 /// Someone who comes with a phase's token: the attempt is theirs.
@@ -305,21 +295,16 @@ pub fn first_ready(open: &OpenOrganization, reach: Reach) -> Option<QueueKey> {
 impl ControlPlane {
     fn variables_of(
         &self,
-        _state: &OrganizationState,
-        _workspace: &Workspace,
+        state: &OrganizationState,
+        workspace: &Workspace,
         run: &Run,
     ) -> Result<Vec<JobVariable>, Error> {
         let own = run.options.variables.iter().map(|variable| {
-            Ok(JobVariable {
-                key: variable.key.clone(),
-                value: self.unseal(&run_variable_name(run.id, &variable.key), &variable.sealed)?,
-                category: taco_domain::variable::VariableCategory::Terraform,
-                hcl: true,
-                sensitive: false,
-                overrides_files: true,
-            })
+            let value = self.unseal(&run_variable_name(run.id, &variable.key), &variable.sealed)?;
+            Ok((variable.key.clone(), value))
         });
-        own.collect()
+        let own = own.collect::<Result<Vec<_>, Error>>()?;
+        self.job_variables(state, workspace, &own)
     }
 
     fn ssh_key_of(&self, state: &OrganizationState, workspace: &Workspace) -> Result<Option<String>, Error> {

@@ -4,7 +4,7 @@ use taco_domain::OrganizationState;
 use taco_domain::id::VariableId;
 use taco_domain::permission::{Action, Resource};
 use taco_domain::variable::{StoredValue, Variable, VariableOwner, VariablePatch, Vault};
-use taco_domain::variable_precedence::{OpenVariable, variables_for_run};
+use taco_domain::variable_precedence::{JobVariable, variables_for_run};
 use taco_domain::workspace::Workspace;
 use taco_ledger::Transaction;
 
@@ -168,13 +168,12 @@ impl ControlPlane {
 
     /// What a run in the workspace gets, with sealed values opened: for whoever executes it, and nobody else.
     /// `run_variables` came with the run; their values are expressions.
-    #[cfg_attr(not(test), expect(dead_code, reason = "whoever hands out jobs will call it"))]
     pub(crate) fn job_variables(
         &self,
         state: &OrganizationState,
         workspace: &Workspace,
         run_variables: &[(String, String)],
-    ) -> Result<Vec<OpenVariable>, Error> {
+    ) -> Result<Vec<JobVariable>, Error> {
         let effective = variables_for_run(state, workspace, run_variables).into_iter();
         let opened = effective.map(|variable| {
             let value = match (&variable.value, variable.id) {

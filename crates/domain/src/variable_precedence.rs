@@ -51,8 +51,8 @@ pub struct EffectiveVariable {
 
 impl EffectiveVariable {
     /// The variable with its value, which whoever calls has opened.
-    pub fn opened(self, value: String) -> OpenVariable {
-        OpenVariable {
+    pub fn opened(self, value: String) -> JobVariable {
+        JobVariable {
             sensitive: matches!(self.value, StoredValue::Sealed(_)),
             key: self.key,
             value,
@@ -67,7 +67,7 @@ impl EffectiveVariable {
 
 /// An effective variable whose value was opened, as whoever executes the run gets it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct OpenVariable {
+pub struct JobVariable {
     pub key: String,
     pub value: String,
     pub category: VariableCategory,
@@ -78,9 +78,9 @@ pub struct OpenVariable {
 }
 
 /// The value may be secret.
-impl fmt::Debug for OpenVariable {
+impl fmt::Debug for JobVariable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "OpenVariable({:?} {})", self.category, self.key)
+        write!(formatter, "JobVariable({:?} {})", self.category, self.key)
     }
 }
 
