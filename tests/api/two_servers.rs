@@ -1,40 +1,86 @@
 //! Two servers on one bucket, behind each other's back.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
-use harness::api_server::ApiServer;
-use serde_json::json;
+use harness::api_server::{Answer, ApiServer};
+use serde_json::{Value, json};
+use taco_ledger::Location;
 
 use crate::states::{lock, push};
 
-/// Enough to meet every order in which two requests can reach a bucket in memory.
-const ROUNDS: u64 = 100;
+/// Enough to meet every order in which two requests can reach a bucket.
+const ROUNDS: u64 = 1000;
+/// A directory takes its time over each write, so that its orders are met sooner.
+const ROUNDS_ON_A_DIRECTORY: u64 = 200;
 
-fn one_won(one: StatusCode, other: StatusCode, won: StatusCode, lost: StatusCode) -> bool {
-    (one == won && other == lost) || (one == lost && other == won)
+/// Of two answers one has to be a success, the other a conflict in the words that clients look for.
+#[track_caller]
+fn one_wins(what: &str, round: u64, answers: (Answer, Answer), won: StatusCode, lost: (StatusCode, &str)) {
+    let (one, other) = answers;
+    let (winner, loser) = if one.status == won { (one, other) } else { (other, one) };
+    assert_eq!((winner.status, loser.status), (won, lost.0), "{what}, round {round}: {:?}", loser.json());
+    let (detail, _) = loser.error();
+    assert!(detail.contains(lost.1), "{what}, round {round}: {detail}");
+}
+
+fn named(kind: &str, name: &str) -> Value {
+    json!({ "data": { "type": kind, "attributes": { "name": name, "email": "a@acme.test" } } })
+}
+
+/// Each round asks both servers at once for what only one can have.
+async fn of_two_one_wins(here: ApiServer, rounds: u64) {
+    const TAKEN: (StatusCode, &str) = (StatusCode::UNPROCESSABLE_ENTITY, "Name has already been taken");
+    let there = here.another().await;
+    here.given_organization("acme").await;
+    let workspace = here.given_workspace("acme", "web").await;
+    let unlock = format!("/api/v2/workspaces/{workspace}/actions/unlock");
+    let (left, right) = (here.admin(), there.admin());
+    for round in 1..=rounds {
+        let answers = tokio::join!(lock(&left, &workspace), lock(&right, &workspace));
+        one_wins("lock", round, answers, StatusCode::OK, (StatusCode::CONFLICT, "is locked by User admin"));
+
+        let answers =
+            tokio::join!(push(&left, &workspace, round, "a", "left"), push(&right, &workspace, round, "a", "right"));
+        let serial = format!("The state has serial {round}");
+        one_wins("push", round, answers, StatusCode::CREATED, (StatusCode::CONFLICT, &serial));
+
+        let answers = tokio::join!(left.act(&unlock), right.act(&unlock));
+        one_wins("unlock", round, answers, StatusCode::OK, (StatusCode::CONFLICT, "already unlocked"));
+
+        for (kind, path, every) in [
+            ("workspaces", "/api/v2/organizations/acme/workspaces", 1),
+            // These names are kept in the same way, so fewer rounds will do.
+            ("projects", "/api/v2/organizations/acme/projects", 10),
+            ("organizations", "/api/v2/organizations", 10),
+        ] {
+            if !round.is_multiple_of(every) {
+                continue;
+            }
+            // Names are the same in whatever case.
+            let (lower, upper) = (named(kind, &format!("same-{round}")), named(kind, &format!("Same-{round}")));
+            let answers = tokio::join!(left.post(path, &lower), right.post(path, &upper));
+            one_wins(kind, round, answers, StatusCode::CREATED, TAKEN);
+        }
+    }
+    let versions = format!("/api/v2/workspaces/{workspace}/state-versions?page[size]=1");
+    for client in [left, right] {
+        let listed = client.get(&versions).await.expect(StatusCode::OK);
+        assert_eq!(listed.json()["meta"]["pagination"]["total-count"], rounds, "one version for each round");
+        assert_eq!(listed.data()[0]["attributes"]["serial"], rounds);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_who_lock_push_or_create_at_once_one_wins() {
-    let here = ApiServer::start().await;
-    let there = here.another().await;
-    here.given_organization("acme").await;
-    let workspace = here.given_workspace("acme", "web").await;
-    let (left, right) = (here.admin(), there.admin());
-    for round in 1..=ROUNDS {
-        let (one, other) = tokio::join!(lock(&left, &workspace), lock(&right, &workspace));
-        assert!(one_won(one.status, other.status, StatusCode::OK, StatusCode::CONFLICT), "lock {round}");
-        let (one, other) =
-            tokio::join!(push(&left, &workspace, round, "a", "left"), push(&right, &workspace, round, "a", "right"));
-        assert!(one_won(one.status, other.status, StatusCode::CREATED, StatusCode::CONFLICT), "push {round}");
-        let path = format!("/api/v2/workspaces/{workspace}/actions/unlock");
-        let (one, other) = tokio::join!(left.act(&path), right.act(&path));
-        assert!(one_won(one.status, other.status, StatusCode::OK, StatusCode::CONFLICT), "unlock {round}");
-        let body = json!({ "data": { "type": "workspaces", "attributes": { "name": format!("same-{round}") } } });
-        let path = "/api/v2/organizations/acme/workspaces";
-        let (one, other) = tokio::join!(left.post(path, &body), right.post(path, &body));
-        let taken = StatusCode::UNPROCESSABLE_ENTITY;
-        assert!(one_won(one.status, other.status, StatusCode::CREATED, taken), "create {round}");
-    }
+    of_two_one_wins(ApiServer::start().await, ROUNDS).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_who_lock_push_or_create_at_once_one_wins_on_a_directory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let bucket = Location::directory(directory.path()).open().expect("a bucket");
+    of_two_one_wins(ApiServer::start_on(Arc::new(bucket)).await, ROUNDS_ON_A_DIRECTORY).await;
 }
 
 #[tokio::test]

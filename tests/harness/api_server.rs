@@ -1,4 +1,4 @@
-//! The API of a server in this process, on a bucket in memory, with a clock that tests move.
+//! The API of a server in this process, on a bucket in memory unless a test brings its own, with a clock that tests move.
 
 use std::sync::{Arc, Mutex};
 
@@ -37,8 +37,13 @@ pub struct ApiServer {
 
 impl ApiServer {
     pub async fn start() -> Self {
+        Self::start_on(Arc::new(ObjectBucket::in_memory())).await
+    }
+
+    /// On a bucket that is empty.
+    pub async fn start_on(bucket: Arc<dyn Bucket>) -> Self {
         let clock = Arc::new(TestClock(Mutex::new("2026-01-01T12:00:00Z".parse().expect("a timestamp"))));
-        let server = Self::open(Arc::new(ObjectBucket::in_memory()), clock, 1).await;
+        let server = Self::open(bucket, clock, 1).await;
         server.control_plane.first_start().await.expect("a first start");
         server
     }
