@@ -3,6 +3,7 @@
 mod bad_input;
 mod http_backend;
 mod permissions;
+mod repeats;
 mod states;
 mod two_servers;
 mod workspaces;

@@ -43,11 +43,11 @@ pub(crate) async fn lock(client: &Client, workspace: &str) -> Answer {
     client.post(&format!("/api/v2/workspaces/{workspace}/actions/lock"), &body).await
 }
 
-fn path_of(url: &Value) -> String {
+pub(crate) fn path_of(url: &Value) -> String {
     url.as_str().expect("an address").strip_prefix("http://taco.test").expect("on this server").to_owned()
 }
 
-async fn locked_workspace(server: &ApiServer) -> String {
+pub(crate) async fn locked_workspace(server: &ApiServer) -> String {
     server.given_organization("acme").await;
     let workspace = server.given_workspace("acme", "web").await;
     lock(&server.admin(), &workspace).await.expect(StatusCode::OK);
@@ -80,8 +80,9 @@ async fn an_announced_state_counts_when_its_bytes_are_there() {
     anyone.send("PUT", &upload, None, b"{".to_vec()).await.expect(StatusCode::UNPROCESSABLE_ENTITY);
     anyone.send("PUT", &upload, None, state(2, "a", "x")).await.expect(StatusCode::UNPROCESSABLE_ENTITY);
     anyone.send("PUT", &upload, None, bytes.clone()).await.expect(StatusCode::OK);
-    anyone.send("PUT", &upload, None, bytes.clone()).await.expect(StatusCode::NOT_FOUND);
+    anyone.send("PUT", &upload, None, state(1, "a", "y")).await.expect(StatusCode::NOT_FOUND);
     anyone.send("PUT", &json_upload, None, b"{}".to_vec()).await.expect(StatusCode::OK);
+    anyone.send("PUT", &json_upload, None, b"[]".to_vec()).await.expect(StatusCode::NOT_FOUND);
 
     let read = admin.get(&current).await.expect(StatusCode::OK);
     assert_eq!(read.id(), announced.id());

@@ -89,12 +89,12 @@ impl ApiServer {
     }
 
     pub fn with_token(&self, token: &str) -> Client {
-        Client { router: self.router.clone(), authorization: Some(format!("Bearer {token}")) }
+        Client { router: self.router.clone(), authorization: Some(format!("Bearer {token}")), key: None }
     }
 
     /// A client that sends this as its `Authorization`, or nothing.
     pub fn with_authorization(&self, authorization: Option<&str>) -> Client {
-        Client { router: self.router.clone(), authorization: authorization.map(str::to_owned) }
+        Client { router: self.router.clone(), authorization: authorization.map(str::to_owned), key: None }
     }
 
     /// Who the control plane takes the holder of a token for.
@@ -136,6 +136,7 @@ impl ApiServer {
 pub struct Client {
     router: Router,
     authorization: Option<String>,
+    key: Option<String>,
 }
 
 /// What the API answered.
@@ -147,11 +148,19 @@ pub struct Answer {
 }
 
 impl Client {
+    /// The same client, which calls its request by a name so that it can repeat it.
+    pub fn with_key(&self, key: &str) -> Self {
+        Self { key: Some(key.to_owned()), ..self.clone() }
+    }
+
     pub async fn send(&self, method: &str, path: &str, content_type: Option<&str>, body: impl Into<Body>) -> Answer {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
         let mut request = Request::builder().method(method).uri(path).header("host", "taco.test");
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
+        }
+        if let Some(key) = &self.key {
+            request = request.header("idempotency-key", key);
         }
         if let Some(content_type) = content_type {
             request = request.header(CONTENT_TYPE, content_type);

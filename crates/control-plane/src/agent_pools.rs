@@ -16,6 +16,7 @@ use taco_ledger::Transaction;
 
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::done_requests::once;
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 
@@ -111,16 +112,14 @@ impl ControlPlane {
         intent: &'static str,
         mut decide: impl FnMut(&OrganizationState) -> Result<AgentPool, Error> + Send + 'static,
     ) -> Result<AgentPoolView, Error> {
-        let intent = caller.intent(intent);
-        let caller = caller.clone();
-        let pool = open
-            .commit(intent, move |tx| {
-                caller.require(Action::ManageAgentPools, Resource::Organization(tx.state()), WHAT)?;
-                let pool = decide(tx.state())?;
-                tx.put(&pool);
-                Ok(pool)
-            })
-            .await?;
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            asker.require(Action::ManageAgentPools, Resource::Organization(tx.state()), WHAT)?;
+            let pool = decide(tx.state())?;
+            tx.put(&pool);
+            Ok(pool)
+        };
+        let pool = open.commit(caller.intent(intent), once(caller, self.now(), decide)).await?;
         open.state = open.ledger.last_seen();
         Ok(AgentPoolView { pool, open })
     }
@@ -152,17 +151,16 @@ impl ControlPlane {
     /// Deletes a pool with its tokens. What named it goes back to where runs happen without one.
     pub async fn delete_agent_pool(&self, caller: &Caller, id: AgentPoolId) -> Result<(), Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
-        let intent = caller.intent("agent-pool.delete");
-        let caller = caller.clone();
-        open.commit(intent, move |tx| {
-            caller.require(Action::ManageAgentPools, Resource::Organization(tx.state()), WHAT)?;
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            asker.require(Action::ManageAgentPools, Resource::Organization(tx.state()), WHAT)?;
             if !tx.state().agent_pools.contains(&id) {
                 return Err(Error::NotFound(WHAT));
             }
             forget(tx, id);
             Ok(())
-        })
-        .await
+        };
+        open.commit(caller.intent("agent-pool.delete"), once(caller, self.now(), decide)).await
     }
 }
 

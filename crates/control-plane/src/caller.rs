@@ -1,3 +1,4 @@
+use taco_domain::done_request::RequestKey;
 use taco_domain::permission::{Action, Actor, Decision, Resource, allow};
 use taco_domain::{Author, Site};
 use taco_ledger::{Intent, View};
@@ -11,6 +12,8 @@ pub struct RequestInfo {
     pub id: Option<String>,
     /// The client's address and what it calls itself, for whoever wonders who holds a lock.
     pub from: Option<String>,
+    /// What the client calls this request, so that it can repeat it.
+    pub key: Option<RequestKey>,
 }
 
 /// Who asks, and what the site looked like when they were recognised. That moment lies within the request, so verbs

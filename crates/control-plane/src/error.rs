@@ -1,4 +1,5 @@
 use taco_domain::InvalidAttribute;
+use taco_domain::done_request::KeyReused;
 use taco_ledger::CommitError;
 
 /// Why a verb did not do what it was asked, sorted by what the caller can do about it. The texts are for callers:
@@ -53,6 +54,12 @@ impl Error {
 impl From<InvalidAttribute> for Error {
     fn from(invalid: InvalidAttribute) -> Self {
         Self::Invalid { pointer: invalid.pointer(), detail: invalid.detail }
+    }
+}
+
+impl From<KeyReused> for Error {
+    fn from(reused: KeyReused) -> Self {
+        Self::Invalid { pointer: String::new(), detail: reused.to_string() }
     }
 }
 

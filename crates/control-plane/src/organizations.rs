@@ -6,15 +6,18 @@
 
 use futures::future::ready;
 use futures::{StreamExt, TryStreamExt, stream};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taco_domain::execution::Execution;
 use taco_domain::id::OrganizationId;
 use taco_domain::name::Email;
 use taco_domain::organization::{Organization, OrganizationEntry, OrganizationPatch};
 use taco_domain::permission::{Action, Actor, Resource};
+use taco_domain::{OrganizationState, Site};
+use taco_ledger::Transaction;
 
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::done_requests::{once, was_done};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 
@@ -109,8 +112,9 @@ fn pass_over_damage(opened: Result<OpenOrganization, Error>) -> Option<Result<Op
 }
 
 /// Why an attempt to found an organization is not the last word.
+#[derive(Serialize, Deserialize)]
 enum Founding {
-    Done,
+    Done(OrganizationId),
     /// Another organization's ids begin like this one's would.
     HomeTaken,
 }
@@ -138,7 +142,7 @@ impl ControlPlane {
                 founder_email: founder_email.clone(),
                 founding: patch.apply(&Organization::new(id, email.clone(), now))?,
             };
-            if let Founding::Done = self.found(caller, entry).await? {
+            if let Founding::Done(id) = self.found(caller, entry).await? {
                 break id;
             }
         };
@@ -147,7 +151,7 @@ impl ControlPlane {
     }
 
     async fn found(&self, caller: &Caller, entry: OrganizationEntry) -> Result<Founding, Error> {
-        self.commit_site(caller.intent("organization.create"), move |tx| {
+        let decide = move |tx: &mut Transaction<Site>| {
             if tx.state().has_organization_named(&entry.name) {
                 return Err(Error::name_taken("name", "Name"));
             }
@@ -155,9 +159,9 @@ impl ControlPlane {
                 return Ok(Founding::HomeTaken);
             }
             tx.put(&entry);
-            Ok(Founding::Done)
-        })
-        .await
+            Ok(Founding::Done(entry.id))
+        };
+        self.commit_site(caller.intent("organization.create"), once(caller, self.now(), decide)).await
     }
 
     pub async fn organization(&self, caller: &Caller, name: &str) -> Result<OrganizationView, Error> {
@@ -207,7 +211,7 @@ impl ControlPlane {
         self.update_settings(caller, &open, patch.clone()).await?;
         if let Some(new) = new_name {
             let id = open.id();
-            let rename = move |tx: &mut taco_ledger::Transaction<taco_domain::Site>| {
+            let rename = move |tx: &mut Transaction<Site>| {
                 let entry = tx.state().organizations.get(&id).cloned().ok_or(Error::NotFound("organization"))?;
                 let taken_by = tx.state().organizations.by().name.first(&new.key());
                 if taken_by.is_some_and(|other| *other != id) {
@@ -230,7 +234,7 @@ impl ControlPlane {
     ) -> Result<(), Error> {
         let intent = caller.intent("organization.update");
         let caller = caller.clone();
-        let decide = move |tx: &mut taco_ledger::Transaction<taco_domain::OrganizationState>| {
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
             caller.require(Action::UpdateOrganization, Resource::Organization(tx.state()), "organization")?;
             let before = tx.state().organization().ok_or(Error::NotFound("organization"))?;
             let after = patch.apply(before)?;
@@ -243,14 +247,18 @@ impl ControlPlane {
 
     /// Deletes an organization with everything in it. Its log stays in the bucket, where nobody finds it by name.
     pub async fn delete_organization(&self, caller: &Caller, name: &str) -> Result<(), Error> {
+        let now = self.now();
+        if was_done(&*caller.site, caller, now)? {
+            return Ok(());
+        }
         let open = self.organization_named(caller, name).await?;
         caller.require(Action::DeleteOrganization, open.resource(), "organization")?;
         let id = open.id();
-        self.commit_site(caller.intent("organization.delete"), move |tx| {
+        let decide = move |tx: &mut Transaction<Site>| {
             tx.delete::<OrganizationEntry>(&id);
             Ok(())
-        })
-        .await?;
+        };
+        self.commit_site(caller.intent("organization.delete"), once(caller, now, decide)).await?;
         self.forget_organization(id);
         Ok(())
     }
@@ -262,7 +270,7 @@ impl ControlPlane {
 
 /// An execution that names a pool needs one that exists.
 pub(crate) fn check_agent_pool(
-    state: &taco_domain::OrganizationState,
+    state: &OrganizationState,
     execution: Execution,
     attribute: &'static str,
 ) -> Result<(), Error> {

@@ -10,6 +10,7 @@ use taco_ledger::Transaction;
 
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::done_requests::{once, was_done};
 use crate::error::Error;
 use crate::organizations::check_agent_pool;
 use crate::page::{Listed, PageRequest};
@@ -94,16 +95,14 @@ impl ControlPlane {
         let open = self.organization_named(caller, organization).await?;
         let name = patch.name.as_deref().unwrap_or_default().parse()?;
         let new = Project::new(ProjectId::at_home(open.id().home(), self.random()), name, self.now());
-        let intent = caller.intent("project.create");
-        let caller = caller.clone();
-        let project = open
-            .commit(intent, move |tx| {
-                caller.require(Action::CreateProject, Resource::Organization(tx.state()), "organization")?;
-                let created = patched(tx.state(), &new, &patch)?;
-                tx.put(&created);
-                Ok(created)
-            })
-            .await?;
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            asker.require(Action::CreateProject, Resource::Organization(tx.state()), "organization")?;
+            let created = patched(tx.state(), &new, &patch)?;
+            tx.put(&created);
+            Ok(created)
+        };
+        let project = open.commit(caller.intent("project.create"), once(caller, self.now(), decide)).await?;
         Ok(seen_after(open, project))
     }
 
@@ -145,13 +144,17 @@ impl ControlPlane {
 
     /// Deletes an empty project.
     pub async fn delete_project(&self, caller: &Caller, id: ProjectId) -> Result<(), Error> {
+        let now = self.now();
+        let home = self.organization_of(caller, id.home(), WHAT).await?;
+        if was_done(&*home.state, caller, now)? {
+            return Ok(());
+        }
         let open = self.find_project(caller, id).await?.open;
-        let intent = caller.intent("project.delete");
-        let caller = caller.clone();
-        open.commit(intent, move |tx| {
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
             let Some(project) = state.projects.get(&id) else { return Ok(()) };
-            caller.require(Action::DeleteProject, Resource::Project(state, project), WHAT)?;
+            asker.require(Action::DeleteProject, Resource::Project(state, project), WHAT)?;
             if state.organization().is_some_and(|organization| organization.default_project == id) {
                 let detail = "The default project cannot be deleted: workspaces that name no project live in it";
                 return Err(Error::Conflict(detail.to_owned()));
@@ -169,8 +172,8 @@ impl ControlPlane {
             forget_project(tx, id);
             tx.delete::<Project>(&id);
             Ok(())
-        })
-        .await
+        };
+        open.commit(caller.intent("project.delete"), once(caller, now, decide)).await
     }
 }
 

@@ -11,6 +11,7 @@ use taco_ledger::Transaction;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
+use crate::done_requests::once;
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 
@@ -42,15 +43,14 @@ impl ControlPlane {
         }
         let id = SshKeyId::at_home(organization.id().home(), self.random());
         let key = SshKey { id, name, sealed_value: self.seal(&id.to_string(), &value), created_at: self.now() };
-        let caller = caller.clone();
-        let intent = caller.intent("ssh-key.create");
+        let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
-            require(&caller, tx.state())?;
+            require(&asker, tx.state())?;
             check_unique(tx.state(), &key)?;
             tx.put(&key);
             Ok(key.clone())
         };
-        organization.commit(intent, decide).await
+        organization.commit(caller.intent("ssh-key.create"), once(caller, self.now(), decide)).await
     }
 
     /// An organization's keys by name. Members may know which there are; nobody sees a key itself.
@@ -90,10 +90,9 @@ impl ControlPlane {
     /// Deletes a key; workspaces that used it go on without.
     pub async fn delete_ssh_key(&self, caller: &Caller, id: SshKeyId) -> Result<(), Error> {
         let organization = self.organization_of(caller, id.home(), WHAT).await?;
-        let caller = caller.clone();
-        let intent = caller.intent("ssh-key.delete");
+        let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
-            require(&caller, tx.state())?;
+            require(&asker, tx.state())?;
             if !tx.state().ssh_keys.contains(&id) {
                 return Err(Error::NotFound(WHAT));
             }
@@ -106,7 +105,7 @@ impl ControlPlane {
             tx.delete::<SshKey>(&id);
             Ok(())
         };
-        organization.commit(intent, decide).await
+        organization.commit(caller.intent("ssh-key.delete"), once(caller, self.now(), decide)).await
     }
 }
 

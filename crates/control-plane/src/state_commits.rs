@@ -44,8 +44,8 @@ impl ControlPlane {
     /// Makes a stored state the current one. The one place where that happens: it checks the lock, the lineage, that
     /// the serial goes up, and that the description fits the bytes.
     pub(crate) async fn commit_state(&self, intent: Intent, mut write: StateWrite) -> Result<StateVersionView, Error> {
-        let Arrived { open, id, blob, .. } = &write.arrived;
-        let (open, id, key) = (open.clone(), *id, state_key(open, blob));
+        let Arrived { open, blob, .. } = &write.arrived;
+        let (open, blob, key) = (open.clone(), blob.clone(), state_key(open, blob));
         let now = self.now();
         let (version, summary) = match finished(&mut write, now) {
             Ok(finished) => finished,
@@ -62,7 +62,12 @@ impl ControlPlane {
                 caller.require(Action::WriteState, Resource::Workspace(state, &owner), "workspace")?;
             }
             let announced = state.state_versions.get(&version.id);
-            if announced.is_some_and(|announced| announced.status != StateVersionStatus::Pending) {
+            if let Some(announced) = announced
+                && announced.status != StateVersionStatus::Pending
+            {
+                if announced.status == StateVersionStatus::Finalized && announced.sha256 == version.sha256 {
+                    return Ok(announced.clone());
+                }
                 return Err(Error::Conflict("The state version is not waiting for a state any more".to_owned()));
             }
             let current = state.current_state_version(&owner);
@@ -84,7 +89,7 @@ impl ControlPlane {
         let committed = open.commit(intent, decide).await;
         // After an unclear answer the commit may name the blob all the same, so it stays.
         let refused = matches!(&committed, Err(error) if !matches!(error, Error::Unavailable(_) | Error::Corrupt(_)));
-        let repeated = matches!(&committed, Ok(version) if version.id != id);
+        let repeated = matches!(&committed, Ok(version) if version.blob != blob);
         if refused || repeated {
             self.remove_blob(&key).await;
         }

@@ -13,9 +13,11 @@ use taco_domain::team::{Team, TeamVisibility};
 use taco_domain::team_access::{TeamProject, TeamWorkspace};
 use taco_domain::token::{Token, TokenHolder};
 use taco_domain::user::User;
+use taco_ledger::Transaction;
 
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::done_requests::once;
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 
@@ -134,19 +136,18 @@ impl ControlPlane {
         mut before: impl FnMut(&OrganizationState) -> Result<Team, Error> + Send + 'static,
     ) -> Result<TeamView, Error> {
         let asker = caller.clone();
-        let team = open
-            .commit(caller.intent(intent), move |tx| {
-                let resource = Resource::Organization(tx.state());
-                asker.require(Action::ManageTeams, resource, "team")?;
-                let before = before(tx.state())?;
-                let team = patch.apply(tx.state(), before.clone())?;
-                if team.organization_access != before.organization_access {
-                    asker.require(Action::ManageOrganizationAccess, resource, "team")?;
-                }
-                tx.put(&team);
-                Ok(team)
-            })
-            .await?;
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            let resource = Resource::Organization(tx.state());
+            asker.require(Action::ManageTeams, resource, "team")?;
+            let before = before(tx.state())?;
+            let team = patch.apply(tx.state(), before.clone())?;
+            if team.organization_access != before.organization_access {
+                asker.require(Action::ManageOrganizationAccess, resource, "team")?;
+            }
+            tx.put(&team);
+            Ok(team)
+        };
+        let team = open.commit(caller.intent(intent), once(caller, self.now(), decide)).await?;
         open.state = open.ledger.last_seen();
         Ok(team_view(caller, &open, team))
     }
@@ -154,11 +155,10 @@ impl ControlPlane {
     /// Deletes a team with its tokens and its rights. Its members stay members of the organization.
     pub async fn delete_team(&self, caller: &Caller, id: TeamId) -> Result<(), Error> {
         let open = self.organization_of(caller, id.home(), "team").await?;
-        let intent = caller.intent("team.delete");
-        let caller = caller.clone();
-        open.commit(intent, move |tx| {
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
-            caller.require(Action::ManageTeams, Resource::Organization(state), "team")?;
+            asker.require(Action::ManageTeams, Resource::Organization(state), "team")?;
             if !state.teams.contains(&id) {
                 return Err(Error::NotFound("team"));
             }
@@ -186,8 +186,8 @@ impl ControlPlane {
             }
             tx.delete::<Team>(&id);
             Ok(())
-        })
-        .await
+        };
+        open.commit(caller.intent("team.delete"), once(caller, self.now(), decide)).await
     }
 
     /// An organization's members, by address.
@@ -242,38 +242,35 @@ impl ControlPlane {
             teams,
             created_at: self.now(),
         };
-        let intent = caller.intent("membership.create");
         let asker = caller.clone();
-        let membership = open
-            .commit(intent, move |tx| {
-                let state = tx.state();
-                asker.require(Action::ManageMembership, Resource::Organization(state), "organization")?;
-                let by = state.memberships.by();
-                if by.email.first(&new.email.key()).is_some() || by.user.first(&new.user).is_some() {
-                    return Err(Error::invalid("email", "Email has already been taken: they are a member already"));
-                }
-                if let Some(unknown) = new.teams.iter().find(|team| !state.teams.contains(team)) {
-                    return Err(Error::Invalid {
-                        pointer: "/data/relationships/teams".to_owned(),
-                        detail: format!("The team {unknown} does not exist in this organization"),
-                    });
-                }
-                tx.put(&new);
-                Ok(new.clone())
-            })
-            .await?;
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            let state = tx.state();
+            asker.require(Action::ManageMembership, Resource::Organization(state), "organization")?;
+            let by = state.memberships.by();
+            if by.email.first(&new.email.key()).is_some() || by.user.first(&new.user).is_some() {
+                return Err(Error::invalid("email", "Email has already been taken: they are a member already"));
+            }
+            if let Some(unknown) = new.teams.iter().find(|team| !state.teams.contains(team)) {
+                return Err(Error::Invalid {
+                    pointer: "/data/relationships/teams".to_owned(),
+                    detail: format!("The team {unknown} does not exist in this organization"),
+                });
+            }
+            tx.put(&new);
+            Ok(new.clone())
+        };
+        let membership = open.commit(caller.intent("membership.create"), once(caller, self.now(), decide)).await?;
         Ok(membership_view(caller, &open, membership))
     }
 
     pub async fn delete_membership(&self, caller: &Caller, id: MembershipId) -> Result<(), Error> {
         let what = "membership";
         let open = self.organization_of(caller, id.home(), what).await?;
-        let intent = caller.intent("membership.delete");
-        let caller = caller.clone();
-        open.commit(intent, move |tx| {
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
             let membership = state.memberships.get(&id).cloned().ok_or(Error::NotFound(what))?;
-            caller.require(Action::ManageMembership, Resource::Organization(state), what)?;
+            asker.require(Action::ManageMembership, Resource::Organization(state), what)?;
             let owners = state.organization().map(|organization| organization.owners_team);
             let owners_left =
                 owners.map(|owners| state.memberships.by().team.get(&owners).filter(|other| **other != id).count());
@@ -284,8 +281,8 @@ impl ControlPlane {
             }
             tx.delete::<Membership>(&id);
             Ok(())
-        })
-        .await
+        };
+        open.commit(caller.intent("membership.delete"), once(caller, self.now(), decide)).await
     }
 }
 

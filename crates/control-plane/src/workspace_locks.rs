@@ -2,7 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use taco_domain::id::WorkspaceId;
-use taco_domain::lock::{Claim, Lock, LockConflict, LockInfo, Taken, keeps_lock, release_lock, take_lock};
+use taco_domain::lock::{
+    Claim, Lock, LockConflict, LockInfo, Taken, keeps_lock, release_lock, released_before, take_lock,
+};
 use taco_domain::permission::{Action, Actor};
 use taco_domain::state_version::{StateVersion, StateVersionStatus};
 use taco_domain::workspace::Workspace;
@@ -12,6 +14,7 @@ use taco_ledger::Transaction;
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
+use crate::untold_locks::Untold;
 use crate::workspaces::{WorkspaceRef, WorkspaceView};
 
 /// An announced state whose bytes did not come within this time is given up when its workspace is unlocked.
@@ -46,7 +49,7 @@ impl ControlPlane {
         reason: Option<String>,
         http: Option<LockInfo>,
     ) -> Result<WorkspaceView, Error> {
-        let open = self.find_workspace(caller, wanted).await?.open;
+        let WorkspaceView { open, workspace } = self.find_workspace(caller, wanted).await?;
         let lock = Lock {
             holder: caller.author(),
             holder_name: holder_name(caller, &open),
@@ -55,13 +58,23 @@ impl ControlPlane {
             from: caller.request.from.clone(),
             http,
         };
-        self.change_workspace(caller, wanted, Action::LockWorkspace, "workspace.lock", move |_, workspace| {
-            match take_lock(workspace.lock.as_ref(), &lock).map_err(conflict)? {
-                Taken::Now => Ok(Workspace { lock: Some(lock.clone()), ..workspace }),
-                Taken::Before => Ok(workspace),
-            }
-        })
-        .await
+        // Whoever has a key for the request finds its answer again; the lock waits for them.
+        let untold = caller.request.key.is_none().then(|| Untold::new(open, workspace.id, lock.clone()));
+        let intent = "workspace.lock";
+        let taken = self
+            .change_workspace(caller, wanted, Action::LockWorkspace, intent, move |_, workspace| {
+                match take_lock(workspace.lock.as_ref(), &lock).map_err(conflict)? {
+                    Taken::Now => Ok(Workspace { lock: Some(lock.clone()), ..workspace }),
+                    Taken::Before => Ok(workspace),
+                }
+            })
+            .await;
+        if !matches!(taken, Err(Error::Unavailable(_) | Error::Corrupt(_)))
+            && let Some(untold) = untold
+        {
+            untold.told();
+        }
+        taken
     }
 
     /// Lets go of the caller's own lock.
@@ -86,12 +99,15 @@ impl ControlPlane {
     async fn release(&self, caller: &Caller, wanted: &WorkspaceRef, claim: Claim) -> Result<WorkspaceView, Error> {
         let now = self.now();
         self.change_workspace(caller, wanted, Action::LockWorkspace, "workspace.unlock", move |tx, workspace| {
+            if released_before(workspace.lock.as_ref(), workspace.last_released.as_deref(), &claim) {
+                return Ok(workspace);
+            }
             release_lock(workspace.lock.as_ref(), &claim).map_err(conflict)?;
             if workspace.lock.as_ref().is_some_and(keeps_lock) {
                 return Ok(workspace);
             }
             give_up_pending(tx, workspace.id, Some(now))?;
-            Ok(Workspace { lock: None, ..workspace })
+            Ok(unlocked(workspace))
         })
         .await
     }
@@ -104,10 +120,15 @@ impl ControlPlane {
                 return Err(conflict(LockConflict::AlreadyUnlocked));
             }
             give_up_pending(tx, workspace.id, None)?;
-            Ok(Workspace { lock: None, ..workspace })
+            Ok(unlocked(workspace))
         })
         .await
     }
+}
+
+fn unlocked(workspace: Workspace) -> Workspace {
+    let last_released = workspace.lock.as_ref().and_then(|lock| lock.http.as_ref()).map(|info| info.id.clone());
+    Workspace { lock: None, last_released, ..workspace }
 }
 
 pub(crate) fn conflict(conflict: LockConflict) -> Error {
@@ -116,7 +137,7 @@ pub(crate) fn conflict(conflict: LockConflict) -> Error {
 
 /// States that were announced and did not arrive end with the lock under which they were announced. With `now`, one
 /// that may still be on its way keeps the workspace locked.
-fn give_up_pending(
+pub(crate) fn give_up_pending(
     tx: &mut Transaction<OrganizationState>,
     workspace: WorkspaceId,
     now: Option<Timestamp>,

@@ -15,6 +15,7 @@ use taco_ledger::Transaction;
 
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::done_requests::{once, was_done};
 use crate::error::Error;
 use crate::organizations::check_agent_pool;
 use crate::page::{Listed, PageRequest};
@@ -125,7 +126,17 @@ pub enum ListChange {
 impl ControlPlane {
     /// Finds a workspace, and asks nothing but whether the caller may know of it.
     pub(crate) async fn find_workspace(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<WorkspaceView, Error> {
-        let (open, workspace) = match wanted {
+        let (open, workspace) = self.look_for_workspace(caller, wanted).await?;
+        Ok(WorkspaceView { workspace: workspace.ok_or(Error::NotFound(WHAT))?, open })
+    }
+
+    /// The organization that has or had the workspace, and the workspace if it is there.
+    async fn look_for_workspace(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+    ) -> Result<(OpenOrganization, Option<Workspace>), Error> {
+        Ok(match wanted {
             WorkspaceRef::Id(id) => {
                 let open = self.organization_of(caller, id.home(), WHAT).await?;
                 let workspace = open.state.workspaces.get(id).cloned();
@@ -136,8 +147,7 @@ impl ControlPlane {
                 let workspace = open.state.workspace_named(name).cloned();
                 (open, workspace)
             }
-        };
-        Ok(WorkspaceView { workspace: workspace.ok_or(Error::NotFound(WHAT))?, open })
+        })
     }
 
     pub async fn workspace(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<WorkspaceView, Error> {
@@ -189,19 +199,17 @@ impl ControlPlane {
         let settings = open.state.organization().ok_or(Error::NotFound("organization"))?;
         let project = patch.project.unwrap_or(settings.default_project);
         let new = Workspace { source, ..Workspace::new(id, name, project, now) };
-        let intent = caller.intent("workspace.create");
-        let caller = caller.clone();
-        let workspace = open
-            .commit(intent, move |tx| {
-                let state = tx.state();
-                let project = project_for(state, &new.project, &caller, Action::CreateWorkspace)?;
-                let mut created = patch.apply(&new, state.default_execution(&project.id), now)?;
-                created.updated_at = now;
-                check_workspace(state, &created)?;
-                tx.put(&created);
-                Ok(created)
-            })
-            .await?;
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            let state = tx.state();
+            let project = project_for(state, &new.project, &asker, Action::CreateWorkspace)?;
+            let mut created = patch.apply(&new, state.default_execution(&project.id), now)?;
+            created.updated_at = now;
+            check_workspace(state, &created)?;
+            tx.put(&created);
+            Ok(created)
+        };
+        let workspace = open.commit(caller.intent("workspace.create"), once(caller, now, decide)).await?;
         Ok(seen_after(open, workspace))
     }
 
@@ -216,17 +224,15 @@ impl ControlPlane {
     ) -> Result<WorkspaceView, Error> {
         let view = self.find_workspace(caller, wanted).await?;
         let (open, id) = (view.open, view.workspace.id);
-        let intent = caller.intent(intent);
-        let caller = caller.clone();
-        let workspace = open
-            .commit(intent, move |tx| {
-                let workspace = tx.state().workspaces.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-                caller.require(action, Resource::Workspace(tx.state(), &workspace), WHAT)?;
-                let changed = change(tx, workspace)?;
-                tx.put(&changed);
-                Ok(changed)
-            })
-            .await?;
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            let workspace = tx.state().workspaces.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+            asker.require(action, Resource::Workspace(tx.state(), &workspace), WHAT)?;
+            let changed = change(tx, workspace)?;
+            tx.put(&changed);
+            Ok(changed)
+        };
+        let workspace = open.commit(caller.intent(intent), once(caller, self.now(), decide)).await?;
         Ok(seen_after(open, workspace))
     }
 
@@ -277,21 +283,23 @@ impl ControlPlane {
         wanted: &WorkspaceRef,
         deletion: Deletion,
     ) -> Result<(), Error> {
-        let view = self.find_workspace(caller, wanted).await?;
-        let id = view.workspace.id;
-        let intent = caller.intent("workspace.delete");
-        let caller = caller.clone();
-        view.open
-            .commit(intent, move |tx| {
-                let Some(workspace) = tx.state().workspaces.get(&id).cloned() else { return Ok(()) };
-                caller.require(Action::DeleteWorkspace, Resource::Workspace(tx.state(), &workspace), WHAT)?;
-                if deletion == Deletion::Safe {
-                    check_safe_delete(&workspace).map_err(|refusal| Error::Conflict(refusal.to_string()))?;
-                }
-                delete_workspace_records(tx, &workspace);
-                Ok(())
-            })
-            .await
+        let now = self.now();
+        let (open, found) = self.look_for_workspace(caller, wanted).await?;
+        if was_done(&*open.state, caller, now)? {
+            return Ok(());
+        }
+        let id = found.ok_or(Error::NotFound(WHAT))?.id;
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            let Some(workspace) = tx.state().workspaces.get(&id).cloned() else { return Ok(()) };
+            asker.require(Action::DeleteWorkspace, Resource::Workspace(tx.state(), &workspace), WHAT)?;
+            if deletion == Deletion::Safe {
+                check_safe_delete(&workspace).map_err(|refusal| Error::Conflict(refusal.to_string()))?;
+            }
+            delete_workspace_records(tx, &workspace);
+            Ok(())
+        };
+        open.commit(caller.intent("workspace.delete"), once(caller, now, decide)).await
     }
 
     /// The workspaces whose runs may read this one's state because they are on its list, by name.

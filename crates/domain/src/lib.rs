@@ -10,6 +10,7 @@ pub mod attribute;
 pub mod author;
 pub mod comment;
 pub mod configuration_version;
+pub mod done_request;
 pub mod engine;
 pub mod execution;
 pub mod global_queue;

@@ -106,6 +106,17 @@ pub fn release_lock(current: Option<&Lock>, claim: &Claim) -> Result<(), LockCon
     }
 }
 
+/// Whether the one who claims it let go of the lock before, so that nothing is left to do. Clients of the `http` backend
+/// repeat a request whose answer was lost. `last_released` is the id of the last lock that was let go.
+pub fn released_before(current: Option<&Lock>, last_released: Option<&str>, claim: &Claim) -> bool {
+    match claim {
+        Claim::Http { lock_id: Some(id), .. } => {
+            last_released == Some(id) && !current.is_some_and(|lock| lock.is_held_by(claim))
+        }
+        Claim::Http { lock_id: None, .. } | Claim::Api(_) => false,
+    }
+}
+
 /// A run holds its workspace until it ends: the client inside it may unlock, and nothing happens.
 pub fn keeps_lock(lock: &Lock) -> bool {
     matches!(lock.holder, Author::Run(_))
@@ -193,6 +204,21 @@ mod tests {
         ] {
             assert_eq!(check_lock(current.as_ref(), &claim).is_ok(), may_write, "write: {current:?} {claim:?}");
             assert_eq!(release_lock(current.as_ref(), &claim).is_ok(), may_release, "release: {current:?} {claim:?}");
+        }
+    }
+
+    #[test]
+    fn letting_go_of_a_named_lock_can_be_repeated() {
+        for (current, last, claim, expected) in [
+            (None, Some("1"), http(jane(), Some("1")), true),
+            (Some(http_lock(joe(), "2")), Some("1"), http(jane(), Some("1")), true),
+            (Some(http_lock(jane(), "1")), Some("1"), http(jane(), Some("1")), false),
+            (None, Some("1"), http(jane(), Some("2")), false),
+            (None, Some("1"), http(jane(), None), false),
+            (None, Some("1"), Claim::Api(jane()), false),
+            (None, None, http(jane(), Some("1")), false),
+        ] {
+            assert_eq!(released_before(current.as_ref(), last, &claim), expected, "{current:?} {last:?} {claim:?}");
         }
     }
 

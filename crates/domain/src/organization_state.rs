@@ -9,6 +9,7 @@ use crate::agent::Agent;
 use crate::agent_pool::AgentPool;
 use crate::comment::Comment;
 use crate::configuration_version::ConfigurationVersion;
+use crate::done_request::DoneRequest;
 use crate::execution::Execution;
 use crate::id::{ProjectId, TagId, UserId, WorkspaceId};
 use crate::membership::Membership;
@@ -51,6 +52,7 @@ tables! {
         /// Of workspaces and of variable sets.
         pub variables: Variable;
         pub variable_sets: VariableSet;
+        pub done_requests: DoneRequest;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use taco_tables::tables;
 
+use crate::done_request::DoneRequest;
 use crate::grant::Grant;
 use crate::id::Home;
 use crate::name::{Email, NameKey, OrganizationName, Username};
@@ -23,6 +24,7 @@ tables! {
         pub grants: Grant;
         pub password_links: PasswordLink;
         pub secrets: SiteSecret;
+        pub done_requests: DoneRequest;
     }
 }
 

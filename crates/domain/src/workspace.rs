@@ -90,6 +90,9 @@ pub struct Workspace {
     pub tags: Tags,
     pub ssh_key: Option<SshKeyId>,
     pub lock: Option<Lock>,
+    /// The id of the last lock of the `http` backend that was let go: its client may say so again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_released: Option<String>,
     /// The state that counts. A pending version never does.
     pub current_state_version: Option<StateVersionId>,
     /// Managed resources in the current state.
@@ -134,6 +137,7 @@ impl Workspace {
             tags: Tags::new(),
             ssh_key: None,
             lock: None,
+            last_released: None,
             current_state_version: None,
             resource_count: 0,
         }

@@ -8,17 +8,29 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::net::SocketAddr;
 use taco_control_plane::{Caller, RequestInfo};
+use taco_domain::done_request::RequestKey;
 
 use crate::Api;
 use crate::error::ApiError;
 
 /// What the request tells about where it came from.
-pub(crate) fn request_info(parts: &Parts) -> RequestInfo {
+fn request_info(parts: &Parts) -> Result<RequestInfo, ApiError> {
     let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let address = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip().to_string());
     let client = text(USER_AGENT.as_str()).map(|agent| agent.chars().take(100).collect::<String>());
     let from: Vec<String> = [address, client].into_iter().flatten().collect();
-    RequestInfo { id: text("x-request-id"), from: (!from.is_empty()).then(|| from.join(" ")) }
+    let from = (!from.is_empty()).then(|| from.join(" "));
+    Ok(RequestInfo { id: text("x-request-id"), from, key: request_key(parts)? })
+}
+
+/// What the client calls this request: whoever repeats it under the same name gets the first answer again.
+fn request_key(parts: &Parts) -> Result<Option<RequestKey>, ApiError> {
+    let Some(sent) = parts.headers.get("idempotency-key") else { return Ok(None) };
+    let what = format!("{} {}", parts.method, parts.uri.path());
+    let key = sent.to_str().ok().and_then(|text| RequestKey::new(text, what));
+    let longest = RequestKey::LONGEST;
+    let detail = || format!("Idempotency-Key must be one word of 1 to {longest} letters, digits and signs");
+    key.map(Some).ok_or_else(|| ApiError::bad_request(detail()))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<String> {
@@ -35,7 +47,7 @@ fn basic_password(headers: &HeaderMap) -> Option<String> {
 }
 
 async fn recognise(api: &Api, parts: &Parts, token: Option<String>) -> Result<Caller, ApiError> {
-    let info = request_info(parts);
+    let info = request_info(parts)?;
     let caller = match token {
         _ if api.without_login => api.control_plane.without_login(info).await?,
         Some(token) => api.control_plane.authenticate(&token, info).await?,

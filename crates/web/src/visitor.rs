@@ -77,5 +77,5 @@ pub(crate) fn user_agent(headers: &HeaderMap) -> Option<String> {
 /// What the request tells about where it came from.
 pub(crate) fn request_info(headers: &HeaderMap, extensions: &Extensions) -> RequestInfo {
     let id = headers.get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
-    RequestInfo { id, from: client_address(extensions) }
+    RequestInfo { id, from: client_address(extensions), key: None }
 }

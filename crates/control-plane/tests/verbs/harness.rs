@@ -67,7 +67,7 @@ impl TestSite {
     }
 
     pub(crate) async fn with_token(&self, text: &str) -> Result<Caller, Error> {
-        let request = RequestInfo { id: Some("request-1".into()), from: None };
+        let request = RequestInfo { id: Some("request-1".into()), ..RequestInfo::default() };
         self.control_plane.authenticate(text, request).await
     }
 

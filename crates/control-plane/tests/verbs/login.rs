@@ -16,7 +16,7 @@ impl TestSite {
     }
 
     async fn log_in(&self) -> Result<OpenedSession, Error> {
-        let request = RequestInfo { id: None, from: Some("10.0.0.7".into()) };
+        let request = RequestInfo { from: Some("10.0.0.7".into()), ..RequestInfo::default() };
         self.control_plane.log_in("admin", "correct horse".into(), &request, Some("a browser".into())).await
     }
 

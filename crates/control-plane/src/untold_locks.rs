@@ -1,0 +1,71 @@
+//! A lock that was taken for a client who never heard of it is given back.
+//!
+//! A client that goes away while the bucket works, or is told to try again because the bucket left open whether it
+//! wrote, asks once more and would find its own lock in the way. Nobody was told of that lock, so nobody relies on it.
+//! After the answer has left this is over: only the client knows whether it arrived.
+
+use std::time::Duration;
+
+use taco_domain::OrganizationState;
+use taco_domain::id::WorkspaceId;
+use taco_domain::lock::Lock;
+use taco_domain::workspace::Workspace;
+use taco_ledger::Transaction;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep};
+
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::workspace_locks::give_up_pending;
+
+/// A bucket that is away for longer than this has people look after it, who find the lock.
+const PATIENCE: Duration = Duration::from_secs(300);
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Gives the lock back when dropped, unless the client is told.
+pub(crate) struct Untold {
+    taken: Option<(OpenOrganization, WorkspaceId, Lock)>,
+}
+
+impl Untold {
+    pub(crate) fn new(open: OpenOrganization, workspace: WorkspaceId, lock: Lock) -> Self {
+        Self { taken: Some((open, workspace, lock)) }
+    }
+
+    /// The client gets an answer that says how things are.
+    pub(crate) fn told(mut self) {
+        self.taken = None;
+    }
+}
+
+impl Drop for Untold {
+    fn drop(&mut self) {
+        if let Some((open, workspace, lock)) = self.taken.take()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(give_back(open, workspace, lock));
+        }
+    }
+}
+
+async fn give_back(open: OpenOrganization, workspace: WorkspaceId, lock: Lock) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let lock = lock.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            let found = tx.state().workspaces.get(&workspace).filter(|found| found.lock.as_ref() == Some(&lock));
+            let Some(locked) = found.cloned() else { return Ok(()) };
+            give_up_pending(tx, workspace, None)?;
+            tx.put(&Workspace { lock: None, ..locked });
+            Ok(())
+        };
+        match open.commit(ControlPlane::own_intent("workspace.give-back-lock"), decide).await {
+            Err(Error::Unavailable(_)) if Instant::now() < deadline => sleep(PAUSE).await,
+            Err(error) => {
+                tracing::warn!(%workspace, %error, "a lock that nobody was told of could not be given back");
+                return;
+            }
+            Ok(()) => return,
+        }
+    }
+}

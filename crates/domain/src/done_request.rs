@@ -1,0 +1,166 @@
+//! What a request did that said which one it is, so that its repetition gets the same answer.
+//!
+//! A client whose answer was lost cannot know whether it was heard, and asks again. Most requests bear that by
+//! themselves; one that creates, locks, unlocks or deletes would be refused by its own first attempt. Only the client
+//! can tell a repetition from a second wish, and says so with a key of its own making.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use taco_tables::{Record, Table, indexes};
+
+use crate::author::Author;
+
+/// After this time nobody repeats a request, and the key may mean something new.
+pub const REMEMBERED: SignedDuration = SignedDuration::from_hours(24);
+
+/// Each new one takes some old ones away, so that they never pile up and no commit becomes large.
+const FORGOTTEN_AT_ONCE: usize = 8;
+
+/// A client's name for one of its requests.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RequestKey {
+    key: String,
+    /// What is asked, such as `POST /api/v2/…`: the same key for something else is a mistake.
+    what: String,
+}
+
+impl RequestKey {
+    pub const LONGEST: usize = 255;
+
+    /// `None` if the text cannot be a key.
+    pub fn new(key: &str, what: String) -> Option<Self> {
+        let legal = (1..=Self::LONGEST).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+        legal.then(|| Self { key: key.to_owned(), what })
+    }
+
+    /// Keys of different callers never meet.
+    fn id(&self, author: Author) -> String {
+        hex::encode(Sha256::digest(format!("{author}\n{}", self.key)))
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct DoneRequest {
+    /// A digest of who asked and of the key.
+    pub id: String,
+    pub what: String,
+    pub at: Timestamp,
+    /// What was decided, as JSON: doors shape their answer from it.
+    pub outcome: String,
+}
+
+/// The key was used for something else.
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
+#[error("This Idempotency-Key was sent before with {what}: each request needs a key of its own")]
+pub struct KeyReused {
+    pub what: String,
+}
+
+impl DoneRequest {
+    pub fn new(key: &RequestKey, author: Author, at: Timestamp, outcome: String) -> Self {
+        Self { id: key.id(author), what: key.what.clone(), at, outcome }
+    }
+
+    /// What was decided when this request came before, if it did.
+    pub fn recall<'a>(
+        done: &'a Table<Self>,
+        key: &RequestKey,
+        author: Author,
+        now: Timestamp,
+    ) -> Result<Option<&'a Self>, KeyReused> {
+        match done.get(&key.id(author)) {
+            Some(before) if now.duration_since(before.at) > REMEMBERED => Ok(None),
+            Some(before) if before.what != key.what => Err(KeyReused { what: before.what.clone() }),
+            before => Ok(before),
+        }
+    }
+
+    /// Those whose time is over, a few at a time.
+    pub fn to_forget(done: &Table<Self>, now: Timestamp) -> Vec<String> {
+        let oldest = done.by().at.iter().take(FORGOTTEN_AT_ONCE);
+        let over = oldest.take_while(|(at, _)| now.duration_since(**at) > REMEMBERED);
+        over.map(|(_, id)| id.clone()).collect()
+    }
+}
+
+impl Record for DoneRequest {
+    const KIND: &'static str = "done-request";
+    type Id = String;
+    type Indexes = DoneRequestIndexes;
+
+    fn id(&self) -> &String {
+        &self.id
+    }
+}
+
+indexes! {
+    pub struct DoneRequestIndexes for DoneRequest {
+        pub at: Timestamp => |request| [request.at];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::UserId;
+
+    fn jane() -> Author {
+        Author::User(UserId::from_random([1; 16]))
+    }
+
+    fn joe() -> Author {
+        Author::User(UserId::from_random([2; 16]))
+    }
+
+    fn key(text: &str, what: &str) -> RequestKey {
+        RequestKey::new(text, what.to_owned()).expect("a key")
+    }
+
+    fn table(requests: &[DoneRequest]) -> Table<DoneRequest> {
+        let mut table = Table::default();
+        for request in requests {
+            table.put(request).expect("plain data");
+        }
+        table
+    }
+
+    #[test]
+    fn a_repetition_is_known_by_its_key_its_caller_and_what_it_asks() {
+        let now = Timestamp::UNIX_EPOCH;
+        let first = key("k", "POST /a");
+        let done = table(&[DoneRequest::new(&first, jane(), now, "1".to_owned())]);
+        let recall = |key: &RequestKey, author, now| {
+            DoneRequest::recall(&done, key, author, now).map(|found| found.map(|found| found.outcome.clone()))
+        };
+        assert_eq!(recall(&first, jane(), now), Ok(Some("1".to_owned())));
+        assert_eq!(recall(&first, joe(), now), Ok(None));
+        assert_eq!(recall(&key("other", "POST /a"), jane(), now), Ok(None));
+        assert_eq!(recall(&key("k", "POST /b"), jane(), now), Err(KeyReused { what: "POST /a".to_owned() }));
+        assert_eq!(recall(&key("k", "POST /b"), jane(), now + REMEMBERED + SignedDuration::from_secs(1)), Ok(None));
+    }
+
+    #[test]
+    fn a_key_is_a_short_word() {
+        let long = "x".repeat(RequestKey::LONGEST);
+        for (text, legal) in
+            [("a", true), ("\"8e03978e\"", true), (long.as_str(), true), ("", false), ("a b", false), ("ä", false)]
+        {
+            assert_eq!(RequestKey::new(text, String::new()).is_some(), legal, "{text}");
+        }
+        assert_eq!(RequestKey::new(&format!("{long}x"), String::new()), None);
+    }
+
+    #[test]
+    fn the_old_are_forgotten_a_few_at_a_time() {
+        let at = |seconds| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
+        let requests: Vec<_> = (0..20)
+            .map(|number| DoneRequest::new(&key(&number.to_string(), ""), jane(), at(number), String::new()))
+            .collect();
+        let done = table(&requests);
+        let id = |number: usize| requests[number].id.clone();
+        assert_eq!(DoneRequest::to_forget(&done, at(0)), Vec::<String>::new());
+        assert_eq!(DoneRequest::to_forget(&done, at(2) + REMEMBERED), [id(0), id(1)]);
+        assert_eq!(DoneRequest::to_forget(&done, at(100) + REMEMBERED).len(), FORGOTTEN_AT_ONCE);
+    }
+}
