@@ -12,7 +12,7 @@ use taco_domain::secret::{HashKey, Secret, SecretHash};
 use taco_domain::site_secret::{HASH_KEY, SiteSecret};
 use taco_domain::{Author, OrganizationState, Site};
 use taco_ledger::seal::{HEADER, MasterKeys};
-use taco_ledger::{Blobs, Environment, Intent, Ledger, LedgerName, LogChunks, Options, Transaction, View};
+use taco_ledger::{Blobs, Changes, Environment, Intent, Ledger, LedgerName, LogChunks, Options, Transaction, View};
 use tokio::sync::OnceCell;
 
 use crate::caller::Caller;
@@ -105,6 +105,22 @@ impl OpenOrganization {
         Resource::Organization(&self.state)
     }
 
+    /// The same organization as this server last saw it, at no cost: for hints, never for an answer.
+    pub fn last_seen(&self) -> View<OrganizationState> {
+        self.ledger.last_seen()
+    }
+
+    /// Wakes whoever waits on it when this server has seen a change.
+    pub fn changes(&self) -> Changes<OrganizationState> {
+        self.ledger.changes()
+    }
+
+    /// Looks whether another server changed something.
+    pub async fn look(&self) -> Result<(), Error> {
+        self.ledger.read().await?;
+        Ok(())
+    }
+
     /// Changes it, and returns what `decide` decided. `decide` may run several times; see [`Ledger::commit`].
     pub(crate) async fn commit<T: Send + 'static>(
         &self,
@@ -140,6 +156,11 @@ impl ControlPlane {
                 timeouts: settings.timeouts,
             }),
         })
+    }
+
+    /// Wakes whoever waits on it when this server has seen a change of the site: organizations come and go.
+    pub fn site_changes(&self) -> Changes<Site> {
+        self.shared.site.changes()
     }
 
     /// The site's time, which doors show to people and reckon with.

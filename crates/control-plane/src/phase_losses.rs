@@ -1,5 +1,6 @@
 //! Agents that went silent, and what becomes of their phases.
 
+use taco_domain::id::AgentId;
 use taco_domain::phase_loss::after_loss;
 
 use crate::control_plane::{ControlPlane, OpenOrganization};
@@ -29,5 +30,44 @@ impl ControlPlane {
             Ok(true)
         })
         .await
+    }
+}
+
+/// What agents that come back still have.
+impl ControlPlane {
+    /// Whether an attempt is under way and this agent's.
+    pub async fn is_executing(&self, agent: AgentId, attempt: Attempt) -> Result<bool, Error> {
+        let site = self.read_site().await?;
+        let Some(entry) = site.organization_at(attempt.run.home()) else { return Ok(false) };
+        let open = self.open_organization(&site, entry.id).await?;
+        let run = open.state.runs.get(&attempt.run).filter(|run| attempt.is_current_in(run));
+        let executor = run.and_then(|run| run.phase(attempt.kind).executor.as_ref());
+        Ok(executor.is_some_and(|executor| executor.agent == agent))
+    }
+
+    /// Takes from an agent what the ledger says it executes and it does not. `organization` is the only one that it
+    /// works for, if there is only one.
+    pub async fn lose_phases_not_among(
+        &self,
+        agent: AgentId,
+        running: &[Attempt],
+        organization: Option<&OpenOrganization>,
+        why: &str,
+    ) -> Result<(), Error> {
+        let organizations = match organization {
+            Some(open) => vec![open.clone()],
+            None => self.all_organizations().await?,
+        };
+        for open in organizations {
+            let runs: Vec<_> = open.state.runs.by().executing.get(&agent).copied().collect();
+            for run in runs.iter().filter_map(|id| open.state.runs.get(id)) {
+                let Some(kind) = run.executing_phase() else { continue };
+                let attempt = Attempt { run: run.id, kind, epoch: run.phase(kind).epoch };
+                if !running.contains(&attempt) {
+                    self.lose_phase(&open, attempt, why.to_owned()).await?;
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,39 @@
+use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use taco_control_plane::{Caller, Error, RequestInfo};
+use taco_domain::permission::Actor;
+
+use crate::AgentApi;
+use crate::error::{AgentError, bearer};
+use crate::session;
+
+/// Whose agent connects.
+#[derive(Clone)]
+pub(crate) enum Visitor {
+    /// The server's own.
+    Within,
+    /// A pool's.
+    Pool(Box<Caller>),
+}
+
+/// `GET /api/agent/v1/connect`: a WebSocket. An agent without a valid token gets no further than here.
+pub(crate) async fn connect(
+    State(api): State<AgentApi>,
+    parts: Parts,
+    upgrade: WebSocketUpgrade,
+) -> Result<Response, AgentError> {
+    let visitor = if api.within { Visitor::Within } else { Visitor::Pool(Box::new(recognise(&api, &parts).await?)) };
+    Ok(upgrade.on_upgrade(move |socket| session::serve(api, visitor, socket)).into_response())
+}
+
+async fn recognise(api: &AgentApi, parts: &Parts) -> Result<Caller, AgentError> {
+    let address = parts.extensions.get::<axum::extract::ConnectInfo<std::net::SocketAddr>>();
+    let info = RequestInfo { id: None, from: address.map(|info| info.0.ip().to_string()) };
+    let caller = api.control_plane.authenticate(bearer(&parts.headers)?, info).await?;
+    match caller.actor {
+        Actor::AgentPool { .. } => Ok(caller),
+        _ => Err(Error::Unauthorized("agents connect with the token of an agent pool".to_owned()).into()),
+    }
+}

@@ -1,0 +1,50 @@
+//! The door for agents: one WebSocket for work, cancels and heartbeats, and plain requests for everything large.
+//!
+//! Agents of pools come with their pool's token. The agent within a server comes through [`AgentApi::router_within`],
+//! which only that server can reach and which asks for none.
+
+mod connection;
+mod error;
+mod phases;
+mod session;
+mod translation;
+
+use axum::Router;
+use axum::routing::get;
+use taco_agent_protocol::CONNECT_PATH;
+use taco_control_plane::ControlPlane;
+use taco_scheduler::Scheduler;
+
+/// What the handlers share.
+#[derive(Clone)]
+pub struct AgentApi {
+    pub(crate) control_plane: ControlPlane,
+    pub(crate) scheduler: Scheduler,
+    /// The address under which clients know the server: runs reach it there.
+    pub(crate) url: String,
+    /// Whoever reaches this door is the server's own agent.
+    pub(crate) within: bool,
+}
+
+impl AgentApi {
+    pub fn new(control_plane: ControlPlane, scheduler: Scheduler, url: &str) -> Self {
+        Self { control_plane, scheduler, url: url.trim_end_matches('/').to_owned(), within: false }
+    }
+
+    /// For agents that come over the network.
+    pub fn router(&self) -> Router {
+        self.clone().into_router()
+    }
+
+    /// For the agent within this server.
+    pub fn router_within(&self) -> Router {
+        Self { within: true, ..self.clone() }.into_router()
+    }
+
+    fn into_router(self) -> Router {
+        Router::new()
+            .route(CONNECT_PATH, get(connection::connect))
+            .route("/api/agent/v1/phases/{run}/{phase}/{epoch}/{what}", get(phases::fetch).put(phases::upload))
+            .with_state(self)
+    }
+}

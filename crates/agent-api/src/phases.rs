@@ -1,0 +1,113 @@
+//! What an agent fetches and sends for one attempt at a phase, with that attempt's token.
+
+use axum::body::{Body, BodyDataStream, to_bytes};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use serde::Deserialize;
+use taco_agent_protocol::{LogConflict, Outcome, PhaseKind, Upload};
+use taco_control_plane::{Attempt, Error, LogRefusal, PhaseCaller, PlanForm, RequestInfo};
+use taco_domain::id::RunId;
+
+use crate::AgentApi;
+use crate::error::{AgentError, bearer};
+use crate::translation::outcome;
+
+/// A piece of a log, and the text of an outcome, may be this large.
+const LARGEST_SMALL: usize = 4 * 1024 * 1024;
+
+type PhasePath = Path<(String, String, String, String)>;
+
+/// Where a piece of a log begins.
+#[derive(Deserialize)]
+pub(crate) struct At {
+    #[serde(default)]
+    offset: u64,
+}
+
+/// `GET /api/agent/v1/phases/{run}/{phase}/{epoch}/{configuration, state or plan}`
+pub(crate) async fn fetch(
+    State(api): State<AgentApi>,
+    path: PhasePath,
+    headers: HeaderMap,
+) -> Result<Response, AgentError> {
+    let (caller, what) = recognise(&api, path, &headers).await?;
+    let download = match what.as_str() {
+        "configuration" => api.control_plane.phase_configuration(&caller).await?,
+        "state" => api.control_plane.phase_state(&caller).await?,
+        "plan" => api.control_plane.phase_plan(&caller).await?,
+        _ => return Err(Error::NotFound("object").into()),
+    };
+    Ok(Body::from_stream(download.body).into_response())
+}
+
+/// `PUT /api/agent/v1/phases/{run}/{phase}/{epoch}/{plan, json-plan, redacted-plan, log, state or outcome}`
+pub(crate) async fn upload(
+    State(api): State<AgentApi>,
+    path: PhasePath,
+    Query(at): Query<At>,
+    request: Request,
+) -> Result<StatusCode, AgentError> {
+    let (caller, what) = recognise(&api, path, request.headers()).await?;
+    let what = Upload::ALL.into_iter().find(|upload| upload.word() == what).ok_or(Error::NotFound("object"))?;
+    let plane = &api.control_plane;
+    match what {
+        Upload::Plan => plane.upload_plan(&caller, PlanForm::File, body_of(request)).await?,
+        Upload::JsonPlan => plane.upload_plan(&caller, PlanForm::Json, body_of(request)).await?,
+        Upload::RedactedPlan => plane.upload_plan(&caller, PlanForm::Redacted, body_of(request)).await?,
+        Upload::State => {
+            plane.write_phase_state(&caller, body_of(request)).await?;
+        }
+        Upload::Log => {
+            let bytes = small(request).await?;
+            plane.append_log(&caller, at.offset, bytes).await.map_err(|refusal| match refusal {
+                LogRefusal::Elsewhere { next } => AgentError::LogConflict(LogConflict { next }),
+                LogRefusal::Error(error) => error.into(),
+            })?;
+        }
+        Upload::Outcome => {
+            let bytes = small(request).await?;
+            let parsed: Outcome = serde_json::from_slice(&bytes).map_err(|error| Error::Invalid {
+                pointer: String::new(),
+                detail: format!("this is no outcome of a phase: {error}"),
+            })?;
+            plane.finish_phase(&caller, outcome(parsed)).await?;
+            api.scheduler.finished(&caller.attempt);
+        }
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The token says which attempt may be written; the path has to say the same.
+async fn recognise(
+    api: &AgentApi,
+    Path((run, phase, epoch, what)): PhasePath,
+    headers: &HeaderMap,
+) -> Result<(PhaseCaller, String), AgentError> {
+    let named = || -> Option<Attempt> {
+        let (run, kind) = (run.parse::<RunId>().ok()?, phase.parse::<PhaseKind>().ok()?);
+        Some(Attempt { run, kind, epoch: epoch.parse().ok()? })
+    };
+    let named = named().ok_or(Error::NotFound("phase"))?;
+    let info = RequestInfo {
+        id: headers.get("x-request-id").and_then(|value| value.to_str().ok()).map(str::to_owned),
+        from: None,
+    };
+    let caller = api.control_plane.phase_caller(bearer(headers)?, info).await?;
+    if caller.attempt != named {
+        return Err(Error::NotFound("phase").into());
+    }
+    Ok((caller, what))
+}
+
+async fn small(request: Request) -> Result<Bytes, AgentError> {
+    let too_large = |_| Error::TooLarge { limit: LARGEST_SMALL as u64 };
+    Ok(to_bytes(request.into_body(), LARGEST_SMALL).await.map_err(too_large)?)
+}
+
+fn body_of(request: Request) -> impl Stream<Item = Result<Bytes, axum::Error>> + Send + 'static {
+    let stream: BodyDataStream = request.into_body().into_data_stream();
+    stream.map(|piece| piece)
+}

@@ -1,0 +1,189 @@
+//! One agent's connection, from its first word to its last.
+
+use std::time::Duration;
+
+use axum::extract::ws::{Message, WebSocket};
+use taco_agent_protocol::{FromAgent, FromServer, PROTOCOL, PhaseRef, Refusal};
+use taco_control_plane::{ConnectedAgent, Error, OpenOrganization};
+use taco_domain::global_queue::Reach;
+use taco_domain::id::AgentId;
+use taco_scheduler::{AgentLink, NewAgent, ToAgent};
+use tokio::time::timeout;
+
+use crate::AgentApi;
+use crate::connection::Visitor;
+use crate::translation::{attempt, job, phase_ref};
+
+/// An agent says hello within this time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The oldest protocol that is understood.
+const OLDEST: u32 = PROTOCOL.saturating_sub(1);
+
+/// What an agent says first.
+struct Hello {
+    version: String,
+    name: String,
+    agent: Option<AgentId>,
+    concurrency: u32,
+    engines: Vec<String>,
+    running: Vec<PhaseRef>,
+    once: bool,
+}
+
+/// Talks with an agent until either leaves.
+pub(crate) async fn serve(api: AgentApi, visitor: Visitor, mut socket: WebSocket) {
+    let hello = match timeout(PATIENCE, hear_hello(&mut socket)).await {
+        Ok(Ok(hello)) => hello,
+        Ok(Err(refusal)) => return say(&mut socket, &refusal).await.unwrap_or_default(),
+        Err(_) => return,
+    };
+    let (link, organization, welcome) = match welcome(&api, visitor, hello).await {
+        Ok(welcomed) => welcomed,
+        Err(error) => {
+            let reason = match error {
+                Error::Unauthorized(_) => Refusal::Unauthorized,
+                _ => Refusal::Stopping,
+            };
+            let refusal = FromServer::Refused { reason, detail: error.to_string() };
+            return say(&mut socket, &refusal).await.unwrap_or_default();
+        }
+    };
+    let FromServer::Welcome { agent, .. } = welcome else { return };
+    if say(&mut socket, &welcome).await.is_err() {
+        return;
+    }
+    tracing::info!(%agent, "an agent connected");
+    let left = talk(&api, link, &mut socket).await;
+    tracing::info!(%agent, left, "an agent's connection ended");
+    if let (true, Some(organization)) = (left, organization)
+        && let Err(error) = api.control_plane.agent_left(&organization, agent).await
+    {
+        tracing::info!(%agent, %error, "could not note that an agent left");
+    }
+}
+
+async fn hear_hello(socket: &mut WebSocket) -> Result<Hello, FromServer> {
+    let refused = |reason, detail: &str| FromServer::Refused { reason, detail: detail.to_owned() };
+    let unclear =
+        || refused(Refusal::ProtocolTooOld, "an agent says hello first; install an agent of this server's version");
+    match hear(socket).await {
+        Some(Ok(FromAgent::Hello { protocol, version, name, agent, concurrency, engines, running, once })) => {
+            if protocol < OLDEST {
+                let detail = format!(
+                    "the agent speaks protocol {protocol}, and this server {OLDEST} to {PROTOCOL}: upgrade the agent"
+                );
+                return Err(refused(Refusal::ProtocolTooOld, &detail));
+            }
+            let engines = engines.into_iter().map(|engine| format!("{} {}", engine.engine, engine.version)).collect();
+            Ok(Hello { version, name, agent, concurrency: concurrency.max(1), engines, running, once })
+        }
+        _ => Err(unclear()),
+    }
+}
+
+/// Takes the agent in, and finds out which of the phases that it executes are still its own.
+async fn welcome(
+    api: &AgentApi,
+    visitor: Visitor,
+    hello: Hello,
+) -> Result<(AgentLink, Option<OpenOrganization>, FromServer), Error> {
+    let plane = &api.control_plane;
+    let (id, reach, organization, name) = match visitor {
+        Visitor::Within => {
+            let id = hello.agent.unwrap_or_else(|| plane.id_for_agent_within());
+            (id, Reach::WithinServer, None, hello.name.clone())
+        }
+        Visitor::Pool(caller) => {
+            let ConnectedAgent { agent, open } =
+                plane.connect_agent(&caller, hello.agent, &hello.name, &hello.version).await?;
+            (agent.id, Reach::Pool(agent.pool), Some(open), agent.name)
+        }
+    };
+    let mut lost = Vec::new();
+    let mut running = Vec::new();
+    for phase in hello.running {
+        match plane.is_executing(id, attempt(phase)).await? {
+            true => running.push(attempt(phase)),
+            false => lost.push(phase),
+        }
+    }
+    if hello.agent.is_some() {
+        let why = format!("agent {name} ({id}) no longer executes it");
+        plane.lose_phases_not_among(id, &running, organization.as_ref(), &why).await?;
+    }
+    let leases = api.scheduler.leases();
+    let link = api.scheduler.connect(NewAgent {
+        id,
+        name,
+        version: hello.version,
+        reach,
+        organization: organization.clone(),
+        concurrency: hello.concurrency,
+        engines: hello.engines,
+        once: hello.once,
+        running,
+    });
+    let welcome = FromServer::Welcome {
+        agent: id,
+        lease_milliseconds: milliseconds(leases.lease),
+        heartbeat_milliseconds: milliseconds(leases.heartbeat()),
+        lost,
+    };
+    Ok((link, organization, welcome))
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// True when the agent said goodbye.
+async fn talk(api: &AgentApi, mut link: AgentLink, socket: &mut WebSocket) -> bool {
+    let silence = api.scheduler.leases().lease * 2;
+    loop {
+        tokio::select! {
+            heard = timeout(silence, hear(socket)) => match heard {
+                Ok(Some(Ok(message))) => match message {
+                    FromAgent::Heartbeat { number, running, draining } => {
+                        let running = running.into_iter().map(attempt);
+                        link.heard(number, running, draining, api.control_plane.now());
+                    }
+                    FromAgent::Draining => link.drains(),
+                    FromAgent::Goodbye => return true,
+                    FromAgent::Hello { .. } => {}
+                },
+                // Fields and messages of a newer agent.
+                Ok(Some(Err(error))) => tracing::debug!(%error, "an agent said something unknown"),
+                Ok(None) | Err(_) => return false,
+            },
+            message = link.receiver.recv() => {
+                let Some(message) = message else { return false };
+                let message = match message {
+                    ToAgent::Execute(taken) => FromServer::Execute(Box::new(job(*taken, &api.url))),
+                    ToAgent::Cancel { attempt, force } => FromServer::Cancel { phase: phase_ref(attempt), force },
+                    ToAgent::Lost { attempt } => FromServer::Lost { phase: phase_ref(attempt) },
+                    ToAgent::Published { number } => FromServer::Published { number },
+                };
+                if say(socket, &message).await.is_err() {
+                    return false;
+                }
+            }
+        }
+    }
+}
+
+/// The next message; `None` when the connection is over.
+async fn hear(socket: &mut WebSocket) -> Option<Result<FromAgent, serde_json::Error>> {
+    loop {
+        match socket.recv().await?.ok()? {
+            Message::Text(text) => return Some(serde_json::from_str(&text)),
+            Message::Close(_) => return None,
+            Message::Binary(_) | Message::Ping(_) | Message::Pong(_) => {}
+        }
+    }
+}
+
+async fn say(socket: &mut WebSocket, message: &FromServer) -> Result<(), axum::Error> {
+    let text = serde_json::to_string(message).map_err(axum::Error::new)?;
+    socket.send(Message::Text(text.into())).await
+}

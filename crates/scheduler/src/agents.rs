@@ -1,0 +1,263 @@
+//! The agents that are connected to this server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use taco_control_plane::{Attempt, OpenOrganization, TakenPhase};
+use taco_domain::agent::AgentPresence;
+use taco_domain::global_queue::Reach;
+use taco_domain::id::{AgentId, RunId};
+use taco_domain::phase::{Executor, PhaseKind};
+use tokio::sync::{Notify, mpsc};
+
+/// What the scheduler tells an agent.
+#[derive(Clone)]
+pub enum ToAgent {
+    Execute(Box<TakenPhase>),
+    Cancel {
+        attempt: Attempt,
+        force: bool,
+    },
+    /// The phase is no longer the agent's.
+    Lost {
+        attempt: Attempt,
+    },
+    /// All servers can know of this heartbeat.
+    Published {
+        number: u64,
+    },
+}
+
+/// An agent that wants to work.
+#[derive(Clone)]
+pub struct NewAgent {
+    pub id: AgentId,
+    pub name: String,
+    pub version: String,
+    pub reach: Reach,
+    /// Its organization; `None` for one within a server, which works for all.
+    pub organization: Option<OpenOrganization>,
+    pub concurrency: u32,
+    pub engines: Vec<String>,
+    /// It takes one phase and no more.
+    pub once: bool,
+    /// What it is executing already.
+    pub running: Vec<Attempt>,
+}
+
+/// One attempt as a key.
+type Key = (RunId, PhaseKind, u64);
+
+fn key(attempt: &Attempt) -> Key {
+    (attempt.run, attempt.kind, attempt.epoch)
+}
+
+pub(crate) struct Connected {
+    pub(crate) new: NewAgent,
+    sender: mpsc::UnboundedSender<ToAgent>,
+    /// Of this connection, because an agent may come back before its old connection is seen to be dead.
+    connection: u64,
+    running: BTreeSet<Key>,
+    /// What it was given and has not told of yet: a heartbeat may have been on its way.
+    given: BTreeSet<Key>,
+    heartbeat: u64,
+    heard_at: Timestamp,
+    draining: bool,
+    taken_any: bool,
+    /// Cancels that it was told, so that it is told once.
+    told: BTreeSet<(Key, bool)>,
+}
+
+impl Connected {
+    fn free(&self) -> bool {
+        let has_had_its_one = self.new.once && self.taken_any;
+        !self.draining && !has_had_its_one && self.busy() < self.new.concurrency
+    }
+
+    fn busy(&self) -> u32 {
+        (self.running.len() + self.given.len()) as u32
+    }
+
+    fn forget(&mut self, attempt: &Attempt) {
+        self.running.remove(&key(attempt));
+        self.given.remove(&key(attempt));
+    }
+
+    fn executor(&self) -> Executor {
+        Executor { agent: self.new.id, agent_name: self.new.name.clone(), pool: self.new.reach.pool() }
+    }
+}
+
+/// An agent with room for phases.
+#[derive(Clone)]
+pub(crate) struct FreeAgent {
+    pub(crate) reach: Reach,
+    pub(crate) organization: Option<OpenOrganization>,
+    pub(crate) executor: Executor,
+    pub(crate) room: u32,
+}
+
+/// All agents of this server.
+#[derive(Clone, Default)]
+pub(crate) struct Agents {
+    connected: Arc<Mutex<BTreeMap<AgentId, Connected>>>,
+    pub(crate) changed: Arc<Notify>,
+}
+
+/// A connected agent's end. Dropping it ends the connection; what the agent executes stays its own for its lease.
+pub struct AgentLink {
+    agents: Agents,
+    id: AgentId,
+    connection: u64,
+    pub receiver: mpsc::UnboundedReceiver<ToAgent>,
+}
+
+impl Agents {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<AgentId, Connected>> {
+        self.connected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an agent in. An earlier connection of the same agent is replaced.
+    pub(crate) fn connect(&self, new: NewAgent, now: Timestamp) -> AgentLink {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let id = new.id;
+        let mut connected = self.lock();
+        let connection = connected.get(&id).map_or(1, |old| old.connection + 1);
+        let running = new.running.iter().map(key).collect();
+        let heartbeat = connected.get(&id).map_or(0, |old| old.heartbeat);
+        let agent = Connected {
+            taken_any: !new.running.is_empty(),
+            new,
+            sender,
+            connection,
+            running,
+            given: BTreeSet::new(),
+            heartbeat,
+            heard_at: now,
+            draining: false,
+            told: BTreeSet::new(),
+        };
+        connected.insert(id, agent);
+        drop(connected);
+        self.changed.notify_one();
+        AgentLink { agents: self.clone(), id, connection, receiver }
+    }
+
+    /// The agents that can take a phase now.
+    pub(crate) fn free(&self) -> Vec<FreeAgent> {
+        let connected = self.lock();
+        let free = connected.values().filter(|agent| agent.free()).map(|agent| FreeAgent {
+            reach: agent.new.reach,
+            organization: agent.new.organization.clone(),
+            executor: agent.executor(),
+            room: if agent.new.once { 1 } else { agent.new.concurrency - agent.busy() },
+        });
+        free.collect()
+    }
+
+    /// Hands a phase to an agent. False if it has gone meanwhile.
+    pub(crate) fn give(&self, id: AgentId, phase: TakenPhase) -> bool {
+        let mut connected = self.lock();
+        let Some(agent) = connected.get_mut(&id) else { return false };
+        agent.given.insert(key(&phase.attempt));
+        agent.taken_any = true;
+        agent.sender.send(ToAgent::Execute(Box::new(phase))).is_ok()
+    }
+
+    /// Tells an agent of this server to stop a phase, once.
+    pub(crate) fn cancel(&self, id: AgentId, attempt: Attempt, force: bool) {
+        let mut connected = self.lock();
+        if let Some(agent) = connected.get_mut(&id)
+            && agent.told.insert((key(&attempt), force))
+        {
+            let _ = agent.sender.send(ToAgent::Cancel { attempt, force });
+        }
+    }
+
+    /// Takes a phase away from an agent of this server.
+    pub(crate) fn lose(&self, id: AgentId, attempt: Attempt) {
+        if let Some(agent) = self.lock().get_mut(&id) {
+            agent.forget(&attempt);
+            let _ = agent.sender.send(ToAgent::Lost { attempt });
+        }
+    }
+
+    /// A phase is over: its agent has room for another, before its next heartbeat says so.
+    pub(crate) fn finished(&self, attempt: &Attempt) {
+        self.lock().values_mut().for_each(|agent| agent.forget(attempt));
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn ids(&self) -> Vec<AgentId> {
+        self.lock().keys().copied().collect()
+    }
+
+    /// Tells the agents that their heartbeats are known.
+    pub(crate) fn published(&self, agents: &[AgentPresence]) {
+        let connected = self.lock();
+        for presence in agents {
+            if let Some(agent) = connected.get(&presence.agent) {
+                let _ = agent.sender.send(ToAgent::Published { number: presence.heartbeat });
+            }
+        }
+    }
+
+    /// What this server hears.
+    pub(crate) fn presence(&self) -> Vec<AgentPresence> {
+        let connected = self.lock();
+        let presence = connected.values().map(|agent| AgentPresence {
+            agent: agent.new.id,
+            name: agent.new.name.clone(),
+            pool: agent.new.reach.pool(),
+            heartbeat: agent.heartbeat,
+            concurrency: agent.new.concurrency,
+            busy: agent.busy(),
+            draining: agent.draining,
+            engines: agent.new.engines.clone(),
+            version: agent.new.version.clone(),
+            last_heard_at: Some(agent.heard_at),
+        });
+        presence.collect()
+    }
+
+    pub(crate) fn any_busy(&self) -> bool {
+        self.lock().values().any(|agent| agent.busy() > 0)
+    }
+}
+
+impl AgentLink {
+    /// Notes a heartbeat, with what the agent is executing.
+    pub fn heard(&self, number: u64, running: impl IntoIterator<Item = Attempt>, draining: bool, now: Timestamp) {
+        self.with(|agent| {
+            agent.heartbeat = agent.heartbeat.max(number);
+            agent.heard_at = now;
+            agent.draining |= draining;
+            agent.running = running.into_iter().map(|attempt| key(&attempt)).collect();
+            agent.given.retain(|given| !agent.running.contains(given));
+        });
+        self.agents.changed.notify_one();
+    }
+
+    /// The agent takes no more phases.
+    pub fn drains(&self) {
+        self.with(|agent| agent.draining = true);
+        self.agents.changed.notify_one();
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut Connected) -> T) -> Option<T> {
+        let mut connected = self.agents.lock();
+        connected.get_mut(&self.id).filter(|agent| agent.connection == self.connection).map(change)
+    }
+}
+
+impl Drop for AgentLink {
+    fn drop(&mut self) {
+        let mut connected = self.agents.lock();
+        if connected.get(&self.id).is_some_and(|agent| agent.connection == self.connection) {
+            connected.remove(&self.id);
+        }
+        drop(connected);
+        self.agents.changed.notify_one();
+    }
+}

@@ -1,0 +1,58 @@
+//! Agents that are asked to stop a phase, and agents that are given up.
+
+use taco_control_plane::Attempt;
+use taco_domain::run::Run;
+use tokio::time::Instant;
+
+use crate::leases::Watch;
+use crate::scheduler::Scheduler;
+
+impl Scheduler {
+    /// Tells this server's agents which of their phases someone wants to stop.
+    pub(crate) fn deliver_cancels(&self) {
+        let ids = self.agents.ids();
+        for organization in self.followed() {
+            let state = organization.last_seen();
+            for id in &ids {
+                for run in state.runs.by().executing.get(id).filter_map(|run| state.runs.get(run)) {
+                    if let (Some(cancel), Some(attempt)) = (&run.cancel, attempt_of(run)) {
+                        self.agents.cancel(*id, attempt, cancel.force);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes their phases away from agents that were silent for too long.
+    pub(crate) async fn give_up_on_the_silent(&self, watch: &mut Watch, now: Instant) {
+        for organization in self.followed() {
+            let state = organization.last_seen();
+            for (agent, run) in state.runs.by().executing.iter() {
+                if !watch.is_lost(*agent, &self.leases, now) {
+                    continue;
+                }
+                let Some((run, attempt)) = state.runs.get(run).and_then(|run| Some((run, attempt_of(run)?))) else {
+                    continue;
+                };
+                let executor = run.phase(attempt.kind).executor.as_ref();
+                let name = executor.map_or_else(|| agent.to_string(), |executor| executor.agent_name.clone());
+                let silence = (self.leases.lease + self.leases.margin).as_secs();
+                let why = format!("agent {name} ({agent}) was not heard for {silence} s");
+                match self.control_plane.lose_phase(&organization, attempt, why).await {
+                    Ok(true) => {
+                        tracing::warn!(run = %attempt.run, phase = %attempt.kind, %agent, "given up on a silent agent");
+                        self.agents.lose(*agent, attempt);
+                    }
+                    Ok(false) => {}
+                    Err(error) => tracing::warn!(%error, run = %attempt.run, "could not give up on a silent agent"),
+                }
+            }
+        }
+    }
+}
+
+/// The attempt that is under way.
+fn attempt_of(run: &Run) -> Option<Attempt> {
+    let kind = run.executing_phase()?;
+    Some(Attempt { run: run.id, kind, epoch: run.phase(kind).epoch })
+}

@@ -1,0 +1,96 @@
+//! Which agent gets which phase.
+
+use futures::future::try_join_all;
+use taco_control_plane::{Error, OpenOrganization};
+use taco_domain::global_queue::{Reach, ready_phases};
+use taco_domain::phase::Executor;
+use taco_domain::run::QueueKey;
+
+use crate::agents::FreeAgent;
+use crate::scheduler::Scheduler;
+
+/// One phase that one agent is to take. Which phase it is, the transaction decides: the first that is ready then.
+struct Errand {
+    organization: OpenOrganization,
+    reach: Reach,
+    executor: Executor,
+}
+
+impl Scheduler {
+    /// Gives phases to agents until there is no agent with room or no phase within reach.
+    pub(crate) async fn hand_out(&self) -> Result<(), Error> {
+        loop {
+            let errands = match_up(self.agents.free(), &self.followed());
+            if errands.is_empty() {
+                return Ok(());
+            }
+            // At once, so that they share a commit.
+            let taken = try_join_all(errands.into_iter().map(|errand| self.run_errand(errand))).await?;
+            if !taken.into_iter().any(|taken| taken) {
+                return Ok(());
+            }
+            // New leases begin: the agents' heartbeats should be known.
+            self.publish_soon();
+        }
+    }
+
+    async fn run_errand(&self, errand: Errand) -> Result<bool, Error> {
+        let Errand { organization, reach, executor } = errand;
+        let id = executor.agent;
+        let name = executor.agent_name.clone();
+        let Some(phase) = self.control_plane.take_phase(&organization, reach, executor).await? else {
+            return Ok(false);
+        };
+        let attempt = phase.attempt;
+        tracing::info!(run = %attempt.run, phase = %attempt.kind, epoch = attempt.epoch, agent = %id, "handed out");
+        if !self.agents.give(id, phase) {
+            let why = format!("agent {name} left before it received it");
+            self.control_plane.lose_phase(&organization, attempt, why).await?;
+        }
+        Ok(true)
+    }
+}
+
+/// Pairs the phases that are ready, in the order of the global queue, with agents that have room.
+fn match_up(mut free: Vec<FreeAgent>, organizations: &[OpenOrganization]) -> Vec<Errand> {
+    let mut errands = Vec::new();
+    let room: usize = free.iter().map(|agent| agent.room as usize).sum();
+    if room == 0 {
+        return errands;
+    }
+    for (_, reach, organization) in waiting(&free, organizations, room) {
+        let able = free.iter_mut().filter(|agent| agent.room > 0 && agent.reach == reach);
+        let able = able.filter(|agent| agent.organization.as_ref().is_none_or(|own| own.id() == organization.id()));
+        // Whoever has most room is least busy.
+        if let Some(agent) = able.max_by_key(|agent| agent.room) {
+            agent.room -= 1;
+            let executor = agent.executor.clone();
+            errands.push(Errand { organization: organization.clone(), reach, executor });
+        }
+    }
+    errands
+}
+
+/// The phases within reach of any free agent, in order.
+fn waiting<'a>(
+    free: &[FreeAgent],
+    organizations: &'a [OpenOrganization],
+    room: usize,
+) -> Vec<(QueueKey, Reach, &'a OpenOrganization)> {
+    let mut waiting = Vec::new();
+    for organization in organizations {
+        let state = organization.last_seen();
+        let mut reaches: Vec<Reach> = Vec::new();
+        for agent in free {
+            let works_here = agent.organization.as_ref().is_none_or(|own| own.id() == organization.id());
+            if works_here && !reaches.contains(&agent.reach) {
+                reaches.push(agent.reach);
+            }
+        }
+        for reach in reaches {
+            waiting.extend(ready_phases(&state, reach).take(room).map(|(key, _)| (key, reach, organization)));
+        }
+    }
+    waiting.sort_by_key(|(key, ..)| *key);
+    waiting
+}

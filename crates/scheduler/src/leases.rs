@@ -1,0 +1,93 @@
+//! Who went silent. An agent's phases are its own for a lease after the last heartbeat that all servers can know of;
+//! it stops by itself before that is over. A server gives it up only a margin later, and counts from when it saw the
+//! newest heartbeat itself: so no two clocks have to agree.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use taco_domain::agent::AgentPresence;
+use taco_domain::id::AgentId;
+use tokio::time::Instant;
+
+/// How long agents may be silent.
+#[derive(Clone, Copy, Debug)]
+pub struct Leases {
+    /// What agents are promised.
+    pub lease: Duration,
+    /// What servers wait in addition.
+    pub margin: Duration,
+}
+
+impl Default for Leases {
+    fn default() -> Self {
+        Self { lease: Duration::from_secs(30), margin: Duration::from_secs(15) }
+    }
+}
+
+impl Leases {
+    /// How often agents send a heartbeat, and servers publish what they heard.
+    pub fn heartbeat(&self) -> Duration {
+        self.lease / 8
+    }
+}
+
+/// What one server remembers of heartbeats.
+#[derive(Default, Debug)]
+pub(crate) struct Watch {
+    seen: HashMap<AgentId, Seen>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    heartbeat: u64,
+    at: Instant,
+}
+
+impl Watch {
+    /// Notes what is heard now.
+    pub(crate) fn note<'a>(&mut self, agents: impl Iterator<Item = &'a AgentPresence>, now: Instant) {
+        for agent in agents {
+            self.note_one(agent.agent, agent.heartbeat, now);
+        }
+    }
+
+    fn note_one(&mut self, agent: AgentId, heartbeat: u64, now: Instant) {
+        let seen = self.seen.entry(agent).or_insert(Seen { heartbeat, at: now });
+        if heartbeat > seen.heartbeat {
+            *seen = Seen { heartbeat, at: now };
+        }
+    }
+
+    /// Whether an agent that has phases was silent for longer than `leases` allow. One that this server never heard of
+    /// is counted from now on: the server may have just started.
+    pub(crate) fn is_lost(&mut self, agent: AgentId, leases: &Leases, now: Instant) -> bool {
+        let seen = self.seen.entry(agent).or_insert(Seen { heartbeat: 0, at: now });
+        now.duration_since(seen.at) > leases.lease + leases.margin
+    }
+
+    /// Forgets agents that have no phases and were silent for long.
+    pub(crate) fn forget_old(&mut self, leases: &Leases, now: Instant) {
+        self.seen.retain(|_, seen| now.duration_since(seen.at) < (leases.lease + leases.margin) * 4);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_given_up_a_margin_after_its_lease() {
+        let leases = Leases { lease: Duration::from_secs(30), margin: Duration::from_secs(15) };
+        let agent = AgentId::from_random([1; 16]);
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut watch = Watch::default();
+        assert!(!watch.is_lost(agent, &leases, start), "never heard of: counted from now on");
+        assert!(!watch.is_lost(agent, &leases, after(45)));
+        assert!(watch.is_lost(agent, &leases, after(46)));
+        watch.note_one(agent, 7, after(50));
+        assert!(!watch.is_lost(agent, &leases, after(95)));
+        watch.note_one(agent, 7, after(94));
+        assert!(watch.is_lost(agent, &leases, after(96)), "an old heartbeat again proves nothing");
+    }
+}

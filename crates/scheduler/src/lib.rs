@@ -1,0 +1,16 @@
+//! Reconciles: which agent gets which phase, who is asked to stop, who went silent.
+//!
+//! It is woken by signals that carry nothing, or by a slow tick, looks at what the ledgers say, and commits what
+//! follows. Start, fail-over and ordinary work are one path. Every server runs it; the log decides who was first.
+
+mod agents;
+mod cancels;
+mod hand_out;
+mod leases;
+mod neighbours;
+mod scheduler;
+
+pub use agents::{AgentLink, NewAgent, ToAgent};
+pub use leases::Leases;
+pub use neighbours::{Alone, Neighbours};
+pub use scheduler::{Scheduler, Wake};

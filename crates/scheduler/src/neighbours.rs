@@ -1,0 +1,31 @@
+//! How servers let each other know of their agents. Hints for people and for the queue, but not for leases: those rest
+//! on [`Neighbours::publish`] saying truly when all servers can know of a heartbeat.
+
+use async_trait::async_trait;
+use taco_domain::agent::AgentPresence;
+
+/// The other servers.
+#[async_trait]
+pub trait Neighbours: Send + Sync + 'static {
+    /// Tells the others which agents this server hears, and hears of theirs. When it returns true, every server can
+    /// know of these heartbeats from now on.
+    async fn publish(&self, agents: &[AgentPresence]) -> bool;
+
+    /// The agents that the others hear, as of the last successful [`Self::publish`].
+    fn heard(&self) -> Vec<AgentPresence>;
+}
+
+/// There are no others.
+#[derive(Clone, Copy, Debug)]
+pub struct Alone;
+
+#[async_trait]
+impl Neighbours for Alone {
+    async fn publish(&self, _: &[AgentPresence]) -> bool {
+        true
+    }
+
+    fn heard(&self) -> Vec<AgentPresence> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,180 @@
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use taco_control_plane::{Attempt, ControlPlane, OpenOrganization};
+use taco_domain::id::OrganizationId;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::agents::{AgentLink, Agents, NewAgent};
+use crate::leases::{Leases, Watch};
+use crate::neighbours::Neighbours;
+
+/// A look without a signal, for signals that got lost.
+const TICK: Duration = Duration::from_secs(5);
+
+/// How often agents' heartbeats are published while nothing is executed.
+const IDLE_ROUND: Duration = Duration::from_secs(20);
+
+/// After trouble with the bucket it waits this long before it tries again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The part of a server that gives phases to agents. Cheap to clone; clones share everything.
+#[derive(Clone)]
+pub struct Scheduler {
+    pub(crate) control_plane: ControlPlane,
+    pub(crate) agents: Agents,
+    pub(crate) leases: Leases,
+    neighbours: Arc<dyn Neighbours>,
+    /// The organizations that this server has to do with, and that it follows.
+    organizations: Arc<Mutex<BTreeMap<OrganizationId, OpenOrganization>>>,
+    publish: Arc<Notify>,
+}
+
+/// Says "look", from outside.
+#[derive(Clone)]
+pub struct Wake(Scheduler);
+
+impl Wake {
+    /// Another server has changed something: looks at every ledger that this one follows.
+    pub async fn look(&self) {
+        if let Err(error) = self.0.look_everywhere().await {
+            tracing::debug!(%error, "could not look for changes of other servers");
+        }
+    }
+}
+
+impl Scheduler {
+    pub fn new(control_plane: ControlPlane, leases: Leases, neighbours: Arc<dyn Neighbours>) -> Self {
+        Self {
+            control_plane,
+            agents: Agents::default(),
+            leases,
+            neighbours,
+            organizations: Arc::default(),
+            publish: Arc::default(),
+        }
+    }
+
+    pub fn leases(&self) -> Leases {
+        self.leases
+    }
+
+    pub fn wake(&self) -> Wake {
+        Wake(self.clone())
+    }
+
+    /// Takes an agent in.
+    pub fn connect(&self, new: NewAgent) -> AgentLink {
+        let link = self.agents.connect(new, self.control_plane.now());
+        self.publish.notify_one();
+        link
+    }
+
+    /// A phase is over.
+    pub fn finished(&self, attempt: &Attempt) {
+        self.agents.finished(attempt);
+    }
+
+    /// Works until `shutdown` is ready.
+    pub async fn run(&self, shutdown: impl Future<Output = ()>) {
+        tokio::select! {
+            biased;
+            () = shutdown => {}
+            () = self.follow_organizations() => {}
+            () = self.reconcile_for_ever() => {}
+            () = self.publish_for_ever() => {}
+        }
+    }
+
+    pub(crate) fn followed(&self) -> Vec<OpenOrganization> {
+        self.organizations.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Opens every organization, and lets its changes wake the rest.
+    async fn follow_organizations(&self) {
+        let mut site = self.control_plane.site_changes();
+        let mut watchers = JoinSet::new();
+        loop {
+            match self.control_plane.all_organizations().await {
+                Ok(all) => {
+                    let mut organizations = self.organizations.lock().unwrap_or_else(PoisonError::into_inner);
+                    let before = std::mem::take(&mut *organizations);
+                    for open in all {
+                        if !before.contains_key(&open.id()) {
+                            let (mut changes, changed) = (open.changes(), Arc::clone(&self.agents.changed));
+                            watchers.spawn(async move {
+                                while changes.next().await {
+                                    changed.notify_one();
+                                }
+                            });
+                        }
+                        organizations.insert(open.id(), open);
+                    }
+                    drop(organizations);
+                    self.agents.changed.notify_one();
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the scheduler cannot see the organizations");
+                    sleep(PAUSE).await;
+                    continue;
+                }
+            }
+            if !site.next().await {
+                return;
+            }
+        }
+    }
+
+    async fn look_everywhere(&self) -> Result<(), taco_control_plane::Error> {
+        // Opening them reads the site and each of them.
+        self.control_plane.all_organizations().await?;
+        Ok(())
+    }
+
+    async fn reconcile_for_ever(&self) {
+        loop {
+            let _ = timeout(TICK, self.agents.changed.notified()).await;
+            self.deliver_cancels();
+            if let Err(error) = self.hand_out().await {
+                tracing::warn!(%error, "a phase could not be given to an agent; trying again");
+                sleep(PAUSE).await;
+                self.agents.changed.notify_one();
+            }
+        }
+    }
+
+    /// Lets all servers know of the heartbeats, tells the agents so, and gives up on those who are silent.
+    async fn publish_for_ever(&self) {
+        let mut watch = Watch::default();
+        loop {
+            let presence = self.agents.presence();
+            if self.neighbours.publish(&presence).await {
+                self.agents.published(&presence);
+                let heard = self.neighbours.heard();
+                let now = Instant::now();
+                watch.note(presence.iter().chain(&heard), now);
+                self.control_plane.presence().set(presence.into_iter().chain(heard).collect());
+                self.give_up_on_the_silent(&mut watch, now).await;
+                watch.forget_old(&self.leases, now);
+            }
+            let round =
+                if self.anything_executes() { self.leases.heartbeat() } else { IDLE_ROUND.min(self.leases.lease / 2) };
+            let _ = timeout(round, self.publish.notified()).await;
+        }
+    }
+
+    /// Phases under way may be another server's: its agents' leases are watched here too.
+    fn anything_executes(&self) -> bool {
+        self.agents.any_busy()
+            || self.followed().iter().any(|open| open.last_seen().runs.by().executing.iter().next().is_some())
+    }
+
+    /// Lets the others know soon.
+    pub(crate) fn publish_soon(&self) {
+        self.publish.notify_one();
+    }
+}
