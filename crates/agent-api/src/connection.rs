@@ -30,7 +30,7 @@ pub(crate) async fn connect(
 
 async fn recognise(api: &AgentApi, parts: &Parts) -> Result<Caller, AgentError> {
     let address = parts.extensions.get::<axum::extract::ConnectInfo<std::net::SocketAddr>>();
-    let info = RequestInfo { id: None, from: address.map(|info| info.0.ip().to_string()) };
+    let info = RequestInfo { id: None, from: address.map(|info| info.0.ip().to_string()), ..RequestInfo::default() };
     let caller = api.control_plane.authenticate(bearer(&parts.headers)?, info).await?;
     match caller.actor {
         Actor::AgentPool { .. } => Ok(caller),

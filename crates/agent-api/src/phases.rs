@@ -93,7 +93,7 @@ async fn recognise(
     let named = named().ok_or(Error::NotFound("phase"))?;
     let info = RequestInfo {
         id: headers.get("x-request-id").and_then(|value| value.to_str().ok()).map(str::to_owned),
-        from: None,
+        ..RequestInfo::default()
     };
     let caller = api.control_plane.phase_caller(bearer(headers)?, info).await?;
     if caller.attempt != named {

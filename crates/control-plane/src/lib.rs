@@ -18,6 +18,7 @@ mod organizations;
 mod page;
 mod passes;
 mod passwords;
+mod peer_words;
 mod phase_losses;
 mod phase_tokens;
 mod phase_uploads;

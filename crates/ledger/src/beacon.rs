@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use url::Url;
 
@@ -62,6 +62,8 @@ pub struct Peers {
     heard: watch::Receiver<Vec<Beacon>>,
     /// What this server's own beacon says next; nobody hears it where there is no beacon.
     own: Option<Arc<Mutex<Beacon>>>,
+    /// Raised with every commit of this server.
+    commits: Arc<Notify>,
 }
 
 impl Peers {
@@ -81,7 +83,7 @@ impl Peers {
             ledgers: BTreeMap::new(),
             agents: Vec::new(),
         };
-        Self { heard: watch::channel((1..=number).map(stranger).collect()).1, own: None }
+        Self { heard: watch::channel((1..=number).map(stranger).collect()).1, own: None, commits: Arc::default() }
     }
 
     /// How many other servers are alive.
@@ -99,11 +101,17 @@ impl Peers {
         self.heard.borrow().clone()
     }
 
+    /// A signal that is raised when this server has written a commit. For one listener.
+    pub fn own_commits(&self) -> &Notify {
+        &self.commits
+    }
+
     /// Remembers a commit that this server wrote; the next round of its beacon tells the others.
     pub fn note_commit(&self, ledger: &LedgerName, seq: u64) {
         if let Some(own) = &self.own {
             own.lock().unwrap_or_else(PoisonError::into_inner).note_commit(ledger, seq);
         }
+        self.commits.notify_one();
     }
 }
 
@@ -125,6 +133,7 @@ pub struct Beacons {
     /// Held for a whole round: two rounds at once would only cost twice as much.
     heard: tokio::sync::Mutex<Heard>,
     peers: watch::Sender<Vec<Beacon>>,
+    commits: Arc<Notify>,
 }
 
 /// What earlier rounds found.
@@ -175,12 +184,13 @@ impl Beacons {
             own: Arc::new(Mutex::new(own)),
             heard: tokio::sync::Mutex::default(),
             peers: watch::channel(Vec::new()).0,
+            commits: Arc::default(),
         }
     }
 
     /// A handle that follows what later rounds find.
     pub fn peers(&self) -> Peers {
-        Peers { heard: self.peers.subscribe(), own: Some(Arc::clone(&self.own)) }
+        Peers { heard: self.peers.subscribe(), own: Some(Arc::clone(&self.own)), commits: Arc::clone(&self.commits) }
     }
 
     /// Replaces what the next round says about the agents that this server hears.
@@ -209,6 +219,11 @@ impl Beacons {
             () = shutdown => {}
             () = beating => {}
         }
+        self.take_down().await;
+    }
+
+    /// Takes the own beacon down, without waiting long for a bucket that hangs.
+    pub async fn take_down(&self) {
         match timeout(PATIENCE_TO_RETIRE, self.retire()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::info!(%error, "the beacon of this server stays behind until others sweep it"),

@@ -18,13 +18,12 @@ pub struct Leases {
     pub margin: Duration,
 }
 
-impl Default for Leases {
-    fn default() -> Self {
-        Self { lease: Duration::from_secs(30), margin: Duration::from_secs(15) }
-    }
-}
-
 impl Leases {
+    /// Servers wait half as long again.
+    pub fn of(lease: Duration) -> Self {
+        Self { lease, margin: lease / 2 }
+    }
+
     /// How often agents send a heartbeat, and servers publish what they heard.
     pub fn heartbeat(&self) -> Duration {
         self.lease / 8

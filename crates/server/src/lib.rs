@@ -12,6 +12,7 @@ mod limits;
 mod logging;
 mod master_keys;
 mod metrics;
+mod neighbours;
 mod no_auth;
 mod observe;
 mod output;

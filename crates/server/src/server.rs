@@ -9,10 +9,13 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
-use taco_control_plane::{ControlPlane, FirstStart};
+use jiff::SignedDuration;
+use taco_agent_api::AgentApi;
+use taco_control_plane::{ControlPlane, FirstStart, Timeouts};
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::doctor::{ProbeError, Thoroughness, probe};
 use taco_ledger::{Bucket, Clock, Dice, Environment, LocationError, Options, SystemClock, format};
+use taco_scheduler::{Leases, Scheduler};
 use taco_tfc_api::Api;
 use taco_web::Web;
 use tokio::net::TcpListener;
@@ -23,6 +26,7 @@ use tower_http::timeout::TimeoutLayer;
 use crate::config::{PublicUrl, Settings};
 use crate::health::{self, Readiness};
 use crate::master_keys::{self, KeyError};
+use crate::neighbours::{self, ByBeacon};
 use crate::shutdown::Shutdown;
 use crate::tls::{self, TlsError};
 use crate::{bucket, connections, http, limits, metrics, no_auth};
@@ -101,7 +105,12 @@ impl Server {
         let shutdown = Shutdown::new();
         let mut tasks = JoinSet::new();
         let server_id = dice.unique();
-        let beacons = Beacons::new(Arc::clone(&bucket.patient), Arc::clone(&clock), &server_id, None, BEACON_INTERVAL);
+        let reachable_at = match &settings.peer_url {
+            Some(url) => url.as_str().parse().ok(),
+            None => neighbours::own_address(address, settings.speaks_tls()),
+        };
+        let (store, own_clock) = (Arc::clone(&bucket.patient), Arc::clone(&clock));
+        let beacons = Arc::new(Beacons::new(store, own_clock, &server_id, reachable_at, BEACON_INTERVAL));
         let now = clock.now();
         let environment = Environment {
             bucket: bucket.patient,
@@ -116,8 +125,16 @@ impl Server {
         // Late enough: its files lie beside the bucket, which is there by now.
         let tls = tls::load(&settings, now, &dice)?;
         let (acceptor, certificate_authority) = tls.map(|tls| (tls.acceptor, tls.certificate_authority)).unzip();
-        let until_shutdown = shutdown.clone();
-        tasks.spawn(async move { beacons.run(until_shutdown.begun()).await });
+        let scheduler = Scheduler::new(
+            control_plane.clone(),
+            Leases::of(Duration::from_secs(settings.agent_lease.into())),
+            Arc::new(ByBeacon { beacons: Arc::clone(&beacons) }),
+        );
+        let agent_api = AgentApi::new(control_plane.clone(), scheduler.clone(), &url.to_string());
+        let (ear, looking) = neighbours::ear(control_plane.clone(), scheduler.wake());
+        tasks.spawn(until(shutdown.clone(), looking));
+        tasks.spawn(neighbours::tell_others(control_plane.clone(), Arc::clone(&beacons), shutdown.clone()));
+        tasks.spawn(schedule(scheduler, beacons, shutdown.clone()));
 
         let mut api = Api::new(control_plane.clone(), &url.to_string());
         let readiness = Readiness::new(bucket.candid, shutdown.clone());
@@ -136,6 +153,7 @@ impl Server {
             (api, web) = (api.without_login(), web.without_login());
         }
         let mut doors = api.into_router().merge(in_time(web.into_router())).merge(further);
+        doors = doors.merge(agent_api.router()).merge(in_time(ear));
         if settings.no_auth {
             doors = no_auth::only_for_this_machine(doors);
         }
@@ -188,7 +206,11 @@ fn control_plane_settings(settings: &Settings, dice: &Dice) -> Result<taco_contr
         master_keys: Arc::new(master_keys::load(settings, dice)?),
         site_token: settings.site_token.as_ref().map(|token| token.expose().to_owned()),
         ledger: Options::default(),
-        timeouts: Default::default(),
+        timeouts: Timeouts {
+            plan: SignedDuration::from_mins(settings.plan_timeout.into()),
+            apply: SignedDuration::from_mins(settings.apply_timeout.into()),
+            ..Timeouts::default()
+        },
     })
 }
 
@@ -227,6 +249,20 @@ async fn listen(address: SocketAddr, flag: &'static str) -> Result<TcpListener, 
 
 fn address_of(listener: &TcpListener) -> SocketAddr {
     listener.local_addr().expect("a listener has an address")
+}
+
+/// Gives phases to agents until the server goes down, then takes its beacon down.
+async fn schedule(scheduler: Scheduler, beacons: Arc<Beacons>, shutdown: Shutdown) {
+    scheduler.run(shutdown.begun()).await;
+    beacons.take_down().await;
+}
+
+/// Works until the server goes down.
+async fn until(shutdown: Shutdown, work: impl Future<Output = ()>) {
+    tokio::select! {
+        () = shutdown.begun() => {}
+        () = work => {}
+    }
 }
 
 /// Gives up on handlers that take too long.

@@ -74,6 +74,8 @@ settings! {
         tls_dev: bool, Fixed("false"), "true";
         /// Address under which people and terraform reach the server.
         url: PublicUrl, Computed(url_of_listener, "http:// (with TLS, https://) and the address that it listens on"), "https://taco.example.com";
+        /// Address under which other servers on the same bucket reach this one.
+        peer_url: Option<HttpUrl>, Nothing, "http://10.0.0.7:8080";
         /// Key that seals what must not lie in the bucket as plain text; all servers on a bucket need the same one. For a directory, one is made and kept beside it.
         secret_key: Option<Secret>, Nothing, "the output of `openssl rand -hex 32`";
         /// The key before the last change of `secret_key`, so that what it sealed can still be opened.
@@ -88,6 +90,12 @@ settings! {
         agent_concurrency: u16, Fixed("2"), "4";
         /// Directory that mirrors Terraform providers, for runs without a network.
         provider_mirror: Option<PathBuf>, Nothing, "/srv/terraform-providers";
+        /// Seconds after which an agent that is not heard stops what it executes; servers give it up half as much later.
+        agent_lease: u16, Fixed("30"), "60";
+        /// Minutes that a plan may take.
+        plan_timeout: u16, Fixed("120"), "30";
+        /// Minutes that an apply may take.
+        apply_timeout: u16, Fixed("1440"), "240";
     }
     Logs {
         /// How log lines look on stderr: text or json.
@@ -100,6 +108,11 @@ settings! {
 }
 
 impl Settings {
+    /// Whether the server itself speaks https.
+    pub fn speaks_tls(&self) -> bool {
+        self.tls_dev || self.tls_cert.is_some()
+    }
+
     /// How the ledger reaches the bucket.
     pub fn location(&self) -> Location {
         let exposed = |secret: &Option<Secret>| secret.as_ref().map(|secret| secret.expose().to_owned());
@@ -164,7 +177,7 @@ impl Group {
         match self {
             Self::Bucket => "Bucket",
             Self::Server => "Server",
-            Self::Agent => "Embedded agent",
+            Self::Agent => "Agents",
             Self::Logs => "Logs and metrics",
         }
     }

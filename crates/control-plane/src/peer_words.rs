@@ -1,0 +1,29 @@
+//! What one server says to another so that it is believed: that it knows the site's key, and that it speaks now. The
+//! word carries nothing, so that hearing or repeating one tells nobody anything.
+
+use subtle::ConstantTimeEq;
+
+use crate::control_plane::ControlPlane;
+
+/// Two servers' clocks may differ by this many seconds.
+const SKEW: i64 = 600;
+
+impl ControlPlane {
+    /// A word for another server of the same site.
+    pub fn word_for_peers(&self) -> String {
+        let now = self.now().as_second();
+        format!("{now}-{}", self.signature(now))
+    }
+
+    /// Whether another server of the same site has said this, not long ago.
+    pub fn is_word_of_peer(&self, word: &str) -> bool {
+        let Some((at, signature)) = word.split_once('-') else { return false };
+        let Ok(at) = at.parse::<i64>() else { return false };
+        let genuine: bool = self.signature(at).as_bytes().ct_eq(signature.as_bytes()).into();
+        genuine && (self.now().as_second() - at).abs() < SKEW
+    }
+
+    fn signature(&self, at: i64) -> String {
+        self.hash_key().hash("peer", &at.to_string()).to_string()
+    }
+}

@@ -1,0 +1,132 @@
+//! The other servers on the same bucket. Their beacons tell which agents they hear; and whoever commits something
+//! says "look" to the others, so that an agent there need not wait for the next beacon.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use taco_control_plane::ControlPlane;
+use taco_domain::agent::AgentPresence;
+use taco_ledger::beacon::Beacons;
+use taco_scheduler::{Neighbours, Wake};
+use tokio::sync::Notify;
+use tokio::time::sleep;
+use url::Url;
+
+use crate::shutdown::Shutdown;
+
+const LOOK_PATH: &str = "/api/peers/look";
+const WORD: &str = "x-taco-peer";
+
+/// "Look" is said at most this often: one look finds everything.
+const GATHER: Duration = Duration::from_millis(50);
+
+/// A peer that does not answer will find out by itself.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Lets the scheduler speak through the beacon.
+pub(crate) struct ByBeacon {
+    pub(crate) beacons: Arc<Beacons>,
+}
+
+#[async_trait]
+impl Neighbours for ByBeacon {
+    async fn publish(&self, agents: &[AgentPresence]) -> bool {
+        let agents = agents.iter().filter_map(|agent| serde_json::to_value(agent).ok()).collect();
+        self.beacons.note_agents(agents);
+        match self.beacons.beat().await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(%error, "this server could not show itself to the others");
+                false
+            }
+        }
+    }
+
+    fn heard(&self) -> Vec<AgentPresence> {
+        let peers = self.beacons.peers().list();
+        let agents = peers.into_iter().flat_map(|beacon| beacon.agents);
+        // What a newer server tells may not be understood.
+        agents.filter_map(|agent| serde_json::from_value(agent).ok()).collect()
+    }
+}
+
+/// Where other servers reach this one: at the address that it listens on, or, where that is every address, at the one
+/// that leads out of this machine.
+pub(crate) fn own_address(listens: SocketAddr, tls: bool) -> Option<Url> {
+    let ip = if listens.ip().is_unspecified() { address_outwards()? } else { listens.ip() };
+    let scheme = if tls { "https" } else { "http" };
+    Url::parse(&format!("{scheme}://{}", SocketAddr::new(ip, listens.port()))).ok()
+}
+
+/// Connecting a datagram socket sends nothing; it only chooses a way.
+fn address_outwards() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+/// Says "look" to the others whenever this server has committed something.
+pub(crate) async fn tell_others(control_plane: ControlPlane, beacons: Arc<Beacons>, shutdown: Shutdown) {
+    let client = reqwest::Client::builder()
+        .timeout(PATIENCE)
+        // What is said is worth nothing to a listener, and peers' certificates are for the name that clients use.
+        .danger_accept_invalid_certs(true)
+        .build()
+        .expect("a client without surprises");
+    let peers = beacons.peers();
+    let telling = async {
+        loop {
+            peers.own_commits().notified().await;
+            for beacon in peers.list() {
+                let Some(address) = beacon.address.and_then(|address| address.join(LOOK_PATH).ok()) else { continue };
+                let said = client.post(address).header(WORD, control_plane.word_for_peers());
+                tokio::spawn(async move {
+                    if let Err(error) = said.send().await {
+                        tracing::debug!(%error, "a peer could not be told to look");
+                    }
+                });
+            }
+            sleep(GATHER).await;
+        }
+    };
+    tokio::select! {
+        () = shutdown.begun() => {}
+        () = telling => {}
+    }
+}
+
+#[derive(Clone)]
+struct Ear {
+    control_plane: ControlPlane,
+    /// Looks are gathered: one that begins after the word was heard finds everything.
+    wanted: Arc<Notify>,
+}
+
+/// The door for other servers, and the task that looks.
+pub(crate) fn ear(control_plane: ControlPlane, wake: Wake) -> (Router, impl Future<Output = ()> + Send) {
+    let wanted = Arc::new(Notify::new());
+    let ear = Ear { control_plane, wanted: Arc::clone(&wanted) };
+    let looking = async move {
+        loop {
+            wanted.notified().await;
+            wake.look().await;
+        }
+    };
+    (Router::new().route(LOOK_PATH, post(look)).with_state(ear), looking)
+}
+
+/// `POST /api/peers/look`
+async fn look(State(ear): State<Ear>, headers: HeaderMap) -> StatusCode {
+    let word = headers.get(WORD).and_then(|word| word.to_str().ok()).unwrap_or_default();
+    if !ear.control_plane.is_word_of_peer(word) {
+        return StatusCode::NOT_FOUND;
+    }
+    ear.wanted.notify_one();
+    StatusCode::NO_CONTENT
+}
