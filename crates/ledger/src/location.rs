@@ -1,6 +1,8 @@
 //! From `TACO_BUCKET` to a bucket.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +32,8 @@ pub struct Location {
     pub azure_access_key: Option<String>,
     /// For an emulator or a private cloud.
     pub azure_endpoint: Option<String>,
+    /// The variables of the cloud's own tools, such as `AWS_REGION`. Not the process's: a server hides its own.
+    pub variables: BTreeMap<String, String>,
 }
 
 /// A bucket's address or settings that cannot be used.
@@ -73,8 +77,19 @@ impl Location {
         Ok(ObjectBucket::new(build(Patience::None)?, build(Patience::Some)?))
     }
 
+    /// What the cloud's variables say, as far as the builder knows it.
+    fn with_variables<B, K: FromStr>(&self, prefix: &str, builder: B, set: impl Fn(B, K, String) -> B) -> B {
+        let known = |(name, value): (&String, &String)| {
+            let key = name.starts_with(prefix).then(|| name.to_ascii_lowercase().parse().ok()).flatten()?;
+            Some((key, value.clone()))
+        };
+        self.variables.iter().filter_map(known).fold(builder, |builder, (key, value)| set(builder, key, value))
+    }
+
     fn s3(&self, name: &str, patience: Patience) -> object_store::Result<Arc<dyn ObjectStore>> {
-        let mut builder = AmazonS3Builder::from_env()
+        let builder = AmazonS3Builder::new();
+        let mut builder = self
+            .with_variables("AWS_", builder, AmazonS3Builder::with_config)
             .with_bucket_name(name)
             .with_retry(patience.retries())
             .with_client_options(patience.client());
@@ -94,7 +109,9 @@ impl Location {
     }
 
     fn gcs(&self, name: &str, patience: Patience) -> object_store::Result<Arc<dyn ObjectStore>> {
-        let mut builder = GoogleCloudStorageBuilder::from_env()
+        let builder = GoogleCloudStorageBuilder::new();
+        let mut builder = self
+            .with_variables("GOOGLE_", builder, GoogleCloudStorageBuilder::with_config)
             .with_bucket_name(name)
             .with_retry(patience.retries())
             // Only a key that names an address of its own, that of an emulator, leads to one without TLS.
@@ -106,7 +123,9 @@ impl Location {
     }
 
     fn azure(&self, container: &str, patience: Patience) -> object_store::Result<Arc<dyn ObjectStore>> {
-        let mut builder = MicrosoftAzureBuilder::from_env()
+        let builder = MicrosoftAzureBuilder::new();
+        let mut builder = self
+            .with_variables("AZURE_", builder, MicrosoftAzureBuilder::with_config)
             .with_container_name(container)
             .with_retry(patience.retries())
             .with_client_options(patience.client());

@@ -35,9 +35,8 @@ pub struct Surroundings {
 
 impl Surroundings {
     pub fn of_this_process() -> Self {
-        let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         Self {
-            variables: std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect(),
+            variables: crate::environment::variables(),
             working_directory: std::env::current_dir().unwrap_or_default(),
             log_on_terminal: std::io::stderr().is_terminal(),
         }

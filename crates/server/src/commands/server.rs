@@ -8,9 +8,9 @@ use clap::Args;
 use taco_control_plane::FirstStart;
 
 use crate::config::{Configuration, ServerFlags, Surroundings};
-use crate::logging;
 use crate::server::{Running, Server, StartError};
 use crate::shutdown::Signals;
+use crate::{environment, logging};
 
 /// Run the server
 ///
@@ -31,8 +31,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let hidden = environment::hide();
     let configuration = Configuration::load(&arguments.flags, &Surroundings::of_this_process())?;
     logging::start(&configuration.settings);
+    if let Err(error) = hidden {
+        tracing::warn!(%error, "the server's variables are visible to other processes of its user");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(configuration))
 }

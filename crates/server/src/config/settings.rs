@@ -127,6 +127,7 @@ impl Settings {
             azure_account: self.azure_account.clone(),
             azure_access_key: exposed(&self.azure_access_key),
             azure_endpoint: address(&self.azure_endpoint),
+            variables: crate::environment::variables(),
         }
     }
 }

@@ -1,0 +1,87 @@
+//! Keeps the server's secrets out of the reach of runs.
+//!
+//! `/proc/<pid>/environ` shows what a process was started with, for as long as it lives, to every process of the same
+//! user, and what a run executes is such a process. So the server takes its variables along in a file that has no
+//! name, starts itself again without them, reads them, and empties the file.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// Says that the variables are on standard input.
+const MARK: &str = "TACO_VARIABLES_ON_STDIN";
+
+/// What a process may show to everyone, and what the libraries within it look for.
+const PLAIN: [&str; 20] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "TERM",
+    "NO_COLOR",
+    "TZ",
+    "TMPDIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "RUST_LOG",
+    "RUST_BACKTRACE",
+    "RUST_MIN_STACK",
+];
+
+static TAKEN_ALONG: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+
+/// The variables that whoever started taco gave it.
+pub(crate) fn variables() -> BTreeMap<String, String> {
+    TAKEN_ALONG.get().cloned().unwrap_or_else(of_process)
+}
+
+fn of_process() -> BTreeMap<String, String> {
+    let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+    std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
+}
+
+/// Makes this process one that shows none of its variables. Returns in the process that was started again; where that
+/// is impossible, in this one, with the reason.
+pub(crate) fn hide() -> io::Result<()> {
+    if std::env::var_os(MARK).is_none() {
+        return Err(start_again().unwrap_or_else(|error| error));
+    }
+    let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let variables = read_and_empty(file)?;
+    // Whoever asks again gets the first answer.
+    let _ = TAKEN_ALONG.set(variables);
+    nix::sys::prctl::set_dumpable(false)?;
+    Ok(())
+}
+
+/// Does not return, unless it fails.
+fn start_again() -> io::Result<io::Error> {
+    let mut file = tempfile::tempfile()?;
+    file.write_all(&serde_json::to_vec(&of_process())?)?;
+    file.seek(SeekFrom::Start(0))?;
+    let plain = std::env::vars_os().filter(|(name, _)| PLAIN.iter().any(|plain| name == plain));
+    let mut command = Command::new("/proc/self/exe");
+    command.args(std::env::args_os().skip(1)).env_clear().envs(plain).env(MARK, "1").stdin(file);
+    if let Some(name) = std::env::args_os().next() {
+        command.arg0(name);
+    }
+    Ok(command.exec())
+}
+
+fn read_and_empty(mut file: File) -> io::Result<BTreeMap<String, String>> {
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    file.set_len(0)?;
+    Ok(serde_json::from_slice(&text)?)
+}
