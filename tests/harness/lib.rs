@@ -5,5 +5,7 @@ pub mod binary;
 pub mod bucket_servers;
 pub mod fake_gcs;
 pub mod home;
+pub mod kill_point;
 pub mod process;
 pub mod shelves;
+pub mod way_station;

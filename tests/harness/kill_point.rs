@@ -1,0 +1,137 @@
+//! `kill -9` of a server exactly at one of its writes.
+//!
+//! The server under test reaches its bucket through a way station, which stops one write before the bucket gets it, or
+//! after: then the server is killed, and never hears how the write ended. Another server of the same site lives on, and
+//! is sent the same request again.
+
+use reqwest::{Client, Method, StatusCode};
+use serde_json::{Value, json};
+use taco_ledger::Location;
+
+use crate::bucket_servers::{BucketServer, variables_of};
+use crate::home::{Home, ServerProcess};
+use crate::way_station::{Moment, WayStation};
+
+const SITE_TOKEN: &str = "a token that only these tests know";
+
+/// A bucket, a server that lives on, and the place where others are caught.
+pub struct KillPoint {
+    home: Home,
+    bucket: BucketServer,
+    station: WayStation,
+    survivor: ServerProcess,
+    client: Client,
+}
+
+/// A request that can be sent again, as it is, to any server.
+#[derive(Clone)]
+pub struct Wish {
+    method: &'static str,
+    path: String,
+    body: Vec<u8>,
+    key: Option<String>,
+}
+
+/// A request of the site's admin. One to a signed address goes without a token.
+pub fn wish(method: &'static str, path: impl Into<String>, body: impl ToString) -> Wish {
+    Wish { method, path: path.into(), body: body.to_string().into_bytes(), key: None }
+}
+
+impl Wish {
+    /// Under a name by which a repetition is known.
+    pub fn with_key(self, key: &str) -> Self {
+        Self { key: Some(key.to_owned()), ..self }
+    }
+}
+
+pub struct Answer {
+    pub status: StatusCode,
+    pub json: Value,
+}
+
+impl KillPoint {
+    /// A site with the organization `acme`, on a durable S3 server.
+    pub async fn new() -> Self {
+        let home = Home::default();
+        let bucket = BucketServer::versitygw().await.expect("versitygw");
+        let endpoint = bucket.location().s3_endpoint.expect("an endpoint");
+        let station = WayStation::in_front_of(&endpoint).await;
+        let survivor = start(&home, &bucket.location());
+        let site = Self { home, bucket, station, survivor, client: Client::new() };
+        let acme = json!({ "data": { "type": "organizations", "attributes": { "name": "acme", "email": "a@b.c" } } });
+        site.done(&wish("POST", "/api/v2/organizations", acme)).await;
+        site
+    }
+
+    async fn send(&self, server: &str, wish: &Wish) -> Option<Answer> {
+        let method = Method::from_bytes(wish.method.as_bytes()).expect("a method");
+        let mut request = self.client.request(method, format!("http://{server}{}", wish.path));
+        if !wish.path.starts_with("/signed") {
+            request = request.bearer_auth(SITE_TOKEN).header("content-type", "application/vnd.api+json");
+        }
+        if let Some(key) = &wish.key {
+            request = request.header("idempotency-key", key);
+        }
+        let answer = request.body(wish.body.clone()).send().await.ok()?;
+        let status = answer.status();
+        let bytes = answer.bytes().await.ok()?;
+        Some(Answer { status, json: serde_json::from_slice(&bytes).unwrap_or_default() })
+    }
+
+    /// What the survivor answers.
+    pub async fn ask(&self, wish: &Wish) -> Answer {
+        self.send(&self.survivor.address, wish).await.expect("the survivor answers")
+    }
+
+    /// The same, which has to succeed.
+    pub async fn done(&self, wish: &Wish) -> Value {
+        let answer = self.ask(wish).await;
+        assert!(answer.status.is_success(), "{} {}: {} {}", wish.method, wish.path, answer.status, answer.json);
+        answer.json
+    }
+
+    pub async fn get(&self, path: &str) -> Value {
+        self.done(&wish("GET", path, "")).await
+    }
+
+    /// Sends a request to a server that is killed at the `moment` of its first write of such a key. Nobody is told.
+    pub async fn kill_at(&self, moment: Moment, part_of_key: &str, wish: &Wish) {
+        let location = Location { s3_endpoint: Some(self.station.address()), ..self.bucket.location() };
+        let victim = tokio::task::block_in_place(|| start(&self.home, &location));
+        let caught = self.station.stop_write(moment, part_of_key);
+        let address = victim.address.clone();
+        let asked = self.send(&address, wish);
+        let killed = async {
+            caught.wait().await;
+            drop(victim);
+        };
+        let (answer, ()) = tokio::join!(asked, killed);
+        assert!(answer.is_none(), "{moment:?} {part_of_key}: {} was answered", wish.path);
+    }
+
+    /// The bytes at a signed address, read from the survivor.
+    pub async fn download(&self, address: &str) -> Vec<u8> {
+        let path = path_of(address);
+        let read = self.client.get(format!("http://{}{path}", self.survivor.address)).send().await;
+        read.expect("an answer").bytes().await.expect("a body").into()
+    }
+
+    /// Nobody had to mend anything.
+    pub fn is_sound(&self) {
+        let audit = self.home.taco(&["audit", "verify"]).envs(variables_of(&self.bucket.location())).output();
+        let audit = audit.expect("it runs");
+        assert!(audit.status.success(), "{}", String::from_utf8_lossy(&audit.stdout));
+    }
+}
+
+fn start(home: &Home, location: &Location) -> ServerProcess {
+    let mut command = home.taco(&["server"]);
+    command.envs(variables_of(location)).env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN);
+    command.env("TACO_SECRET_KEY", "a key that only these tests know");
+    ServerProcess::start(&mut command)
+}
+
+/// Servers tell addresses under their own name; what counts for another one is the path.
+pub fn path_of(address: &str) -> String {
+    url::Url::parse(address).expect("an address").path().to_owned()
+}

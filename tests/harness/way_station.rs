@@ -1,0 +1,174 @@
+//! A way station between a client and its server, at which a request or its answer can be stopped.
+//!
+//! It passes everything on, until someone sets a trap: the first request that the trap is for is stopped, either before
+//! the server gets it or after the server has done it. What the client then sees is up to the trap: nothing, for as long
+//! as it waits, or a connection that breaks.
+//!
+//! In front of a bucket that gives exact moments at which to kill `taco`: no code in the product knows of them. In front
+//! of `taco` it loses answers as bad networks do.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{Method, Request, Response};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// Long enough for a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where a request is stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moment {
+    /// The server never hears of it.
+    Before,
+    /// The server has done it, and its answer goes nowhere.
+    After,
+}
+
+/// What becomes of the client whose request was stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It waits until it is killed or gives up.
+    Waits,
+    /// Its connection breaks.
+    IsCutOff,
+}
+
+type Wanted = Box<dyn Fn(&Method, &str) -> bool + Send>;
+
+struct Trap {
+    wanted: Wanted,
+    moment: Moment,
+    fate: Fate,
+    caught: oneshot::Sender<String>,
+}
+
+#[derive(Clone)]
+struct Station {
+    upstream: String,
+    client: reqwest::Client,
+    trap: Arc<Mutex<Option<Trap>>>,
+}
+
+pub struct WayStation {
+    address: SocketAddr,
+    trap: Arc<Mutex<Option<Trap>>>,
+    task: JoinHandle<()>,
+}
+
+/// A trap that was set.
+pub struct Caught(oneshot::Receiver<String>);
+
+/// The answer goes nowhere: hyper closes the connection.
+#[derive(thiserror::Error, Debug)]
+#[error("the connection is cut")]
+struct CutOff;
+
+impl WayStation {
+    /// In front of a server's address, such as `http://127.0.0.1:9000`.
+    pub async fn in_front_of(upstream: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let trap = Arc::new(Mutex::new(None));
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
+        let station = Station { upstream: upstream.trim_end_matches('/').to_owned(), client, trap: Arc::clone(&trap) };
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let station = station.clone();
+                let service = tower::service_fn(move |request| pass(station.clone(), request));
+                tokio::spawn(async move {
+                    let http = auto::Builder::new(TokioExecutor::new()).http1_only();
+                    // It fails when a connection is cut, which is what we are here for.
+                    let _ = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)).await;
+                });
+            }
+        });
+        Self { address, trap, task }
+    }
+
+    /// Where clients find it.
+    pub fn address(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Stops the next request that is `wanted` by its method and its path.
+    pub fn stop(&self, moment: Moment, fate: Fate, wanted: impl Fn(&Method, &str) -> bool + Send + 'static) -> Caught {
+        let (caught, catching) = oneshot::channel();
+        let trap = Trap { wanted: Box::new(wanted), moment, fate, caught };
+        *self.trap.lock().expect("no thread panicked") = Some(trap);
+        Caught(catching)
+    }
+
+    /// Stops the next write of an object whose key has this in it, and lets the writer wait to be killed.
+    pub fn stop_write(&self, moment: Moment, part_of_key: &str) -> Caught {
+        let part = part_of_key.to_owned();
+        self.stop(moment, Fate::Waits, move |method, path| {
+            matches!(*method, Method::PUT | Method::POST) && path.contains(&part)
+        })
+    }
+}
+
+impl Drop for WayStation {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Caught {
+    /// Waits until the request is where it was to be stopped; returns its path.
+    pub async fn wait(self) -> String {
+        let caught = tokio::time::timeout(PATIENCE, self.0).await;
+        caught.expect("such a request did not come").expect("the station is there")
+    }
+}
+
+impl Station {
+    /// The trap, if it is for this request. It catches once.
+    fn springs(&self, request: &Request<Incoming>) -> Option<Trap> {
+        let mut trap = self.trap.lock().expect("no thread panicked");
+        match &*trap {
+            Some(set) if (set.wanted)(request.method(), request.uri().path()) => trap.take(),
+            _ => None,
+        }
+    }
+}
+
+async fn pass(station: Station, request: Request<Incoming>) -> Result<Response<Body>, CutOff> {
+    let trap = station.springs(&request);
+    let path = request.uri().path().to_owned();
+    if let Some(trap) = trap {
+        if trap.moment == Moment::After {
+            forward(&station, request).await.ok();
+        }
+        trap.caught.send(path).ok();
+        if trap.fate == Fate::Waits {
+            std::future::pending::<()>().await;
+        }
+        return Err(CutOff);
+    }
+    forward(&station, request).await.map_err(|_| CutOff)
+}
+
+/// Passes a request on as it is: also its `Host`, which is part of what S3's clients sign.
+async fn forward(station: &Station, request: Request<Incoming>) -> anyhow::Result<Response<Body>> {
+    let (parts, body) = request.into_parts();
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    let body = to_bytes(Body::new(body), usize::MAX).await?;
+    let outgoing = station.client.request(parts.method, format!("{}{target}", station.upstream));
+    let answer = outgoing.headers(parts.headers).body(body).send().await?;
+    let mut response = Response::builder().status(answer.status());
+    for (name, value) in answer.headers() {
+        if name != "transfer-encoding" && name != "connection" {
+            response = response.header(name, value);
+        }
+    }
+    Ok(response.body(Body::from(answer.bytes().await?))?)
+}
