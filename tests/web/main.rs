@@ -5,6 +5,7 @@ mod consent;
 mod login;
 mod no_auth;
 mod pages;
+mod taco_login;
 mod terraform_login;
 mod tls;
 mod tokens;

@@ -9,6 +9,7 @@ use url::Url;
 
 use crate::failure::{Failure, Kind};
 use crate::host::Host;
+use crate::oauth::LoginService;
 use crate::resource::{Document, Resource};
 
 const MEDIA_TYPE: &str = "application/vnd.api+json";
@@ -95,6 +96,31 @@ impl Api {
         self.answer(subject, request.body(bytes)).await.map(drop)
     }
 
+    /// What the server says about logging in with a browser, if it can do that.
+    pub(crate) async fn login_service(&self) -> Result<Option<LoginService>, Failure> {
+        let address = self.host.at(&[".well-known", "terraform.json"]);
+        let response = self.answer("what the server offers", self.http.get(address)).await?;
+        let mut services: Value = response.json().await.map_err(|error| self.stranger(&error))?;
+        match services.get_mut("login.v1").map(Value::take) {
+            None | Some(Value::Null) => Ok(None),
+            Some(service) => serde_json::from_value(service).map(Some).map_err(|error| self.stranger(&error)),
+        }
+    }
+
+    /// The address that the server means, which it may give without its own name.
+    pub(crate) fn address(&self, reference: &str) -> Result<Url, Failure> {
+        self.host.address.join(reference).map_err(|error| self.stranger(&error))
+    }
+
+    /// A token for the code that a person's consent gave.
+    pub(crate) async fn exchange(&self, address: &str, fields: &[(&str, &str)]) -> Result<String, Failure> {
+        let request = self.http.post(self.address(address)?).form(fields);
+        let answer: Value =
+            self.answer("the login", request).await?.json().await.map_err(|error| self.stranger(&error))?;
+        let token = answer.get("access_token").and_then(Value::as_str);
+        token.map(str::to_owned).ok_or_else(|| self.stranger(&"its answer has no token"))
+    }
+
     fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
         let path: Vec<&str> = ["api", "v2"].iter().chain(path).copied().collect();
         let request = self.http.request(method, self.host.at(&path)).header(ACCEPT, MEDIA_TYPE);
@@ -174,7 +200,7 @@ impl Api {
             .hint(format!("start a server at {}, or choose another one with --host or TACO_HOST", self.host.address))
     }
 
-    fn stranger(&self, error: &serde_json::Error) -> Failure {
+    fn stranger(&self, error: &impl std::fmt::Display) -> Failure {
         Failure::error(format!("{} does not speak the API of Terraform Cloud", self.host))
             .because(error)
             .hint("choose another server with --host or TACO_HOST")

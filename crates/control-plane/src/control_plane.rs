@@ -121,6 +121,18 @@ impl OpenOrganization {
         Ok(())
     }
 
+    /// What a person calls someone who did something here; the id of one who is gone.
+    pub fn name_of(&self, author: &Author) -> String {
+        let name = match author {
+            Author::User(id) => self.site.users.get(id).map(|user| user.username.to_string()),
+            Author::Team(id) => self.state.teams.get(id).map(|team| team.name.to_string()),
+            Author::Organization(_) => Some(self.entry().name.to_string()),
+            Author::AgentPool(id) => self.state.agent_pools.get(id).map(|pool| pool.name.to_string()),
+            Author::Run(_) | Author::Taco => None,
+        };
+        name.unwrap_or_else(|| author.to_string())
+    }
+
     /// Changes it, and returns what `decide` decided. `decide` may run several times; see [`Ledger::commit`].
     pub(crate) async fn commit<T: Send + 'static>(
         &self,

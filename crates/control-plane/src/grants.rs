@@ -1,7 +1,5 @@
 //! `terraform login`: consent gives a code, the code gives a token, once.
 
-use std::ops::RangeInclusive;
-
 use jiff::{SignedDuration, Timestamp};
 use taco_domain::Author;
 use taco_domain::grant::{Grant, GrantRefusal, LIFETIME, check_authorization};
@@ -25,6 +23,8 @@ pub struct AuthorizationRequest {
     pub redirect_uri: String,
     /// PKCE with S256; nothing else is taken.
     pub code_challenge: String,
+    /// When the token is to expire, if not after the usual time.
+    pub token_expires_at: Option<Timestamp>,
 }
 
 /// What a client says to get a token for its code.
@@ -38,17 +38,12 @@ pub struct CodeExchange {
 
 impl ControlPlane {
     /// Gives a client a code in the caller's name: they have clicked on a page that named the client.
-    pub async fn grant(
-        &self,
-        caller: &Caller,
-        request: AuthorizationRequest,
-        ports: RangeInclusive<u16>,
-    ) -> Result<Secret, Error> {
+    pub async fn grant(&self, caller: &Caller, request: AuthorizationRequest) -> Result<Secret, Error> {
         let Actor::User { id: user, .. } = caller.actor else {
             return Err(Error::Unauthorized("log in as a user first".to_owned()));
         };
         caller.require(Action::UpdateAccount, Resource::Account(user), "user")?;
-        check_authorization(&request.redirect_uri, &request.code_challenge, ports)
+        check_authorization(&request.redirect_uri, &request.code_challenge)
             .map_err(|refusal| Error::invalid("redirect_uri", refusal.to_string()))?;
         let (secret, now) = (self.secret(), self.now());
         let grant = Grant {
@@ -60,6 +55,7 @@ impl ControlPlane {
             code_challenge: request.code_challenge,
             created_at: now,
             expires_at: now.checked_add(LIFETIME).unwrap_or(Timestamp::MAX),
+            token_expires_at: request.token_expires_at,
             token: None,
         };
         let before = now.checked_sub(KEPT).unwrap_or(Timestamp::MIN);
@@ -87,7 +83,7 @@ impl ControlPlane {
 
         let text = TokenText::of_user(self.secret());
         let now = self.now();
-        let token = Token {
+        let stored = Token {
             id: TokenId::from_random(self.random()),
             hash: text.hash(self.hash_key()),
             holder: TokenHolder::User(user),
@@ -97,7 +93,6 @@ impl ControlPlane {
             expires_at: Some(token_expiry(None, now)?),
             last_used_at: None,
         };
-        let stored = token.clone();
         let intent = taco_ledger::Intent { actor: user.to_string(), action: "grant.exchange", request: None };
         let outcome = self.commit_site(intent, move |tx| {
             let id = tx.state().grants.by().hash.first(&hash).copied();
@@ -106,9 +101,11 @@ impl ControlPlane {
             };
             match grant.check(&exchange.client, &exchange.redirect_uri, &exchange.code_verifier, now) {
                 Ok(()) => {
-                    tx.put(&Grant { token: Some(stored.id), ..grant });
-                    tx.put(&stored);
-                    Ok(Ok(()))
+                    tx.put(&Grant { token: Some(stored.id), ..grant.clone() });
+                    let expires_at = grant.token_expires_at.or(stored.expires_at);
+                    let token = Token { expires_at, ..stored.clone() };
+                    tx.put(&token);
+                    Ok(Ok(token))
                 }
                 Err(refusal) => {
                     if let GrantRefusal::Used(token) = refusal {
@@ -119,7 +116,7 @@ impl ControlPlane {
                 }
             }
         });
-        outcome.await?.map_err(|refusal| refused(&refusal.to_string()))?;
+        let token = outcome.await?.map_err(|refusal| refused(&refusal.to_string()))?;
         Ok(IssuedToken { token, text })
     }
 }

@@ -1,18 +1,18 @@
 //! Who may write a workspace's state: lock, unlock, and unlock by force.
 
 use jiff::{SignedDuration, Timestamp};
+use taco_domain::OrganizationState;
 use taco_domain::id::WorkspaceId;
 use taco_domain::lock::{
     Claim, Lock, LockConflict, LockInfo, Taken, keeps_lock, release_lock, released_before, take_lock,
 };
-use taco_domain::permission::{Action, Actor};
+use taco_domain::permission::Action;
 use taco_domain::state_version::{StateVersion, StateVersionStatus};
 use taco_domain::workspace::Workspace;
-use taco_domain::{Author, OrganizationState};
 use taco_ledger::Transaction;
 
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::ControlPlane;
 use crate::error::Error;
 use crate::untold_locks::Untold;
 use crate::workspaces::{WorkspaceRef, WorkspaceView};
@@ -52,7 +52,7 @@ impl ControlPlane {
         let WorkspaceView { open, workspace } = self.find_workspace(caller, wanted).await?;
         let lock = Lock {
             holder: caller.author(),
-            holder_name: holder_name(caller, &open),
+            holder_name: open.name_of(&caller.author()),
             since: self.now(),
             reason: reason.filter(|reason| !reason.is_empty()),
             from: caller.request.from.clone(),
@@ -155,19 +155,4 @@ pub(crate) fn give_up_pending(
         tx.put(&StateVersion { status: StateVersionStatus::Discarded, ..version });
     }
     Ok(())
-}
-
-/// What a person calls whoever takes the lock.
-fn holder_name(caller: &Caller, open: &OpenOrganization) -> String {
-    let name = match &caller.actor {
-        Actor::User { id, .. } => caller.site.users.get(id).map(|user| user.username.to_string()),
-        Actor::Team { team, .. } => open.state.teams.get(team).map(|team| team.name.to_string()),
-        Actor::Organization(_) | Actor::AuditTrail(_) => Some(open.entry().name.to_string()),
-        Actor::AgentPool { pool, .. } => open.state.agent_pools.get(pool).map(|pool| pool.name.to_string()),
-        Actor::Run { .. } | Actor::Anonymous | Actor::Taco => None,
-    };
-    name.unwrap_or_else(|| match caller.author() {
-        Author::Taco => "taco".to_owned(),
-        author => author.to_string(),
-    })
 }

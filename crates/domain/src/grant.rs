@@ -1,5 +1,7 @@
 //! `terraform login`: a person's consent, as a code that the client exchanges for a token once.
 
+use std::ops::RangeInclusive;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};
@@ -9,6 +11,12 @@ use taco_tables::{Record, indexes};
 
 use crate::id::{GrantId, TokenId, UserId};
 use crate::secret::SecretHash;
+
+/// The only client there is: whatever runs on a person's own machine under this name.
+pub const CLIENT: &str = "terraform-cli";
+
+/// Clients listen for their code on one of these ports of the person's machine. Discovery tells them which.
+pub const PORTS: RangeInclusive<u16> = 10_000..=10_009;
 
 /// How long a code can be exchanged.
 pub const LIFETIME: SignedDuration = SignedDuration::from_secs(60);
@@ -25,6 +33,9 @@ pub struct Grant {
     pub code_challenge: String,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
+    /// When that person wants the token to expire; without it, the usual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_expires_at: Option<Timestamp>,
     /// The token that was given for the code. A second exchange revokes it: someone has stolen the code.
     pub token: Option<TokenId>,
 }
@@ -67,16 +78,12 @@ impl Grant {
     }
 }
 
-/// Where a client may ask its code to be sent, and what else it has to say. `ports` are those that discovery names.
-pub fn check_authorization(
-    redirect_uri: &str,
-    code_challenge: &str,
-    ports: std::ops::RangeInclusive<u16>,
-) -> Result<(), AuthorizationRefusal> {
+/// Where a client may ask its code to be sent, and what else it has to say.
+pub fn check_authorization(redirect_uri: &str, code_challenge: &str) -> Result<(), AuthorizationRefusal> {
     // Exactly what the CLIs send, so that no other page on the machine gets the code.
     let port = redirect_uri.strip_prefix("http://localhost:").and_then(|rest| rest.strip_suffix("/login"));
     let port = port.filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
-    if !port.and_then(|port| port.parse().ok()).is_some_and(|port: u16| ports.contains(&port)) {
+    if !port.and_then(|port| port.parse().ok()).is_some_and(|port: u16| PORTS.contains(&port)) {
         return Err(AuthorizationRefusal::Redirect);
     }
     if URL_SAFE_NO_PAD.decode(code_challenge).is_ok_and(|hash| hash.len() == 32) {
@@ -133,13 +140,13 @@ mod tests {
     #[test]
     fn only_the_cli_on_this_machine_gets_a_code() {
         let challenge = challenge_of("verifier");
-        let ask = |redirect: &str, challenge: &str| check_authorization(redirect, challenge, 10_000..=10_010);
+        let ask = check_authorization;
         assert_eq!(ask("http://localhost:10000/login", &challenge), Ok(()));
-        assert_eq!(ask("http://localhost:10010/login", &challenge), Ok(()));
+        assert_eq!(ask("http://localhost:10009/login", &challenge), Ok(()));
         for redirect in [
             "",
             "http://localhost:9999/login",
-            "http://localhost:10011/login",
+            "http://localhost:10010/login",
             "https://localhost:10000/login",
             "http://localhost:10000/login/",
             "http://localhost:10000/login?x",
@@ -168,6 +175,7 @@ mod tests {
             code_challenge: challenge_of("verifier"),
             created_at: moment("2026-01-01T00:00:00Z"),
             expires_at: moment("2026-01-01T00:01:00Z"),
+            token_expires_at: None,
             token: None,
         };
         let token = TokenId::from_random([3; 16]);

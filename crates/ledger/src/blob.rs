@@ -82,8 +82,8 @@ impl Blobs {
         let passage = Passage::new(key, limit);
         let plain = passage.watch(body);
         let sent = match &self.keys {
-            Some(keys) => self.send(key, keys.seal_stream(key, plain)).await,
-            None => self.send(key, plain).await,
+            Some(keys) => self.send(key, keys.seal_stream(key, plain), true).await,
+            None => self.send(key, plain, true).await,
         };
         passage.settle(sent)
     }
@@ -93,10 +93,11 @@ impl Blobs {
         self.store(key, byte_stream::of(bytes), u64::MAX).await
     }
 
-    async fn send(&self, key: &Key, body: ByteStream) -> Result<(), BucketError> {
+    /// `new` where nothing names the key yet.
+    async fn send(&self, key: &Key, body: ByteStream, new: bool) -> Result<(), BucketError> {
         let (beginning, rest) = byte_stream::split(body, SMALL + 1).await?;
         if beginning.len() <= SMALL {
-            return self.bucket.put(key, beginning).await;
+            return if new { self.bucket.put_new(key, beginning).await } else { self.bucket.put(key, beginning).await };
         }
         self.bucket.upload(key, byte_stream::of(beginning).chain(rest).boxed()).await?;
         Ok(())
@@ -182,7 +183,8 @@ impl Blobs {
             return Ok(false);
         }
         let header = keys.rewrap(key.as_str(), &header).map_err(refused)?;
-        self.send(key, byte_stream::of(Bytes::copy_from_slice(&header)).chain(pieces).boxed()).await?;
+        let body = byte_stream::of(Bytes::copy_from_slice(&header)).chain(pieces).boxed();
+        self.send(key, body, false).await?;
         Ok(true)
     }
 

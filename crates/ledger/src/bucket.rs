@@ -78,6 +78,10 @@ pub trait Bucket: fmt::Debug + Send + Sync + 'static {
     async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, BucketError>;
     /// Writes or overwrites an object.
     async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError>;
+    /// Writes an object that nothing names yet. As safe as `put` once it returns, and cheaper where that helps.
+    async fn put_new(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
+        self.put(key, bytes).await
+    }
     /// The object, or `None` where there is none.
     async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError>;
     /// All keys under `folder`, sorted, beginning after `after`. A listing may lag behind the truth, so nothing that

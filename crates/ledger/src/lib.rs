@@ -18,6 +18,7 @@ pub mod doctor;
 mod environment;
 mod error;
 mod file_download;
+mod file_upload;
 pub mod format;
 pub mod layout;
 mod ledger;

@@ -51,6 +51,10 @@ impl Bucket for Measured {
         measure("put", self.bucket.put(key, bytes)).await
     }
 
+    async fn put_new(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
+        measure("put", self.bucket.put_new(key, bytes)).await
+    }
+
     async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError> {
         measure("get", self.bucket.get(key)).await
     }

@@ -15,7 +15,7 @@ use object_store::path::Path;
 use object_store::{Error as StoreError, GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode};
 
 use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Trouble};
-use crate::file_download;
+use crate::{file_download, file_upload};
 
 /// Uploads go out in parts of this size, the smallest that S3 takes. No more than one is held in memory.
 const PART: usize = 5 * 1024 * 1024;
@@ -100,6 +100,16 @@ impl Bucket for ObjectBucket {
     async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
         self.strict.put(&path(key), bytes.into()).await.map_err(|error| explain("put", key, &error))?;
         Ok(())
+    }
+
+    async fn put_new(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
+        if let Some(directory) = &self.directory
+            && file_upload::write(directory.join(key.as_str()), bytes.clone()).await.is_ok()
+        {
+            return Ok(());
+        }
+        // It makes folders, and knows what errors mean.
+        self.put(key, bytes).await
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError> {

@@ -89,6 +89,10 @@ impl Bucket for Retrying {
         self.within_patience("put", key, || self.bucket.put(key, bytes.clone())).await
     }
 
+    async fn put_new(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
+        self.within_patience("put", key, || self.bucket.put_new(key, bytes.clone())).await
+    }
+
     async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError> {
         self.within_patience("get", key, || self.bucket.get(key)).await
     }

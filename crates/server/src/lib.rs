@@ -16,7 +16,6 @@ mod metrics;
 mod neighbours;
 mod no_auth;
 mod observe;
-mod output;
 mod server;
 mod shutdown;
 mod tls;

@@ -2,10 +2,7 @@
 
 use axum::Json;
 use serde_json::{Value, json};
-
-/// Clients listen on one of these ports for the answer to a login; the last is excluded.
-const FIRST_PORT: u16 = 10_000;
-const LAST_PORT: u16 = 10_010;
+use taco_domain::grant::{CLIENT, PORTS};
 
 /// If only some of the `tfe` versions were there, clients that want another would say that taco lacks it.
 pub(crate) async fn discovery() -> Json<Value> {
@@ -15,11 +12,12 @@ pub(crate) async fn discovery() -> Json<Value> {
         "tfe.v2.2": "/api/v2/",
         "state.v2": "/api/v2/",
         "login.v1": {
-            "client": "terraform-cli",
+            "client": CLIENT,
             "grant_types": ["authz_code"],
             "authz": "/oauth/authorize",
             "token": "/oauth/token",
-            "ports": [FIRST_PORT, LAST_PORT],
+            // The last is excluded.
+            "ports": [PORTS.start(), PORTS.end() + 1],
         },
     }))
 }

@@ -48,6 +48,8 @@ struct Attributes<'a> {
     billable_rum_count: Option<u64>,
     vcs_commit_sha: Option<&'a str>,
     vcs_commit_url: Option<&'a str>,
+    /// The name of whoever wrote it; the relationship `created-by` has the id.
+    taco_created_by: String,
     #[serde(flatten)]
     summary: Option<&'a ResourceSummary>,
 }
@@ -76,6 +78,7 @@ fn resource(api: &Api, address: &Address, view: &StateVersionView, summary: Opti
         billable_rum_count: finalized.then_some(version.resource_count),
         vcs_commit_sha: None,
         vcs_commit_url: None,
+        taco_created_by: view.open.name_of(&version.created_by),
         summary,
     };
     let outputs = version.outputs.iter().map(|output| Identifier::new(state_version_outputs::KIND, output.id));

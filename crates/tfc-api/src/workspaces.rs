@@ -15,6 +15,7 @@ use taco_domain::Author;
 use taco_domain::attribute::{nullable, shown};
 use taco_domain::execution::ExecutionMode;
 use taco_domain::id::SshKeyId;
+use taco_domain::lock::Lock;
 use taco_domain::permission::Action;
 use taco_domain::workspace::{VcsRepository, WorkspacePatch, WorkspaceSource};
 
@@ -93,8 +94,32 @@ struct Attributes<'a> {
     run_failures: Option<u64>,
     workspace_kpis_runs_count: Option<u64>,
     tag_names: Vec<&'a str>,
+    taco_lock: Option<LockDetails<'a>>,
     actions: Actions,
     permissions: Permissions,
+}
+
+/// Who holds the lock. Terraform Cloud tells a user's id and nothing else.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct LockDetails<'a> {
+    holder: &'a str,
+    holder_kind: &'static str,
+    since: Timestamp,
+    from: Option<&'a str>,
+    reason: Option<&'a str>,
+}
+
+impl<'a> From<&'a Lock> for LockDetails<'a> {
+    fn from(lock: &'a Lock) -> Self {
+        Self {
+            holder: &lock.holder_name,
+            holder_kind: lock.holder.kind(),
+            since: lock.since,
+            from: lock.from.as_deref(),
+            reason: lock.reason.as_deref(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -241,6 +266,7 @@ pub(crate) fn resource(caller: &Caller, view: &WorkspaceView) -> Resource {
         run_failures: None,
         workspace_kpis_runs_count: None,
         tag_names: workspace.tags.keys().map(taco_domain::name::TagKey::as_str).collect(),
+        taco_lock: workspace.lock.as_ref().map(LockDetails::from),
         actions: Actions { is_destroyable: true },
         permissions: Permissions::of(caller, view),
     };

@@ -7,19 +7,21 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use taco_control_plane::AuthorizationRequest;
-use taco_domain::grant::{AuthorizationRefusal, check_authorization};
-use taco_domain::token::token_expiry;
+use taco_domain::grant::{AuthorizationRefusal, CLIENT, check_authorization};
 use url::Url;
 
 use crate::error::PageError;
 use crate::form::OwnForm;
-use crate::oauth::{CLIENT, PORTS};
-use crate::page::{Layout, Moment};
+use crate::lifetimes::{self, Lifetime};
+use crate::page::Layout;
 use crate::security_headers::CONSENT_POLICY;
 use crate::visitor::Visitor;
 use crate::{Web, login, page, terraform};
 
 const PURPOSE: &str = "consent";
+
+/// In days; as long as terraform's own service gives.
+const USUAL_LIFETIME: i64 = 730;
 
 /// What a client asks for. What is missing is empty, and refused as such.
 #[derive(Clone, Default, Deserialize, Debug)]
@@ -40,6 +42,8 @@ pub(crate) struct Decision {
     #[serde(default)]
     proof: String,
     #[serde(default)]
+    days: String,
+    #[serde(default)]
     decision: String,
 }
 
@@ -50,7 +54,7 @@ struct ConsentPage<'a> {
     wish: &'a Wish,
     username: &'a str,
     host: String,
-    expires: Moment,
+    lifetimes: Vec<Lifetime>,
     proof: String,
 }
 
@@ -68,7 +72,7 @@ impl Wish {
         if self.client_id != CLIENT {
             return Err(Refusal::Here("The program that sent you here is not known to this site."));
         }
-        match check_authorization(&self.redirect_uri, &self.code_challenge, PORTS) {
+        match check_authorization(&self.redirect_uri, &self.code_challenge) {
             Err(AuthorizationRefusal::Redirect) => Err(Refusal::Here(
                 "The program that sent you here wants its answer at an address that this site does not allow.",
             )),
@@ -121,13 +125,12 @@ pub(crate) async fn show(
         }
         other => other?,
     };
-    let expires = token_expiry(None, web.control_plane.now()).map_err(taco_control_plane::Error::from)?;
     let page = ConsentPage {
         layout: Layout::for_visitor(&web, &visitor),
         wish: &wish,
         username: visitor.user.username.as_str(),
         host: terraform::host_name(&web.address),
-        expires: Moment(expires),
+        lifetimes: lifetimes::offered(USUAL_LIFETIME, web.control_plane.now()),
         proof: visitor.proof(PURPOSE),
     };
     let mut response = page::render(StatusCode::OK, &page);
@@ -149,11 +152,16 @@ pub(crate) async fn decide(
     if form.decision != "approve" {
         return wish.answer(&[("error", "access_denied")]);
     }
+    let token_expires_at = match form.days.as_str() {
+        "" => None,
+        days => Some(lifetimes::chosen(days, web.control_plane.now())?),
+    };
     let request = AuthorizationRequest {
         client: wish.client_id.clone(),
         redirect_uri: wish.redirect_uri.clone(),
         code_challenge: wish.code_challenge.clone(),
+        token_expires_at,
     };
-    let code = web.control_plane.grant(&visitor.caller, request, PORTS).await?;
+    let code = web.control_plane.grant(&visitor.caller, request).await?;
     wish.answer(&[("code", code.reveal())])
 }

@@ -9,6 +9,7 @@ mod consent;
 mod error;
 mod form;
 mod landing;
+mod lifetimes;
 mod login;
 mod login_limit;
 pub mod oauth;

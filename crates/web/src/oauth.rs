@@ -1,7 +1,5 @@
 //! `/oauth/token`: a client's code, which [`crate::consent`] gave, becomes a token. Answers are JSON, as RFC 6749 has it.
 
-use std::ops::RangeInclusive;
-
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::FormRejection;
@@ -10,14 +8,9 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
 use taco_control_plane::{CodeExchange, Error};
+use taco_domain::grant::CLIENT;
 
 use crate::Web;
-
-/// The only client there is: whatever runs on a person's own machine under this name.
-pub const CLIENT: &str = "terraform-cli";
-
-/// Clients listen for their code on one of these ports. Discovery names them too.
-pub const PORTS: RangeInclusive<u16> = 10_000..=10_009;
 
 #[derive(Deserialize)]
 pub(crate) struct TokenRequest {

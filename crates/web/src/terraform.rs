@@ -1,8 +1,7 @@
 //! What people write into terraform's files to reach this server.
 
+use taco_domain::grant::{CLIENT, PORTS};
 use url::Url;
-
-use crate::oauth::{CLIENT, PORTS};
 
 /// The server's name as terraform knows it: host and port.
 pub fn host_name(address: &Url) -> String {

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::Deserialize;
 use taco_control_plane::{Error, IssuedToken, NewToken};
 use taco_domain::id::TokenId;
@@ -12,6 +12,7 @@ use taco_domain::token::Token;
 
 use crate::error::PageError;
 use crate::form::OwnForm;
+use crate::lifetimes::{self, Lifetime};
 use crate::page::{Layout, Moment};
 use crate::visitor::Visitor;
 use crate::{Web, page, terraform};
@@ -20,8 +21,7 @@ const CREATE: &str = "tokens.create";
 const REVOKE: &str = "tokens.revoke";
 const PATH: &str = "/app/settings/tokens";
 
-/// What the form offers as a token's lifetime in days.
-const LIFETIMES: [(i64, &str); 4] = [(30, "30 days"), (90, "90 days"), (365, "one year"), (730, "two years")];
+/// In days.
 const USUAL_LIFETIME: i64 = 90;
 
 #[derive(Template)]
@@ -33,6 +33,7 @@ struct TokensPage {
     /// The text of a token that was made just now.
     issued: Option<String>,
     form: FormContent,
+    lifetimes: Vec<Lifetime>,
     create_proof: String,
     revoke_proof: String,
 }
@@ -85,6 +86,7 @@ async fn page(
         tokens: tokens.into_iter().map(|token| Row::of(token, now)).collect(),
         issued: issued.map(|issued| issued.text.reveal()),
         form,
+        lifetimes: lifetimes::offered(USUAL_LIFETIME, now),
         create_proof: visitor.proof(CREATE),
         revoke_proof: visitor.proof(REVOKE),
     })
@@ -113,9 +115,7 @@ pub(crate) async fn create(
     OwnForm(form): OwnForm<Create>,
 ) -> Result<Response, PageError> {
     visitor.require_proof(CREATE, &form.proof)?;
-    let days = form.days.parse::<i64>().ok().filter(|days| LIFETIMES.iter().any(|(offered, _)| offered == days));
-    let days = days.ok_or_else(|| PageError::bad_request("Choose one of the lifetimes that the form offers."))?;
-    let expires_at = web.control_plane.now().checked_add(SignedDuration::from_hours(24 * days)).ok();
+    let expires_at = Some(lifetimes::chosen(&form.days, web.control_plane.now())?);
     let description = form.description.trim().to_owned();
     let new = NewToken { description: Some(description.clone()), expires_at };
     let issued = match web.control_plane.create_user_token(&visitor.caller, visitor.user.id, new).await {

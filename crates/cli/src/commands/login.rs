@@ -13,16 +13,18 @@ use crate::failure::Failure;
 use crate::host::Host;
 use crate::session::{Flags, Target};
 use crate::surroundings::Surroundings;
-use crate::{output, user_config};
+use crate::{oauth, output, user_config};
 
 /// Log in to a server, for taco, terraform and tofu alike
 ///
-/// Asks for a token, tries it, and keeps it in ~/.terraform.d/credentials.tfrc.json, where terraform and tofu look for
-/// it. The server becomes the one that further commands talk to (~/.config/taco/cli.toml).
+/// Opens a page of the server on which you agree, as `terraform login` does, or takes a token that you have. Keeps the
+/// token in ~/.terraform.d/credentials.tfrc.json, where terraform and tofu look for it. The server becomes the one that
+/// further commands talk to (~/.config/taco/cli.toml).
 #[derive(Args, Debug)]
 #[command(after_help = EXIT_CODES, after_long_help = format!("\
 Examples:
   taco login taco.example.com
+  taco login taco.example.com --paste
   taco login localhost:8080 --token-file token.txt
   vault read -field=token secret/taco | taco login taco.example.com
 
@@ -31,9 +33,15 @@ pub struct Arguments {
     /// Server: taco.example.com, localhost:8080, https://localhost:8443
     #[arg(value_name = "HOST")]
     server: Option<String>,
-    /// Read the token from a file; `-` is standard input
-    #[arg(long, value_name = "FILE")]
+    /// Read the token from a file; `-` is standard input [default where it is no terminal]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["web", "paste"])]
     token_file: Option<PathBuf>,
+    /// Ask for a token that you made on the server's page
+    #[arg(long, conflicts_with = "web")]
+    paste: bool,
+    /// Log in with the browser [default on a terminal]
+    #[arg(long)]
+    web: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -47,7 +55,11 @@ pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> R
     let host = Target::find(&flags, surroundings)?.host;
     // Before anyone goes for a token: a file that cannot be read cannot keep it.
     let mut file = CredentialsFile::read(surroundings)?;
-    let token = ask_for_token(&host, arguments.token_file.as_deref())?;
+    let token = match arguments.way() {
+        Way::Browser => in_browser(&host, arguments.debug).await?,
+        Way::Prompt => prompt(&host)?,
+        Way::File(file) => one_word(&host, &read(file)?)?,
+    };
     let api = Api::new(host.clone(), Some(token.clone()), arguments.debug)?;
     let account = one(api.get("your account", &["account", "details"], &[]).await?)?;
     file.store(&host, &token)?;
@@ -59,23 +71,52 @@ pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> R
     output::line(&format!("You are {username} on {host}. The token is in {}.", file.path.display()))
 }
 
-fn ask_for_token(host: &Host, file: Option<&Path>) -> Result<String, Failure> {
-    let text = match file {
-        Some(file) if file != Path::new("-") => std::fs::read_to_string(file)
-            .map_err(|error| Failure::error(format!("{} cannot be read", file.display())).because(error))?,
-        None if io::stdin().is_terminal() => {
-            eprintln!("Make a token at {}app/settings/tokens and paste it here. It will not be shown.", host.address);
-            rpassword::prompt_password("Token: ")?
+/// How a token gets here.
+enum Way<'a> {
+    Browser,
+    Prompt,
+    File(&'a Path),
+}
+
+impl Arguments {
+    fn way(&self) -> Way<'_> {
+        match &self.token_file {
+            Some(file) => Way::File(file),
+            None if self.web => Way::Browser,
+            None if self.paste => Way::Prompt,
+            None if io::stdin().is_terminal() => Way::Browser,
+            None => Way::File(Path::new("-")),
         }
-        _ => {
-            let mut text = String::new();
-            io::stdin().lock().read_to_string(&mut text)?;
-            text
-        }
-    };
+    }
+}
+
+async fn in_browser(host: &Host, debug: bool) -> Result<String, Failure> {
+    let api = Api::new(host.clone(), None, debug)?;
+    match api.login_service().await? {
+        Some(service) => oauth::log_in(&api, &service).await,
+        None => prompt(host),
+    }
+}
+
+fn prompt(host: &Host) -> Result<String, Failure> {
+    eprintln!("Make a token at {}app/settings/tokens and paste it here. It will not be shown.", host.address);
+    one_word(host, &rpassword::prompt_password("Token: ")?)
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    if file == Path::new("-") {
+        let mut text = String::new();
+        io::stdin().lock().read_to_string(&mut text)?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(file)
+        .map_err(|error| Failure::error(format!("{} cannot be read", file.display())).because(error))
+}
+
+fn one_word(host: &Host, text: &str) -> Result<String, Failure> {
     let token = text.trim();
     if token.is_empty() {
-        let hint = format!("make one at {}app/settings/tokens, and paste it or use --token-file", host.address);
+        let hint = format!("make one at {}app/settings/tokens, and use --paste or --token-file", host.address);
         return Err(Failure::usage("no token is given").hint(hint));
     }
     if token.contains(char::is_whitespace) {

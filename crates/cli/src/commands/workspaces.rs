@@ -10,7 +10,7 @@ use crate::api::{about, one};
 use crate::confirmation::Confirmation;
 use crate::failure::{Failure, Kind};
 use crate::output;
-use crate::resource::{Document, Resource};
+use crate::resource::{Document, Resource, in_words};
 use crate::session::{Flags, Session, WorkspaceName};
 use crate::surroundings::Surroundings;
 
@@ -172,11 +172,21 @@ pub(super) async fn find(session: &Session, workspace: &WorkspaceName) -> Result
     Ok((resource, found))
 }
 
-/// Who holds a workspace's lock and why; empty for nobody.
+/// Who holds a workspace's lock, since when, from where and why; empty for nobody.
 pub(super) fn lock_holder(workspace: &Resource, document: &Document) -> String {
     if workspace.get("locked") != &Value::Bool(true) {
         return String::new();
     }
+    let lock = workspace.get("taco-lock");
+    if lock.is_object() {
+        let parts = [("", "holder", ""), (" since ", "since", ""), (" from ", "from", ""), (" (", "reason", ")")];
+        let parts = parts.map(|(before, name, after)| match in_words(&lock[name]) {
+            text if text.is_empty() => text,
+            text => format!("{before}{text}{after}"),
+        });
+        return parts.concat();
+    }
+    // Servers other than taco tell less.
     let name = document.related(workspace, "locked-by").map(|holder| holder.text("username"));
     let id = || workspace.related_id("locked-by").map(str::to_owned);
     let holder = name.filter(|name| !name.is_empty()).or_else(id).unwrap_or_else(|| "someone".to_owned());

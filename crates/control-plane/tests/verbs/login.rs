@@ -42,8 +42,9 @@ impl TestSite {
             client: "terraform-cli".into(),
             redirect_uri: HERE.into(),
             code_challenge: challenge_of("verifier"),
+            token_expires_at: None,
         };
-        let code = self.control_plane.grant(&caller, request, 10_000..=10_010).await.expect("a code");
+        let code = self.control_plane.grant(&caller, request).await.expect("a code");
         code.reveal().to_owned()
     }
 }
@@ -149,13 +150,14 @@ async fn only_a_logged_in_user_gives_codes_and_only_to_a_cli() {
         client: "terraform-cli".into(),
         redirect_uri: HERE.into(),
         code_challenge: challenge_of("verifier"),
+        token_expires_at: None,
     };
     let control_plane = &site.control_plane;
     let anonymous = site.anonymous().await;
-    assert_eq!(kind(control_plane.grant(&anonymous, request.clone(), 10_000..=10_010).await), "unauthorized");
+    assert_eq!(kind(control_plane.grant(&anonymous, request.clone()).await), "unauthorized");
     let caller = site.with_cookie(session.secret.reveal()).await.expect("a caller");
     let evil = AuthorizationRequest { redirect_uri: "http://evil.test:10000/login".into(), ..request.clone() };
-    assert_eq!(kind(control_plane.grant(&caller, evil, 10_000..=10_010).await), "invalid");
+    assert_eq!(kind(control_plane.grant(&caller, evil).await), "invalid");
     let plain = AuthorizationRequest { code_challenge: "verifier".into(), ..request };
-    assert_eq!(kind(control_plane.grant(&caller, plain, 10_000..=10_010).await), "invalid");
+    assert_eq!(kind(control_plane.grant(&caller, plain).await), "invalid");
 }

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
+use taco_cli::print;
 use taco_ledger::audit::{self, LedgerReport};
 use taco_ledger::{Dice, LedgerName};
 
 use crate::config::{BucketFlags, Configuration, Surroundings};
-use crate::{bucket, logging, output};
+use crate::{bucket, logging};
 
 /// Look at the history of changes
 #[derive(Args, Debug)]
@@ -57,9 +58,9 @@ pub(crate) async fn run(Arguments { verb: Verb::Verify(verify) }: &Arguments) ->
         bail!("{}: there is no ledger {name}", which());
     }
     if verify.json {
-        output::json(&json!(reports))?;
+        print::json(&json!(reports))?;
     } else {
-        output::table(["LEDGER", "COMMITS", "LAST HASH", "VERDICT"], reports.iter().map(row))?;
+        print::table(["LEDGER", "COMMITS", "LAST HASH", "VERDICT"], reports.iter().map(row))?;
     }
     let sound = reports.iter().all(LedgerReport::is_sound);
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })

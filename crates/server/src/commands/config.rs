@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use taco_cli::print;
 
 use crate::config::{Configuration, Entry, ServerFlags, Surroundings};
-use crate::output;
 
 /// Look at the configuration
 #[derive(Args, Debug)]
@@ -39,13 +39,13 @@ struct Show {
 pub(crate) fn run(Arguments { verb: Verb::Show(show) }: &Arguments) -> anyhow::Result<ExitCode> {
     let entries = Configuration::load(&show.flags, &Surroundings::of_this_process())?.entries;
     if show.json {
-        output::json(&Value::from_iter(entries.iter().map(as_json)))?;
+        print::json(&Value::from_iter(entries.iter().map(as_json)))?;
     } else {
         let rows = entries.iter().map(|entry| {
             let value = entry.shown().unwrap_or("(not set)").to_owned();
             [entry.setting.key.to_owned(), value, entry.origin.to_string()]
         });
-        output::table(["KEY", "VALUE", "SOURCE"], rows)?;
+        print::table(["KEY", "VALUE", "SOURCE"], rows)?;
     }
     Ok(ExitCode::SUCCESS)
 }

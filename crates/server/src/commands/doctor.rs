@@ -6,12 +6,13 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
+use taco_cli::print;
 use taco_domain::{OrganizationState, Site};
 use taco_ledger::doctor::{self, CREATE_IF_ABSENT, Finding, Outcome, REACHABLE, READ_AFTER_WRITE};
 use taco_ledger::{Bucket, Dice, LedgerName, SystemClock, audit, format, layout};
 
 use crate::config::{BucketFlags, Configuration, Surroundings};
-use crate::{bucket, logging, output};
+use crate::{bucket, logging};
 
 const FORMAT: &str = "format";
 const LEDGERS: &str = "ledgers";
@@ -45,12 +46,12 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let bucket = bucket::open(&configuration.settings, &dice).with_context(|| configuration.bucket_in_words())?.patient;
     let findings = examine(&bucket, &dice).await;
     if arguments.json {
-        output::json(&json!(findings))?;
+        print::json(&json!(findings))?;
     } else {
         let rows = findings
             .iter()
             .map(|finding| [finding.check.to_owned(), finding.outcome.to_string(), finding.detail.clone()]);
-        output::table(["CHECK", "OUTCOME", "DETAIL"], rows)?;
+        print::table(["CHECK", "OUTCOME", "DETAIL"], rows)?;
     }
     let failed = findings.iter().any(|finding| finding.outcome == Outcome::Failed);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -20,11 +20,15 @@ pub(super) async fn list(states: &States<'_>) -> Result<(), Failure> {
         return output::json(&plain_list(&versions));
     }
     let row = |version: &Resource| {
-        let [serial, status, size, terraform, created] =
-            ["serial", "status", "size", "terraform-version", "created-at"].map(|name| version.text(name));
-        [serial, version.id().to_owned(), status, size, terraform, created]
+        let [serial, status, size, terraform, created, author] =
+            ["serial", "status", "size", "terraform-version", "created-at", "taco-created-by"]
+                .map(|name| version.text(name));
+        // Servers other than taco tell only the id.
+        let id = || version.related_id("created-by").unwrap_or_default().to_owned();
+        let author = if author.is_empty() { id() } else { author };
+        [serial, version.id().to_owned(), status, size, terraform, created, author]
     };
-    output::table(["SERIAL", "ID", "STATUS", "BYTES", "TERRAFORM", "CREATED"], versions.iter().map(row))
+    output::table(["SERIAL", "ID", "STATUS", "BYTES", "TERRAFORM", "CREATED", "BY"], versions.iter().map(row))
 }
 
 pub(super) async fn roll_back(states: &States<'_>, version: &str, confirmation: &Confirmation) -> Result<(), Failure> {

@@ -1,0 +1,308 @@
+//! How fast the API is, beside a bare axum handler that returns the same bytes in the same run.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use md5::{Digest, Md5};
+use serde_json::{Value, json};
+use taco_bench::{Sample, Table, ratio, time};
+
+const TOKEN: &str = "a-token-for-automation-of-more-than-32-letters";
+const GETS: usize = 2000;
+
+fn main() {
+    let mut table = Table::new("API, on a local directory");
+    let home = tempfile::tempdir().expect("a directory");
+    let server = Server::start(Command::new(env!("CARGO_BIN_EXE_taco")), home.path());
+    let mut client = server.client();
+    client.post("/api/v2/organizations", &organization("first"));
+    let workspace = client.given_workspace("first", "network");
+    client.push(&workspace, 1, &state(1, 1_000_000), Way::Inline);
+
+    reads(&mut table, &mut client, &workspace);
+    pages(&mut table, &server);
+    writes(&mut table, &mut client, &workspace);
+    drop(server);
+    fsyncs(&mut table);
+    table.close();
+}
+
+/// GETs, each as a multiple of the bare handler.
+fn reads(table: &mut Table, client: &mut Client, workspace: &str) {
+    let current = format!("/api/v2/workspaces/{workspace}/current-state-version");
+    let version = client.get(&current);
+    let download = json(&version)["data"]["attributes"]["hosted-state-download-url"].clone();
+    let download = download.as_str().expect("an address").splitn(4, '/').nth(3).map(|path| format!("/{path}"));
+    for (what, path, times) in [
+        ("GET workspace by name", "/api/v2/organizations/first/workspaces/network".to_owned(), GETS),
+        ("GET current state version", current, GETS),
+        ("download of a state of 1 MB", download.expect("a path"), GETS / 10),
+    ] {
+        compare(table, what, client, &path, times);
+    }
+}
+
+/// A page of 20 must not cost more where there are more.
+fn pages(table: &mut Table, server: &Server) {
+    let mut medians = Vec::new();
+    for count in [100, 1_000, 10_000] {
+        let name = format!("of-{count}");
+        server.client().post("/api/v2/organizations", &organization(&name));
+        std::thread::scope(|scope| {
+            for worker in 0..32 {
+                let (mut client, name) = (server.client(), &name);
+                scope.spawn(move || {
+                    for number in (worker..count).step_by(32) {
+                        client.given_workspace(name, &format!("network-{number:05}"));
+                    }
+                });
+            }
+        });
+        let path = format!("/api/v2/organizations/{name}/workspaces?page%5Bsize%5D=20");
+        medians.push(compare(
+            table,
+            &format!("page of 20 of {count} workspaces"),
+            &mut server.client(),
+            &path,
+            GETS / 4,
+        ));
+    }
+    let growth = ratio(medians[2], medians[0]);
+    table.row("page of 20: of 10,000 against of 100", format!("{growth:.2} x"), "1.5 x", growth <= 1.5);
+}
+
+/// The median of a GET, which is compared with that of a bare handler.
+fn compare(table: &mut Table, what: &str, client: &mut Client, path: &str, times: usize) -> Duration {
+    let body = client.get(path);
+    let mut bare = Client::to(bare_server(body.clone()));
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    // By turns, so that a neighbour's noise meets both.
+    for _ in 0..times {
+        ours.push(timed(|| assert_eq!(client.get(path).len(), body.len())));
+        theirs.push(timed(|| assert_eq!(bare.get("/").len(), body.len())));
+    }
+    let (ours, theirs) = (Sample::of(ours).median(), Sample::of(theirs).median());
+    let times = ratio(ours, theirs);
+    let measured = format!("{} = {times:.1} x", time(ours));
+    table.row(&format!("{what}, {} bytes", body.len()), measured, "3 x bare axum", times <= 3.0);
+    ours
+}
+
+fn writes(table: &mut Table, client: &mut Client, workspace: &str) {
+    let mut serial = 1;
+    for (size, what, times, aims) in [
+        (10_000, "10 KB", 50, [("in the body", Way::Inline, 2), ("by upload", Way::Upload, 2)]),
+        (1_000_000, "1 MB", 20, [("in the body", Way::Inline, 15), ("by upload", Way::Upload, 8)]),
+        (20_000_000, "20 MB", 5, [("in the body", Way::Inline, 250), ("by upload", Way::Upload, 100)]),
+    ] {
+        for (how, way, aim) in aims {
+            let durations = (0..times).map(|_| {
+                serial += 1;
+                let state = state(serial, size);
+                timed(|| client.push(workspace, serial, &state, way))
+            });
+            let median = Sample::of(durations.collect()).median();
+            let aim = Duration::from_millis(aim);
+            table.row(&format!("write a state of {what}, {how}"), time(median), time(aim), median <= aim);
+        }
+    }
+}
+
+/// What a state of 10 KB costs the disk.
+fn fsyncs(table: &mut Table) {
+    let what = "fsyncs for a state of 10 KB";
+    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
+        table.note(what, "strace is missing");
+        return;
+    }
+    let home = tempfile::tempdir().expect("a directory");
+    let trace = home.path().join("trace");
+    let mut command = Command::new("strace");
+    command.args(["-f", "-e", "trace=fsync,fdatasync", "-o"]).arg(&trace).arg(env!("CARGO_BIN_EXE_taco"));
+    let server = Server::start(command, home.path());
+    let mut client = server.client();
+    client.post("/api/v2/organizations", &organization("first"));
+    let workspace = client.given_workspace("first", "network");
+    // The first makes the directories.
+    client.push(&workspace, 1, &state(1, 10_000), Way::Inline);
+    let count = || std::fs::read_to_string(&trace).expect("a trace").matches("sync(").count();
+    let before = count();
+    const TIMES: u64 = 10;
+    for serial in 2..2 + TIMES {
+        client.push(&workspace, serial, &state(serial, 10_000), Way::Inline);
+    }
+    // The beacon is written meanwhile, too.
+    let each = (count() - before) as f64 / TIMES as f64;
+    table.row(what, format!("{each:.1}"), "3", each < 3.5);
+}
+
+fn timed(work: impl FnOnce()) -> Duration {
+    let begun = Instant::now();
+    work();
+    begun.elapsed()
+}
+
+fn organization(name: &str) -> Value {
+    json!({ "data": { "type": "organizations", "attributes": { "name": name, "email": "a@acme.test" } } })
+}
+
+fn state(serial: u64, size: usize) -> String {
+    let mut text = format!(
+        r#"{{"version":4,"terraform_version":"1.11.4","serial":{serial},"lineage":"8094ef40","outputs":{{"address":{{"value":"10.0.0.1","type":"string"}}}},"resources":["#
+    );
+    let filler = "0123456789abcdef".repeat(100);
+    let mut number = 0;
+    while number == 0 || text.len() + 2000 < size {
+        let comma = if number == 0 { "" } else { "," };
+        write!(text, r#"{comma}{{"mode":"managed","type":"terraform_data","name":"number_{number}","provider":"provider[\"terraform.io/builtin/terraform\"]","instances":[{{"schema_version":0,"attributes":{{"id":"{number}","input":"{filler}"}}}}]}}"#).expect("text");
+        number += 1;
+    }
+    text + "]}"
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Inline,
+    Upload,
+}
+
+fn json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).expect("JSON")
+}
+
+/// Answers every request with the same bytes.
+fn bare_server(body: Vec<u8>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async move {
+            listener.set_nonblocking(true).expect("it can be set");
+            let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+            let handler = |State(body): State<bytes::Bytes>| async move { body };
+            let routes = Router::new().route("/", get(handler)).with_state(bytes::Bytes::from(body));
+            axum::serve(listener, routes).await.expect("it serves");
+        });
+    });
+    address
+}
+
+/// One connection that is kept open, with as little of its own to do as possible.
+struct Client {
+    connection: BufReader<TcpStream>,
+}
+
+impl Client {
+    fn to(address: SocketAddr) -> Self {
+        let connection = TcpStream::connect(address).expect("it listens");
+        connection.set_nodelay(true).expect("it can be set");
+        Self { connection: BufReader::with_capacity(256 * 1024, connection) }
+    }
+
+    fn send(&mut self, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
+        let length = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: {length}\r\n\r\n"
+        );
+        let request = [head.as_bytes(), body].concat();
+        self.connection.get_mut().write_all(&request).expect("it is sent");
+        let (mut status, mut length) = (String::new(), 0);
+        self.connection.read_line(&mut status).expect("a status");
+        loop {
+            let mut line = String::new();
+            self.connection.read_line(&mut line).expect("a header");
+            if line.trim().is_empty() {
+                break;
+            }
+            if let Some((_, value)) =
+                line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+            {
+                length = value.trim().parse().expect("a length");
+            }
+        }
+        let mut answer = vec![0; length];
+        self.connection.read_exact(&mut answer).expect("a body");
+        assert!(status.contains(" 20"), "{method} {path}: {status}{}", String::from_utf8_lossy(&answer));
+        answer
+    }
+
+    fn get(&mut self, path: &str) -> Vec<u8> {
+        self.send("GET", path, b"")
+    }
+
+    fn post(&mut self, path: &str, document: &Value) -> Value {
+        json(&self.send("POST", path, document.to_string().as_bytes()))
+    }
+
+    /// A locked workspace's id.
+    fn given_workspace(&mut self, organization: &str, name: &str) -> String {
+        let document = json!({ "data": { "type": "workspaces", "attributes": { "name": name } } });
+        let made = self.post(&format!("/api/v2/organizations/{organization}/workspaces"), &document);
+        let id = made["data"]["id"].as_str().expect("an id").to_owned();
+        if organization == "first" {
+            self.post(&format!("/api/v2/workspaces/{id}/actions/lock"), &json!({}));
+        }
+        id
+    }
+
+    fn push(&mut self, workspace: &str, serial: u64, state: &str, way: Way) {
+        let md5 = hex(&Md5::digest(state));
+        let mut attributes = json!({ "serial": serial, "md5": md5, "lineage": "8094ef40" });
+        if let Way::Inline = way {
+            attributes["state"] = STANDARD.encode(state).into();
+        }
+        let document = json!({ "data": { "type": "state-versions", "attributes": attributes } });
+        let announced = self.post(&format!("/api/v2/workspaces/{workspace}/state-versions"), &document);
+        if let Way::Upload = way {
+            let address = announced["data"]["attributes"]["hosted-state-upload-url"].as_str().expect("an address");
+            let path = address.splitn(4, '/').nth(3).expect("a path");
+            self.send("PUT", &format!("/{path}"), state.as_bytes());
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A server that stops when it is dropped.
+struct Server {
+    process: Child,
+    address: SocketAddr,
+}
+
+impl Server {
+    fn start(mut command: Command, home: &Path) -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command.arg("server").env_clear().env("HOME", home).env("PATH", path).current_dir(home);
+        command.env("TACO_LISTEN", free.to_string()).env("TACO_SITE_TOKEN", TOKEN);
+        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("taco starts");
+        let begun = Instant::now();
+        while TcpStream::connect(free).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "no answer within 30 s");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Self { process, address: free }
+    }
+
+    fn client(&self) -> Client {
+        Client::to(self.address)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
