@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use taco_domain::OrganizationState;
+use taco_domain::agent::Agent;
 use taco_domain::agent_pool::AgentPool;
 use taco_domain::execution::Execution;
 use taco_domain::id::{AgentPoolId, ProjectId, WorkspaceId};
@@ -173,6 +174,7 @@ fn forget(tx: &mut Transaction<OrganizationState>, id: AgentPoolId) {
         state.projects.iter().filter(|project| names(project.default_execution)).cloned().collect();
     let organization = state.organization().filter(|organization| names(Some(organization.default_execution))).cloned();
     let tokens: Vec<_> = state.tokens.by().holder.get(&TokenHolder::AgentPool(id)).copied().collect();
+    let agents: Vec<_> = state.agents.by().pool.get(&id).copied().collect();
     for workspace in workspaces {
         tx.put(&Workspace { execution: None, ..workspace });
     }
@@ -184,6 +186,9 @@ fn forget(tx: &mut Transaction<OrganizationState>, id: AgentPoolId) {
     }
     for token in tokens {
         tx.delete::<Token>(&token);
+    }
+    for agent in agents {
+        tx.delete::<Agent>(&agent);
     }
     tx.delete::<AgentPool>(&id);
 }

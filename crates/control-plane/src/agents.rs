@@ -1,13 +1,17 @@
 //! Agents of pools, as the ledger knows them: that they came, and that they left. Whether one is there at the moment
 //! is heard, not written: see `presence`.
 
-use taco_domain::agent::Agent;
+use std::cmp::Reverse;
+
+use jiff::{SignedDuration, Timestamp};
+use taco_domain::agent::{Agent, AgentStatus};
 use taco_domain::id::{AgentId, AgentPoolId, OrganizationId};
 use taco_domain::permission::Actor;
 
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
+use crate::page::{Listed, PageRequest};
 
 const WHAT: &str = "agent";
 
@@ -70,6 +74,59 @@ impl ControlPlane {
     /// An id for an agent within this server.
     pub fn id_for_agent_within(&self) -> AgentId {
         AgentId::from_random(self.random())
+    }
+}
+
+/// An agent as a door shows it.
+#[derive(Clone)]
+pub struct AgentView {
+    pub agent: Agent,
+    pub status: AgentStatus,
+    pub last_heard_at: Option<Timestamp>,
+}
+
+/// An agent that was not heard for this long is doubtful.
+const DOUBT: SignedDuration = SignedDuration::from_secs(20);
+
+/// What people see of agents.
+impl ControlPlane {
+    /// A pool's agents, the newest first.
+    pub async fn agents(
+        &self,
+        caller: &Caller,
+        pool: AgentPoolId,
+        page: PageRequest,
+    ) -> Result<Listed<AgentView>, Error> {
+        let view = self.agent_pool(caller, pool).await?;
+        let agents = &view.open.state.agents;
+        let mut found: Vec<&Agent> = agents.by().pool.get(&pool).filter_map(|id| agents.get(id)).collect();
+        found.sort_by_key(|agent| (Reverse(agent.registered_at), agent.id));
+        Ok(Listed::from_all(found, page).map(|agent| self.agent_view(agent)))
+    }
+
+    pub async fn agent(&self, caller: &Caller, id: AgentId) -> Result<AgentView, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let agent = open.state.agents.get(&id).ok_or(Error::NotFound(WHAT))?;
+        Ok(self.agent_view(agent))
+    }
+
+    /// How many agents of a pool are there.
+    pub fn agents_present(&self, pool: AgentPoolId) -> usize {
+        self.presence().agents().iter().filter(|agent| agent.pool == Some(pool)).count()
+    }
+
+    fn agent_view(&self, agent: &Agent) -> AgentView {
+        let present = self.presence().agents().iter().find(|present| present.agent == agent.id).cloned();
+        let last_heard_at = present.as_ref().and_then(|present| present.last_heard_at);
+        let silent = last_heard_at.is_some_and(|heard| self.now().duration_since(heard) > DOUBT);
+        let status = match &present {
+            _ if agent.exited_at.is_some() => AgentStatus::Exited,
+            None => AgentStatus::Unknown,
+            Some(_) if silent => AgentStatus::Unknown,
+            Some(present) if present.busy > 0 => AgentStatus::Busy,
+            Some(_) => AgentStatus::Idle,
+        };
+        AgentView { agent: agent.clone(), status, last_heard_at: last_heard_at.or(agent.exited_at) }
     }
 }
 

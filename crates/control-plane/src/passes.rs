@@ -19,6 +19,9 @@ pub enum PassPurpose {
     UploadState,
     DownloadJsonState,
     UploadJsonState,
+    UploadConfiguration,
+    ReadPlanLog,
+    ReadApplyLog,
 }
 
 impl PassPurpose {
@@ -28,6 +31,9 @@ impl PassPurpose {
             Self::UploadState => "PUT state",
             Self::DownloadJsonState => "GET json-state",
             Self::UploadJsonState => "PUT json-state",
+            Self::UploadConfiguration => "PUT configuration",
+            Self::ReadPlanLog => "GET plan log",
+            Self::ReadApplyLog => "GET apply log",
         }
     }
 }

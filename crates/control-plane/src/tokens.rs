@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
-use taco_domain::id::{OrganizationId, TeamId, TokenId, UserId};
+use taco_domain::id::{AgentPoolId, OrganizationId, TeamId, TokenId, UserId};
 use taco_domain::permission::{Action, Actor, Credential, Resource};
 use taco_domain::token::{Token, TokenHolder, TokenKind, TokenText, token_description, token_expiry};
 use taco_domain::{OrganizationState, Site};
@@ -15,6 +15,7 @@ use crate::caller::{Caller, RequestInfo};
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::first_start::first_admin;
+use crate::page::{Listed, PageRequest};
 
 /// What a request says about the token it wants.
 #[derive(Clone, Default, Debug)]
@@ -246,7 +247,7 @@ impl ControlPlane {
     }
 }
 
-/// Tokens of organizations and teams. Those of agent pools are made beside the pools.
+/// Tokens of organizations, teams and agent pools.
 impl ControlPlane {
     /// Gives an organization a token, in place of the one it had.
     pub async fn create_organization_token(
@@ -332,6 +333,46 @@ impl ControlPlane {
         let organization = self.organization_of(caller, team.home(), "team").await?;
         require_team_tokens(caller, &organization.state, team)?;
         Ok(tokens_held_by(&organization.state.tokens, TokenHolder::Team(team)))
+    }
+
+    /// Gives an agent pool one more token.
+    pub async fn create_agent_pool_token(
+        &self,
+        caller: &Caller,
+        pool: AgentPoolId,
+        new: NewToken,
+    ) -> Result<IssuedToken, Error> {
+        let what = "agent pool";
+        let organization = self.organization_of(caller, pool.home(), what).await?;
+        let issued = self.organization_owned(caller, &organization, TokenHolder::AgentPool(pool), new)?;
+        let (caller, token) = (caller.clone(), issued.token.clone());
+        let intent = caller.intent("token.create");
+        let decide = move |tx: &mut taco_ledger::Transaction<OrganizationState>| {
+            caller.require(Action::ManageAgentPools, Resource::Organization(tx.state()), what)?;
+            if !tx.state().agent_pools.contains(&pool) {
+                return Err(Error::NotFound(what));
+            }
+            tx.put(&token);
+            Ok(())
+        };
+        organization.commit(intent, decide).await?;
+        Ok(issued)
+    }
+
+    /// All tokens of an agent pool, oldest first.
+    pub async fn agent_pool_tokens(
+        &self,
+        caller: &Caller,
+        pool: AgentPoolId,
+        page: PageRequest,
+    ) -> Result<Listed<Token>, Error> {
+        let what = "agent pool";
+        let organization = self.organization_of(caller, pool.home(), what).await?;
+        caller.require(Action::ManageAgentPools, organization.resource(), what)?;
+        if !organization.state.agent_pools.contains(&pool) {
+            return Err(Error::NotFound(what));
+        }
+        Ok(Listed::from_all(tokens_held_by(&organization.state.tokens, TokenHolder::AgentPool(pool)), page))
     }
 
     fn organization_owned(

@@ -9,14 +9,13 @@ use std::time::Duration;
 use taco_domain::OrganizationState;
 use taco_domain::id::WorkspaceId;
 use taco_domain::lock::Lock;
-use taco_domain::workspace::Workspace;
 use taco_ledger::Transaction;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
-use crate::workspace_locks::give_up_pending;
+use crate::workspace_locks::{give_up_pending, unlocked};
 
 /// A bucket that is away for longer than this has people look after it, who find the lock.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -56,7 +55,9 @@ async fn give_back(open: OpenOrganization, workspace: WorkspaceId, lock: Lock) {
             let found = tx.state().workspaces.get(&workspace).filter(|found| found.lock.as_ref() == Some(&lock));
             let Some(locked) = found.cloned() else { return Ok(()) };
             give_up_pending(tx, workspace, None)?;
-            tx.put(&Workspace { lock: None, ..locked });
+            // What waited for it begins, as of the moment at which the lock was taken in vain.
+            let free = unlocked(tx, locked, lock.since);
+            tx.put(&free);
             Ok(())
         };
         match open.commit(ControlPlane::own_intent("workspace.give-back-lock"), decide).await {

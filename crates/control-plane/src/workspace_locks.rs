@@ -14,6 +14,7 @@ use taco_ledger::Transaction;
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
+use crate::run_flow::advance_workspace;
 use crate::untold_locks::Untold;
 use crate::workspaces::{WorkspaceRef, WorkspaceView};
 
@@ -107,28 +108,43 @@ impl ControlPlane {
                 return Ok(workspace);
             }
             give_up_pending(tx, workspace.id, Some(now))?;
-            Ok(unlocked(workspace))
+            Ok(unlocked(tx, workspace, now))
         })
         .await
     }
 
     /// Takes the lock away from whoever holds it.
     pub async fn force_unlock_workspace(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<WorkspaceView, Error> {
-        let intent = "workspace.force-unlock";
+        let (intent, now) = ("workspace.force-unlock", self.now());
         self.change_workspace(caller, wanted, Action::ForceUnlockWorkspace, intent, move |tx, workspace| {
-            if workspace.lock.is_none() {
-                return Err(conflict(LockConflict::AlreadyUnlocked));
-            }
+            let Some(lock) = &workspace.lock else { return Err(conflict(LockConflict::AlreadyUnlocked)) };
+            check_holder_is_over(tx.state(), lock)?;
             give_up_pending(tx, workspace.id, None)?;
-            Ok(unlocked(workspace))
+            Ok(unlocked(tx, workspace, now))
         })
         .await
     }
 }
 
-fn unlocked(workspace: Workspace) -> Workspace {
+/// The workspace without its lock, or with that of the run which begins at once.
+pub(crate) fn unlocked(tx: &mut Transaction<OrganizationState>, workspace: Workspace, now: Timestamp) -> Workspace {
     let last_released = workspace.lock.as_ref().and_then(|lock| lock.http.as_ref()).map(|info| info.id.clone());
-    Workspace { lock: None, last_released, ..workspace }
+    let workspace = Workspace { lock: None, last_released, ..workspace };
+    tx.put(&workspace);
+    advance_workspace(tx, workspace.id, now);
+    tx.state().workspaces.get(&workspace.id).cloned().unwrap_or(workspace)
+}
+
+/// A run lets go of its workspace when it ends; before, nobody takes it away.
+fn check_holder_is_over(state: &OrganizationState, lock: &Lock) -> Result<(), Error> {
+    let Author::Run(id) = lock.holder else { return Ok(()) };
+    match state.runs.get(&id).filter(|run| !run.status.is_final()) {
+        Some(run) => Err(Error::Conflict(format!(
+            "The workspace is locked by Run {id}, which is {}: discard or cancel the run, or wait until it is over",
+            run.status
+        ))),
+        None => Ok(()),
+    }
 }
 
 pub(crate) fn conflict(conflict: LockConflict) -> Error {

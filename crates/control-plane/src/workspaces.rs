@@ -3,9 +3,14 @@
 use std::collections::BTreeSet;
 
 use taco_domain::OrganizationState;
-use taco_domain::id::{ProjectId, SshKeyId, WorkspaceId};
+use taco_domain::comment::Comment;
+use taco_domain::configuration_version::ConfigurationVersion;
+use taco_domain::id::{ProjectId, RunId, SshKeyId, WorkspaceId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::project::Project;
+use taco_domain::run::Run;
+use taco_domain::run_status::RunStatus;
+use taco_domain::run_trigger::RunTrigger;
 use taco_domain::state_version::StateVersion;
 use taco_domain::tag;
 use taco_domain::team_access::TeamWorkspace;
@@ -59,19 +64,22 @@ pub struct WorkspaceFilter {
     pub exclude_tags: Vec<String>,
     /// All of these, with the value where there is one.
     pub tagged: Vec<(String, Option<String>)>,
+    /// The statuses that the current run may have.
+    pub current_run: Vec<String>,
     /// From the last name to the first.
     pub reverse: bool,
 }
 
 impl WorkspaceFilter {
     fn takes_all(&self) -> bool {
-        let Self { name, wildcard_name, project, tags, exclude_tags, tagged, reverse: _ } = self;
+        let Self { name, wildcard_name, project, tags, exclude_tags, tagged, current_run, reverse: _ } = self;
         name.is_none()
             && wildcard_name.is_none()
             && project.is_none()
             && tags.is_empty()
             && exclude_tags.is_empty()
             && tagged.is_empty()
+            && current_run.is_empty()
     }
 
     fn takes(&self, state: &OrganizationState, workspace: &Workspace) -> bool {
@@ -88,6 +96,14 @@ impl WorkspaceFilter {
             && self.tags.iter().all(|key| carries(key, None))
             && !self.exclude_tags.iter().any(|key| carries(key, None))
             && self.tagged.iter().all(|(key, value)| carries(key, value.as_deref()))
+            && (self.current_run.is_empty() || self.has_such_a_run(state, workspace))
+    }
+}
+
+impl WorkspaceFilter {
+    fn has_such_a_run(&self, state: &OrganizationState, workspace: &Workspace) -> bool {
+        let status = state.current_run(workspace.id).map(|run| run.status.to_string());
+        status.is_some_and(|status| self.current_run.contains(&status))
     }
 }
 
@@ -296,6 +312,7 @@ impl ControlPlane {
             if deletion == Deletion::Safe {
                 check_safe_delete(&workspace).map_err(|refusal| Error::Conflict(refusal.to_string()))?;
             }
+            check_nothing_applies(tx.state(), &workspace)?;
             delete_workspace_records(tx, &workspace);
             Ok(())
         };
@@ -399,9 +416,45 @@ fn delete_workspace_records(tx: &mut Transaction<OrganizationState>, workspace: 
     for id in accesses {
         tx.delete::<TeamWorkspace>(&id);
     }
+    delete_runs_of(tx, workspace.id);
     delete_variables_of(tx, VariableOwner::Workspace(workspace.id));
     forget_workspace(tx, workspace.id);
     tx.delete::<Workspace>(&workspace.id);
+}
+
+/// An apply has to be able to send its state. Whatever else is under way may go with its workspace.
+fn check_nothing_applies(state: &OrganizationState, workspace: &Workspace) -> Result<(), Error> {
+    let mut open = state.runs.by().open.get(&workspace.id).filter_map(|id| state.runs.get(id));
+    match open.find(|run| run.status == RunStatus::Applying) {
+        Some(run) => Err(Error::Conflict(format!(
+            "The workspace is locked and cannot be deleted: {} is applying. Cancel the run, or wait until it is over",
+            run.id
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Runs with what is said about them, configurations, and triggers at either end.
+fn delete_runs_of(tx: &mut Transaction<OrganizationState>, workspace: WorkspaceId) {
+    let state = tx.state();
+    let runs: Vec<RunId> = state.runs_of(workspace).map(|run| run.id).collect();
+    let comments = state.comments.iter().filter(|comment| runs.contains(&comment.run));
+    let comments: Vec<_> = comments.map(|comment| comment.id).collect();
+    let configurations: Vec<_> = state.configurations_of(workspace).map(|version| version.id).collect();
+    let triggers = state.run_triggers.by();
+    let triggers: Vec<_> = triggers.workspace.get(&workspace).chain(triggers.source.get(&workspace)).copied().collect();
+    for id in comments {
+        tx.delete::<Comment>(&id);
+    }
+    for id in runs {
+        tx.delete::<Run>(&id);
+    }
+    for id in configurations {
+        tx.delete::<ConfigurationVersion>(&id);
+    }
+    for id in triggers {
+        tx.delete::<RunTrigger>(&id);
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use taco_tables::{Record, indexes};
 
 use crate::author::Author;
 use crate::id::{ConfigurationVersionId, WorkspaceId};
+use crate::state_version::{BackingDataAction, TransitionNotAllowed};
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "snake_case")]
@@ -21,6 +22,28 @@ pub enum ConfigurationStatus {
     Archived,
     BackingDataSoftDeleted,
     BackingDataPermanentlyDeleted,
+}
+
+impl ConfigurationStatus {
+    /// The status once the archive is given up. The one that runs use keeps it; the caller sees to that.
+    pub fn archived(self) -> Result<Self, TransitionNotAllowed> {
+        match self {
+            Self::Uploaded | Self::Archived => Ok(Self::Archived),
+            _ => Err(TransitionNotAllowed),
+        }
+    }
+
+    /// The status after `action`.
+    pub fn after(self, action: BackingDataAction) -> Result<Self, TransitionNotAllowed> {
+        match (self, action) {
+            (Self::Uploaded, BackingDataAction::SoftDelete) => Ok(Self::BackingDataSoftDeleted),
+            (Self::BackingDataSoftDeleted, BackingDataAction::Restore) => Ok(Self::Uploaded),
+            (Self::BackingDataSoftDeleted, BackingDataAction::PermanentlyDelete) => {
+                Ok(Self::BackingDataPermanentlyDeleted)
+            }
+            _ => Err(TransitionNotAllowed),
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
@@ -45,6 +68,12 @@ pub struct ConfigurationVersion {
     pub blob: String,
     #[serde(default)]
     pub size: u64,
+    /// Of the archive, in hexadecimal.
+    #[serde(default)]
+    pub sha256: String,
+    /// Whoever made it may apply, so the run that starts with its upload may apply by itself.
+    #[serde(default)]
+    pub creator_may_apply: bool,
     #[serde(default)]
     pub uploaded_at: Option<Timestamp>,
     /// What was wrong with it, as a word and as a sentence.
@@ -75,5 +104,42 @@ indexes! {
     pub struct ConfigurationVersionIndexes for ConfigurationVersion {
         /// Newest first within a workspace: begin at `(workspace, Reverse(u64::MAX))`.
         pub workspace: (WorkspaceId, Reverse<u64>) => |version| [(version.workspace, Reverse(version.number))];
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn given_configuration(number: u8) -> ConfigurationVersion {
+        ConfigurationVersion {
+            id: ConfigurationVersionId::from_random([number; 16]),
+            workspace: WorkspaceId::from_random([1; 16]),
+            number: u64::from(number),
+            status: ConfigurationStatus::Uploaded,
+            speculative: false,
+            provisional: false,
+            auto_queue_runs: false,
+            source: "tfe-api".to_owned(),
+            created_at: Timestamp::UNIX_EPOCH,
+            created_by: Author::Taco,
+            blob: "blob".to_owned(),
+            size: 1,
+            sha256: String::new(),
+            creator_may_apply: false,
+            uploaded_at: None,
+            error: None,
+            error_message: None,
+        }
+    }
+
+    #[test]
+    fn only_what_was_uploaded_can_be_given_up() {
+        use BackingDataAction as B;
+        use ConfigurationStatus as S;
+        assert_eq!(S::Uploaded.archived(), Ok(S::Archived));
+        assert!(S::Pending.archived().is_err() && S::Errored.archived().is_err());
+        assert_eq!(S::Uploaded.after(B::SoftDelete).and_then(|gone| gone.after(B::Restore)), Ok(S::Uploaded));
+        assert!(S::Uploaded.after(B::PermanentlyDelete).is_err() && S::Pending.after(B::SoftDelete).is_err());
     }
 }

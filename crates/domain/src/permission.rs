@@ -154,6 +154,8 @@ actions! {
     /// Confirm, discard, cancel.
     ApplyRun,
     ForceCancelRun,
+    /// The whole plan, which holds values of sensitive variables.
+    ReadWholePlan,
     ReadVariables,
     WriteVariables,
     ReadOutputs,
@@ -365,6 +367,7 @@ const RULES: &[Rule] = {
             rights.workspace.runs >= RunsRight::Apply
         }),
         rule(A::ForceCancelRun, "force runs to stop or to start", WORKSPACE_ADMIN, |rights| rights.workspace.admin),
+        rule(A::ReadWholePlan, "read whole plans", WORKSPACE_ADMIN, |rights| rights.workspace.admin),
         rule(A::ReadVariables, "see the workspace's variables", "read access to the workspace", |rights| {
             rights.workspace.variables >= VariablesRight::Read
         })

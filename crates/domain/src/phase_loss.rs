@@ -64,3 +64,49 @@ fn kept(workspace: &Workspace, run: &Run, why: &str, now: Timestamp) -> Workspac
     };
     Workspace { lock: Some(lock), ..workspace.clone() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::CancelRequest;
+    use crate::run::tests::given_run;
+    use crate::run_queue::tests::{given_state, locked_by, now};
+    use crate::run_status::RunStatus;
+
+    fn lose(run: &Run, kind: PhaseKind) -> (Run, Workspace) {
+        let (_, workspace) = given_state(&[]);
+        let workspace = locked_by(&workspace, Author::Run(run.id));
+        after_loss(run, &workspace, kind, "the agent one was not heard for 30 s", now()).expect("legal")
+    }
+
+    #[test]
+    fn a_lost_plan_is_tried_once_more() {
+        let planning = Run { status: RunStatus::Planning, ..given_run(1) };
+        let (again, workspace) = lose(&planning, PhaseKind::Plan);
+        assert_eq!((again.status, again.plan.losses), (RunStatus::PlanQueued, 1));
+        assert!(workspace.lock.is_some(), "it still holds its workspace");
+        let (over, workspace) = lose(&Run { status: RunStatus::Planning, ..again }, PhaseKind::Plan);
+        assert_eq!((over.status, over.plan.losses), (RunStatus::Errored, 2));
+        assert!(over.plan.error.is_some_and(|error| error.contains("lost 2 times")));
+        assert_eq!(workspace.lock, None, "others can go on");
+    }
+
+    #[test]
+    fn a_lost_plan_that_was_to_stop_has_stopped() {
+        let cancel = Some(CancelRequest { at: now(), by: Author::Taco, force: false });
+        let planning = Run { status: RunStatus::Planning, cancel, ..given_run(1) };
+        let (over, workspace) = lose(&planning, PhaseKind::Plan);
+        assert_eq!((over.status, workspace.lock), (RunStatus::Canceled, None));
+    }
+
+    #[test]
+    fn a_lost_apply_is_never_repeated_and_keeps_its_workspace() {
+        let applying = Run { status: RunStatus::Applying, ..given_run(1) };
+        let (over, workspace) = lose(&applying, PhaseKind::Apply);
+        assert_eq!(over.status, RunStatus::Errored);
+        assert!(over.apply.error.is_some_and(|error| error.starts_with("Apply outcome unknown")));
+        let lock = workspace.lock.expect("it stays locked");
+        assert_eq!(lock.holder, Author::Run(over.id));
+        assert!(lock.reason.is_some_and(|reason| reason.contains("not heard for 30 s")));
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,20 @@ pub enum RunSource {
     ConfigurationVersion,
     #[serde(rename = "tfe-run-trigger")]
     RunTrigger,
+}
+
+/// As on the wire.
+impl fmt::Display for RunSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Api => "tfe-api",
+            Self::Page => "tfe-ui",
+            Self::Terraform => "terraform",
+            Self::Cloud => "terraform+cloud",
+            Self::ConfigurationVersion => "tfe-configuration-version",
+            Self::RunTrigger => "tfe-run-trigger",
+        })
+    }
 }
 
 /// A variable that only this run has. The value is an expression, sealed.
@@ -378,5 +393,71 @@ indexes! {
         pub configuration_version: ConfigurationVersionId => |run| [run.configuration_version];
         /// All of the organization, newest first.
         pub newest: Reverse<Timestamp> => |run| [Reverse(run.created_at)];
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A run of the workspace made from 1s.
+    pub(crate) fn given_run(number: u8) -> Run {
+        Run {
+            id: RunId::from_random([number; 16]),
+            workspace: WorkspaceId::from_random([1; 16]),
+            configuration_version: ConfigurationVersionId::from_random([1; 16]),
+            number: u64::from(number),
+            place: Some(u64::from(number)),
+            status: RunStatus::Pending,
+            options: RunOptions::default(),
+            source: RunSource::Api,
+            created_at: Timestamp::UNIX_EPOCH,
+            created_by: Author::Taco,
+            confirmed_by: None,
+            plan: Phase::default(),
+            apply: Phase::default(),
+            has_changes: None,
+            generated_configuration: false,
+            structured_output: false,
+            cancel: None,
+            timestamps: BTreeMap::new(),
+            history: Vec::new(),
+            planned_serial: None,
+        }
+    }
+
+    fn executor() -> Executor {
+        Executor { agent: AgentId::from_random([1; 16]), agent_name: "one".to_owned(), pool: None }
+    }
+
+    #[test]
+    fn status_phases_times_and_history_change_together() {
+        let now = Timestamp::UNIX_EPOCH;
+        let queued = given_run(1).after(RunEvent::ReachedFront, now, Author::Taco).expect("legal");
+        let (planning, kind) = queued.taken(executor(), now).expect("legal");
+        assert_eq!((kind, planning.plan.epoch, planning.plan.status), (PhaseKind::Plan, 1, PhaseStatus::Running));
+        let planned = planning.after(RunEvent::PlanAwaitsDecision, now, Author::Taco).expect("legal");
+        assert_eq!((planned.plan.status, planned.apply.status), (PhaseStatus::Finished, PhaseStatus::Pending));
+        let confirmed = planned.after(RunEvent::Confirmed, now, Author::Taco).expect("legal");
+        assert_eq!(confirmed.confirmed_by, Some(Author::Taco));
+        for name in ["plan-queued-at", "planning-at", "planned-at", "confirmed-at", "apply-queued-at"] {
+            assert!(confirmed.timestamps.contains_key(name), "{name}");
+        }
+        let (applying, kind) = confirmed.taken(executor(), now).expect("legal");
+        assert_eq!((kind, applying.apply.epoch), (PhaseKind::Apply, 1));
+        let applied = applying.after(RunEvent::Applied, now, Author::Taco).expect("legal");
+        assert_eq!((applied.apply.status, applied.place), (PhaseStatus::Finished, None));
+        let words: Vec<_> = applied.history.iter().map(|entry| entry.action.as_str()).collect();
+        assert_eq!(words, ["plan_queued", "planning", "planned", "confirmed", "applying", "applied"]);
+    }
+
+    #[test]
+    fn a_phase_that_never_ran_is_unreachable_in_the_end() {
+        let now = Timestamp::UNIX_EPOCH;
+        let canceled = given_run(1).after(RunEvent::Canceled, now, Author::Taco).expect("legal");
+        assert_eq!((canceled.plan.status, canceled.apply.status), (PhaseStatus::Unreachable, PhaseStatus::Unreachable));
+        let queued = given_run(1).after(RunEvent::ReachedFront, now, Author::Taco).expect("legal");
+        let failed = queued.after(RunEvent::Failed, now, Author::Taco).expect("legal");
+        assert_eq!((failed.plan.status, failed.apply.status), (PhaseStatus::Errored, PhaseStatus::Unreachable));
     }
 }

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 
 use crate::author::Author;
 use crate::configuration_version::ConfigurationVersion;
-use crate::id::WorkspaceId;
+use crate::id::{RunId, WorkspaceId};
 use crate::lock::Lock;
 use crate::organization_state::OrganizationState;
 use crate::run::Run;
-use crate::run_status::{RunEvent, RunStatus};
+use crate::run_status::{IllegalTransition, RunEvent, RunStatus};
 use crate::workspace::Workspace;
 
 impl OrganizationState {
@@ -32,12 +32,47 @@ impl OrganizationState {
         self.queue_of(workspace).next().or_else(|| self.runs_of(workspace).find(|run| !run.options.plan_only))
     }
 
-    /// The newest configuration of a workspace that runs can use and that is more than a plan's.
-    pub fn usable_configuration(&self, workspace: WorkspaceId) -> Option<&ConfigurationVersion> {
+    /// A workspace's configurations, newest first.
+    pub fn configurations_of(&self, workspace: WorkspaceId) -> impl Iterator<Item = &ConfigurationVersion> {
         let from_newest = self.configuration_versions.by().workspace.from((workspace, Reverse(u64::MAX)));
         let of_workspace = from_newest.take_while(move |((owner, _), _)| *owner == workspace);
-        let versions = of_workspace.filter_map(|(_, id)| self.configuration_versions.get(id));
-        versions.into_iter().find(|version| version.is_usable() && !version.speculative && !version.provisional)
+        of_workspace.filter_map(|(_, id)| self.configuration_versions.get(id))
+    }
+
+    /// The newest configuration of a workspace that is more than a plan's.
+    pub fn current_configuration(&self, workspace: WorkspaceId) -> Option<&ConfigurationVersion> {
+        self.configurations_of(workspace).find(|version| self.counts(version))
+    }
+
+    /// The same, among those that runs can use.
+    pub fn usable_configuration(&self, workspace: WorkspaceId) -> Option<&ConfigurationVersion> {
+        self.configurations_of(workspace).find(|version| version.is_usable() && self.counts(version))
+    }
+
+    /// A provisional configuration counts once someone has wanted a run of it applied.
+    fn counts(&self, version: &ConfigurationVersion) -> bool {
+        let mut runs = self.runs.by().configuration_version.get(&version.id).filter_map(|id| self.runs.get(id));
+        !version.speculative && (!version.provisional || runs.any(|run| run.confirmed_by.is_some()))
+    }
+
+    /// The number of a workspace's next configuration.
+    pub fn next_configuration_number(&self, workspace: WorkspaceId) -> u64 {
+        self.configurations_of(workspace).next().map_or(1, |newest| newest.number + 1)
+    }
+
+    /// Whatever agents execute or wait for, in order: what is under way, then what is ready.
+    pub fn run_queue(&self) -> impl Iterator<Item = &Run> {
+        let under_way = self.runs.by().executing.iter().map(|(_, id)| id);
+        let ready = self.runs.by().queue.iter().map(|(_, id)| id);
+        under_way.chain(ready).filter_map(|id| self.runs.get(id))
+    }
+
+    /// How many of the organization's phases are under way or go out before this run's; 0 for a run of which none is
+    /// ready. Clients take away what is under way, and say how many runs theirs waits for.
+    pub fn position_in_queue(&self, run: &Run) -> usize {
+        let Some(own) = run.queue_key() else { return 0 };
+        let before = self.runs.by().queue.iter().take_while(|(key, _)| **key < own).count();
+        self.runs.by().executing.iter().count() + before
     }
 
     /// The number of a workspace's next run.
@@ -67,8 +102,183 @@ pub fn advance(state: &OrganizationState, workspace: &Workspace, now: Timestamp)
     Some((run, Workspace { lock: Some(lock), ..workspace.clone() }))
 }
 
+/// The run after someone wants it applied. A saved plan joins its workspace's queue, at the end.
+pub fn confirmed(state: &OrganizationState, run: &Run, by: Author, now: Timestamp) -> Result<Run, IllegalTransition> {
+    let mut confirmed = run.after(RunEvent::Confirmed, now, by)?;
+    if confirmed.status == RunStatus::Confirmed {
+        confirmed.place = Some(state.last_place(run.workspace));
+    }
+    Ok(confirmed)
+}
+
+/// Why a run cannot begin before those ahead of it.
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
+pub enum NoWay {
+    #[error("the run is {0}; force-execute needs a run that is pending")]
+    NotPending(RunStatus),
+    #[error("{run} is {status}, and what an agent executes is not pushed aside: cancel it, or wait")]
+    UnderWay { run: RunId, status: RunStatus },
+    #[error("The workspace {0}: unlock it first")]
+    Locked(String),
+}
+
+/// Those ahead of a pending run, discarded or canceled so that it can begin.
+pub fn make_way(
+    state: &OrganizationState,
+    workspace: &Workspace,
+    run: &Run,
+    by: Author,
+    now: Timestamp,
+) -> Result<Vec<Run>, NoWay> {
+    if run.status != RunStatus::Pending {
+        return Err(NoWay::NotPending(run.status));
+    }
+    let ahead: Vec<&Run> = state.queue_of(workspace.id).take_while(|other| other.place < run.place).collect();
+    let holds = |lock: &&Lock| ahead.iter().any(|other| lock.holder == Author::Run(other.id));
+    if let Some(lock) = workspace.lock.as_ref().filter(|lock| !holds(lock)) {
+        return Err(NoWay::Locked(lock.in_words()));
+    }
+    let aside = |other: &&Run| {
+        let event = if other.status.is_discardable() { RunEvent::Discarded } else { RunEvent::Canceled };
+        let under_way = NoWay::UnderWay { run: other.id, status: other.status };
+        match other.status.is_executing() {
+            true => Err(under_way),
+            false => other.after(event, now, by).map_err(|_| under_way),
+        }
+    };
+    ahead.iter().map(aside).collect()
+}
+
 /// The workspace without the lock of a run that is over.
 pub fn released(workspace: &Workspace, run: &Run) -> Workspace {
     let held_by_run = workspace.lock.as_ref().is_some_and(|lock| lock.holder == Author::Run(run.id));
     Workspace { lock: if held_by_run { None } else { workspace.lock.clone() }, ..workspace.clone() }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::configuration_version::tests::given_configuration;
+    use crate::id::{ProjectId, UserId};
+    use crate::run::RunOptions;
+    use crate::run::tests::given_run;
+
+    pub(crate) fn now() -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+
+    /// An organization with one workspace, and these runs in it.
+    pub(crate) fn given_state(runs: &[Run]) -> (OrganizationState, Workspace) {
+        let id = WorkspaceId::from_random([1; 16]);
+        let name = "web".parse().expect("legal");
+        let workspace = Workspace::new(id, name, ProjectId::from_random([1; 16]), now());
+        let mut state = OrganizationState::default();
+        state.workspaces.put(&workspace).expect("put");
+        for run in runs {
+            state.runs.put(run).expect("put");
+        }
+        (state, workspace)
+    }
+
+    pub(crate) fn locked_by(workspace: &Workspace, holder: Author) -> Workspace {
+        let holder_name = "jane".to_owned();
+        let lock = Lock { holder, holder_name, since: now(), reason: None, from: None, http: None };
+        Workspace { lock: Some(lock), ..workspace.clone() }
+    }
+
+    fn jane() -> Author {
+        Author::User(UserId::from_random([9; 16]))
+    }
+
+    fn with_status(number: u8, status: RunStatus) -> Run {
+        Run { status, ..given_run(number) }
+    }
+
+    #[test]
+    fn runs_begin_in_the_order_in_which_they_came() {
+        let (mut state, mut workspace) = given_state(&[given_run(3), given_run(1), given_run(2)]);
+        let mut begun = Vec::new();
+        while let Some((run, held)) = advance(&state, &workspace, now()) {
+            assert_eq!(run.status, RunStatus::PlanQueued);
+            assert_eq!(held.lock.as_ref().map(|lock| lock.holder), Some(Author::Run(run.id)));
+            begun.push(run.number);
+            state.runs.put(&run).expect("put");
+            assert_eq!(advance(&state, &held, now()), None, "the first one blocks the rest");
+            let over = run.after(RunEvent::Canceled, now(), Author::Taco).expect("legal");
+            state.runs.put(&over).expect("put");
+            workspace = released(&held, &over);
+        }
+        assert_eq!(begun, [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_speculative_run_waits_for_nobody_and_blocks_nobody() {
+        let options = RunOptions { plan_only: true, ..RunOptions::default() };
+        let speculative = Run { place: None, options, ..given_run(1) }.created(now());
+        assert_eq!(speculative.status, RunStatus::PlanQueued);
+        let (state, workspace) = given_state(&[speculative, given_run(2)]);
+        let workspace = locked_by(&workspace, jane());
+        assert_eq!(state.queue_of(workspace.id).map(|run| run.number).collect::<Vec<_>>(), [2]);
+        assert_eq!(advance(&state, &workspace, now()), None, "what may change the state waits for the lock");
+        let unlocked = Workspace { lock: None, ..workspace };
+        assert_eq!(advance(&state, &unlocked, now()).map(|(run, _)| run.number), Some(2));
+    }
+
+    #[test]
+    fn a_saved_plan_joins_the_queue_when_it_is_confirmed() {
+        let saved = Run { place: None, ..with_status(1, RunStatus::PlannedAndSaved) };
+        let (mut state, workspace) = given_state(&[saved.clone(), given_run(2)]);
+        assert_eq!(state.current_run(workspace.id).map(|run| run.number), Some(2));
+        let confirmed = confirmed(&state, &saved, jane(), now()).expect("legal");
+        assert_eq!((confirmed.status, confirmed.place), (RunStatus::Confirmed, Some(3)));
+        state.runs.put(&confirmed).expect("put");
+        assert_eq!(state.queue_of(workspace.id).map(|run| run.number).collect::<Vec<_>>(), [2, 1]);
+        state.runs.remove(&given_run(2).id);
+        let (begun, _) = advance(&state, &workspace, now()).expect("its turn");
+        assert_eq!(begun.status, RunStatus::ApplyQueued);
+    }
+
+    #[test]
+    fn a_provisional_configuration_counts_once_a_run_of_it_is_confirmed() {
+        let (mut state, workspace) = given_state(&[]);
+        let provisional = ConfigurationVersion { provisional: true, ..given_configuration(3) };
+        let speculative = ConfigurationVersion { speculative: true, ..given_configuration(2) };
+        for version in [&given_configuration(1), &speculative, &provisional] {
+            state.configuration_versions.put(version).expect("put");
+        }
+        let current =
+            |state: &OrganizationState| state.usable_configuration(workspace.id).map(|version| version.number);
+        assert_eq!(current(&state), Some(1));
+        let run = Run { configuration_version: provisional.id, confirmed_by: Some(jane()), ..given_run(1) };
+        state.runs.put(&run).expect("put");
+        assert_eq!(current(&state), Some(3));
+    }
+
+    #[test]
+    fn way_is_made_past_everything_but_what_is_under_way() {
+        let last = given_run(3);
+        let ahead = [with_status(1, RunStatus::Planned), given_run(2), last.clone()];
+        let (state, workspace) = given_state(&ahead);
+        let held = locked_by(&workspace, Author::Run(ahead[0].id));
+        let aside = make_way(&state, &held, &last, jane(), now()).expect("legal");
+        let statuses: Vec<_> = aside.iter().map(|run| run.status).collect();
+        assert_eq!(statuses, [RunStatus::Discarded, RunStatus::Discarded]);
+        let locked = locked_by(&workspace, jane());
+        assert!(matches!(make_way(&state, &locked, &last, jane(), now()), Err(NoWay::Locked(_))));
+        let (state, workspace) = given_state(&[with_status(1, RunStatus::Applying), last.clone()]);
+        assert!(matches!(make_way(&state, &workspace, &last, jane(), now()), Err(NoWay::UnderWay { .. })));
+        let planned = with_status(1, RunStatus::Planned);
+        assert!(matches!(make_way(&state, &workspace, &planned, jane(), now()), Err(NoWay::NotPending(_))));
+    }
+
+    #[test]
+    fn a_position_counts_what_is_under_way_and_what_goes_out_before() {
+        let ready =
+            |number, status| Run { workspace: WorkspaceId::from_random([number; 16]), ..with_status(number, status) };
+        let (plan, apply) = (ready(2, RunStatus::PlanQueued), ready(3, RunStatus::ApplyQueued));
+        let (state, _) = given_state(&[plan.clone(), apply.clone(), given_run(4)]);
+        assert_eq!(state.run_queue().map(|run| run.number).collect::<Vec<_>>(), [3, 2]);
+        assert_eq!((state.position_in_queue(&apply), state.position_in_queue(&plan)), (0, 1));
+        assert_eq!(state.position_in_queue(&given_run(4)), 0);
+    }
 }

@@ -260,6 +260,19 @@ fn check_expression(value: &str) -> Result<(), InvalidAttribute> {
     })
 }
 
+/// A variable that a request gives to one run. Its value is an expression, as `-var` becomes one; plain words, which
+/// programs send in place of one, are left for the engine to judge.
+pub(crate) fn check_run_variable(key: &str, value: &str) -> Result<(), InvalidAttribute> {
+    const ATTRIBUTE: &str = "variables";
+    let refuse = |error: InvalidAttribute| InvalidAttribute::new(ATTRIBUTE, format!("{}: {error}", shown(key)));
+    check_key(key, VariableCategory::Terraform).map_err(refuse)?;
+    check_value(value).map_err(refuse)?;
+    match value.contains(['"', '[', ']', '{', '}', '$']) {
+        true => check_expression(value).map_err(refuse),
+        false => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

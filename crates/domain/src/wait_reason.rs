@@ -43,8 +43,15 @@ impl WaitReason {
             Self::NoAgent { .. } => {
                 "no server has an agent within: set an agent concurrency, or use an agent pool".to_owned()
             }
-            Self::AgentsBusy { agents: 1, ahead } => format!("the only agent is busy; {ahead} phases are ahead"),
-            Self::AgentsBusy { agents, ahead } => format!("all {agents} agents are busy; {ahead} phases are ahead"),
+            Self::AgentsBusy { agents, ahead } => {
+                let busy =
+                    if *agents == 1 { "the only agent is busy" } else { &format!("all {agents} agents are busy") };
+                match ahead {
+                    0 => format!("{busy}; it is next"),
+                    1 => format!("{busy}; one phase goes first"),
+                    ahead => format!("{busy}; {ahead} phases go first"),
+                }
+            }
             Self::Approval => "waits for someone to confirm or discard it".to_owned(),
         }
     }
@@ -113,7 +120,8 @@ fn behind_agents(
         workspace.is_some_and(|workspace| pool_for(state, workspace) == pool)
     });
     let ahead = same_pool.count();
-    let free = agents.iter().any(|agent| agent.pool == pool && agent.busy < agent.concurrency);
+    let takes_more = |agent: &AgentPresence| agent.busy < agent.concurrency && !agent.draining;
+    let free = agents.iter().any(|agent| agent.pool == pool && takes_more(agent));
     if free && ahead == 0 { Vec::new() } else { vec![WaitReason::AgentsBusy { agents: able, ahead }] }
 }
 
@@ -123,5 +131,93 @@ pub fn pool_for(state: &OrganizationState, workspace: &Workspace) -> Option<Agen
     match execution.mode {
         ExecutionMode::Agent => execution.agent_pool,
         ExecutionMode::Remote | ExecutionMode::Local => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::author::Author;
+    use crate::id::{AgentId, UserId};
+    use crate::run::tests::given_run;
+    use crate::run_queue::tests::{given_state, locked_by};
+
+    fn agent(busy: u32) -> AgentPresence {
+        AgentPresence {
+            agent: AgentId::from_random([1; 16]),
+            name: "one".to_owned(),
+            pool: None,
+            heartbeat: 1,
+            concurrency: 1,
+            busy,
+            draining: false,
+            engines: Vec::new(),
+            version: String::new(),
+            last_heard_at: None,
+        }
+    }
+
+    #[test]
+    fn every_run_that_waits_can_say_why() {
+        let jane = Author::User(UserId::from_random([9; 16]));
+        let in_status = |number, status| Run { status, ..given_run(number) };
+        let pending = given_run(2);
+        let lost = Run { place: None, ..in_status(1, RunStatus::Errored) };
+        let ready = in_status(2, RunStatus::PlanQueued);
+        let apply = in_status(3, RunStatus::ApplyQueued);
+        type Row<'a> = (&'a str, Vec<Run>, Option<Author>, &'a Run, Vec<AgentPresence>, &'a [&'a str]);
+        let planned = in_status(1, RunStatus::Planned);
+        let holder = Some(Author::Run(planned.id));
+        let draining = AgentPresence { draining: true, ..agent(0) };
+        let rows: Vec<Row<'_>> = vec![
+            ("a run ahead", vec![planned.clone(), pending.clone()], holder, &pending, vec![], &["waits for run-"]),
+            ("a lock", vec![pending.clone()], Some(jane), &pending, vec![], &["locked by User jane since"]),
+            (
+                "a lost apply",
+                vec![lost.clone(), pending.clone()],
+                Some(Author::Run(lost.id)),
+                &pending,
+                vec![],
+                &["locked by Run"],
+            ),
+            (
+                "both",
+                vec![given_run(1), pending.clone()],
+                Some(jane),
+                &pending,
+                vec![],
+                &["waits for run-", "locked by User"],
+            ),
+            ("nobody there", vec![ready.clone()], None, &ready, vec![], &["no server has an agent within"]),
+            ("all leaving", vec![ready.clone()], None, &ready, vec![draining], &["no server has an agent within"]),
+            ("all busy", vec![ready.clone()], None, &ready, vec![agent(1)], &["the only agent is busy; it is next"]),
+            (
+                "behind an apply",
+                vec![ready.clone(), apply.clone()],
+                None,
+                &ready,
+                vec![agent(0)],
+                &["the only agent is busy; one phase"],
+            ),
+            ("about to begin", vec![ready.clone()], None, &ready, vec![agent(0)], &[]),
+            ("a decision", vec![planned.clone()], holder, &planned, vec![], &["to confirm or discard"]),
+            ("nothing", vec![lost.clone()], None, &lost, vec![], &[]),
+        ];
+        for (name, runs, holder, run, agents, expected) in rows {
+            let (state, workspace) = given_state(&runs);
+            let workspace = holder.map_or(workspace.clone(), |holder| locked_by(&workspace, holder));
+            let words: Vec<String> =
+                wait_reasons(&state, &workspace, run, &agents).iter().map(WaitReason::in_words).collect();
+            assert_eq!(words.len(), expected.len(), "{name}: {words:?}");
+            for (words, part) in words.iter().zip(expected) {
+                assert!(words.contains(part), "{name}: {words}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_reason_is_data_with_a_name() {
+        let json = serde_json::to_value(WaitReason::AgentsBusy { agents: 2, ahead: 5 }).expect("JSON");
+        assert_eq!(json, serde_json::json!({ "reason": "agents-busy", "agents": 2, "ahead": 5 }));
     }
 }

@@ -1,6 +1,8 @@
 //! Addresses that are their own credential: for one object, one verb, and a while. The credential is in the path,
 //! because clients replace or reorder the query.
 
+use std::fmt;
+
 use axum::body::{Body, BodyDataStream};
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -9,7 +11,6 @@ use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use jiff::SignedDuration;
 use taco_control_plane::{ControlPlane, Pass, PassPurpose};
-use taco_domain::id::StateVersionId;
 
 use crate::Api;
 use crate::address::Address;
@@ -18,32 +19,39 @@ use crate::path::InPath;
 
 const DOWNLOAD: SignedDuration = SignedDuration::from_hours(1);
 const UPLOAD: SignedDuration = SignedDuration::from_hours(25);
+/// Clients follow a log at one address for as long as the phase takes.
+const FOLLOW: SignedDuration = SignedDuration::from_hours(25);
 
 fn segment(purpose: PassPurpose) -> &'static str {
     match purpose {
         PassPurpose::DownloadState | PassPurpose::UploadState => "state",
         PassPurpose::DownloadJsonState | PassPurpose::UploadJsonState => "json-state",
+        PassPurpose::UploadConfiguration => "configuration",
+        PassPurpose::ReadPlanLog | PassPurpose::ReadApplyLog => "log",
     }
 }
 
 /// The address at which the holder can do what `purpose` says.
-pub(crate) fn signed(api: &Api, address: &Address, purpose: PassPurpose, id: StateVersionId) -> String {
+pub(crate) fn signed(api: &Api, address: &Address, purpose: PassPurpose, id: impl fmt::Display) -> String {
     let lifetime = match purpose {
         PassPurpose::DownloadState | PassPurpose::DownloadJsonState => DOWNLOAD,
-        PassPurpose::UploadState | PassPurpose::UploadJsonState => UPLOAD,
+        PassPurpose::UploadState | PassPurpose::UploadJsonState | PassPurpose::UploadConfiguration => UPLOAD,
+        PassPurpose::ReadPlanLog | PassPurpose::ReadApplyLog => FOLLOW,
     };
-    let pass = api.control_plane.issue_pass(purpose, id, lifetime);
+    let pass = api.control_plane.issue_pass(purpose, &id, lifetime);
     address.of(&format!("/signed/{}/{id}/{pass}", segment(purpose)))
 }
 
-type Signed = InPath<(String, String)>;
+pub(crate) type Signed = InPath<(String, String)>;
 
-fn check(control_plane: &ControlPlane, purpose: PassPurpose, signed: &Signed) -> Result<Pass, ApiError> {
+pub(crate) fn check(control_plane: &ControlPlane, purpose: PassPurpose, signed: &Signed) -> Result<Pass, ApiError> {
     let InPath((object, pass)) = signed;
     Ok(control_plane.check_pass(purpose, object, pass)?)
 }
 
-fn body_of(request: Request) -> impl futures::Stream<Item = Result<bytes::Bytes, axum::Error>> + Send + 'static {
+pub(crate) fn body_of(
+    request: Request,
+) -> impl futures::Stream<Item = Result<bytes::Bytes, axum::Error>> + Send + 'static {
     // A stream must be able to cross threads alone; the body type promises it only inside of this wrapper.
     let stream: BodyDataStream = request.into_body().into_data_stream();
     stream.map(|piece| piece)

@@ -407,6 +407,7 @@ pub(crate) async fn list(
         tags: owned(query.list("search[tags]")),
         exclude_tags: owned(query.list("search[exclude-tags]")),
         tagged: query.tagged(),
+        current_run: owned(query.list("filter[current-run][status]")),
         reverse: query.get("sort") == Some("-name"),
     };
     let listed = control_plane.workspaces(&caller, &organization, &filter, query.page()?).await?;

@@ -250,6 +250,7 @@ const WORKSPACE: &[(Action, &str)] = {
             "write admin operate project-write project-maintain project-admin manage-all manage-projects team-token",
         ),
         (A::ForceCancelRun, ADMINS),
+        (A::ReadWholePlan, ADMINS),
         (
             A::ReadVariables,
             "read plan write admin operate project-read project-write project-maintain project-admin read-all manage-all \

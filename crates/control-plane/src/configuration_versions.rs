@@ -1,0 +1,360 @@
+//! Configurations: announce, upload, list, read, give up. The archive is unpacked by agents alone.
+
+use std::error::Error as StdError;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use futures::{Stream, TryStreamExt};
+use jiff::Timestamp;
+use serde::Deserialize;
+use taco_domain::OrganizationState;
+use taco_domain::configuration_version::{ConfigurationStatus, ConfigurationVersion};
+use taco_domain::execution::ExecutionMode;
+use taco_domain::id::{ConfigurationVersionId, RunId};
+use taco_domain::permission::{Action, Resource};
+use taco_domain::run::{RunOptions, RunSource};
+use taco_domain::state_version::{BackingDataAction, TransitionNotAllowed};
+use taco_ledger::bucket::Download;
+use taco_ledger::{Intent, Key, Transaction, layout};
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::done_requests::once;
+use crate::error::Error;
+use crate::page::{Listed, PageRequest};
+use crate::passes::{Pass, PassPurpose};
+use crate::run_flow::{new_run, settle};
+use crate::runs::has_room;
+use crate::state_blobs::blob_error;
+use crate::workspaces::WorkspaceRef;
+
+const WHAT: &str = "configuration version";
+
+/// The largest archive that is taken.
+pub const LARGEST_CONFIGURATION: u64 = 100 * 1024 * 1024;
+
+/// How every gzip file begins.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// A configuration as a door shows it.
+#[derive(Clone)]
+pub struct ConfigurationVersionView {
+    pub version: ConfigurationVersion,
+    pub open: OpenOrganization,
+}
+
+/// The attributes of a request that announces a configuration, spelled as on the wire.
+#[derive(Clone, Default, Deserialize, Debug)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct NewConfiguration {
+    /// As in Terraform Cloud, a run starts unless the client says otherwise.
+    pub auto_queue_runs: Option<bool>,
+    pub speculative: Option<bool>,
+    pub provisional: Option<bool>,
+}
+
+/// What may become of an archive that is no longer needed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConfigurationAction {
+    Archive,
+    BackingData(BackingDataAction),
+}
+
+/// Writing.
+impl ControlPlane {
+    /// Announces a configuration whose archive will follow.
+    pub async fn create_configuration_version(
+        &self,
+        caller: &Caller,
+        workspace: &WorkspaceRef,
+        new: NewConfiguration,
+        source: RunSource,
+    ) -> Result<ConfigurationVersionView, Error> {
+        let view = self.find_workspace(caller, workspace).await?;
+        let (open, workspace, now) = (view.open, view.workspace.id, self.now());
+        let id = ConfigurationVersionId::at_home(workspace.home(), self.random());
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            let state = tx.state();
+            let owner = state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
+            let resource = Resource::Workspace(state, owner);
+            asker.require(Action::QueuePlan, resource, "workspace")?;
+            let version = ConfigurationVersion {
+                id,
+                workspace,
+                number: state.next_configuration_number(workspace),
+                status: ConfigurationStatus::Pending,
+                speculative: new.speculative.unwrap_or_default(),
+                provisional: new.provisional.unwrap_or_default(),
+                auto_queue_runs: new.auto_queue_runs.unwrap_or(true),
+                source: source.to_string(),
+                created_at: now,
+                created_by: asker.author(),
+                blob: String::new(),
+                size: 0,
+                sha256: String::new(),
+                creator_may_apply: asker.may(Action::ApplyRun, resource).allowed,
+                uploaded_at: None,
+                error: None,
+                error_message: None,
+            };
+            tx.put(&version);
+            Ok(version)
+        };
+        let version = open.commit(caller.intent("configuration.announce"), once(caller, now, decide)).await?;
+        Ok(seen_after(open, version))
+    }
+
+    /// Takes the archive of an announced configuration, and starts a run if that was wished for. It may be sent again
+    /// as long as no run uses it.
+    pub async fn upload_configuration<E>(
+        &self,
+        pass: &Pass,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<ConfigurationVersionView, Error>
+    where
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        let id: ConfigurationVersionId = pass.object(PassPurpose::UploadConfiguration)?;
+        let site = self.read_site().await?;
+        let entry = site.organization_at(id.home()).ok_or(Error::NotFound(WHAT))?;
+        let open = self.open_organization(&site, entry.id).await?;
+        let version = open.state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        // Each attempt has a blob of its own, so that a second one cannot spoil the first.
+        let attempt = RunId::from_random(self.random());
+        let blob = format!("{}-{}", id.characters(), attempt.characters());
+        let key = configuration_key(&open, &blob);
+        let beginning = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&beginning);
+        let watched = body.inspect_ok(move |bytes| remember_beginning(&seen, bytes));
+        let stored = self.blobs().store(&key, watched, LARGEST_CONFIGURATION).await.map_err(blob_error)?;
+        let is_gzip = *beginning.lock().unwrap_or_else(PoisonError::into_inner) == GZIP;
+        let arrived = Arrived {
+            blob: blob.clone(),
+            size: stored.size,
+            sha256: stored.sha256,
+            is_gzip,
+            now: self.now(),
+            run: RunId::at_home(id.home(), self.random()),
+        };
+        let intent = Intent { actor: version.created_by.to_string(), action: "configuration.upload", request: None };
+        let committed = open.commit(intent, move |tx| take_archive(tx, id, &arrived)).await;
+        let named = match &committed {
+            Ok(version) => version.blob == blob,
+            // After an unclear answer the commit may name the blob all the same, so it stays.
+            Err(error) => matches!(error, Error::Unavailable(_) | Error::Corrupt(_)),
+        };
+        if !named {
+            self.remove_blob(&key).await;
+        } else if !version.blob.is_empty() && version.blob != blob {
+            self.remove_blob(&configuration_key(&open, &version.blob)).await;
+        }
+        let version = committed?;
+        match version.error_message.clone().filter(|_| version.status == ConfigurationStatus::Errored) {
+            Some(detail) => Err(Error::Invalid { pointer: String::new(), detail }),
+            None => Ok(seen_after(open, version)),
+        }
+    }
+
+    /// Gives up an archive that is no longer needed, or takes that back.
+    pub async fn change_configuration(
+        &self,
+        caller: &Caller,
+        id: ConfigurationVersionId,
+        action: ConfigurationAction,
+    ) -> Result<(), Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            let state = tx.state();
+            let version = state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+            let owner = state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
+            asker.require(Action::ApplyRun, Resource::Workspace(state, owner), WHAT)?;
+            let status = match action {
+                ConfigurationAction::Archive => version.status.archived(),
+                ConfigurationAction::BackingData(action) => version.status.after(action),
+            };
+            let status = status.map_err(|error: TransitionNotAllowed| refused(error.to_string()))?;
+            if !matches!(action, ConfigurationAction::BackingData(BackingDataAction::Restore)) {
+                check_is_unused(state, &version)?;
+            }
+            tx.put(&ConfigurationVersion { status, ..version.clone() });
+            Ok((status, version.blob))
+        };
+        let (status, blob) =
+            open.commit(caller.intent("configuration.give-up"), once(caller, self.now(), decide)).await?;
+        let gone = matches!(status, ConfigurationStatus::Archived | ConfigurationStatus::BackingDataPermanentlyDeleted);
+        if gone && !blob.is_empty() {
+            self.remove_blob(&configuration_key(&open, &blob)).await;
+        }
+        Ok(())
+    }
+}
+
+/// Reading.
+impl ControlPlane {
+    pub async fn configuration_version(
+        &self,
+        caller: &Caller,
+        id: ConfigurationVersionId,
+    ) -> Result<ConfigurationVersionView, Error> {
+        self.configuration_for(caller, id, Action::ReadWorkspace).await
+    }
+
+    async fn configuration_for(
+        &self,
+        caller: &Caller,
+        id: ConfigurationVersionId,
+        action: Action,
+    ) -> Result<ConfigurationVersionView, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let version = open.state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
+        caller.require(action, Resource::Workspace(&open.state, owner), WHAT)?;
+        Ok(ConfigurationVersionView { version, open })
+    }
+
+    /// A workspace's configurations, newest first.
+    pub async fn configuration_versions(
+        &self,
+        caller: &Caller,
+        workspace: &WorkspaceRef,
+        page: PageRequest,
+    ) -> Result<Listed<ConfigurationVersionView>, Error> {
+        let view = self.workspace(caller, workspace).await?;
+        let listed = Listed::from_all(view.open.state.configurations_of(view.workspace.id).cloned(), page);
+        Ok(listed.map(|version| ConfigurationVersionView { version, open: view.open.clone() }))
+    }
+
+    /// The archive. It may hold whatever lay beside the configuration, so it takes more than reading.
+    pub async fn download_configuration(&self, caller: &Caller, id: ConfigurationVersionId) -> Result<Download, Error> {
+        let view = self.configuration_for(caller, id, Action::QueuePlan).await?;
+        if !view.version.is_usable() {
+            return Err(Error::NotFound(WHAT));
+        }
+        let key = configuration_key(&view.open, &view.version.blob);
+        let found = self.blobs().read(&key, None).await.map_err(|error| blob_error(error.into()))?;
+        found.ok_or_else(|| blob_error(taco_ledger::blob::BlobError::Missing(key)))
+    }
+}
+
+/// Where an archive lies in the bucket.
+fn configuration_key(open: &OpenOrganization, blob: &str) -> Key {
+    layout::blob(open.ledger.name(), "configurations", blob)
+}
+
+fn remember_beginning(seen: &Mutex<Vec<u8>>, bytes: &Bytes) {
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let missing = GZIP.len() - seen.len();
+    seen.extend_from_slice(&bytes[..missing.min(bytes.len())]);
+}
+
+/// An archive that is in the bucket and in no record yet.
+struct Arrived {
+    blob: String,
+    size: u64,
+    sha256: String,
+    is_gzip: bool,
+    now: Timestamp,
+    /// The id of the run that may follow.
+    run: RunId,
+}
+
+fn take_archive(
+    tx: &mut Transaction<OrganizationState>,
+    id: ConfigurationVersionId,
+    arrived: &Arrived,
+) -> Result<ConfigurationVersion, Error> {
+    let state = tx.state();
+    let before = state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+    let repeated = before.is_usable() && before.sha256 == arrived.sha256;
+    if repeated {
+        return Ok(before);
+    }
+    let in_use = state.runs.by().configuration_version.first(&id).is_some();
+    let waits = matches!(
+        before.status,
+        ConfigurationStatus::Pending | ConfigurationStatus::Errored | ConfigurationStatus::Uploaded
+    );
+    if in_use || !waits {
+        return Err(Error::Conflict("The configuration version is not waiting for an archive any more".to_owned()));
+    }
+    if !arrived.is_gzip {
+        let detail = "The configuration must be a tar archive that is compressed with gzip";
+        let errored = ConfigurationVersion {
+            status: ConfigurationStatus::Errored,
+            error: Some("invalid-archive".to_owned()),
+            error_message: Some(detail.to_owned()),
+            ..before
+        };
+        tx.put(&errored);
+        return Ok(errored);
+    }
+    let version = ConfigurationVersion {
+        status: ConfigurationStatus::Uploaded,
+        blob: arrived.blob.clone(),
+        size: arrived.size,
+        sha256: arrived.sha256.clone(),
+        uploaded_at: Some(arrived.now),
+        error: None,
+        error_message: None,
+        ..before
+    };
+    tx.put(&version);
+    if version.auto_queue_runs {
+        start_run(tx, &version, arrived)?;
+    }
+    Ok(version)
+}
+
+/// Starts the run that an upload was meant for. One that cannot be is left out: the upload is complete all the same.
+fn start_run(
+    tx: &mut Transaction<OrganizationState>,
+    version: &ConfigurationVersion,
+    arrived: &Arrived,
+) -> Result<(), Error> {
+    let state = tx.state();
+    let Some(workspace) = state.workspaces.get(&version.workspace) else { return Ok(()) };
+    if state.execution_of(workspace).mode == ExecutionMode::Local || !has_room(state, workspace.id) {
+        return Ok(());
+    }
+    let options = RunOptions {
+        message: "Queued by the upload of a configuration".to_owned(),
+        plan_only: version.speculative,
+        auto_apply: workspace.auto_apply && version.creator_may_apply && !version.speculative,
+        engine: workspace.engine,
+        terraform_version: workspace.terraform_version.clone(),
+        ..RunOptions::default()
+    };
+    let source = RunSource::ConfigurationVersion;
+    let structured_output = workspace.structured_run_output_enabled;
+    let mut run = new_run(state, arrived.run, version, options, source, version.created_by, arrived.now);
+    run.structured_output = structured_output;
+    settle(tx, run, arrived.now)?;
+    Ok(())
+}
+
+/// The configuration that the next run would use stays, and so does one that an open run uses.
+fn check_is_unused(state: &OrganizationState, version: &ConfigurationVersion) -> Result<(), Error> {
+    let current = state.usable_configuration(version.workspace).is_some_and(|current| current.id == version.id);
+    if current {
+        let why = "configuration could not be archived because it is current";
+        return Err(refused(format!("transition not allowed: {why}")));
+    }
+    let mut runs = state.runs.by().configuration_version.get(&version.id).filter_map(|id| state.runs.get(id));
+    match runs.find(|run| !run.status.is_final()) {
+        Some(run) => {
+            Err(refused(format!("transition not allowed: {} uses the configuration and is {}", run.id, run.status)))
+        }
+        None => Ok(()),
+    }
+}
+
+fn refused(detail: String) -> Error {
+    Error::Invalid { pointer: "/data".to_owned(), detail }
+}
+
+fn seen_after(mut open: OpenOrganization, version: ConfigurationVersion) -> ConfigurationVersionView {
+    open.state = open.ledger.last_seen();
+    ConfigurationVersionView { version, open }
+}

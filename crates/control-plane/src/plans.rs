@@ -1,0 +1,86 @@
+//! Plans and applies, as parts of runs that have addresses of their own.
+
+use std::time::Duration;
+
+use taco_domain::id::{ApplyId, PlanId, RunId};
+use taco_domain::permission::Action;
+use taco_domain::phase::PhaseKind;
+use taco_ledger::bucket::Download;
+
+use crate::caller::Caller;
+use crate::control_plane::ControlPlane;
+use crate::error::Error;
+use crate::passes::{Pass, PassPurpose};
+use crate::phase_uploads::PlanForm;
+use crate::phases::plan_key;
+use crate::runs::RunView;
+use crate::state_blobs::blob_error;
+
+/// A plan in one of its forms.
+pub enum PlanOutput {
+    Ready(Download),
+    /// The plan has not ended yet.
+    NotYet,
+}
+
+impl ControlPlane {
+    /// The run that a plan belongs to.
+    pub async fn run_of_plan(&self, caller: &Caller, plan: PlanId) -> Result<RunView, Error> {
+        let run = run_with(plan.characters())?;
+        self.run(caller, run).await.map_err(|error| renamed(error, "plan"))
+    }
+
+    /// The run that an apply belongs to.
+    pub async fn run_of_apply(&self, caller: &Caller, apply: ApplyId) -> Result<RunView, Error> {
+        let run = run_with(apply.characters())?;
+        self.run(caller, run).await.map_err(|error| renamed(error, "apply"))
+    }
+
+    /// What a plan found. The redacted form is for everyone who may see the run; the others hold whatever the engine
+    /// knew.
+    pub async fn plan_output(&self, caller: &Caller, plan: PlanId, form: PlanForm) -> Result<PlanOutput, Error> {
+        let view = self.run_of_plan(caller, plan).await?;
+        let action = match form {
+            PlanForm::Redacted => Action::ReadWorkspace,
+            PlanForm::File | PlanForm::Json => Action::ReadWholePlan,
+        };
+        caller.require(action, view.resource(), "plan")?;
+        let phase = &view.run.plan;
+        if !phase.status.is_final() {
+            return Ok(PlanOutput::NotYet);
+        }
+        let key = plan_key(&view.open, form.blobs(), view.run.id, phase.epoch);
+        let found = self.blobs().read(&key, None).await.map_err(|error| blob_error(error.into()))?;
+        found.map(PlanOutput::Ready).ok_or(Error::NotFound("plan"))
+    }
+
+    /// The bytes of a log from `offset` on, at most `limit`, for whoever has a pass. Waits up to `patience` for some.
+    pub async fn read_log(
+        &self,
+        pass: &Pass,
+        kind: PhaseKind,
+        offset: u64,
+        limit: usize,
+        patience: Duration,
+    ) -> Result<Vec<u8>, Error> {
+        let run = match kind {
+            PhaseKind::Plan => run_with(pass.object::<PlanId>(PassPurpose::ReadPlanLog)?.characters()),
+            PhaseKind::Apply => run_with(pass.object::<ApplyId>(PassPurpose::ReadApplyLog)?.characters()),
+        }?;
+        let site = self.read_site().await?;
+        let entry = site.organization_at(run.home()).ok_or(Error::NotFound("log"))?;
+        self.follow_log(entry.id, run, kind, offset, limit, patience).await
+    }
+}
+
+/// Plans and applies have the characters of their runs.
+fn run_with(characters: &str) -> Result<RunId, Error> {
+    RunId::from_characters(characters).map_err(|_| Error::NotFound("run"))
+}
+
+fn renamed(error: Error, what: &'static str) -> Error {
+    match error {
+        Error::NotFound(_) => Error::NotFound(what),
+        other => other,
+    }
+}

@@ -1,0 +1,138 @@
+//! What people decide about a run: confirm, discard, cancel, and both kinds of force. Whatever follows from it happens
+//! in the same transaction.
+
+use jiff::Timestamp;
+use taco_domain::OrganizationState;
+use taco_domain::comment::{Comment, check_body};
+use taco_domain::id::{CommentId, RunId};
+use taco_domain::permission::{Action, Resource};
+use taco_domain::run::Run;
+use taco_domain::run_queue::{confirmed, make_way};
+use taco_domain::run_status::RunEvent;
+use taco_domain::workspace::Workspace;
+use taco_ledger::Transaction;
+
+use crate::caller::Caller;
+use crate::control_plane::ControlPlane;
+use crate::done_requests::once;
+use crate::error::Error;
+use crate::run_flow::settle;
+use crate::runs::{RunView, run_seen_after};
+
+const WHAT: &str = "run";
+
+impl ControlPlane {
+    /// Lets a plan be applied.
+    pub async fn confirm_run(&self, caller: &Caller, id: RunId, comment: Option<String>) -> Result<RunView, Error> {
+        let (by, now) = (caller.author(), self.now());
+        self.decide_run(caller, id, Action::ApplyRun, "run.confirm", comment, move |tx, run, _| {
+            confirmed(tx.state(), &run, by, now).map_err(conflict)
+        })
+        .await
+    }
+
+    /// Throws away a plan that nobody will apply.
+    pub async fn discard_run(&self, caller: &Caller, id: RunId, comment: Option<String>) -> Result<RunView, Error> {
+        let (by, now) = (caller.author(), self.now());
+        self.decide_run(caller, id, Action::ApplyRun, "run.discard", comment, move |_, run, _| {
+            run.after(RunEvent::Discarded, now, by).map_err(conflict)
+        })
+        .await
+    }
+
+    /// Stops a run: at once while nobody executes it, otherwise by asking its agent.
+    pub async fn cancel_run(&self, caller: &Caller, id: RunId, comment: Option<String>) -> Result<RunView, Error> {
+        let (by, now) = (caller.author(), self.now());
+        self.decide_run(caller, id, Action::ApplyRun, "run.cancel", comment, move |_, run, _| {
+            run.canceled(by, now).map_err(conflict)
+        })
+        .await
+    }
+
+    /// Stops a run whose agent did not stop it by itself.
+    pub async fn force_cancel_run(
+        &self,
+        caller: &Caller,
+        id: RunId,
+        comment: Option<String>,
+    ) -> Result<RunView, Error> {
+        let (by, now, cool_off) = (caller.author(), self.now(), self.shared.timeouts.before_force);
+        self.decide_run(caller, id, Action::ForceCancelRun, "run.force-cancel", comment, move |_, run, _| {
+            run.force_canceled(by, now, cool_off).map_err(conflict)
+        })
+        .await
+    }
+
+    /// Lets a run begin before those ahead of it, which end.
+    pub async fn force_execute_run(&self, caller: &Caller, id: RunId) -> Result<RunView, Error> {
+        let (by, now) = (caller.author(), self.now());
+        self.decide_run(caller, id, Action::ForceCancelRun, "run.force-execute", None, move |tx, run, workspace| {
+            for aside in make_way(tx.state(), workspace, &run, by, now).map_err(conflict)? {
+                settle(tx, aside, now)?;
+            }
+            let mut begun = tx.state().runs.get(&run.id).cloned().ok_or(Error::NotFound(WHAT))?;
+            begun.note("force_executed", by, now);
+            Ok(begun)
+        })
+        .await
+    }
+
+    /// From when on a run can be stopped by force.
+    pub fn force_cancel_available_at(&self, run: &Run) -> Option<Timestamp> {
+        run.force_cancel_available_at(self.shared.timeouts.before_force)
+    }
+
+    /// Whether it can be now.
+    pub fn is_force_cancelable(&self, run: &Run) -> bool {
+        run.check_force_cancel(self.now(), self.shared.timeouts.before_force).is_ok()
+    }
+
+    /// Changes a run and starts whatever follows. `decide` may run several times, and decides from its arguments alone.
+    async fn decide_run(
+        &self,
+        caller: &Caller,
+        id: RunId,
+        action: Action,
+        intent: &'static str,
+        comment: Option<String>,
+        mut decide: impl FnMut(&mut Transaction<OrganizationState>, Run, &Workspace) -> Result<Run, Error> + Send + 'static,
+    ) -> Result<RunView, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let now = self.now();
+        let comment = self.new_comment(caller, id, comment.filter(|body| !body.is_empty()))?;
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            let state = tx.state();
+            let run = state.runs.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+            let workspace = state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound(WHAT))?;
+            asker.require(action, Resource::Workspace(state, &workspace), WHAT)?;
+            let mut run = decide(tx, run, &workspace)?;
+            if let Some(comment) = &comment {
+                tx.put(comment);
+                if let Some(entry) = run.history.last_mut() {
+                    entry.comment = Some(comment.id);
+                }
+            }
+            settle(tx, run, now)
+        };
+        let run = open.commit(caller.intent(intent), once(caller, now, decide)).await?;
+        run_seen_after(open, run)
+    }
+
+    /// A remark that is legal, if there is one at all.
+    pub(crate) fn new_comment(
+        &self,
+        caller: &Caller,
+        run: RunId,
+        body: Option<String>,
+    ) -> Result<Option<Comment>, Error> {
+        let Some(body) = body else { return Ok(None) };
+        check_body(&body)?;
+        let id = CommentId::at_home(run.home(), self.random());
+        Ok(Some(Comment { id, run, body, created_at: self.now(), created_by: caller.author() }))
+    }
+}
+
+fn conflict(refusal: impl std::fmt::Display) -> Error {
+    Error::Conflict(refusal.to_string())
+}

@@ -1,0 +1,94 @@
+//! What happened to a run, and what people say about it.
+
+use jiff::Timestamp;
+use taco_domain::comment::Comment;
+use taco_domain::id::{CommentId, RunEventId, RunId};
+use taco_domain::permission::{Action, Resource};
+use taco_domain::run::RunHistoryEntry;
+
+use crate::caller::Caller;
+use crate::control_plane::ControlPlane;
+use crate::done_requests::once;
+use crate::error::Error;
+use crate::runs::RunView;
+
+/// Something that happened to a run.
+#[derive(Clone, Debug)]
+pub struct RunEventView {
+    pub id: RunEventId,
+    pub entry: RunHistoryEntry,
+    pub comment: Option<Comment>,
+}
+
+impl RunView {
+    /// What happened, oldest first.
+    pub fn events(&self) -> Vec<RunEventView> {
+        let comment = |id: &CommentId| self.open.state.comments.get(id).cloned();
+        let entries = self.run.history.iter().enumerate();
+        let view = |(index, entry): (usize, &RunHistoryEntry)| RunEventView {
+            id: self.run.event_id(index),
+            comment: entry.comment.as_ref().and_then(comment),
+            entry: entry.clone(),
+        };
+        entries.map(view).collect()
+    }
+
+    /// What people said, oldest first.
+    pub fn comments(&self) -> Vec<Comment> {
+        let comments = &self.open.state.comments;
+        let from_first = comments.by().run.from((self.run.id, Timestamp::MIN));
+        let of_run = from_first.take_while(|((run, _), _)| *run == self.run.id);
+        of_run.filter_map(|(_, id)| comments.get(id)).cloned().collect()
+    }
+}
+
+impl ControlPlane {
+    /// One event. Nobody but tests asks for one alone, so there is no index for it.
+    pub async fn run_event(&self, caller: &Caller, id: RunEventId) -> Result<RunEventView, Error> {
+        let what = "run event";
+        let open = self.organization_of(caller, id.home(), what).await?;
+        let newest_first = open.state.runs.by().newest.iter().filter_map(|(_, run)| open.state.runs.get(run));
+        let mut runs = newest_first.filter(|run| (0..run.history.len()).any(|index| run.event_id(index) == id));
+        let run = runs.next().map(|run| run.id).ok_or(Error::NotFound(what))?;
+        let events = self.run(caller, run).await.map_err(|error| not_found(error, what))?.events();
+        events.into_iter().find(|event| event.id == id).ok_or(Error::NotFound(what))
+    }
+
+    pub async fn comment(&self, caller: &Caller, id: CommentId) -> Result<Comment, Error> {
+        let what = "comment";
+        let open = self.organization_of(caller, id.home(), what).await?;
+        let comment = open.state.comments.get(&id).cloned().ok_or(Error::NotFound(what))?;
+        self.run(caller, comment.run).await.map_err(|error| not_found(error, what))?;
+        Ok(comment)
+    }
+
+    /// Adds a remark to a run.
+    pub async fn create_comment(&self, caller: &Caller, run: RunId, body: String) -> Result<Comment, Error> {
+        let what = "run";
+        let open = self.organization_of(caller, run.home(), what).await?;
+        let comment = self.new_comment(caller, run, Some(body))?.ok_or(Error::NotFound(what))?;
+        let asker = caller.clone();
+        let decide = move |tx: &mut taco_ledger::Transaction<taco_domain::OrganizationState>| {
+            let state = tx.state();
+            let mut run = state.runs.get(&comment.run).cloned().ok_or(Error::NotFound(what))?;
+            let workspace = state.workspaces.get(&run.workspace).ok_or(Error::NotFound(what))?;
+            asker.require(Action::QueuePlan, Resource::Workspace(state, workspace), what)?;
+            run.note("commented", comment.created_by, comment.created_at);
+            if let Some(entry) = run.history.last_mut() {
+                entry.comment = Some(comment.id);
+            }
+            tx.put(&comment);
+            tx.put(&run);
+            Ok(comment.clone())
+        };
+        open.commit(caller.intent("run.comment"), once(caller, self.now(), decide)).await
+    }
+}
+
+/// A refusal that names what was asked for, not what it belongs to.
+fn not_found(error: Error, what: &'static str) -> Error {
+    match error {
+        Error::NotFound(_) => Error::NotFound(what),
+        other => other,
+    }
+}

@@ -1,0 +1,138 @@
+//! Run triggers: an apply in one workspace starts a run in another. What they do is in `run_flow`.
+
+use taco_domain::OrganizationState;
+use taco_domain::id::{RunTriggerId, WorkspaceId};
+use taco_domain::permission::{Action, Resource};
+use taco_domain::run_trigger::{MOST_SOURCES, RunTrigger};
+use taco_domain::workspace::Workspace;
+use taco_ledger::Transaction;
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::done_requests::{once, was_done};
+use crate::error::Error;
+use crate::page::{Listed, PageRequest};
+use crate::workspaces::{WorkspaceRef, WorkspaceView};
+
+const WHAT: &str = "run trigger";
+
+/// A run trigger as a door shows it.
+#[derive(Clone)]
+pub struct RunTriggerView {
+    pub trigger: RunTrigger,
+    pub workspace: Workspace,
+    pub source: Workspace,
+    pub open: OpenOrganization,
+}
+
+impl RunTriggerView {
+    fn of(open: &OpenOrganization, trigger: &RunTrigger) -> Option<Self> {
+        let workspace = open.state.workspaces.get(&trigger.workspace).cloned()?;
+        let source = open.state.workspaces.get(&trigger.source).cloned()?;
+        Some(Self { trigger: trigger.clone(), workspace, source, open: open.clone() })
+    }
+
+    /// One of its two workspaces, as a door shows it.
+    pub fn view_of(&self, workspace: &Workspace) -> WorkspaceView {
+        WorkspaceView { workspace: workspace.clone(), open: self.open.clone() }
+    }
+}
+
+/// From which end a workspace's triggers are seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TriggerDirection {
+    /// Those that start runs in the workspace.
+    Inbound,
+    /// Those that its applies pull.
+    Outbound,
+}
+
+impl ControlPlane {
+    /// Lets applies of `source` start runs in the workspace. Repeating it leads to the same trigger.
+    pub async fn create_run_trigger(
+        &self,
+        caller: &Caller,
+        workspace: &WorkspaceRef,
+        source: WorkspaceId,
+    ) -> Result<RunTriggerView, Error> {
+        let view = self.find_workspace(caller, workspace).await?;
+        let (mut open, workspace) = (view.open, view.workspace.id);
+        let id = RunTriggerId::at_home(workspace.home(), self.random());
+        let new = RunTrigger { id, workspace, source, created_at: self.now() };
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| create(tx, &asker, &new);
+        let intent = caller.intent("run-trigger.create");
+        let trigger = open.commit(intent, once(caller, self.now(), decide)).await?;
+        open.state = open.ledger.last_seen();
+        RunTriggerView::of(&open, &trigger).ok_or(Error::NotFound(WHAT))
+    }
+
+    pub async fn run_trigger(&self, caller: &Caller, id: RunTriggerId) -> Result<RunTriggerView, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let trigger = open.state.run_triggers.get(&id).ok_or(Error::NotFound(WHAT))?;
+        let view = RunTriggerView::of(&open, trigger).ok_or(Error::NotFound(WHAT))?;
+        caller.require(Action::ReadWorkspace, Resource::Workspace(&open.state, &view.workspace), WHAT)?;
+        Ok(view)
+    }
+
+    /// A workspace's triggers, oldest first.
+    pub async fn run_triggers(
+        &self,
+        caller: &Caller,
+        workspace: &WorkspaceRef,
+        direction: TriggerDirection,
+        page: PageRequest,
+    ) -> Result<Listed<RunTriggerView>, Error> {
+        let view = self.workspace(caller, workspace).await?;
+        let triggers = &view.open.state.run_triggers;
+        let ids: Vec<_> = match direction {
+            TriggerDirection::Inbound => triggers.by().workspace.get(&view.workspace.id).collect(),
+            TriggerDirection::Outbound => triggers.by().source.get(&view.workspace.id).collect(),
+        };
+        let mut found: Vec<&RunTrigger> = ids.into_iter().filter_map(|id| triggers.get(id)).collect();
+        found.sort_by_key(|trigger| (trigger.created_at, trigger.id));
+        Ok(Listed::from_all(found.into_iter().filter_map(|trigger| RunTriggerView::of(&view.open, trigger)), page))
+    }
+
+    pub async fn delete_run_trigger(&self, caller: &Caller, id: RunTriggerId) -> Result<(), Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let now = self.now();
+        if was_done(&*open.state, caller, now)? {
+            return Ok(());
+        }
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            let state = tx.state();
+            let trigger = state.run_triggers.get(&id).ok_or(Error::NotFound(WHAT))?;
+            let workspace = state.workspaces.get(&trigger.workspace).ok_or(Error::NotFound(WHAT))?;
+            asker.require(Action::UpdateWorkspace, Resource::Workspace(state, workspace), WHAT)?;
+            tx.delete::<RunTrigger>(&id);
+            Ok(())
+        };
+        open.commit(caller.intent("run-trigger.delete"), once(caller, now, decide)).await
+    }
+}
+
+fn create(tx: &mut Transaction<OrganizationState>, caller: &Caller, new: &RunTrigger) -> Result<RunTrigger, Error> {
+    let state = tx.state();
+    let refuse = |detail: String| Err(Error::Invalid { pointer: "/data/relationships/sourceable".to_owned(), detail });
+    let workspace = state.workspaces.get(&new.workspace).ok_or(Error::NotFound("workspace"))?;
+    caller.require(Action::UpdateWorkspace, Resource::Workspace(state, workspace), "workspace")?;
+    if new.source == new.workspace {
+        return refuse("A workspace cannot start runs in itself: name another one".to_owned());
+    }
+    let may_see = |source: &&Workspace| caller.may(Action::ReadWorkspace, Resource::Workspace(state, source)).allowed;
+    if state.workspaces.get(&new.source).filter(may_see).is_none() {
+        return refuse(format!("The workspace {} does not exist in this organization", new.source));
+    }
+    let triggers: Vec<&RunTrigger> =
+        state.run_triggers.by().workspace.get(&new.workspace).filter_map(|id| state.run_triggers.get(id)).collect();
+    if let Some(same) = triggers.iter().find(|trigger| trigger.source == new.source) {
+        return Ok((*same).clone());
+    }
+    if triggers.len() >= MOST_SOURCES {
+        return refuse(format!("{MOST_SOURCES} workspaces start runs in this one already, which is the most"));
+    }
+    tx.put(new);
+    Ok(new.clone())
+}

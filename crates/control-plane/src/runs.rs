@@ -1,0 +1,288 @@
+//! Runs: start, list, read. What people decide about them is in `run_actions`; what agents do in `phases`.
+
+use std::collections::HashMap;
+
+use taco_domain::OrganizationState;
+use taco_domain::configuration_version::{ConfigurationStatus, ConfigurationVersion};
+use taco_domain::execution::ExecutionMode;
+use taco_domain::id::{ConfigurationVersionId, RunId, WorkspaceId};
+use taco_domain::permission::{Action, Resource};
+use taco_domain::run::{Run, RunSource, RunVariable};
+use taco_domain::run_request::RunRequest;
+use taco_domain::run_status::RunStatus;
+use taco_domain::wait_reason::{WaitReason, wait_reasons};
+use taco_domain::workspace::Workspace;
+use taco_ledger::Transaction;
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::done_requests::once;
+use crate::error::Error;
+use crate::page::{Listed, PageRequest};
+use crate::phases::run_variable_name;
+use crate::run_filter::RunFilter;
+use crate::run_flow::{new_run, settle};
+use crate::workspaces::WorkspaceRef;
+
+const WHAT: &str = "run";
+
+/// So many runs of a workspace can be open at a time.
+const MOST_OPEN: usize = 1000;
+
+/// A run as a door shows it, with its workspace at the same moment.
+#[derive(Clone)]
+pub struct RunView {
+    pub run: Run,
+    pub workspace: Workspace,
+    pub open: OpenOrganization,
+}
+
+impl RunView {
+    /// For [`Caller::may`].
+    pub fn resource(&self) -> Resource<'_> {
+        Resource::Workspace(&self.open.state, &self.workspace)
+    }
+
+    /// The configuration that it plans.
+    pub fn configuration(&self) -> Option<&ConfigurationVersion> {
+        self.open.state.configuration_versions.get(&self.run.configuration_version)
+    }
+}
+
+/// How much an organization has to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capacity {
+    /// Runs that wait for their turn or for an agent.
+    pub pending: usize,
+    /// Phases that agents execute.
+    pub running: usize,
+}
+
+impl ControlPlane {
+    /// Starts a run, or puts it into its workspace's queue.
+    pub async fn create_run(&self, caller: &Caller, request: RunRequest, source: RunSource) -> Result<RunView, Error> {
+        let workspace = request.workspace.ok_or_else(|| Error::Invalid {
+            pointer: "/data/relationships/workspace".to_owned(),
+            detail: "The workspace in which the run starts must be given".to_owned(),
+        })?;
+        let open = self.organization_of(caller, workspace.home(), "workspace").await?;
+        let (id, now) = (RunId::at_home(workspace.home(), self.random()), self.now());
+        let seal = |sent: &taco_domain::run_request::SentRunVariable| RunVariable {
+            key: sent.key.clone(),
+            sealed: self.seal(&run_variable_name(id, &sent.key), &sent.value),
+        };
+        let variables: Vec<RunVariable> = request.variables.iter().flatten().map(seal).collect();
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            let state = tx.state();
+            let owner = state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
+            let resource = Resource::Workspace(state, owner);
+            asker.require(Action::QueuePlan, resource, "workspace")?;
+            check_workspace(state, owner)?;
+            let configuration = configuration_for(state, owner, request.configuration_version)?;
+            let mut auto_apply = request.wants_auto_apply(owner, configuration);
+            if auto_apply && request.auto_apply == Some(true) {
+                asker.require(Action::ApplyRun, resource, "workspace")?;
+            }
+            // Where it is the workspace's default, a plan of someone who may not apply waits for someone who may.
+            auto_apply &= asker.may(Action::ApplyRun, resource).allowed;
+            let mut options = request.options(owner, configuration, auto_apply, default_message(source))?;
+            options.variables.clone_from(&variables);
+            let structured = owner.structured_run_output_enabled && source != RunSource::Terraform;
+            let mut run = new_run(state, id, configuration, options, source, asker.author(), now);
+            run.structured_output = structured;
+            settle(tx, run, now)
+        };
+        let run = open.commit(caller.intent("run.create"), once(caller, now, decide)).await?;
+        run_seen_after(open, run)
+    }
+
+    pub async fn run(&self, caller: &Caller, id: RunId) -> Result<RunView, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let run = open.state.runs.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let workspace = open.state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound(WHAT))?;
+        let view = RunView { run, workspace, open };
+        caller.require(Action::ReadWorkspace, view.resource(), WHAT)?;
+        Ok(view)
+    }
+
+    /// A workspace's runs, newest first.
+    pub async fn workspace_runs(
+        &self,
+        caller: &Caller,
+        workspace: &WorkspaceRef,
+        filter: &RunFilter,
+        page: PageRequest,
+    ) -> Result<Listed<RunView>, Error> {
+        let view = self.workspace(caller, workspace).await?;
+        let state = &view.open.state;
+        let wanted = |run: &&Run| filter.takes(state, &caller.site, &view.workspace, run);
+        let listed = Listed::from_all(state.runs_of(view.workspace.id).filter(wanted).cloned(), page);
+        Ok(listed.map(|run| RunView { run, workspace: view.workspace.clone(), open: view.open.clone() }))
+    }
+
+    /// The runs of an organization that the caller may see, newest first.
+    pub async fn organization_runs(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        filter: &RunFilter,
+        page: PageRequest,
+    ) -> Result<Listed<RunView>, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        let state = &open.state;
+        let mut sight = Sight::new(caller, state);
+        let newest_first = state.runs.by().newest.iter().filter_map(|(_, id)| state.runs.get(id));
+        let wanted = newest_first.filter_map(|run| {
+            let workspace = sight.of(run)?;
+            filter.takes(state, &caller.site, workspace, run).then_some((run, workspace))
+        });
+        let listed = Listed::from_all(wanted, page);
+        Ok(listed.map(|(run, workspace)| RunView {
+            run: run.clone(),
+            workspace: workspace.clone(),
+            open: open.clone(),
+        }))
+    }
+
+    /// What agents execute or wait for in an organization, in order, as far as the caller may see it.
+    pub async fn run_queue(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        page: PageRequest,
+    ) -> Result<Listed<RunView>, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        let state = &open.state;
+        let mut sight = Sight::new(caller, state);
+        let seen = state.run_queue().filter_map(|run| sight.of(run).map(|workspace| (run, workspace)));
+        let listed = Listed::from_all(seen, page);
+        Ok(listed.map(|(run, workspace)| RunView {
+            run: run.clone(),
+            workspace: workspace.clone(),
+            open: open.clone(),
+        }))
+    }
+
+    /// How much an organization has to do.
+    pub async fn capacity(&self, caller: &Caller, organization: &str) -> Result<Capacity, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        let runs = &open.state.runs;
+        let open_runs = runs.by().open.iter().filter_map(|(_, id)| runs.get(id));
+        let waits = |run: &&Run| matches!(run.status, RunStatus::Pending | RunStatus::Confirmed);
+        let pending = open_runs.filter(|run| waits(run) || run.queued_phase().is_some()).count();
+        Ok(Capacity { pending, running: runs.by().executing.iter().count() })
+    }
+
+    /// What a run waits for; empty for one that is under way or over.
+    pub fn wait_reasons(&self, view: &RunView) -> Vec<WaitReason> {
+        wait_reasons(&view.open.state, &view.workspace, &view.run, &self.presence().agents())
+    }
+
+    /// A run's own variables as they were sent, for those who may see variables.
+    pub fn run_variables(&self, caller: &Caller, view: &RunView) -> Result<Vec<(String, String)>, Error> {
+        let variables = &view.run.options.variables;
+        if variables.is_empty() || !caller.may(Action::ReadVariables, view.resource()).allowed {
+            return Ok(Vec::new());
+        }
+        let opened = variables.iter().map(|variable| {
+            let value = self.unseal(&run_variable_name(view.run.id, &variable.key), &variable.sealed)?;
+            Ok((variable.key.clone(), value))
+        });
+        opened.collect()
+    }
+}
+
+/// Which workspaces a caller may see, asked once for each.
+struct Sight<'a> {
+    caller: &'a Caller,
+    state: &'a OrganizationState,
+    known: HashMap<WorkspaceId, bool>,
+}
+
+impl<'a> Sight<'a> {
+    fn new(caller: &'a Caller, state: &'a OrganizationState) -> Self {
+        Self { caller, state, known: HashMap::new() }
+    }
+
+    /// The run's workspace, if the caller may see it.
+    fn of(&mut self, run: &Run) -> Option<&'a Workspace> {
+        let workspace = self.state.workspaces.get(&run.workspace)?;
+        let (caller, state) = (self.caller, self.state);
+        let seen = self
+            .known
+            .entry(workspace.id)
+            .or_insert_with(|| caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).allowed);
+        seen.then_some(workspace)
+    }
+}
+
+/// Whether a workspace may have one more open run.
+pub(crate) fn has_room(state: &OrganizationState, workspace: WorkspaceId) -> bool {
+    state.runs.by().open.get(&workspace).count() < MOST_OPEN
+}
+
+/// Whether runs can start in the workspace at all.
+fn check_workspace(state: &OrganizationState, workspace: &Workspace) -> Result<(), Error> {
+    if state.execution_of(workspace).mode == ExecutionMode::Local {
+        let detail = "The workspace's execution mode is local: plan and apply on the client, or change the mode";
+        let pointer = "/data/relationships/workspace".to_owned();
+        return Err(Error::Invalid { pointer, detail: detail.to_owned() });
+    }
+    if !has_room(state, workspace.id) {
+        let detail = format!("The workspace has {MOST_OPEN} open runs already: cancel some, or wait for them");
+        return Err(Error::Conflict(detail));
+    }
+    Ok(())
+}
+
+/// The configuration that a request names, or the newest that can be used.
+fn configuration_for<'a>(
+    state: &'a OrganizationState,
+    workspace: &Workspace,
+    wanted: Option<ConfigurationVersionId>,
+) -> Result<&'a ConfigurationVersion, Error> {
+    let refuse = |detail: String| {
+        Err(Error::Invalid { pointer: "/data/relationships/configuration-version".to_owned(), detail })
+    };
+    let Some(id) = wanted else {
+        return match state.usable_configuration(workspace.id) {
+            Some(newest) => Ok(newest),
+            None => refuse("The workspace has no configuration yet: upload one first".to_owned()),
+        };
+    };
+    let named = state.configuration_versions.get(&id).filter(|version| version.workspace == workspace.id);
+    let Some(version) = named else {
+        return refuse(format!("The configuration version {id} does not exist in this workspace"));
+    };
+    match version.status {
+        ConfigurationStatus::Uploaded => Ok(version),
+        ConfigurationStatus::Pending => {
+            refuse(format!("The configuration version {id} is pending: upload its archive first"))
+        }
+        ConfigurationStatus::Errored => {
+            let why = version.error_message.as_deref().unwrap_or("its archive could not be used");
+            refuse(format!("The configuration version {id} is errored: {why}"))
+        }
+        ConfigurationStatus::Archived
+        | ConfigurationStatus::BackingDataSoftDeleted
+        | ConfigurationStatus::BackingDataPermanentlyDeleted => {
+            refuse(format!("The archive of the configuration version {id} is gone: upload it again"))
+        }
+    }
+}
+
+fn default_message(source: RunSource) -> &'static str {
+    match source {
+        RunSource::Terraform | RunSource::Cloud => "Queued from the command line",
+        RunSource::Page => "Queued on the page",
+        RunSource::Api | RunSource::ConfigurationVersion | RunSource::RunTrigger => "Queued by the API",
+    }
+}
+
+/// The run that a commit left behind, in an organization that knows of it.
+pub(crate) fn run_seen_after(mut open: OpenOrganization, run: Run) -> Result<RunView, Error> {
+    open.state = open.ledger.last_seen();
+    let workspace = open.state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound("workspace"))?;
+    Ok(RunView { run, workspace, open })
+}

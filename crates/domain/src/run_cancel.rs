@@ -1,0 +1,115 @@
+//! Stopping a run: at once where nobody executes it, otherwise by asking its agent, and by force when asking was not
+//! enough.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::author::Author;
+use crate::run::{CancelRequest, Run, RunHistoryEntry};
+use crate::run_status::{IllegalTransition, RunEvent};
+
+/// Why a run cannot be stopped by force.
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
+pub enum NoForce {
+    #[error("the run is {0}; force-cancel needs a run that is planning or applying")]
+    NothingExecutes(crate::run_status::RunStatus),
+    #[error("force-cancel comes after cancel: cancel the run first, and give its agent time to stop")]
+    NotAskedYet,
+    #[error("the run was canceled a moment ago; it can be stopped by force from {0} on")]
+    TooEarly(Timestamp),
+}
+
+impl Run {
+    /// The run after someone wants it to stop: over, or with a request that its agent gets. Asking again changes
+    /// nothing.
+    pub fn canceled(&self, by: Author, now: Timestamp) -> Result<Self, IllegalTransition> {
+        let request = Some(CancelRequest { at: now, by, force: false });
+        if !self.status.is_executing() {
+            return Ok(Self { cancel: request, ..self.after(RunEvent::Canceled, now, by)? });
+        }
+        if self.cancel.is_some() {
+            return Ok(self.clone());
+        }
+        let mut run = Self { cancel: request, ..self.clone() };
+        run.note("cancel_requested", by, now);
+        Ok(run)
+    }
+
+    /// From when on it can be stopped by force; `None` before anyone asked it to stop.
+    pub fn force_cancel_available_at(&self, cool_off: SignedDuration) -> Option<Timestamp> {
+        let asked = self.cancel.as_ref()?;
+        Some(asked.at.checked_add(cool_off).unwrap_or(Timestamp::MAX))
+    }
+
+    /// May it be stopped by force now?
+    pub fn check_force_cancel(&self, now: Timestamp, cool_off: SignedDuration) -> Result<(), NoForce> {
+        if !self.status.is_executing() {
+            return Err(NoForce::NothingExecutes(self.status));
+        }
+        match self.force_cancel_available_at(cool_off) {
+            None => Err(NoForce::NotAskedYet),
+            Some(available) if now < available => Err(NoForce::TooEarly(available)),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// The run with a request that its agent must not wait any longer. It ends when the agent has stopped the engine,
+    /// or was given up: nothing else may touch the workspace before.
+    pub fn force_canceled(&self, by: Author, now: Timestamp, cool_off: SignedDuration) -> Result<Self, NoForce> {
+        self.check_force_cancel(now, cool_off)?;
+        let asked = self.cancel.clone().ok_or(NoForce::NotAskedYet)?;
+        if asked.force {
+            return Ok(self.clone());
+        }
+        let mut run = Self { cancel: Some(CancelRequest { force: true, ..asked }), ..self.clone() };
+        run.timestamps.insert("force-canceled-at".to_owned(), now);
+        run.note("force_canceled", by, now);
+        Ok(run)
+    }
+
+    /// Adds something to the history that changes nothing else.
+    pub fn note(&mut self, action: &str, by: Author, now: Timestamp) {
+        self.history.push(RunHistoryEntry { action: action.to_owned(), at: now, by, comment: None, description: None });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::tests::given_run;
+    use crate::run_status::RunStatus;
+
+    const COOL_OFF: SignedDuration = SignedDuration::from_secs(60);
+
+    fn later(seconds: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
+    }
+
+    #[test]
+    fn what_nobody_executes_ends_at_once() {
+        for status in RunStatus::ALL {
+            let run = Run { status, ..given_run(1) };
+            let canceled = run.canceled(Author::Taco, later(1));
+            match status {
+                RunStatus::Planning | RunStatus::Applying => assert_eq!(canceled.expect("asked").status, status),
+                status if status.is_cancelable() => assert_eq!(canceled.expect("over").status, RunStatus::Canceled),
+                _ => assert!(canceled.is_err(), "{status}"),
+            }
+        }
+    }
+
+    #[test]
+    fn force_comes_after_asking_and_waiting() {
+        let run = Run { status: RunStatus::Applying, ..given_run(1) };
+        let refusal = |run: &Run, second| run.force_canceled(Author::Taco, later(second), COOL_OFF).expect_err("early");
+        assert_eq!(refusal(&run, 0), NoForce::NotAskedYet);
+        let asked = run.canceled(Author::Taco, later(10)).expect("legal");
+        assert_eq!(refusal(&asked, 69), NoForce::TooEarly(later(70)));
+        let again = asked.canceled(Author::Taco, later(30)).expect("legal");
+        assert_eq!(again, asked, "asking again does not begin the wait again");
+        let forced = asked.force_canceled(Author::Taco, later(70), COOL_OFF).expect("legal");
+        assert!(forced.cancel.is_some_and(|request| request.force));
+        assert_eq!(forced.status, RunStatus::Applying, "until the agent has stopped it");
+        let pending = Run { status: RunStatus::Pending, ..given_run(1) };
+        assert_eq!(refusal(&pending, 0), NoForce::NothingExecutes(RunStatus::Pending));
+    }
+}
