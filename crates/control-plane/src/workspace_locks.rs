@@ -1,7 +1,6 @@
 //! Who may write a workspace's state: lock, unlock, and unlock by force.
 
 use jiff::{SignedDuration, Timestamp};
-use taco_domain::OrganizationState;
 use taco_domain::id::WorkspaceId;
 use taco_domain::lock::{
     Claim, Lock, LockConflict, LockInfo, Taken, keeps_lock, release_lock, released_before, take_lock,
@@ -9,6 +8,7 @@ use taco_domain::lock::{
 use taco_domain::permission::Action;
 use taco_domain::state_version::{StateVersion, StateVersionStatus};
 use taco_domain::workspace::Workspace;
+use taco_domain::{Author, OrganizationState};
 use taco_ledger::Transaction;
 
 use crate::caller::Caller;
