@@ -6,4 +6,6 @@ mod permissions;
 mod repeats;
 mod states;
 mod two_servers;
+mod variable_sets;
+mod variables;
 mod workspaces;

@@ -47,6 +47,14 @@ impl Fixture {
         let pool = made("/api/v2/organizations/acme/agent-pools", "agent-pools", json!({ "name": "pool" })).await.id();
         let key = json!({ "name": "key", "value": "secret" });
         let key = made("/api/v2/organizations/acme/ssh-keys", "ssh-keys", key).await.id();
+        let variable = json!({ "key": "k", "category": "env" });
+        let path = format!("/api/v2/workspaces/{workspace}/vars");
+        let variable_of_workspace =
+            admin.post(&path, &attributes("vars", variable.clone())).await.expect(StatusCode::CREATED).id();
+        let set = json!({ "name": "set", "global": false });
+        let set = made("/api/v2/organizations/acme/varsets", "varsets", set).await.id();
+        let path = format!("/api/v2/varsets/{set}/relationships/vars");
+        let variable_of_set = admin.post(&path, &attributes("vars", variable)).await.expect(StatusCode::CREATED).id();
         let tags = json!({ "data": [{ "type": "tags", "attributes": { "name": "env" } }] });
         let path = format!("/api/v2/workspaces/{workspace}/relationships/tags");
         admin.post(&path, &tags).await.expect(StatusCode::NO_CONTENT);
@@ -80,6 +88,9 @@ impl Fixture {
             ("team", team),
             ("pool", pool),
             ("key", key),
+            ("variable", variable_of_workspace),
+            ("variable_set", set),
+            ("set_variable", variable_of_set),
             ("tag", tag),
             ("user", user),
             ("token", token),
@@ -108,7 +119,7 @@ impl Fixture {
             path = path.replace(&format!("{{{word}}}"), name);
         }
         match route.path {
-            "/api/v2/state-versions" => {
+            "/api/v2/state-versions" | "/api/v2/vars" => {
                 format!("{path}?filter[organization][name]=acme&filter[workspace][name]=web")
             }
             _ => path,
@@ -126,6 +137,11 @@ impl Fixture {
                 json!([{ "type": "tag-bindings", "attributes": { "key": "a" } }])
             }
             path if path.ends_with("/relationships/workspaces") => one("workspaces", "workspace"),
+            path if path.ends_with("/relationships/projects") => one("projects", "project"),
+            path if path.ends_with("/vars") => json!({
+                "attributes": { "key": "new", "category": "env" },
+                "relationships": { "workspace": { "data": { "type": "workspaces", "id": self.names["workspace"] } } },
+            }),
             path if path.ends_with("/remote-state-consumers") => json!([]),
             path if path.ends_with("/state-versions") && method == "PATCH" => json!({ "relationships": {
                 "rollback-state-version": { "data": { "type": "state-versions", "id": self.names["state_version"] } },
@@ -147,10 +163,18 @@ impl Fixture {
         let admin = self.server.admin_caller().await;
         let web = WorkspaceRef::Named { organization: "acme".to_owned(), name: "web".to_owned() };
         let view = self.server.control_plane.workspace(&admin, &web).await.expect("the workspace");
-        let names_workspace =
-            ["{workspace}", "{state_version}", "{output}", "/tags/{tag}", "organization}/tags", "v2/state-versions"];
+        let names_workspace = [
+            "{variable}",
+            "{workspace}",
+            "{state_version}",
+            "{output}",
+            "/tags/{tag}",
+            "organization}/tags",
+            "v2/state-versions",
+        ];
         let project = view.open.state.projects.iter().find(|project| project.name.as_str() == "other");
         let resource = match route.path {
+            "/api/v2/vars" => view.resource(),
             path if path.contains("{user}") => Resource::Account(self.names["user"].parse().expect("an id")),
             path if path.contains("/admin/") || path == "/api/v2/organizations" => Resource::Site,
             path if path.contains("{project}") => Resource::Project(&view.open.state, project.expect("the project")),

@@ -199,6 +199,16 @@ impl<A> Sent<A> {
         }
     }
 
+    /// A relationship to one thing that may be of several kinds: its id, if it is of this kind.
+    pub(crate) fn to_one_of<I: FromStr<Err: fmt::Display>>(
+        &self,
+        name: &str,
+        kind: &str,
+    ) -> Result<Option<I>, ApiError> {
+        let sent = self.relationships.get(name).and_then(|relationship| relationship.pointer("/data/type"));
+        if sent.and_then(Value::as_str) == Some(kind) { Ok(self.to_one(name)?.flatten()) } else { Ok(None) }
+    }
+
     /// A relationship to a list of things, if it is there.
     pub(crate) fn to_many<B: DeserializeOwned>(
         &self,

@@ -36,6 +36,9 @@ mod tags;
 mod teams;
 mod user_tokens;
 mod users;
+mod variable_set_variables;
+mod variable_sets;
+mod variables;
 mod workspace_resources;
 mod workspaces;
 

@@ -8,7 +8,8 @@ use taco_domain::permission::Action;
 use crate::{
     Api, account, admin, agent_pools, authentication_tokens, discovery, http_backend, organization_memberships,
     organization_tags, organization_tokens, organizations, ping, projects, signed_url, ssh_keys, state_version_outputs,
-    state_versions, tag_bindings, tags, teams, user_tokens, users, workspace_resources, workspaces,
+    state_versions, tag_bindings, tags, teams, user_tokens, users, variable_set_variables, variable_sets, variables,
+    workspace_resources, workspaces,
 };
 
 /// What a route asks of its caller.
@@ -151,6 +152,34 @@ pub fn all() -> Vec<Route> {
         route(PATCH, "/api/v2/workspaces/{workspace}/tag-bindings", Right(A::UpdateWorkspace), tag_bindings::add_to_workspace),
         route(GET, "/api/v2/workspaces/{workspace}/effective-tag-bindings", Right(A::ReadWorkspace), tag_bindings::effective_of_workspace),
         route(GET, "/api/v2/workspaces/{workspace}/resources", Right(A::ReadState), workspace_resources::list),
+
+        route(GET, "/api/v2/workspaces/{workspace}/vars", Right(A::ReadVariables), variables::list),
+        route(POST, "/api/v2/workspaces/{workspace}/vars", Right(A::WriteVariables), variables::create),
+        route(GET, "/api/v2/workspaces/{workspace}/vars/{variable}", Right(A::ReadVariables), variables::read),
+        route(PATCH, "/api/v2/workspaces/{workspace}/vars/{variable}", Right(A::WriteVariables), variables::update),
+        route(DELETE, "/api/v2/workspaces/{workspace}/vars/{variable}", Right(A::WriteVariables), variables::delete),
+        route(GET, "/api/v2/workspaces/{workspace}/all-vars", Right(A::ReadVariables), variables::list_effective),
+        route(GET, "/api/v2/vars", Right(A::ReadVariables), variables::list_by_name),
+        route(POST, "/api/v2/vars", Right(A::WriteVariables), variables::create_by_relationship),
+        route(PATCH, "/api/v2/vars/{variable}", Right(A::WriteVariables), variables::update_by_id),
+        route(DELETE, "/api/v2/vars/{variable}", Right(A::WriteVariables), variables::delete_by_id),
+
+        route(GET, "/api/v2/organizations/{organization}/varsets", Right(A::ReadOrganization), variable_sets::list),
+        route(POST, "/api/v2/organizations/{organization}/varsets", Right(A::ManageVariableSets), variable_sets::create),
+        route(GET, "/api/v2/projects/{project}/varsets", Right(A::ReadProjectVariableSets), variable_sets::list_of_project),
+        route(GET, "/api/v2/workspaces/{workspace}/varsets", Right(A::ReadVariables), variable_sets::list_of_workspace),
+        route(GET, "/api/v2/varsets/{variable_set}", Right(A::ReadVariableSets), variable_sets::read),
+        route(PATCH, "/api/v2/varsets/{variable_set}", Right(A::ManageVariableSets), variable_sets::update),
+        route(DELETE, "/api/v2/varsets/{variable_set}", Right(A::ManageVariableSets), variable_sets::delete),
+        route(POST, "/api/v2/varsets/{variable_set}/relationships/workspaces", Right(A::ManageVariableSets), variable_sets::add_workspaces),
+        route(DELETE, "/api/v2/varsets/{variable_set}/relationships/workspaces", Right(A::ManageVariableSets), variable_sets::remove_workspaces),
+        route(POST, "/api/v2/varsets/{variable_set}/relationships/projects", Right(A::ManageVariableSets), variable_sets::add_projects),
+        route(DELETE, "/api/v2/varsets/{variable_set}/relationships/projects", Right(A::ManageVariableSets), variable_sets::remove_projects),
+        route(GET, "/api/v2/varsets/{variable_set}/relationships/vars", Right(A::ReadVariableSets), variable_set_variables::list),
+        route(POST, "/api/v2/varsets/{variable_set}/relationships/vars", Right(A::ManageVariableSets), variable_set_variables::create),
+        route(GET, "/api/v2/varsets/{variable_set}/relationships/vars/{set_variable}", Right(A::ReadVariableSets), variable_set_variables::read),
+        route(PATCH, "/api/v2/varsets/{variable_set}/relationships/vars/{set_variable}", Right(A::ManageVariableSets), variable_set_variables::update),
+        route(DELETE, "/api/v2/varsets/{variable_set}/relationships/vars/{set_variable}", Right(A::ManageVariableSets), variable_set_variables::delete),
 
         route(GET, "/api/v2/state-versions", Right(A::ReadState), state_versions::list),
         route(GET, "/api/v2/workspaces/{workspace}/state-versions", Right(A::ReadState), state_versions::list_of_workspace),

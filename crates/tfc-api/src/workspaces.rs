@@ -17,6 +17,7 @@ use taco_domain::execution::ExecutionMode;
 use taco_domain::id::SshKeyId;
 use taco_domain::lock::Lock;
 use taco_domain::permission::Action;
+use taco_domain::variable::VariableOwner;
 use taco_domain::workspace::{VcsRepository, WorkspacePatch, WorkspaceSource};
 
 use crate::body::{Body, NoAttributes};
@@ -24,7 +25,7 @@ use crate::document::{Document, Identifier, Resource};
 use crate::error::ApiError;
 use crate::path::InPath;
 use crate::query::Query;
-use crate::{organizations, projects, ssh_keys, tag_bindings, tags, users};
+use crate::{organizations, projects, ssh_keys, tag_bindings, tags, users, variables};
 
 pub(crate) const KIND: &str = "workspaces";
 
@@ -274,6 +275,8 @@ pub(crate) fn resource(caller: &Caller, view: &WorkspaceView) -> Resource {
     let state_version = workspace.current_state_version;
     let outputs = open.state.current_state_version(workspace).map(|version| version.outputs.as_slice());
     let effective = tag_bindings::effective_bindings(view);
+    let may_see = caller.may(Action::ReadVariables, view.resource()).allowed;
+    let own_variables = open.state.variables_of(VariableOwner::Workspace(id)).filter(|_| may_see);
     Resource::new(KIND, id, &attributes)
         .has_one("organization", organizations::identifier(organization))
         .has_one("project", Identifier::new(projects::KIND, workspace.project))
@@ -296,6 +299,8 @@ pub(crate) fn resource(caller: &Caller, view: &WorkspaceView) -> Resource {
             workspace.remote_state_consumers.iter().map(|consumer| Identifier::new(KIND, consumer)),
         )
         .related(format!("/api/v2/workspaces/{id}/relationships/remote-state-consumers"))
+        .has_many("vars", own_variables.map(|variable| Identifier::new(variables::KIND, variable.id)))
+        .related(format!("/api/v2/workspaces/{id}/vars"))
         .link("self", format!("/api/v2/organizations/{organization}/workspaces/{}", workspace.name))
         .link("self-html", format!("/app/{organization}/workspaces/{}", workspace.name))
 }
