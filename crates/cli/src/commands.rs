@@ -7,6 +7,8 @@ pub(crate) mod logout;
 pub(crate) mod organizations;
 pub(crate) mod projects;
 pub(crate) mod states;
+pub(crate) mod variable_sets;
+pub(crate) mod variables;
 pub(crate) mod whoami;
 pub(crate) mod workspaces;
 

@@ -18,12 +18,15 @@ mod session;
 mod state_file;
 mod surroundings;
 mod user_config;
+mod variable_file;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use commands::{completion, init, login, logout, organizations, projects, states, whoami, workspaces};
+use commands::{
+    completion, init, login, logout, organizations, projects, states, variable_sets, variables, whoami, workspaces,
+};
 use failure::Failure;
 use surroundings::Surroundings;
 
@@ -47,6 +50,8 @@ pub enum Command {
     Project(projects::Arguments),
     Ws(workspaces::Arguments),
     State(states::Arguments),
+    Var(variables::Arguments),
+    Varset(variable_sets::Arguments),
     Init(init::Arguments),
     Completion(completion::Arguments),
 }
@@ -67,6 +72,8 @@ pub fn run(command: &Command, whole: clap::Command) -> ExitCode {
             Command::Project(arguments) => projects::run(arguments, &surroundings).await,
             Command::Ws(arguments) => workspaces::run(arguments, &surroundings).await,
             Command::State(arguments) => states::run(arguments, &surroundings).await,
+            Command::Var(arguments) => variables::run(arguments, &surroundings).await,
+            Command::Varset(arguments) => variable_sets::run(arguments, &surroundings).await,
             Command::Init(arguments) => init::run(arguments, &surroundings),
             Command::Completion(arguments) => completion::run(arguments, whole),
         }

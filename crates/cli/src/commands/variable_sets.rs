@@ -1,0 +1,251 @@
+//! `taco varset`
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use super::variables::assignment::{Assignment, Import, category, key_and_value};
+use super::variables::owned::Owned;
+use super::{done, given, gone, plain_list, projects, text, workspaces};
+use crate::EXIT_CODES;
+use crate::api::{about, one};
+use crate::confirmation::Confirmation;
+use crate::failure::{Failure, Kind};
+use crate::output;
+use crate::resource::Resource;
+use crate::session::{Flags, Session, WorkspaceName};
+use crate::surroundings::Surroundings;
+
+/// List, set, delete and import variable sets, which several workspaces share
+#[derive(Args, Debug)]
+#[command(after_help = format!("\
+Where several sets and a workspace say different things, the workspace wins, then sets of
+workspaces, of projects, of all; a set with --priority wins over them and over -var.
+
+Examples:
+  taco varset ls --org acme
+  taco varset set aws --project platform --description 'keys for AWS'
+  taco varset set aws AWS_SECRET_ACCESS_KEY --env --sensitive < key.txt
+  taco varset import aws .env --sensitive
+  taco varset ls aws
+  taco varset rm aws --yes
+
+{EXIT_CODES}"))]
+pub struct Arguments {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// List variable sets, or the variables of one
+    Ls {
+        /// Name or id of the set whose variables are wanted
+        set: Option<String>,
+    },
+    /// Create a variable set, or change it, or a variable in it
+    Set {
+        /// Name or id of the set
+        set: String,
+        /// Key of a variable, with or without its value
+        #[arg(value_name = "KEY[=VALUE]")]
+        variable: Option<String>,
+        #[command(flatten)]
+        settings: Settings,
+        #[command(flatten)]
+        assignment: Assignment,
+    },
+    /// Delete a variable set, or a variable in it
+    Rm {
+        /// Name or id of the set
+        set: String,
+        /// Key of the variable
+        key: Option<String>,
+        /// The one in the environment
+        #[arg(long, short)]
+        env: bool,
+        #[command(flatten)]
+        confirmation: Confirmation,
+    },
+    /// Create or change all variables that a file holds
+    Import {
+        /// Name or id of the set
+        set: String,
+        #[command(flatten)]
+        import: Import,
+    },
+}
+
+#[derive(Args, Debug)]
+struct Settings {
+    /// Apply it to all workspaces of the organization
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    global: Option<bool>,
+    /// Let it win over what is more specific, and over the command line
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    priority: Option<bool>,
+    /// Workspace to apply it to; repeat it for several. Together they replace all
+    #[arg(long, value_name = "NAME")]
+    workspace: Vec<String>,
+    /// Project to apply it to; repeat it for several. Together they replace all
+    #[arg(long, value_name = "PROJECT")]
+    project: Vec<String>,
+    /// Apply it to no workspace and no project any more
+    #[arg(long, conflicts_with_all = ["workspace", "project"])]
+    nowhere: bool,
+}
+
+impl Settings {
+    /// What belongs to the set; `description` does if no variable is named.
+    fn attributes(&self, description: Option<Value>) -> Map<String, Value> {
+        given([
+            ("global", self.global.map(Value::from)),
+            ("priority", self.priority.map(Value::from)),
+            ("description", description),
+        ])
+    }
+
+    async fn relationships(&self, session: &Session, organization: &str) -> Result<Map<String, Value>, Failure> {
+        let mut relationships = Map::new();
+        let mut found = Vec::new();
+        for name in &self.workspace {
+            let name = WorkspaceName { organization: organization.to_owned(), name: name.clone() };
+            found.push(json!({ "type": "workspaces", "id": workspaces::find(session, &name).await?.0.id() }));
+        }
+        if !found.is_empty() || self.nowhere {
+            relationships.insert("workspaces".into(), json!({ "data": found }));
+        }
+        let mut found = Vec::new();
+        for name in &self.project {
+            found.push(json!({ "type": "projects", "id": projects::find(session, organization, name).await?.id() }));
+        }
+        if !found.is_empty() || self.nowhere {
+            relationships.insert("projects".into(), json!({ "data": found }));
+        }
+        Ok(relationships)
+    }
+}
+
+pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
+    let session = Session::open(&arguments.flags, surroundings)?;
+    let organization = session.target.organization(None)?;
+    let sets = Sets { session: &session, organization: &organization };
+    match &arguments.verb {
+        Verb::Ls { set: None } => sets.list().await,
+        Verb::Ls { set: Some(set) } => sets.variables_of(&sets.find(set).await?).list().await,
+        Verb::Set { set, variable, settings, assignment } => {
+            sets.set(set, variable.as_deref(), settings, assignment).await
+        }
+        Verb::Rm { set, key: None, confirmation, .. } => sets.remove(set, confirmation).await,
+        Verb::Rm { set, key: Some(key), env, confirmation } => {
+            let set = sets.find(set).await?;
+            let owned = sets.variables_of(&set);
+            let variable = owned.find(key, category(*env)).await?;
+            confirmation.ask(&format!("delete variable {key} of {}", owned.owner))?;
+            gone(session.json, variable.id(), &owned.remove(&variable).await?)
+        }
+        Verb::Import { set, import } => {
+            let variables = import.read()?;
+            sets.variables_of(&sets.find(set).await?).import(variables).await
+        }
+    }
+}
+
+/// The variable sets of an organization.
+struct Sets<'a> {
+    session: &'a Session,
+    organization: &'a str,
+}
+
+impl<'a> Sets<'a> {
+    fn path(&self) -> [&str; 3] {
+        ["organizations", self.organization, "varsets"]
+    }
+
+    async fn all(&self) -> Result<Vec<Resource>, Failure> {
+        let subject = format!("variable sets of organization {}", self.organization);
+        Ok(self.session.api.list(&subject, &self.path(), &[]).await?.data)
+    }
+
+    async fn known(&self, name: &str) -> Result<Option<Resource>, Failure> {
+        let same = |set: &Resource| set.id() == name || set.text("name").eq_ignore_ascii_case(name);
+        Ok(self.all().await?.into_iter().find(same))
+    }
+
+    async fn find(&self, name: &str) -> Result<Resource, Failure> {
+        self.known(name).await?.ok_or_else(|| {
+            Failure::new(Kind::NotFound, format!("variable set {name}: not found"))
+                .because(format!("it is not in organization {}, or your account may not see it", self.organization))
+                .hint(format!("`taco varset ls --org {}` lists variable sets", self.organization))
+        })
+    }
+
+    fn variables_of(&self, set: &Resource) -> Owned<'a> {
+        let name = set.text("name");
+        Owned {
+            session: self.session,
+            path: ["varsets", set.id(), "relationships", "vars"].map(str::to_owned).into(),
+            list_command: format!("taco varset ls '{name}' --org {}", self.organization),
+            owner: format!("variable set {name}"),
+        }
+    }
+
+    async fn list(&self) -> Result<(), Failure> {
+        let sets = self.all().await?;
+        if self.session.json {
+            return output::json(&plain_list(&sets));
+        }
+        let row = |set: &Resource| {
+            ["name", "global", "priority", "var-count", "workspace-count", "project-count", "description"]
+                .map(|attribute| set.text(attribute))
+        };
+        let headings = ["NAME", "GLOBAL", "PRIORITY", "VARIABLES", "WORKSPACES", "PROJECTS", "DESCRIPTION"];
+        output::table(headings, sets.iter().map(row))
+    }
+
+    async fn set(
+        &self,
+        name: &str,
+        variable: Option<&str>,
+        settings: &Settings,
+        assignment: &Assignment,
+    ) -> Result<(), Failure> {
+        if variable.is_none() && assignment.is_about_a_variable() {
+            return Err(Failure::usage("no variable is given")
+                .because("--env, --hcl and --sensitive are about a variable")
+                .hint(format!("add its key: taco varset set {name} KEY=VALUE")));
+        }
+        let variable = variable.map(key_and_value).transpose()?;
+        let description = if variable.is_none() { text(&assignment.description) } else { None };
+        let mut attributes = settings.attributes(description);
+        let relationships = settings.relationships(self.session, self.organization).await?;
+        let subject = format!("variable set {name}");
+        let (set, sentence) = match self.known(name).await? {
+            Some(set) if attributes.is_empty() && relationships.is_empty() => (set, "is as it was"),
+            Some(set) => {
+                let body = about("varsets", attributes.into(), relationships.into());
+                let path = ["varsets", set.id()];
+                (one(self.session.api.send(&subject, Method::PATCH, &path, &body).await?)?, "is changed")
+            }
+            None => {
+                attributes.insert("name".to_owned(), name.into());
+                let body = about("varsets", attributes.into(), relationships.into());
+                (one(self.session.api.send(&subject, Method::POST, &self.path(), &body).await?)?, "is there")
+            }
+        };
+        match variable {
+            Some((key, value)) => self.variables_of(&set).set(assignment.attributes(&key, &value)).await,
+            None => done(self.session.json, &set, &format!("Variable set {} {sentence}.", set.text("name"))),
+        }
+    }
+
+    async fn remove(&self, name: &str, confirmation: &Confirmation) -> Result<(), Failure> {
+        let set = self.find(name).await?;
+        let (name, variables) = (set.text("name"), set.text("var-count"));
+        confirmation.ask(&format!("delete variable set {name} with its {variables} variables"))?;
+        self.session.api.delete(&format!("variable set {name}"), &["varsets", set.id()]).await?;
+        gone(self.session.json, set.id(), &format!("Variable set {name} is deleted."))
+    }
+}

@@ -1,0 +1,100 @@
+//! `taco var`
+
+pub(crate) mod assignment;
+pub(crate) mod owned;
+
+use clap::{Args, Subcommand};
+
+use super::{gone, workspaces};
+use crate::EXIT_CODES;
+use crate::confirmation::Confirmation;
+use crate::failure::Failure;
+use crate::session::{Flags, Session};
+use crate::surroundings::Surroundings;
+use assignment::{Assignment, Import, category, key_and_value};
+use owned::Owned;
+
+/// List, set, delete and import a workspace's variables
+#[derive(Args, Debug)]
+#[command(visible_alias = "variable", after_help = format!("\
+A value that is not given is asked for, or read from standard input: what is secret
+does not belong on a command line.
+
+Examples:
+  taco var ls --ws acme/network --all
+  taco var set region=eu
+  taco var set 'zones=[\"a\", \"b\"]' --hcl
+  taco var set AWS_SECRET_ACCESS_KEY --env --sensitive < key.txt
+  taco var import prod.tfvars
+  taco var rm region --yes
+
+{EXIT_CODES}"))]
+pub struct Arguments {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// List variables
+    Ls {
+        /// Also those of variable sets: what a run gets
+        #[arg(long)]
+        all: bool,
+    },
+    /// Create a variable, or change it
+    Set {
+        /// Key with or without its value
+        #[arg(value_name = "KEY[=VALUE]")]
+        variable: String,
+        #[command(flatten)]
+        assignment: Assignment,
+    },
+    /// Delete a variable
+    Rm {
+        key: String,
+        /// The one in the environment
+        #[arg(long, short)]
+        env: bool,
+        #[command(flatten)]
+        confirmation: Confirmation,
+    },
+    /// Create or change all variables that a file holds
+    Import(Import),
+}
+
+pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
+    let session = Session::open(&arguments.flags, surroundings)?;
+    let name = session.target.workspace(None)?;
+    // Before anything is asked of the server: what is wrong here is wrong anyway.
+    let imported = match &arguments.verb {
+        Verb::Import(import) => import.read()?,
+        _ => Vec::new(),
+    };
+    let workspace = workspaces::find(&session, &name).await?.0;
+    let owned = Owned {
+        session: &session,
+        path: ["workspaces", workspace.id(), "vars"].map(str::to_owned).into(),
+        owner: name.to_string(),
+        list_command: format!("taco var ls --ws {name}"),
+    };
+    match &arguments.verb {
+        Verb::Ls { all: false } => owned.list().await,
+        Verb::Ls { all: true } => {
+            let path = ["workspaces", workspace.id(), "all-vars"];
+            owned::print(&session, &session.api.list(&format!("variables of {name}"), &path, &[]).await?.data)
+        }
+        Verb::Set { variable, assignment } => {
+            let (key, value) = key_and_value(variable)?;
+            owned.set(assignment.attributes(&key, &value)).await
+        }
+        Verb::Rm { key, env, confirmation } => {
+            let variable = owned.find(key, category(*env)).await?;
+            confirmation.ask(&format!("delete variable {key} of {name}"))?;
+            gone(session.json, variable.id(), &owned.remove(&variable).await?)
+        }
+        Verb::Import(_) => owned.import(imported).await,
+    }
+}

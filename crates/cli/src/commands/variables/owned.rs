@@ -1,0 +1,135 @@
+//! The variables of one workspace or one variable set, on the server.
+
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use crate::api::{about, one};
+use crate::commands::plain_list;
+use crate::failure::{Failure, Kind};
+use crate::output;
+use crate::resource::Resource;
+use crate::session::Session;
+
+pub(crate) struct Owned<'a> {
+    pub(crate) session: &'a Session,
+    /// Where they are listed.
+    pub(crate) path: Vec<String>,
+    /// What messages call their owner, such as `acme/network`.
+    pub(crate) owner: String,
+    /// What `ls` for this owner is, for hints.
+    pub(crate) list_command: String,
+}
+
+/// What became of a variable.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    Created,
+    Changed,
+    Unchanged,
+}
+
+impl Written {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Changed => "changed",
+            Self::Unchanged => "unchanged",
+        }
+    }
+}
+
+impl Owned<'_> {
+    fn path_with<'p>(&'p self, id: Option<&'p str>) -> Vec<&'p str> {
+        self.path.iter().map(String::as_str).chain(id).collect()
+    }
+
+    async fn all(&self) -> Result<Vec<Resource>, Failure> {
+        let subject = format!("variables of {}", self.owner);
+        Ok(self.session.api.list(&subject, &self.path_with(None), &[]).await?.data)
+    }
+
+    pub(crate) async fn list(&self) -> Result<(), Failure> {
+        print(self.session, &self.all().await?)
+    }
+
+    fn subject(&self, key: &str) -> String {
+        format!("variable {key} of {}", self.owner)
+    }
+
+    /// Creates a variable, or changes the one that has its key and category among `known`.
+    async fn write(&self, known: &[Resource], attributes: Map<String, Value>) -> Result<(Resource, Written), Failure> {
+        let key = attributes.get("key").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let found = known.iter().find(|variable| is(variable, &attributes));
+        let subject = self.subject(&key);
+        let (method, id, written) = match found {
+            Some(variable) if attributes.iter().all(|(name, value)| variable.get(name) == value) => {
+                return Ok((variable.clone(), Written::Unchanged));
+            }
+            Some(variable) => (Method::PATCH, Some(variable.id()), Written::Changed),
+            None => (Method::POST, None, Written::Created),
+        };
+        let body = about("vars", attributes.into(), json!({}));
+        let sent = self.session.api.send(&subject, method, &self.path_with(id), &body).await?;
+        Ok((one(sent)?, written))
+    }
+
+    pub(crate) async fn set(&self, attributes: Map<String, Value>) -> Result<(), Failure> {
+        let (variable, written) = self.write(&self.all().await?, attributes).await?;
+        if self.session.json {
+            return output::json(&variable.plain());
+        }
+        let (key, verb) = (variable.text("key"), written.in_words());
+        output::line(&format!("Variable {key} of {} is {verb}.", self.owner))
+    }
+
+    /// Writes several variables, and tells what became of each.
+    pub(crate) async fn import(&self, variables: Vec<Map<String, Value>>) -> Result<(), Failure> {
+        let known = self.all().await?;
+        let mut done = Vec::new();
+        for attributes in variables {
+            done.push(self.write(&known, attributes).await?);
+        }
+        if self.session.json {
+            let resources: Vec<_> = done.into_iter().map(|(variable, _)| variable).collect();
+            return output::json(&plain_list(&resources));
+        }
+        let row = |(variable, written): &(Resource, Written)| {
+            [variable.text("key"), variable.text("category"), written.in_words().to_owned()]
+        };
+        output::table(["KEY", "CATEGORY", "RESULT"], done.iter().map(row))
+    }
+
+    pub(crate) async fn find(&self, key: &str, category: &str) -> Result<Resource, Failure> {
+        let wanted = json!({ "key": key, "category": category });
+        let wanted = wanted.as_object().cloned().unwrap_or_default();
+        let found = self.all().await?.into_iter().find(|variable| is(variable, &wanted));
+        found.ok_or_else(|| {
+            Failure::new(Kind::NotFound, format!("{}: not found", self.subject(key)))
+                .because(format!("there is no such variable of category {category}"))
+                .hint(format!("`{}` lists them; --env is the other category", self.list_command))
+        })
+    }
+
+    pub(crate) async fn remove(&self, variable: &Resource) -> Result<String, Failure> {
+        let key = variable.text("key");
+        self.session.api.delete(&self.subject(&key), &self.path_with(Some(variable.id()))).await?;
+        Ok(format!("Variable {key} of {} is deleted.", self.owner))
+    }
+}
+
+fn is(variable: &Resource, wanted: &Map<String, Value>) -> bool {
+    ["key", "category"].iter().all(|name| Some(variable.get(name)) == wanted.get(*name))
+}
+
+/// Prints variables. The server sends no value for what is sensitive.
+pub(crate) fn print(session: &Session, variables: &[Resource]) -> Result<(), Failure> {
+    if session.json {
+        return output::json(&plain_list(variables));
+    }
+    let row = |variable: &Resource| {
+        let sensitive = variable.get("sensitive") == &Value::Bool(true);
+        let value = if sensitive { "(sensitive)".to_owned() } else { variable.text("value") };
+        [variable.text("key"), value, variable.text("category"), variable.text("hcl"), variable.text("description")]
+    };
+    output::table(["KEY", "VALUE", "CATEGORY", "HCL", "DESCRIPTION"], variables.iter().map(row))
+}
