@@ -180,6 +180,13 @@ async fn a_projects_own_set_stays_within_the_project() {
 
     let all = format!("/api/v2/workspaces/{inside}/all-vars");
     assert_eq!(keys(&admin.get(&all).await), ["region"]);
+    let elsewhere = given_project(&admin, "elsewhere").await;
+    let moved = json!({ "data": { "type": "workspaces", "relationships": {
+        "project": { "data": { "type": "projects", "id": elsewhere } },
+    } } });
+    admin.patch(&format!("/api/v2/workspaces/{inside}"), &moved).await.expect(StatusCode::OK);
+    assert_eq!(keys(&admin.get(&all).await), [""; 0], "what moves away takes nothing along");
+    admin.patch(&path, &set(json!({ "description": "still ours" }))).await.expect(StatusCode::OK);
     admin.delete(&format!("/api/v2/workspaces/{inside}")).await.expect(StatusCode::NO_CONTENT);
     assert_eq!(admin.get(&path).await.data()["relationships"]["workspaces"]["data"], json!([]));
     admin.delete(&format!("/api/v2/projects/{project}")).await.expect(StatusCode::NO_CONTENT);

@@ -70,7 +70,7 @@ impl ControlPlane {
             .commit(intent, move |tx| {
                 require_write_under(&caller, tx.state(), new.parent)?;
                 let set = new.patch.apply(&blank)?;
-                check_set(tx.state(), &set)?;
+                check_set(tx.state(), &blank, &set)?;
                 tx.put(&set);
                 for variable in &variables {
                     check_unique(tx.state(), variable)?;
@@ -141,8 +141,9 @@ impl ControlPlane {
         let caller = caller.clone();
         let set = open
             .commit(intent, move |tx| {
-                let changed = change(require_write_set(&caller, tx.state(), id)?)?;
-                check_set(tx.state(), &changed)?;
+                let before = require_write_set(&caller, tx.state(), id)?;
+                let changed = change(before.clone())?;
+                check_set(tx.state(), &before, &changed)?;
                 tx.put(&changed);
                 Ok(changed)
             })
@@ -216,14 +217,15 @@ fn listed(
     Listed::from_all(sets.cloned(), page).map(|set| VariableSetView { set, open: open.clone() })
 }
 
-/// Rules that need to know what else there is.
-fn check_set(state: &OrganizationState, set: &VariableSet) -> Result<(), Error> {
+/// Rules that need to know what else there is. What the set was applied to before may have moved to another project; that
+/// is nothing to refuse now.
+fn check_set(state: &OrganizationState, before: &VariableSet, set: &VariableSet) -> Result<(), Error> {
     let taken = state.variable_sets.by().name.first(&set.name.key());
     if taken.is_some_and(|other| *other != set.id) {
         return Err(Error::name_taken("name", "Name"));
     }
     let refuse = |detail: String| Err(Error::Invalid { pointer: "/data".to_owned(), detail });
-    for id in &set.workspaces {
+    for id in set.workspaces.difference(&before.workspaces) {
         match state.workspaces.get(id) {
             None => return refuse(format!("The workspace {id} does not exist in this organization")),
             Some(workspace) if set.parent.is_some_and(|parent| parent != workspace.project) => {
@@ -232,7 +234,7 @@ fn check_set(state: &OrganizationState, set: &VariableSet) -> Result<(), Error> 
             Some(_) => {}
         }
     }
-    for id in &set.projects {
+    for id in set.projects.difference(&before.projects) {
         if !state.projects.contains(id) {
             return refuse(format!("The project {id} does not exist in this organization"));
         }
