@@ -1,0 +1,69 @@
+//! Applies a plan, and sends the state while it changes and when it is done.
+
+use taco_agent_protocol::{Outcome, ResourceCounts};
+
+use crate::phase::{PhaseError, Running, failed};
+use crate::phase_requests::RequestError;
+use crate::redacted_plan::ShownPlan;
+use crate::state_upload::StateUpload;
+
+pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError> {
+    let plan = running.workdir.file("plan.tfplan");
+    let mut arguments = vec!["apply".into(), "-input=false".into()];
+    if running.job.structured_output {
+        arguments.push("-json".into());
+    }
+    arguments.push(plan.clone().into());
+    let (state, errored) = (running.workdir.state(), running.workdir.errored_state());
+    let mut upload = StateUpload::new(state, errored, running.requests.clone(), running.control.clone());
+    // A crash before the first change must not send the server's own state back to it.
+    let before = upload.sent;
+    running.page.change(|entry| entry.sent_state = before).map_err(failed)?;
+    let page = running.page.clone();
+    let note = |digest| {
+        if let Err(error) = page.change(|entry| entry.sent_state = Some(digest)) {
+            tracing::warn!(%error, "the journal cannot be written");
+        }
+    };
+    let planned = planned_counts(running);
+    let (exit, planned) = {
+        let following = upload.follow(note);
+        let applying = async { tokio::join!(running.engine(arguments, true), planned) };
+        tokio::pin!(following, applying);
+        tokio::select! {
+            done = &mut applying => done,
+            // What cannot be sent now is tried once more at the end.
+            refused = &mut following => {
+                if let Err(error) = refused {
+                    tracing::warn!(phase = %running.job.phase, %error, "a state was not taken");
+                }
+                applying.await
+            }
+        }
+    };
+    let exit = exit?;
+    match upload.send().await {
+        Ok(Some(digest)) => note(digest),
+        Ok(None) => {}
+        Err(RequestError::Lost) => return Err(PhaseError::Lost),
+        Err(RequestError::Refused(reason)) => return Err(running.state_refused(&reason)),
+    }
+    if exit.code != 0 {
+        return Err(running.engine_failed("apply", exit));
+    }
+    let counts = running.log.observed().applied.or(planned).unwrap_or_default();
+    Ok(Outcome::Applied { counts, engine: running.found.request() })
+}
+
+/// What the plan said it would do. An apply that logs text says what it did for people only, and if it succeeds it
+/// did what the plan said.
+async fn planned_counts(running: &Running<'_>) -> Option<ResourceCounts> {
+    if running.job.structured_output {
+        return None;
+    }
+    let shown = running.workdir.file("plan.json");
+    let plan = running.workdir.file("plan.tfplan");
+    running.output(["show".into(), "-json".into(), plan.into()], &shown).await.ok()?;
+    let shown: ShownPlan = serde_json::from_slice(&std::fs::read(shown).ok()?).ok()?;
+    Some(shown.counts())
+}

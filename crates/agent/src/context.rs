@@ -1,0 +1,109 @@
+//! What all phases of an agent share.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
+use serde_json::json;
+use tokio::sync::OnceCell;
+
+use crate::cli_configuration::Services;
+use crate::dial::Dial;
+use crate::engine::Engines;
+use crate::journal::{Entry, Journal};
+use crate::options::Options;
+use crate::phase_requests::{HttpClient, http_client};
+use crate::{tls, workdir};
+
+pub(crate) struct Context {
+    pub(crate) options: Options,
+    pub(crate) dial: Dial,
+    pub(crate) client: HttpClient,
+    pub(crate) journal: Journal,
+    pub(crate) engines: Engines,
+    /// Directories of runs.
+    pub(crate) runs: PathBuf,
+    /// Providers' schemas.
+    pub(crate) schemas: PathBuf,
+    /// States that the server did not take.
+    pub(crate) kept_states: PathBuf,
+    pub(crate) ca_bundle: Option<PathBuf>,
+    services: OnceCell<Services>,
+    /// Held for as long as the agent lives.
+    _lock: File,
+}
+
+impl Context {
+    pub(crate) fn new(options: Options, dial: Dial) -> io::Result<Self> {
+        let root = std::path::absolute(&options.work_dir)?;
+        let explain = |error: io::Error| io::Error::other(format!("the work directory {}: {error}", root.display()));
+        // Another user has to come through to its own run, and sees nothing on the way.
+        let mode = if options.run_as.is_some() { 0o711 } else { 0o700 };
+        let runs = root.join("runs");
+        for (directory, mode) in [(&root, mode), (&runs, mode), (&root.join("schemas"), 0o700)] {
+            DirBuilder::new().recursive(true).mode(mode).create(directory).map_err(explain)?;
+        }
+        let lock = File::create(root.join("lock")).map_err(explain)?;
+        lock.try_lock().map_err(|_| {
+            io::Error::other(format!("another agent uses the work directory {}: give this one its own", root.display()))
+        })?;
+        let ca_bundle = match &options.ca_file {
+            None => None,
+            Some(file) => {
+                let path = root.join("authorities.pem");
+                fs::write(&path, tls::bundle(file)?).map_err(explain)?;
+                Some(path)
+            }
+        };
+        Ok(Self {
+            journal: Journal::open(root.join("journal"), &options.journal_secret).map_err(explain)?,
+            engines: Engines::new(root.join("engines"), std::env::var_os("PATH"), &options.engine_mirror),
+            runs,
+            schemas: root.join("schemas"),
+            kept_states: root.join("kept-states"),
+            ca_bundle,
+            services: OnceCell::new(),
+            client: http_client(dial.clone()),
+            dial,
+            options,
+            _lock: lock,
+        })
+    }
+
+    /// What an earlier life of this agent did not send. Directories that nobody needs any more go away.
+    pub(crate) fn left_over(&self) -> io::Result<Vec<Entry>> {
+        let entries = self.journal.entries()?;
+        for directory in fs::read_dir(&self.runs)? {
+            let directory = directory?.path();
+            if !entries.iter().any(|entry| entry.directory == directory) {
+                workdir::remove(&directory)?;
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The services of the server, as engines would find them.
+    pub(crate) async fn services(&self) -> Services {
+        let asking = self.services.get_or_try_init(|| async {
+            let empty = Full::new(Bytes::new()).map_err(|never| match never {}).boxed();
+            let request =
+                Request::get(self.dial.address("/.well-known/terraform.json")).body(empty).map_err(io::Error::other)?;
+            let response = self.client.request(request).await.map_err(io::Error::other)?;
+            let body = response.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
+            serde_json::from_slice::<Services>(&body).map_err(io::Error::other)
+        });
+        match tokio::time::timeout(Duration::from_secs(5), asking).await {
+            Ok(Ok(services)) => services.clone(),
+            // It has always been there; a phase that does not ask for it is better than none.
+            _ => ["tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2"]
+                .map(|name| (name.to_owned(), json!("/api/v2/")))
+                .into_iter()
+                .collect(),
+        }
+    }
+}

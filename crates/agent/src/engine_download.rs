@@ -1,0 +1,212 @@
+//! Downloads engines, and believes only bytes whose checksum is in the list that was published with them.
+//!
+//! Signatures of the lists are not checked: whoever needs that keeps a mirror of files that were.
+
+use std::fs;
+use std::io::{self, Cursor, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use semver::Version;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use taco_agent_protocol::Engine;
+use tokio::time::Instant;
+use url::Url;
+
+use crate::engine::Found;
+use crate::engine_version::Wanted;
+use crate::options::EngineMirror;
+
+const INDEX_TIMEOUT: Duration = Duration::from_secs(3);
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long it is believed which versions there are, or that nobody answers.
+const INDEX_IS_FRESH_FOR: Duration = Duration::from_secs(600);
+
+type Index = Option<Vec<Version>>;
+
+pub(crate) struct Downloads {
+    store: PathBuf,
+    mirror: EngineMirror,
+    indexes: Mutex<Vec<(Engine, Instant, Index)>>,
+    /// Two phases that need the same engine download it once.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Downloads {
+    pub(crate) fn new(store: PathBuf, mirror: &EngineMirror) -> Self {
+        Self { store, mirror: mirror.clone(), indexes: Mutex::default(), turn: tokio::sync::Mutex::default() }
+    }
+
+    /// The newest version that can be had and is allowed, if an answer comes soon.
+    pub(crate) async fn newest(&self, engine: Engine, wanted: &Wanted) -> Option<Version> {
+        let address = self.index_address(engine)?;
+        let known = self.known(engine);
+        let index = match known {
+            Some(index) => index,
+            None => {
+                let index = fetch_index(&address).await;
+                if let Err(error) = &index {
+                    tracing::info!(%engine, address, error, "what versions there are is not known");
+                }
+                let index = index.ok();
+                let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+                indexes.retain(|(known, _, _)| *known != engine);
+                indexes.push((engine, Instant::now(), index.clone()));
+                index
+            }
+        };
+        index?.into_iter().filter(|version| wanted.allows(version)).max()
+    }
+
+    fn known(&self, engine: Engine) -> Option<Index> {
+        let indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = indexes.iter().find(|(known, at, _)| *known == engine && at.elapsed() < INDEX_IS_FRESH_FOR);
+        known.map(|(_, _, index)| index.clone())
+    }
+
+    pub(crate) async fn download(&self, engine: Engine, version: &Version) -> Result<Found, String> {
+        let _turn = self.turn.lock().await;
+        let directory = self.store.join(engine.to_string()).join(version.to_string());
+        let program = directory.join(engine.to_string());
+        let found = Found { engine, program: program.clone(), version: version.clone() };
+        if program.is_file() {
+            return Ok(found);
+        }
+        let base = self.release_address(engine, version).ok_or("downloads are switched off on this agent")?;
+        let archive = format!("{engine}_{version}_{}_{}.zip", platform(), architecture());
+        let sums = fetch(&format!("{base}/{engine}_{version}_SHA256SUMS"), INDEX_TIMEOUT * 5).await?;
+        let expected = checksum(&String::from_utf8_lossy(&sums), &archive)
+            .ok_or_else(|| format!("{base} has no {archive} among its checksums"))?;
+        let bytes = fetch(&format!("{base}/{archive}"), DOWNLOAD_TIMEOUT).await?;
+        let actual = hex::encode(Sha256::digest(&bytes));
+        if actual != expected {
+            return Err(format!("{base}/{archive} has the checksum {actual}; published is {expected}"));
+        }
+        let name = engine.to_string();
+        let unpacked = tokio::task::spawn_blocking(move || unpack(&bytes, &name, &directory));
+        unpacked.await.map_err(|error| error.to_string())?.map_err(|error| format!("{archive}: {error}"))?;
+        tracing::info!(%engine, %version, "downloaded");
+        Ok(found)
+    }
+
+    fn index_address(&self, engine: Engine) -> Option<String> {
+        match (&self.mirror, engine) {
+            (EngineMirror::Nowhere, _) => None,
+            (EngineMirror::At(base), _) => Some(format!("{}/{engine}/index.json", trimmed(base))),
+            (EngineMirror::Makers, Engine::Terraform) => {
+                Some("https://releases.hashicorp.com/terraform/index.json".to_owned())
+            }
+            (EngineMirror::Makers, Engine::Tofu) => Some("https://get.opentofu.org/tofu/api.json".to_owned()),
+        }
+    }
+
+    fn release_address(&self, engine: Engine, version: &Version) -> Option<String> {
+        match (&self.mirror, engine) {
+            (EngineMirror::Nowhere, _) => None,
+            (EngineMirror::At(base), _) => Some(format!("{}/{engine}/{version}", trimmed(base))),
+            (EngineMirror::Makers, Engine::Terraform) => {
+                Some(format!("https://releases.hashicorp.com/terraform/{version}"))
+            }
+            (EngineMirror::Makers, Engine::Tofu) => {
+                Some(format!("https://github.com/opentofu/opentofu/releases/download/v{version}"))
+            }
+        }
+    }
+}
+
+fn trimmed(base: &Url) -> &str {
+    base.as_str().trim_end_matches('/')
+}
+
+pub(crate) fn platform() -> &'static str {
+    match std::env::consts::OS {
+        "macos" => "darwin",
+        other => other,
+    }
+}
+
+pub(crate) fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "x86" => "386",
+        other => other,
+    }
+}
+
+async fn fetch_index(address: &str) -> Result<Vec<Version>, String> {
+    let bytes = fetch(address, INDEX_TIMEOUT).await?;
+    let document: Value = serde_json::from_slice(&bytes).map_err(|error| format!("{address}: {error}"))?;
+    Ok(versions(&document))
+}
+
+/// HashiCorp's index has the versions as keys, OpenTofu's as a list of objects.
+fn versions(document: &Value) -> Vec<Version> {
+    let texts: Vec<&str> = match &document["versions"] {
+        Value::Object(versions) => versions.keys().map(String::as_str).collect(),
+        Value::Array(versions) => versions.iter().filter_map(|version| version["id"].as_str()).collect(),
+        _ => Vec::new(),
+    };
+    texts.into_iter().filter_map(|text| Version::parse(text.trim_start_matches('v')).ok()).collect()
+}
+
+async fn fetch(address: &str, limit: Duration) -> Result<Vec<u8>, String> {
+    let described = |error: reqwest::Error| {
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        format!("{address}: {}{cause}", error.without_url())
+    };
+    let client = reqwest::Client::builder().timeout(limit).build().map_err(described)?;
+    let response = client.get(address).send().await.and_then(reqwest::Response::error_for_status).map_err(described)?;
+    Ok(response.bytes().await.map_err(described)?.to_vec())
+}
+
+fn checksum(sums: &str, archive: &str) -> Option<String> {
+    let line = sums.lines().find_map(|line| line.strip_suffix(archive)?.strip_suffix([' ', '*']))?;
+    Some(line.trim().to_ascii_lowercase())
+}
+
+/// Puts the program where it is found, all at once: an agent that dies here leaves nothing that looks whole.
+fn unpack(bytes: &[u8], name: &str, directory: &Path) -> io::Result<()> {
+    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(io::Error::other)?;
+    let mut entry = archive.by_name(name).map_err(io::Error::other)?;
+    let parent = directory.parent().unwrap_or(directory);
+    fs::create_dir_all(parent)?;
+    let fresh = tempfile::tempdir_in(parent)?;
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(fresh.path().join(name))?;
+    let mut buffer = vec![0; 1024 * 1024];
+    loop {
+        match entry.read(&mut buffer)? {
+            0 => break,
+            count => file.write_all(&buffer[..count])?,
+        }
+    }
+    drop(file);
+    fs::set_permissions(fresh.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    fs::rename(fresh.keep(), directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn both_makers_lists_of_versions_are_read() {
+        let expected: Vec<Version> = vec![Version::new(1, 11, 4), Version::new(1, 12, 0)];
+        let hashicorp = json!({ "name": "terraform", "versions": { "1.11.4": {}, "1.12.0": {} } });
+        assert_eq!(versions(&hashicorp), expected);
+        assert_eq!(versions(&json!({ "versions": [{ "id": "1.11.4" }, { "id": "v1.12.0" }] })), expected);
+    }
+
+    #[test]
+    fn a_checksum_is_found_by_the_whole_name() {
+        let sums = "AA  terraform_1.11.4_linux_amd64.zip\nbb *terraform_1.11.4_linux_arm64.zip\n";
+        assert_eq!(checksum(sums, "terraform_1.11.4_linux_amd64.zip").as_deref(), Some("aa"));
+        assert_eq!(checksum(sums, "terraform_1.11.4_linux_arm64.zip").as_deref(), Some("bb"));
+        assert_eq!(checksum(sums, "1.11.4_linux_amd64.zip"), None);
+    }
+}

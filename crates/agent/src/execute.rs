@@ -1,0 +1,210 @@
+//! Runs an engine in a process group of its own, and stops it when the phase is to stop.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe::Receiver;
+use tokio::process::{ChildStdin, Command};
+use tokio::time::Instant;
+
+use crate::control::{Control, Stop};
+use crate::environment::Environment;
+use crate::lease::Deadline;
+use crate::log_file::LogFile;
+use crate::options::RunAs;
+use crate::supervise::{LEASE_ENDED, Order, monotonic_now};
+
+/// How long an engine has to end by itself.
+const GRACE: Duration = Duration::from_secs(30);
+/// How long part of a line waits for its end.
+const LINE_PATIENCE: Duration = Duration::from_millis(150);
+/// When the supervisor has ended, nobody holds the output any more.
+const OUTPUT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Why an engine was told to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stopped {
+    Canceled,
+    AgentLeaves,
+    TimedOut,
+    Lost,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Exit {
+    pub(crate) code: i32,
+    /// It may have succeeded nonetheless.
+    pub(crate) stopped: Option<Stopped>,
+}
+
+/// What to run.
+pub(crate) struct Invocation<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) directory: &'a Path,
+    pub(crate) environment: &'a Environment,
+    /// An apply that somebody cancels may take its time: what it creates would be forgotten. The phase's timeout and a
+    /// cancellation by force still end it.
+    pub(crate) patient: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct Executor {
+    pub(crate) supervisor: Vec<OsString>,
+    pub(crate) run_as: Option<RunAs>,
+    /// Notes the supervisor's process before anything can happen in it.
+    pub(crate) started: std::sync::Arc<dyn Fn(u32) + Send + Sync>,
+}
+
+impl Executor {
+    /// Runs it with all output in the log.
+    pub(crate) async fn to_log(
+        &self,
+        invocation: Invocation<'_>,
+        log: &LogFile,
+        control: &mut Control,
+    ) -> io::Result<Exit> {
+        let (reader, writer) = io::pipe()?;
+        let errors = writer.try_clone()?;
+        let reading = tokio::spawn(read(Receiver::from_owned_fd(reader.into())?, log.clone()));
+        let exit = self.run(invocation, true, writer.into(), errors.into(), control).await?;
+        if let Ok(read) = tokio::time::timeout(OUTPUT_PATIENCE, reading).await {
+            read??;
+        }
+        log.flush()?;
+        Ok(exit)
+    }
+
+    /// Runs it with its output in a file, and returns what it said on standard error.
+    pub(crate) async fn to_file(
+        &self,
+        invocation: Invocation<'_>,
+        output: &Path,
+        control: &mut Control,
+    ) -> io::Result<(Exit, String)> {
+        let errors: PathBuf = output.with_extension("stderr");
+        let stdio = |path: &Path| File::create(path).map(Stdio::from);
+        let exit = self.run(invocation, false, stdio(output)?, stdio(&errors)?, control).await?;
+        Ok((exit, String::from_utf8_lossy(&tokio::fs::read(&errors).await?).into_owned()))
+    }
+
+    async fn run(
+        &self,
+        invocation: Invocation<'_>,
+        relays: bool,
+        output: Stdio,
+        errors: Stdio,
+        control: &mut Control,
+    ) -> io::Result<Exit> {
+        let Some((supervisor, first)) = self.supervisor.split_first() else {
+            return Err(io::Error::other("this agent has no supervisor"));
+        };
+        let mut command = Command::new(supervisor);
+        command.args(first);
+        if let Some(RunAs { user, group }) = self.run_as {
+            command.args(["--as".to_owned(), format!("{user}:{group}")]);
+        }
+        if relays {
+            command.arg("--relay");
+        }
+        command.arg("--").arg(invocation.program).args(&invocation.arguments);
+        command.env_clear().envs(invocation.environment).current_dir(invocation.directory);
+        command.stdin(Stdio::piped()).stdout(output).stderr(errors).process_group(0);
+        let mut child = command.spawn()?;
+        // It holds the ends of pipes that only the child may hold now.
+        drop(command);
+        (self.started)(child.id().unwrap_or_default());
+        let mut orders = Orders { pipe: child.stdin.take(), deadline: None };
+        let mut stopped = None;
+        let mut obeyed = Stop::Run;
+        let mut kill_at = None;
+        let mut timed_out = false;
+        let times_out_at = control.times_out_at;
+        loop {
+            orders.until(control.deadline()).await;
+            let stop = control.stop();
+            if stop > obeyed {
+                obeyed = stop;
+                stopped = Some(match stop {
+                    Stop::Run | Stop::Cancel | Stop::Kill => Stopped::Canceled,
+                    Stop::Leave => Stopped::AgentLeaves,
+                    Stop::Lost => Stopped::Lost,
+                });
+                match stop {
+                    Stop::Run => {}
+                    Stop::Cancel if invocation.patient => orders.send(Order::Interrupt).await,
+                    Stop::Cancel | Stop::Leave => {
+                        orders.send(Order::Interrupt).await;
+                        kill_at = Some(Instant::now() + GRACE);
+                    }
+                    Stop::Kill | Stop::Lost => orders.send(Order::Kill).await,
+                }
+            }
+            let may_time_out = !timed_out && (stopped.is_none() || (invocation.patient && obeyed == Stop::Cancel));
+            tokio::select! {
+                status = child.wait() => {
+                    let code = status?.code().unwrap_or(255);
+                    let lease_ended = code == i32::from(LEASE_ENDED);
+                    return Ok(Exit { code, stopped: stopped.or(lease_ended.then_some(Stopped::Lost)) });
+                }
+                () = control.changed() => {}
+                () = tokio::time::sleep_until(times_out_at), if may_time_out => {
+                    timed_out = true;
+                    stopped.get_or_insert(Stopped::TimedOut);
+                    orders.send(Order::Interrupt).await;
+                    kill_at = Some(Instant::now() + GRACE);
+                }
+                () = tokio::time::sleep_until(kill_at.unwrap_or(times_out_at)), if kill_at.is_some() => {
+                    orders.send(Order::Kill).await;
+                    kill_at = None;
+                }
+            }
+        }
+    }
+}
+
+/// The agent's end of the supervisor's standard input. While it is open, the agent lives.
+struct Orders {
+    pipe: Option<ChildStdin>,
+    deadline: Option<Deadline>,
+}
+
+impl Orders {
+    async fn until(&mut self, deadline: Option<Deadline>) {
+        let Some(deadline) = deadline.filter(|_| deadline != self.deadline) else { return };
+        self.deadline = Some(deadline);
+        // In this order: a pause between the two makes the deadline earlier, never later.
+        let clock = monotonic_now();
+        let now = Instant::now();
+        let at = |instant: Instant| clock + instant.saturating_duration_since(now);
+        self.send(Order::Until { interrupt_at: at(deadline.interrupt_at), kill_at: at(deadline.kill_at) }).await;
+    }
+
+    /// A supervisor that does not listen has ended.
+    async fn send(&mut self, order: Order) {
+        if let Some(pipe) = &mut self.pipe {
+            let _ = pipe.write_all(order.line().as_bytes()).await;
+        }
+    }
+}
+
+/// After an error the output is still read, so that the engine can end.
+async fn read(mut output: Receiver, log: LogFile) -> io::Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut result = Ok(());
+    loop {
+        let patience = if log.waits() { LINE_PATIENCE } else { Duration::from_secs(3600) };
+        match tokio::time::timeout(patience, output.read(&mut buffer)).await {
+            Ok(Ok(0)) => return result,
+            Ok(Ok(count)) => result = result.and(log.write(&buffer[..count])),
+            Ok(Err(error)) => return Err(error),
+            Err(_) => result = result.and(log.flush()),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What the agent is doing, on disk: after a restart it sends what it had not sent.
+//!
+//! Entries hold phases' tokens. They are for their owner alone, and sealed as well, because a run may have the agent's
+//! own user: the key is derived from the pool's token, which no run can read.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, Nonce, RandomizedNonceKey};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use taco_agent_protocol::{Outcome, PhaseRef};
+
+const NONCE_LENGTH: usize = 12;
+
+/// A phase that was begun and not reported.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) phase: PhaseRef,
+    pub(crate) token: String,
+    /// Removed when all is sent.
+    pub(crate) directory: PathBuf,
+    pub(crate) state: PathBuf,
+    pub(crate) errored_state: PathBuf,
+    pub(crate) log: PathBuf,
+    /// Of the last state that the server has.
+    #[serde(default)]
+    pub(crate) sent_state: Option<[u8; 32]>,
+    #[serde(default)]
+    pub(crate) outcome: Option<Outcome>,
+    /// The process that watches the engine.
+    #[serde(default)]
+    pub(crate) supervisor: Option<u32>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Journal {
+    directory: PathBuf,
+    key: Arc<RandomizedNonceKey>,
+}
+
+impl Journal {
+    pub(crate) fn open(directory: PathBuf, secret: &str) -> io::Result<Self> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+        let key: [u8; 32] = Sha256::new().chain_update(b"taco agent journal\0").chain_update(secret).finalize().into();
+        let key = RandomizedNonceKey::new(&AES_256_GCM, &key).map_err(io::Error::other)?;
+        Ok(Self { directory, key: Arc::new(key) })
+    }
+
+    /// Everything that was begun and not removed. What cannot be read is set aside.
+    pub(crate) fn entries(&self) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for file in fs::read_dir(&self.directory)? {
+            let path = file?.path();
+            if path.extension().is_some_and(|extension| extension == "entry") {
+                match self.read(&path) {
+                    Ok(entry) => entries.push(entry),
+                    Err(error) => {
+                        tracing::warn!(path = %path.display(), %error, "an entry of the journal cannot be read");
+                        fs::rename(&path, path.with_extension("unreadable"))?;
+                    }
+                }
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Writes an entry, and returns the handle that keeps it true.
+    pub(crate) fn begin(&self, entry: Entry) -> io::Result<Page> {
+        let page = Page { journal: self.clone(), entry: Arc::new(Mutex::new(entry)) };
+        page.change(|_| {})?;
+        Ok(page)
+    }
+
+    fn path(&self, phase: &PhaseRef) -> PathBuf {
+        self.directory.join(format!("{}-{}-{}.entry", phase.run, phase.phase, phase.epoch))
+    }
+
+    fn write(&self, entry: &Entry) -> io::Result<()> {
+        let mut sealed = serde_json::to_vec(entry)?;
+        let nonce = self.key.seal_in_place_append_tag(Aad::empty(), &mut sealed).map_err(io::Error::other)?;
+        let path = self.path(&entry.phase);
+        let fresh = path.with_extension("fresh");
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+        file.write_all(nonce.as_ref())?;
+        file.write_all(&sealed)?;
+        if entry.outcome.is_some() {
+            file.sync_data()?;
+        }
+        fs::rename(fresh, path)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Entry> {
+        let mut bytes = fs::read(path)?;
+        let broken = || io::Error::other("it was sealed with another token, or is broken");
+        if bytes.len() < NONCE_LENGTH {
+            return Err(broken());
+        }
+        let mut sealed = bytes.split_off(NONCE_LENGTH);
+        let nonce = Nonce::try_assume_unique_for_key(&bytes).map_err(|_| broken())?;
+        let opened = self.key.open_in_place(nonce, Aad::empty(), &mut sealed).map_err(|_| broken())?;
+        Ok(serde_json::from_slice(opened)?)
+    }
+}
+
+/// One entry while its phase goes on.
+#[derive(Clone)]
+pub(crate) struct Page {
+    journal: Journal,
+    entry: Arc<Mutex<Entry>>,
+}
+
+impl Page {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Entry)) -> io::Result<()> {
+        let mut entry = self.entry.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut entry);
+        self.journal.write(&entry)
+    }
+
+    pub(crate) fn entry(&self) -> Entry {
+        self.entry.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        let phase = self.entry.lock().unwrap_or_else(PoisonError::into_inner).phase;
+        fs::remove_file(self.journal.path(&phase))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taco_agent_protocol::PhaseKind;
+    use taco_domain::id::RunId;
+
+    use super::*;
+
+    fn entry() -> Entry {
+        Entry {
+            phase: PhaseRef { run: RunId::from_random([1; 16]), phase: PhaseKind::Apply, epoch: 3 },
+            token: "s3cr3t-token".to_owned(),
+            directory: "/runs/1".into(),
+            state: "/runs/1/state".into(),
+            errored_state: "/runs/1/errored".into(),
+            log: "/runs/1/log".into(),
+            sent_state: None,
+            outcome: None,
+            supervisor: None,
+        }
+    }
+
+    #[test]
+    fn entries_are_there_after_a_restart_and_nobody_else_can_read_them() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let open = |secret| Journal::open(directory.path().join("journal"), secret).expect("a journal");
+        let page = open("pool token").begin(entry()).expect("an entry");
+        page.change(|entry| entry.outcome = Some(Outcome::Canceled)).expect("a change");
+        let entries = open("pool token").entries().expect("entries");
+        assert!(entries == [Entry { outcome: Some(Outcome::Canceled), ..entry() }]);
+        for file in fs::read_dir(directory.path().join("journal")).expect("files") {
+            let bytes = fs::read(file.expect("a file").path()).expect("a file");
+            assert!(!String::from_utf8_lossy(&bytes).contains("s3cr3t"));
+        }
+        page.remove().expect("it goes");
+        assert!(open("pool token").entries().expect("entries").is_empty());
+    }
+
+    #[test]
+    fn an_entry_of_another_token_is_set_aside() {
+        let directory = tempfile::tempdir().expect("a directory");
+        Journal::open(directory.path().into(), "old").and_then(|journal| journal.begin(entry())).expect("an entry");
+        let journal = Journal::open(directory.path().into(), "new").expect("a journal");
+        assert!(journal.entries().expect("entries").is_empty());
+        assert!(journal.entries().expect("again").is_empty());
+    }
+}

@@ -1,0 +1,45 @@
+//! The agent: takes phases of runs from a server, executes them with terraform or tofu, and sends back what came of it.
+//!
+//! [`run`] is the whole agent. A server embeds it by giving it a [`Dial`] into its own router; the binary `taco-agent`
+//! gives it one over the network. It never sees the bucket, so a stolen token opens no more than the pool's own work.
+
+mod apply_result;
+mod archive;
+mod backend_override;
+mod cli_configuration;
+pub mod command_line;
+mod connection;
+mod context;
+mod control;
+mod dial;
+mod engine;
+mod engine_download;
+mod engine_version;
+mod environment;
+mod execute;
+mod journal;
+mod lease;
+mod log_file;
+mod log_upload;
+mod mask;
+mod options;
+mod phase;
+mod phase_requests;
+mod plan_result;
+mod provider_schemas;
+mod redacted_plan;
+mod resend;
+mod retry;
+pub mod secrets;
+mod shutdown;
+mod state_upload;
+pub mod supervise;
+mod tls;
+mod variables;
+mod work_loop;
+mod workdir;
+
+pub use dial::{ByteStream, Dial, Stream};
+pub use options::{EngineMirror, Options, ProviderMirror, RunAs};
+pub use shutdown::Shutdown;
+pub use work_loop::{Error, run};

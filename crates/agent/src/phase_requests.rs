@@ -1,0 +1,294 @@
+//! The plain requests of a phase: what it fetches and what it sends, repeated for as long as the phase is the agent's.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::{Request, StatusCode, header};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use serde::Deserialize;
+use taco_agent_protocol::{LogConflict, PhaseRef, Upload, phase_path};
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+
+use crate::control::{Control, Stop};
+use crate::dial::Dial;
+use crate::retry::Backoff;
+
+/// Whatever is slower than that has lost its connection.
+const SLOWEST_BYTES_PER_SECOND: u64 = 128 * 1024;
+const SHORTEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+pub(crate) type RequestBody = BoxBody<Bytes, io::Error>;
+pub(crate) type HttpClient = Client<Dial, RequestBody>;
+
+pub(crate) fn http_client(dial: Dial) -> HttpClient {
+    Client::builder(TokioExecutor::new())
+        .pool_idle_timeout(Duration::from_secs(20))
+        .pool_timer(TokioTimer::new())
+        .build(dial)
+}
+
+/// Why a request was given up.
+#[derive(thiserror::Error, Debug)]
+pub(crate) enum RequestError {
+    /// The phase is no longer this agent's.
+    #[error("the phase is no longer this agent's")]
+    Lost,
+    /// It will never be taken.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// What comes after the status.
+enum Attempt {
+    Done,
+    Conflict(Bytes),
+    Error(RequestError),
+    Again(String),
+}
+
+/// What can be sent, as often as it takes.
+#[derive(Clone)]
+pub(crate) enum Content {
+    Bytes(Bytes),
+    File(PathBuf),
+}
+
+/// Makes the requests of one phase.
+#[derive(Clone)]
+pub(crate) struct PhaseRequests {
+    client: HttpClient,
+    address: String,
+    token: String,
+    phase: PhaseRef,
+}
+
+impl PhaseRequests {
+    pub(crate) fn new(client: &HttpClient, dial: &Dial, phase: PhaseRef, token: &str) -> Self {
+        let address = dial.address(&phase_path(&phase));
+        Self { client: client.clone(), address, token: token.to_owned(), phase }
+    }
+
+    /// Fetches `word` into a file. False if there is none.
+    pub(crate) async fn fetch(&self, word: &str, file: &Path, control: &mut Control) -> Result<bool, RequestError> {
+        let mut backoff = Backoff::new();
+        loop {
+            let reason = match self.fetch_once(word, file).await {
+                Ok(status) if status == StatusCode::OK => return Ok(true),
+                Ok(status) if status == StatusCode::NO_CONTENT || status == StatusCode::NOT_FOUND => return Ok(false),
+                Ok(status) => match judge(status, Bytes::new()) {
+                    Attempt::Done => return Ok(true),
+                    Attempt::Conflict(_) => return Err(RequestError::Lost),
+                    Attempt::Error(error) => return Err(error),
+                    Attempt::Again(reason) => reason,
+                },
+                Err(error) => error.to_string(),
+            };
+            self.wait(&mut backoff, control, word, &reason).await?;
+        }
+    }
+
+    /// Sends something that the phase has made.
+    pub(crate) async fn send(
+        &self,
+        upload: Upload,
+        content: Content,
+        control: &mut Control,
+    ) -> Result<(), RequestError> {
+        match self.put(upload.word(), content, control).await? {
+            None => Ok(()),
+            Some(_) => Err(RequestError::Lost),
+        }
+    }
+
+    /// Sends part of the log, and says up to where the server has it.
+    pub(crate) async fn send_log(&self, offset: u64, part: Bytes, control: &mut Control) -> Result<u64, RequestError> {
+        let end = offset + part.len() as u64;
+        match self.put(&format!("{}?offset={offset}", Upload::Log.word()), Content::Bytes(part), control).await? {
+            None => Ok(end),
+            Some(conflict) => match serde_json::from_slice::<LogConflict>(&conflict) {
+                Ok(LogConflict { next }) => Ok(next),
+                Err(_) => Err(RequestError::Lost),
+            },
+        }
+    }
+
+    /// The body of a `409`, if that is the answer.
+    async fn put(&self, word: &str, content: Content, control: &mut Control) -> Result<Option<Bytes>, RequestError> {
+        let mut backoff = Backoff::new();
+        loop {
+            if control.stop() == Stop::Lost {
+                return Err(RequestError::Lost);
+            }
+            let attempt = tokio::select! {
+                attempt = self.put_once(word, &content) => attempt,
+                () = control.lost() => return Err(RequestError::Lost),
+            };
+            let reason = match attempt {
+                Ok(Attempt::Done) => return Ok(None),
+                Ok(Attempt::Conflict(body)) => return Ok(Some(body)),
+                Ok(Attempt::Error(error)) => return Err(error),
+                Ok(Attempt::Again(reason)) => reason,
+                Err(error) => error.to_string(),
+            };
+            self.wait(&mut backoff, control, word, &reason).await?;
+        }
+    }
+
+    async fn wait(
+        &self,
+        backoff: &mut Backoff,
+        control: &mut Control,
+        word: &str,
+        reason: &str,
+    ) -> Result<(), RequestError> {
+        tracing::warn!(phase = %self.phase, request = word, reason, "a request failed and will be repeated");
+        tokio::select! {
+            () = tokio::time::sleep(backoff.next()) => Ok(()),
+            () = control.lost() => Err(RequestError::Lost),
+        }
+    }
+
+    async fn put_once(&self, word: &str, content: &Content) -> io::Result<Attempt> {
+        let (body, length) = match content {
+            Content::Bytes(bytes) => {
+                (Full::new(bytes.clone()).map_err(|never| match never {}).boxed(), bytes.len() as u64)
+            }
+            Content::File(path) => {
+                let file = tokio::fs::File::open(path).await?;
+                let left = file.metadata().await?.len();
+                (FileBody { file, left }.boxed(), left)
+            }
+        };
+        let request = self.request("PUT", word)?.body(body).map_err(io::Error::other)?;
+        let exchange = async {
+            let response = self.client.request(request).await.map_err(described)?;
+            let status = response.status();
+            Ok(judge(status, response.into_body().collect().await.map_err(io::Error::other)?.to_bytes()))
+        };
+        within(length, exchange).await
+    }
+
+    async fn fetch_once(&self, word: &str, file: &Path) -> io::Result<StatusCode> {
+        let empty = Full::new(Bytes::new()).map_err(|never| match never {}).boxed();
+        let request = self.request("GET", word)?.body(empty).map_err(io::Error::other)?;
+        let response = within(0, async { self.client.request(request).await.map_err(described) }).await?;
+        let status = response.status();
+        if status != StatusCode::OK {
+            return Ok(status);
+        }
+        let mut body = response.into_body();
+        let mut output = tokio::fs::File::create(file).await?;
+        while let Some(frame) = within(0, async { body.frame().await.transpose().map_err(io::Error::other) }).await? {
+            if let Ok(bytes) = frame.into_data() {
+                output.write_all(&bytes).await?;
+            }
+        }
+        output.flush().await?;
+        Ok(status)
+    }
+
+    fn request(&self, method: &str, word: &str) -> io::Result<hyper::http::request::Builder> {
+        Ok(Request::builder()
+            .method(method)
+            .uri(format!("{}/{word}", self.address))
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
+            .header(header::CONTENT_TYPE, "application/octet-stream"))
+    }
+}
+
+/// The answer's meaning. [`LogConflict`] has the table.
+fn judge(status: StatusCode, body: Bytes) -> Attempt {
+    match status {
+        status if status.is_success() => Attempt::Done,
+        StatusCode::CONFLICT => Attempt::Conflict(body),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND | StatusCode::GONE => {
+            Attempt::Error(RequestError::Lost)
+        }
+        StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => {
+            Attempt::Error(RequestError::Refused(format!("the server refused it: {}", detail(status, &body))))
+        }
+        _ => Attempt::Again(detail(status, &body)),
+    }
+}
+
+/// What the server's error document says.
+fn detail(status: StatusCode, body: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct Document {
+        errors: Vec<Error>,
+    }
+    #[derive(Deserialize)]
+    struct Error {
+        #[serde(default)]
+        detail: Option<String>,
+        #[serde(default)]
+        title: Option<String>,
+    }
+    let document = serde_json::from_slice::<Document>(body).ok();
+    let error = document.and_then(|document| document.errors.into_iter().next());
+    error.and_then(|error| error.detail.or(error.title)).unwrap_or_else(|| status.to_string())
+}
+
+async fn within<T>(length: u64, exchange: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    let limit = SHORTEST_TIMEOUT + Duration::from_secs(length / SLOWEST_BYTES_PER_SECOND);
+    tokio::time::timeout(limit, exchange).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+}
+
+/// hyper's client says only "client error (Connect)"; the cause is what helps.
+fn described(error: hyper_util::client::legacy::Error) -> io::Error {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    io::Error::other(text)
+}
+
+/// A file as it is sent: its length is known beforehand.
+struct FileBody {
+    file: tokio::fs::File,
+    left: u64,
+}
+
+impl Body for FileBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        let mut space = vec![0; usize::try_from(self.left.min(256 * 1024)).unwrap_or(256 * 1024)];
+        let mut buffer = ReadBuf::new(&mut space);
+        match Pin::new(&mut self.file).poll_read(context, &mut buffer) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Some(Err(error))),
+            Poll::Ready(Ok(())) => {
+                let count = buffer.filled().len();
+                if count == 0 {
+                    return Poll::Ready(Some(Err(io::ErrorKind::UnexpectedEof.into())));
+                }
+                space.truncate(count);
+                self.left -= count as u64;
+                Poll::Ready(Some(Ok(Frame::data(space.into()))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}

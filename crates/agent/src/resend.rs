@@ -1,0 +1,113 @@
+//! Sends what a phase could not: after its lease ended, or after the agent was killed and started again.
+//!
+//! Nothing runs any more, so there is nothing to stop. The server decides by the phase's token and epoch what it still
+//! takes; a state that comes too late it keeps as a copy.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use taco_agent_protocol::{Outcome, PhaseKind};
+use tokio::sync::watch;
+
+use crate::context::Context;
+use crate::control::{Control, Stop};
+use crate::journal::{Entry, Page};
+use crate::log_file::{ETX, STX};
+use crate::phase::report;
+use crate::phase_requests::{PhaseRequests, RequestError};
+use crate::state_upload::StateUpload;
+use crate::{log_upload, workdir};
+
+/// How long engines of a dead agent are waited for: their supervisor ends them sooner.
+const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(15);
+const A_LONG_TIME: Duration = Duration::from_secs(86_400);
+
+/// Returns when the server has everything, or has said that it wants nothing.
+pub(crate) async fn resend(context: Arc<Context>, page: Page) {
+    let entry = page.entry();
+    let phase = entry.phase;
+    wait_for_supervisor(&entry).await;
+    let (_stop, stop) = watch::channel(Stop::Run);
+    let (_lease, lease) = watch::channel(None);
+    let control = Control::new(stop, lease, A_LONG_TIME);
+    match send(&context, &entry, control).await {
+        Ok(()) => tracing::info!(%phase, "what was left of it has been sent"),
+        Err(RequestError::Lost) => tracing::warn!(%phase, "the server wants nothing more of it"),
+        Err(RequestError::Refused(reason)) => tracing::error!(%phase, reason, "what was left of it was not taken"),
+    }
+    let cleaned = page.remove().and_then(|()| workdir::remove(&entry.directory));
+    if let Err(error) = cleaned {
+        tracing::warn!(%phase, %error, "something was left on disk");
+    }
+}
+
+async fn send(context: &Context, entry: &Entry, control: Control) -> Result<(), RequestError> {
+    let requests = PhaseRequests::new(&context.client, &context.dial, entry.phase, &entry.token);
+    let outcome = match (entry.phase.phase, &entry.outcome) {
+        (_, Some(outcome)) => outcome.clone(),
+        // A plan that nobody reports is done again by itself.
+        (PhaseKind::Plan, None) => return Ok(()),
+        (PhaseKind::Apply, None) => {
+            let name = &context.options.name;
+            let message = format!("the agent {name} was killed while it applied: not all that it did may be known");
+            Outcome::Errored { message, engine: None }
+        }
+    };
+    if entry.phase.phase == PhaseKind::Apply {
+        let (state, errored) = (entry.state.clone(), entry.errored_state.clone());
+        let mut upload = StateUpload::new(state, errored, requests.clone(), control.clone());
+        upload.sent = entry.sent_state;
+        upload.send().await?;
+    }
+    if let Err(error) = end_log(&entry.log, &outcome) {
+        tracing::warn!(phase = %entry.phase, %error, "the log cannot be ended");
+    }
+    send_log(&entry.log, &requests, control.clone()).await?;
+    report(&requests, &outcome, control).await
+}
+
+/// A log that was cut off says why, and ends as every log does.
+fn end_log(path: &Path, outcome: &Outcome) -> io::Result<()> {
+    if std::fs::read(path)?.last() == Some(&ETX) {
+        return Ok(());
+    }
+    let mut file = OpenOptions::new().append(true).open(path)?;
+    if file.metadata()?.len() == 0 {
+        file.write_all(&[STX])?;
+    }
+    if let Outcome::Errored { message, .. } = outcome {
+        writeln!(file, "\nError: {message}")?;
+    }
+    file.write_all(&[ETX])
+}
+
+async fn send_log(path: &Path, requests: &PhaseRequests, mut control: Control) -> Result<(), RequestError> {
+    let Ok(end) = std::fs::metadata(path).map(|file| file.len()) else { return Ok(()) };
+    // Where the server is, it says when the last byte does not follow.
+    let mut offset = requests.send_log(end.saturating_sub(1), Bytes::from_static(&[ETX]), &mut control).await?;
+    while offset < end {
+        offset = log_upload::send_part(path, offset, end, requests, &mut control).await?;
+    }
+    Ok(())
+}
+
+async fn wait_for_supervisor(entry: &Entry) {
+    let Some(process) = entry.supervisor else { return };
+    let directory = entry.directory.to_string_lossy().into_owned();
+    let lives = || {
+        let arguments = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&arguments).contains(&directory)
+    };
+    let waiting = async {
+        while lives() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    if tokio::time::timeout(SUPERVISOR_PATIENCE, waiting).await.is_err() {
+        tracing::warn!(phase = %entry.phase, process, "an engine of an earlier agent does not end");
+    }
+}

@@ -1,0 +1,20 @@
+use std::time::Duration;
+
+const FIRST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_secs(8);
+
+/// How long to wait before the next attempt: twice as long each time, and by chance up to half of that less, so that
+/// the agents of a server that was away do not return all at once.
+pub(crate) struct Backoff(Duration);
+
+impl Backoff {
+    pub(crate) fn new() -> Self {
+        Self(FIRST)
+    }
+
+    pub(crate) fn next(&mut self) -> Duration {
+        let wait = self.0.mul_f64(rand::random_range(0.5..=1.0));
+        self.0 = (self.0 * 2).min(LONGEST);
+        wait
+    }
+}

@@ -1,0 +1,131 @@
+//! Keeps the pool's token out of the reach of runs, which may have the agent's own user.
+//!
+//! `/proc/<pid>/environ` and `cmdline` show what a process was started with, for as long as it lives. So the agent reads
+//! its token and starts itself again without it, and without whatever else its environment had.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+/// The argument that a program started by [`start_again`] gets.
+pub const TOKEN_ON_STDIN: &str = "--token-on-stdin";
+
+/// What of the environment is kept, beside the agent's own settings.
+const KEPT: [&str; 18] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+    "RUST_LOG",
+    "RUST_BACKTRACE",
+];
+const SECRET_SETTINGS: [&str; 2] = ["TACO_AGENT_TOKEN", "TACO_AGENT_TOKEN_FILE"];
+const SECRET_FLAGS: [&str; 2] = ["--token", "--token-file"];
+
+/// Replaces this process by itself with the token on standard input. Returns only if that fails.
+pub fn start_again(token: &str) -> io::Error {
+    let replace = || -> io::Result<io::Error> {
+        let (reader, mut writer) = io::pipe()?;
+        // A pipe holds 64 KiB before anyone reads, and a token is shorter.
+        if token.len() > 4096 {
+            return Err(io::Error::other("the token is longer than any token is"));
+        }
+        writer.write_all(token.as_bytes())?;
+        drop(writer);
+        let mut command = Command::new("/proc/self/exe");
+        command.args(without_secrets(std::env::args_os().skip(1))).arg(TOKEN_ON_STDIN);
+        command.env_clear().envs(std::env::vars_os().filter(|(name, _)| is_kept(name))).stdin(reader);
+        if let Some(name) = std::env::args_os().next() {
+            command.arg0(name);
+        }
+        Ok(command.exec())
+    };
+    replace().unwrap_or_else(|error| error)
+}
+
+pub fn token_on_stdin() -> io::Result<String> {
+    let mut token = String::new();
+    io::stdin().read_to_string(&mut token)?;
+    checked(&token, "standard input")
+}
+
+pub fn token_of(file: &Path) -> io::Result<String> {
+    let name = file.display().to_string();
+    let token = std::fs::read_to_string(file).map_err(|error| io::Error::other(format!("{name}: {error}")))?;
+    checked(&token, &name)
+}
+
+fn checked(token: &str, place: &str) -> io::Result<String> {
+    match token.trim() {
+        "" => Err(io::Error::other(format!("{place} has no token in it"))),
+        token => Ok(token.to_owned()),
+    }
+}
+
+/// Nobody but root can look into this process from now on.
+pub fn forbid_inspection() -> io::Result<()> {
+    nix::sys::prctl::set_dumpable(false).map_err(io::Error::from)
+}
+
+fn is_kept(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let is_own = name.starts_with("TACO_AGENT_") || name == "TACO_PROVIDER_MIRROR" || name == "TACO_ENGINE_MIRROR";
+    (is_own && !SECRET_SETTINGS.contains(&name.as_ref())) || KEPT.contains(&name.as_ref())
+}
+
+fn without_secrets(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut kept = Vec::new();
+    let mut arguments = arguments;
+    while let Some(argument) = arguments.next() {
+        let text = argument.to_string_lossy();
+        if SECRET_FLAGS.contains(&text.as_ref()) {
+            arguments.next();
+        } else if !SECRET_FLAGS.iter().any(|flag| text.starts_with(&format!("{flag}="))) {
+            kept.push(argument);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_lose_the_token_and_nothing_else() {
+        let arguments =
+            ["--server", "https://x", "--token", "s", "--once", "--token-file=/f", "--token=s", "--name", "a"];
+        let kept = without_secrets(arguments.into_iter().map(OsString::from));
+        assert_eq!(kept, ["--server", "https://x", "--once", "--name", "a"]);
+    }
+
+    #[test]
+    fn the_environment_loses_what_is_not_the_agents() {
+        for (name, kept) in [
+            ("TACO_AGENT_TOKEN", false),
+            ("TACO_AGENT_TOKEN_FILE", false),
+            ("TACO_AGENT_NAME", true),
+            ("TACO_ENGINE_MIRROR", true),
+            ("TACO_ENCRYPTION_KEY", false),
+            ("AWS_SECRET_ACCESS_KEY", false),
+            ("PATH", true),
+            ("RUST_LOG", true),
+        ] {
+            assert_eq!(is_kept(OsStr::new(name)), kept, "{name}");
+        }
+    }
+}

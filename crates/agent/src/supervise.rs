@@ -1,0 +1,244 @@
+//! The process between agent and engine: whatever happens to the agent, the engine and all that it started end.
+//!
+//! The agent holds the other end of this process' standard input. Over it come the lease's end and requests to stop;
+//! when it closes, the agent is dead. An agent that is paused, or killed by `kill -9`, cannot stop its engines in time;
+//! this process can. It also adopts whatever the engine's descendants leave behind, so that a daemon started by a run
+//! does not outlive the run.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
+
+/// How long an engine whose agent died has to write its state.
+const GRACE: Duration = Duration::from_secs(3);
+/// What an engine ends with that failed because its time was over.
+pub(crate) const LEASE_ENDED: u8 = 213;
+/// What cannot be killed in this time will not be.
+const CLEANING_ROUNDS: u32 = 400;
+/// When all are dead, nobody holds the output any more.
+const RELAY_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What an agent says, one to a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Order {
+    /// Interrupt and kill at these times of the monotonic clock, which all processes share.
+    Until {
+        interrupt_at: Duration,
+        kill_at: Duration,
+    },
+    Interrupt,
+    Kill,
+}
+
+impl Order {
+    pub(crate) fn line(self) -> String {
+        match self {
+            Self::Until { interrupt_at, kill_at } => {
+                format!("until {} {}\n", interrupt_at.as_nanos(), kill_at.as_nanos())
+            }
+            Self::Interrupt => "interrupt\n".to_owned(),
+            Self::Kill => "kill\n".to_owned(),
+        }
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        match words.next()? {
+            "interrupt" => Some(Self::Interrupt),
+            "kill" => Some(Self::Kill),
+            "until" => {
+                let mut time = || Some(Duration::from_nanos(words.next()?.parse().ok()?));
+                Some(Self::Until { interrupt_at: time()?, kill_at: time()? })
+            }
+            _ => None,
+        }
+    }
+}
+
+pub(crate) fn monotonic_now() -> Duration {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default()
+}
+
+enum Event {
+    Exit(std::io::Result<ExitStatus>),
+    Order(Order),
+    AgentIsGone,
+}
+
+/// Runs `[--as USER:GROUP] [--relay] -- PROGRAM ARGUMENTS…` and ends with its exit code.
+///
+/// With `--relay` all output goes through this process to its standard output. An engine whose output nobody reads dies
+/// of it, before it has written its state; this process reads on when the agent is dead.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    match supervise(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("Error: {error}");
+            ExitCode::from(127)
+        }
+    }
+}
+
+fn supervise(mut arguments: impl Iterator<Item = OsString>) -> Result<u8, String> {
+    // Kernels that cannot do this only lose daemons that leave their process group.
+    let _ = nix::sys::prctl::set_child_subreaper(true);
+    let mut word = arguments.next().unwrap_or_default();
+    let mut user = None;
+    if word == "--as" {
+        let text = arguments.next().unwrap_or_default();
+        let text = text.to_string_lossy();
+        let ids = text.split_once(':').and_then(|(user, group)| Some((user.parse().ok()?, group.parse().ok()?)));
+        user = Some(ids.ok_or("--as needs USER:GROUP as numbers")?);
+        word = arguments.next().unwrap_or_default();
+    }
+    let relays = word == "--relay";
+    if relays {
+        word = arguments.next().unwrap_or_default();
+    }
+    let program = (word == "--").then(|| arguments.next()).flatten().ok_or("a program is needed after --")?;
+    let mut command = Command::new(&program);
+    command.args(arguments).stdin(Stdio::null()).process_group(0);
+    if let Some((user, group)) = user {
+        command.uid(user).gid(group);
+    }
+    let relay = match relays {
+        true => Some(relay(&mut command).map_err(|error| error.to_string())?),
+        false => None,
+    };
+    let mut child = command.spawn().map_err(|error| format!("{}: {error}", program.to_string_lossy()))?;
+    // It holds the ends of pipes that only the engine may hold now.
+    drop(command);
+    let group = Pid::from_raw(i32::try_from(child.id()).map_err(|error| error.to_string())?);
+    let (sender, events) = mpsc::channel();
+    let orders = sender.clone();
+    std::thread::spawn(move || {
+        for line in BufReader::new(std::io::stdin()).lines().map_while(Result::ok) {
+            if let Some(order) = Order::parse(&line) {
+                let _ = orders.send(Event::Order(order));
+            }
+        }
+        let _ = orders.send(Event::AgentIsGone);
+    });
+    std::thread::spawn(move || sender.send(Event::Exit(child.wait())));
+    let (status, lease_ended) = attend(group, &events);
+    let _ = killpg(group, Signal::SIGKILL);
+    clean_up();
+    if let Some(relay) = relay {
+        let _ = relay.recv_timeout(RELAY_PATIENCE);
+    }
+    let status = status.map_err(|error| error.to_string())?;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    match code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX) {
+        0 => Ok(0),
+        _ if lease_ended => Ok(LEASE_ENDED),
+        code => Ok(code),
+    }
+}
+
+/// Copies what the command will say to standard output for as long as someone reads it, and says when all is copied.
+fn relay(command: &mut Command) -> std::io::Result<mpsc::Receiver<()>> {
+    let (mut reader, writer) = std::io::pipe()?;
+    command.stderr(writer.try_clone()?).stdout(writer);
+    let (done, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 16 * 1024];
+        let mut output = std::io::stdout().lock();
+        let mut is_read = true;
+        while let Ok(count @ 1..) = reader.read(&mut buffer) {
+            is_read = is_read && output.write_all(&buffer[..count]).and_then(|()| output.flush()).is_ok();
+        }
+        let _ = done.send(());
+    });
+    Ok(receiver)
+}
+
+/// Waits for the engine, and stops it when it is time. Also says whether its time was over.
+fn attend(group: Pid, events: &mpsc::Receiver<Event>) -> (std::io::Result<ExitStatus>, bool) {
+    let (mut interrupt_at, mut kill_at) = (Duration::MAX, Duration::MAX);
+    let mut lease_ended = false;
+    let signal = |signal| {
+        let _ = killpg(group, signal);
+    };
+    loop {
+        let now = monotonic_now();
+        if now >= interrupt_at {
+            lease_ended = true;
+            signal(Signal::SIGINT);
+            interrupt_at = Duration::MAX;
+        }
+        if now >= kill_at {
+            lease_ended = true;
+            signal(Signal::SIGKILL);
+            kill_at = Duration::MAX;
+        }
+        let wait = interrupt_at.min(kill_at).saturating_sub(now).min(Duration::from_secs(60));
+        match events.recv_timeout(wait) {
+            Ok(Event::Exit(status)) => return (status, lease_ended),
+            // What was interrupted stays so, whatever becomes of the lease.
+            Ok(Event::Order(Order::Until { .. })) if lease_ended => {}
+            Ok(Event::Order(Order::Until { interrupt_at: interrupt, kill_at: kill })) => {
+                (interrupt_at, kill_at) = (interrupt, kill);
+            }
+            Ok(Event::Order(Order::Interrupt)) => signal(Signal::SIGINT),
+            Ok(Event::Order(Order::Kill)) => signal(Signal::SIGKILL),
+            Ok(Event::AgentIsGone) => {
+                signal(Signal::SIGINT);
+                interrupt_at = Duration::MAX;
+                kill_at = kill_at.min(now + GRACE);
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+    }
+}
+
+/// Ends what the engine left behind, which is this process' to wait for by now.
+fn clean_up() {
+    for _ in 0..CLEANING_ROUNDS {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Err(Errno::EINTR) | Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => {}
+            Err(_) => return,
+            Ok(_) => {
+                for pid in children() {
+                    let _ = kill(pid, Signal::SIGKILL);
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}
+
+fn children() -> Vec<Pid> {
+    let own = std::process::id().to_string();
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let children = processes.flatten().filter_map(|process| {
+        let pid: i32 = process.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read_to_string(process.path().join("stat")).ok()?;
+        // The name, in parentheses, may have anything in it; then come the state and the parent.
+        let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?;
+        (parent == own).then(|| Pid::from_raw(pid))
+    });
+    children.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_survive_the_way() {
+        let until = Order::Until { interrupt_at: Duration::from_nanos(5), kill_at: Duration::from_secs(9) };
+        for order in [until, Order::Interrupt, Order::Kill] {
+            assert_eq!(Order::parse(&order.line()), Some(order));
+        }
+        assert_eq!(Order::parse("something else"), None);
+    }
+}

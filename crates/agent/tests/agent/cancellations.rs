@@ -1,0 +1,113 @@
+use nix::sys::signal::Signal;
+use taco_agent_protocol::{Engine, FromServer, Outcome, PhaseKind, PhaseRef};
+
+use crate::agent_process::{eventually, lives};
+use crate::story::{Run, Story};
+
+/// Makes one resource, and then waits for ever. The second is a shell that does not hear interrupts.
+pub(crate) fn endless(directory: &std::path::Path, command: &str) -> String {
+    format!(
+        r#"
+resource "terraform_data" "first" {{}}
+resource "terraform_data" "endless" {{
+  depends_on = [terraform_data.first]
+  provisioner "local-exec" {{ command = "echo $$ > {0}/pid.tmp; mv {0}/pid.tmp {0}/pid; {command}" }}
+}}
+"#,
+        directory.display()
+    )
+}
+
+/// The process of the shell, when it is there.
+pub(crate) async fn pid(directory: &std::path::Path) -> i32 {
+    let path = directory.join("pid");
+    eventually("the shell starts", || path.exists()).await;
+    std::fs::read_to_string(path).expect("a file").trim().parse().expect("a number")
+}
+
+async fn applying(story: &Story, engine: Engine, command: &str) -> (PhaseRef, i32, tempfile::TempDir) {
+    let directory = crate::agent_process::directory();
+    let run = Run::of(engine, &[("main.tf", &endless(directory.path(), command))]);
+    story.server.seen().state = None;
+    story.plan(&run).await;
+    let phase = story.hand_out(&run, PhaseKind::Apply).await;
+    let pid = pid(directory.path()).await;
+    (phase, pid, directory)
+}
+
+#[tokio::test]
+async fn a_canceled_apply_is_interrupted_and_its_state_kept() {
+    let story = Story::begin().await;
+    for engine in Engine::ALL {
+        let (phase, pid, _directory) = applying(&story, engine, "sleep 600").await;
+        story.server.say(FromServer::Cancel { phase, force: false });
+        assert_eq!(story.server.outcome(&phase).await, Outcome::Canceled);
+        eventually("the shell ends", || !lives(pid)).await;
+        assert!(story.server.state().to_string().contains("first"), "{engine}");
+        let log = story.server.log(&phase);
+        assert!(log.contains("nterrupt") && log.ends_with('\u{3}'), "{log}");
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_hear_an_interrupt_is_killed_by_force() {
+    let story = Story::begin().await;
+    let deaf = "trap '' INT TERM; while true; do sleep 0.1; done";
+    let (phase, pid, _directory) = applying(&story, Engine::Terraform, deaf).await;
+    story.server.say(FromServer::Cancel { phase, force: true });
+    assert_eq!(story.server.outcome(&phase).await, Outcome::Canceled);
+    eventually("the shell ends", || !lives(pid)).await;
+    assert!(story.server.state().to_string().contains("first"));
+}
+
+#[tokio::test]
+async fn a_phase_that_takes_too_long_is_stopped() {
+    let story = Story::begin().await;
+    let directory = crate::agent_process::directory();
+    let run = Run::of(Engine::Terraform, &[("main.tf", &endless(directory.path(), "sleep 600"))]);
+    story.plan(&run).await;
+    let message = story.failure(&run.with(|run| run.timeout_seconds = 4), PhaseKind::Apply).await;
+    assert_eq!(message, "the apply took longer than 4 seconds");
+}
+
+#[tokio::test]
+async fn nothing_that_a_run_started_outlives_it() {
+    let story = Story::begin().await;
+    let directory = crate::agent_process::directory();
+    let daemon = format!(
+        r#"resource "terraform_data" "daemon" {{
+          provisioner "local-exec" {{
+            command = "setsid sh -c 'echo $$ > {0}/pid.tmp; mv {0}/pid.tmp {0}/pid; exec sleep 600' > /dev/null 2>&1 < /dev/null & while [ ! -e {0}/pid ]; do sleep 0.05; done"
+          }}
+        }}"#,
+        directory.path().display()
+    );
+    story.apply(&Run::of(Engine::Terraform, &[("main.tf", &daemon)])).await;
+    assert!(!lives(pid(directory.path()).await), "it was gone before the outcome came");
+}
+
+#[tokio::test]
+async fn an_agent_drains_at_the_first_signal_and_stops_its_engines_at_the_second() {
+    let mut story = Story::begin().await;
+    let (phase, pid, _directory) = applying(&story, Engine::Terraform, "sleep 600").await;
+    story.agent.signal(Signal::SIGTERM);
+    eventually("the server knows", || story.server.seen().drainings > 0).await;
+    assert!(lives(pid) && !story.server.seen().outcomes.contains_key(&phase));
+    story.agent.signal(Signal::SIGTERM);
+    assert_eq!(story.agent.exit().await, Some(0));
+    assert!(!lives(pid));
+    let Outcome::Errored { message, .. } = story.server.outcome(&phase).await else {
+        panic!("it did not end by itself")
+    };
+    assert_eq!(message, "the agent test-agent was stopped while it applied");
+    assert!(story.server.state().to_string().contains("first"));
+    eventually("it says goodbye", || story.server.seen().goodbyes == 1).await;
+}
+
+#[tokio::test]
+async fn an_idle_agent_leaves_at_once() {
+    let mut story = Story::begin().await;
+    story.agent.signal(Signal::SIGTERM);
+    assert_eq!(story.agent.exit().await, Some(0));
+    eventually("it says goodbye", || story.server.seen().goodbyes == 1).await;
+}

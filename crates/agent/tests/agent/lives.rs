@@ -1,0 +1,117 @@
+//! What happens to phases when an agent dies, sleeps, or loses its server.
+
+use nix::sys::signal::Signal;
+use taco_agent_protocol::{Engine, Outcome, PhaseKind, PhaseRef};
+
+use crate::agent_process::{AgentProcess, eventually, lives};
+use crate::cancellations::{endless, pid};
+use crate::plans::ONE;
+use crate::stand_in::StandIn;
+use crate::story::{Run, Story};
+
+async fn applying(story: &Story, engine: Engine) -> (PhaseRef, i32, tempfile::TempDir) {
+    let directory = crate::agent_process::directory();
+    let run = Run::of(engine, &[("main.tf", &endless(directory.path(), "sleep 600"))]);
+    story.plan(&run).await;
+    let phase = story.hand_out(&run, PhaseKind::Apply).await;
+    let pid = pid(directory.path()).await;
+    (phase, pid, directory)
+}
+
+fn message(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Errored { message, .. } => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_killed_agent_leaves_no_engine_behind_and_its_successor_reports() {
+    for engine in Engine::ALL {
+        let mut story = Story::begin().await;
+        let (phase, pid, _directory) = applying(&story, engine).await;
+        story.server.answer(false);
+        story.agent.kill();
+        for _ in 0..500 {
+            if !lives(pid) {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert!(!lives(pid), "five seconds are enough");
+        assert!(!story.server.seen().outcomes.contains_key(&phase));
+        story.server.answer(true);
+        story.agent = AgentProcess::start(&story.server.address, story.work_dir.path(), |_| {});
+        let message = message(story.server.outcome(&phase).await);
+        assert!(message.contains("was killed while it applied"), "{message}");
+        assert!(story.server.state().to_string().contains("first"), "{engine}");
+        let log = story.server.log(&phase);
+        assert!(log.starts_with('\u{2}') && log.contains("was killed") && log.ends_with('\u{3}'), "{log}");
+        eventually("the journal is empty", || {
+            std::fs::read_dir(story.work_dir.path().join("journal")).expect("a directory").count() == 0
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn an_agent_whose_lease_ends_stops_its_engines_and_sends_the_state_later() {
+    let server = StandIn::start().await;
+    server.lease(3_000);
+    let work_dir = crate::agent_process::directory();
+    let agent = AgentProcess::start(&server.address, work_dir.path(), |_| {});
+    let story = Story { server, agent, work_dir };
+    let (phase, pid, _directory) = applying(&story, Engine::Terraform).await;
+    story.server.publish(false);
+    eventually("the engine is stopped", || !lives(pid)).await;
+    let message = message(story.server.outcome(&phase).await);
+    assert!(message.contains("lost its server"), "{message}");
+    assert!(story.server.state().to_string().contains("first"));
+}
+
+#[tokio::test]
+async fn an_agent_that_sleeps_through_its_lease_has_no_engine_when_it_wakes() {
+    let server = StandIn::start().await;
+    server.lease(3_000);
+    let work_dir = crate::agent_process::directory();
+    let agent = AgentProcess::start(&server.address, work_dir.path(), |_| {});
+    let story = Story { server, agent, work_dir };
+    let (phase, pid, _directory) = applying(&story, Engine::Terraform).await;
+    story.agent.signal(Signal::SIGSTOP);
+    eventually("the engine is stopped", || !lives(pid)).await;
+    story.agent.signal(Signal::SIGCONT);
+    let message = message(story.server.outcome(&phase).await);
+    assert!(message.contains("lost its server"), "{message}");
+}
+
+#[tokio::test]
+async fn a_lost_phase_is_killed_and_says_nothing_more() {
+    let story = Story::begin().await;
+    let (phase, pid, _directory) = applying(&story, Engine::Terraform).await;
+    story.server.seen().jobs.remove(&phase);
+    story.server.say(taco_agent_protocol::FromServer::Lost { phase });
+    eventually("the engine is stopped", || !lives(pid)).await;
+    eventually("nothing is left", || {
+        std::fs::read_dir(story.work_dir.path().join("runs")).expect("a directory").count() == 0
+    })
+    .await;
+    assert!(!story.server.seen().outcomes.contains_key(&phase));
+}
+
+#[tokio::test]
+async fn an_agent_for_one_phase_leaves_after_it() {
+    let server = StandIn::start().await;
+    let work_dir = crate::agent_process::directory();
+    let agent = AgentProcess::start(&server.address, work_dir.path(), |command| {
+        command.arg("--once");
+    });
+    let mut story = Story { server, agent, work_dir };
+    story.plan(&Run::of(Engine::Terraform, &[("main.tf", ONE)])).await;
+    assert_eq!(story.agent.exit().await, Some(0));
+    let seen = story.server.seen();
+    let taco_agent_protocol::FromAgent::Hello { once, concurrency, engines, .. } = &seen.hellos[0] else {
+        panic!("a hello")
+    };
+    assert!(*once && *concurrency == 1);
+    assert_eq!(engines.len(), 2, "it tells what it has: {engines:?}");
+}

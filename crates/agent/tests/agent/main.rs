@@ -1,0 +1,13 @@
+//! The real agent with real engines, and a server that does only what the protocol says.
+
+mod agent_process;
+mod applies;
+mod cancellations;
+mod engines;
+mod lives;
+mod logs;
+mod plans;
+mod secrets;
+mod stand_in;
+mod story;
+mod variables;
