@@ -6,3 +6,4 @@ mod organizations;
 mod person;
 mod refusals;
 mod states;
+mod variables;

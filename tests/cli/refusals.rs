@@ -70,9 +70,15 @@ fn requests_are_told_without_tokens() {
 #[test]
 fn help_tells_the_exit_codes() {
     let person = Person::new();
-    for words in
-        [&["org", "--help"][..], &["ws", "--help"], &["state", "--help"], &["login", "--help"], &["init", "-h"]]
-    {
+    for words in [
+        &["org", "--help"][..],
+        &["ws", "--help"],
+        &["state", "--help"],
+        &["var", "--help"],
+        &["varset", "--help"],
+        &["login", "--help"],
+        &["init", "-h"],
+    ] {
         let help = person.succeeds(words).stdout;
         assert!(help.contains("Examples:") || words.contains(&"-h"), "{help}");
         assert!(help.contains("5  the server cannot be reached"), "{help}");

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::variables::assignment::{Assignment, Import, category, key_and_value};
+use super::variables::assignment::{Assignment, ImportedFile, category, key_and_value};
 use super::variables::owned::Owned;
 use super::{done, given, gone, plain_list, projects, text, workspaces};
 use crate::EXIT_CODES;
@@ -74,7 +74,7 @@ enum Verb {
         /// Name or id of the set
         set: String,
         #[command(flatten)]
-        import: Import,
+        import: ImportedFile,
     },
 }
 

@@ -11,7 +11,7 @@ use crate::confirmation::Confirmation;
 use crate::failure::Failure;
 use crate::session::{Flags, Session};
 use crate::surroundings::Surroundings;
-use assignment::{Assignment, Import, category, key_and_value};
+use assignment::{Assignment, ImportedFile, category, key_and_value};
 use owned::Owned;
 
 /// List, set, delete and import a workspace's variables
@@ -62,7 +62,7 @@ enum Verb {
         confirmation: Confirmation,
     },
     /// Create or change all variables that a file holds
-    Import(Import),
+    Import(ImportedFile),
 }
 
 pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {

@@ -72,7 +72,7 @@ pub(crate) fn key_and_value(argument: &str) -> Result<(String, String), Failure>
 
 /// A file to read variables from.
 #[derive(Args, Debug)]
-pub(crate) struct Import {
+pub(crate) struct ImportedFile {
     /// File such as prod.tfvars, prod.tfvars.json or .env, or `-` for standard input
     file: PathBuf,
     /// How the file is written [default: as its name says]
@@ -83,7 +83,7 @@ pub(crate) struct Import {
     sensitive: bool,
 }
 
-impl Import {
+impl ImportedFile {
     /// The attributes of each variable in the file.
     pub(crate) fn read(&self) -> Result<Vec<Map<String, Value>>, Failure> {
         let name = self.file.display();

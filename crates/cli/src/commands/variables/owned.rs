@@ -84,10 +84,14 @@ impl Owned<'_> {
 
     /// Writes several variables, and tells what became of each.
     pub(crate) async fn import(&self, variables: Vec<Map<String, Value>>) -> Result<(), Failure> {
-        let known = self.all().await?;
+        let mut known = self.all().await?;
         let mut done = Vec::new();
         for attributes in variables {
-            done.push(self.write(&known, attributes).await?);
+            let (variable, written) = self.write(&known, attributes).await?;
+            // A file may name a key twice; as in a shell, the last one counts.
+            known.retain(|other| other.id() != variable.id());
+            known.push(variable.clone());
+            done.push((variable, written));
         }
         if self.session.json {
             let resources: Vec<_> = done.into_iter().map(|(variable, _)| variable).collect();
