@@ -264,7 +264,12 @@ mod tests {
         };
         let key = MasterKey::from_secret(secret).expect("long enough");
         let master_keys = Arc::new(MasterKeys::new(key, Vec::new(), dice));
-        let settings = Settings { master_keys, site_token: None, ledger: Options::default() };
+        let settings = Settings {
+            master_keys,
+            site_token: None,
+            ledger: Options::default(),
+            timeouts: crate::Timeouts::default(),
+        };
         ControlPlane::open(environment, settings).await.expect("a control plane")
     }
 
