@@ -2,7 +2,9 @@
 
 use axum::http::StatusCode;
 use harness::api_server::ApiServer;
-use serde_json::json;
+use serde_json::{Value, json};
+
+use crate::states::{lock, push};
 
 #[tokio::test]
 async fn whoever_sends_no_valid_token_is_told_to() {
@@ -87,7 +89,10 @@ async fn bodies_of_the_wrong_shape_are_refused() {
     let json_api = Some("application/vnd.api+json");
     for (body, status, pointer) in [
         ("{", 400, None),
+        (r#"{"data":{"type":"organizations""#, 400, None),
         (r#"{"data":1,"data":2}"#, 400, None),
+        (r#"{"data":{"attributes":{"name":NaN}}}"#, 400, None),
+        ("{} {}", 400, None),
         ("{}", 422, Some("/data")),
         (r#"{"data":[]}"#, 422, Some("/data")),
         (r#"{"data":{"type":"organization"}}"#, 422, Some("/data/type")),
@@ -96,8 +101,14 @@ async fn bodies_of_the_wrong_shape_are_refused() {
         let answer = admin.send("POST", path, json_api, body).await;
         assert_eq!((answer.status.as_u16(), answer.error().1.as_deref()), (status, pointer), "{body}");
     }
-    admin.send("POST", path, Some("text/plain"), "{}").await.expect(StatusCode::UNSUPPORTED_MEDIA_TYPE);
-    admin.send("POST", path, json_api, " ".repeat(1024 * 1024 + 1)).await.expect(StatusCode::PAYLOAD_TOO_LARGE);
+    let where_it_broke = admin.send("POST", path, json_api, "{\n  \"data\": x}").await.error().0;
+    assert!(where_it_broke.contains("at 2:11"), "{where_it_broke}");
+    let deep = admin.send("POST", path, json_api, "[".repeat(65)).await.error().0;
+    assert!(deep.contains("64 levels"), "{deep}");
+    let wrong = admin.send("POST", path, Some("text/plain"), "{}").await.expect(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    assert!(wrong.error().0.contains("application/vnd.api+json"));
+    let large = admin.send("POST", path, json_api, " ".repeat(1024 * 1024 + 1)).await;
+    assert!(large.expect(StatusCode::PAYLOAD_TOO_LARGE).error().0.contains("1048576 bytes"));
 }
 
 #[tokio::test]
@@ -112,6 +123,7 @@ async fn names_and_settings_are_refused_with_the_rule() {
         ("name", json!("")),
         ("name", json!("a b")),
         ("name", json!("a/b")),
+        ("name", json!("a:b")),
         ("name", json!("-a")),
         ("name", json!("..")),
         ("name", json!("a\u{202e}")),
@@ -121,6 +133,7 @@ async fn names_and_settings_are_refused_with_the_rule() {
         ("terraform-version", json!("1.11.4; rm")),
         ("working-directory", json!("../x")),
         ("working-directory", json!("/etc")),
+        ("working-directory", json!("a\0b")),
         ("trigger-patterns", json!(["["])),
         ("execution-mode", json!("moon")),
         ("auto-destroy-at", json!("tomorrow")),
@@ -132,7 +145,20 @@ async fn names_and_settings_are_refused_with_the_rule() {
         assert_eq!(pointer, Some(format!("/data/attributes/{attribute}")), "{detail}");
         assert!(!detail.is_empty());
     }
-    for name in ["", "ab", "a b", "api", "admin", "\u{430}cme", "ACME"] {
+    let patterns = json!({ "data": { "type": "workspaces", "attributes": { "trigger-patterns": ["ok", "a["] } } });
+    let position = admin.patch(&path, &patterns).await.error().0;
+    assert!(position.contains("at character 2"), "{position}");
+    for version in ["latest", "~> 1.11", "1.11.4"] {
+        let body = json!({ "data": { "type": "workspaces", "attributes": { "terraform-version": version } } });
+        admin.patch(&path, &body).await.expect(StatusCode::OK);
+    }
+    for name in ["", "ab", "a/b", "..", "a:b", "\u{430}bc", "a\u{202e}bc", "default project", &"x".repeat(41)] {
+        let body = json!({ "data": { "type": "projects", "attributes": { "name": name } } });
+        let path = "/api/v2/organizations/acme/projects";
+        let answer = admin.post(path, &body).await.expect(StatusCode::UNPROCESSABLE_ENTITY);
+        assert_eq!(answer.error().1.as_deref(), Some("/data/attributes/name"), "{name}");
+    }
+    for name in ["", "ab", "a b", "a/b", "..", "api", "app", "admin", "static", "v1", "\u{430}cme", "ACME"] {
         let body = json!({ "data": { "type": "organizations", "attributes": { "name": name, "email": "a@b.c" } } });
         let answer = admin.post("/api/v2/organizations", &body).await.expect(StatusCode::UNPROCESSABLE_ENTITY);
         assert_eq!(answer.error().1.as_deref(), Some("/data/attributes/name"), "{name}");
@@ -159,4 +185,100 @@ async fn tokens_expire_when_they_say() {
     server.pass(jiff::SignedDuration::from_hours(2));
     let late = holder.get("/api/v2/account/details").await.expect(StatusCode::UNAUTHORIZED);
     assert!(late.error().0.contains("expired at 2026-01-01T13:00:00Z"));
+}
+
+#[tokio::test]
+async fn a_revoked_token_opens_nothing() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    let user = admin.get("/api/v2/account/details").await.id();
+    let made = admin.post(&format!("/api/v2/users/{user}/authentication-tokens"), &json!({})).await;
+    let holder = server.with_token(made.attribute("token").as_str().expect("the text"));
+    holder.get("/api/v2/account/details").await.expect(StatusCode::OK);
+    let path = format!("/api/v2/authentication-tokens/{}", made.id());
+    admin.delete(&path).await.expect(StatusCode::NO_CONTENT);
+    holder.get("/api/v2/account/details").await.expect(StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn whoever_has_no_lock_is_told_who_has() {
+    let server = ApiServer::start().await;
+    server.given_organization("acme").await;
+    let workspace = server.given_workspace("acme", "web").await;
+    let owners = server.admin().get("/api/v2/organizations/acme/teams?filter[names]=owners").await;
+    let (_, token) = server.given_user("jane").await;
+    let body = json!({ "data": { "type": "organization-memberships", "attributes": { "email": "jane@acme.test" },
+        "relationships": { "teams": { "data": [{ "type": "teams", "id": owners.data()[0]["id"] }] } } } });
+    server.admin().post("/api/v2/organizations/acme/organization-memberships", &body).await.expect(StatusCode::CREATED);
+    let jane = server.with_token(&token);
+    let unlock = format!("/api/v2/workspaces/{workspace}/actions/unlock");
+    let free = jane.act(&unlock).await.expect(StatusCode::CONFLICT).error().0;
+    assert!(free.contains("already unlocked"), "{free}");
+    lock(&server.admin(), &workspace).await.expect(StatusCode::OK);
+    for refused in [lock(&jane, &workspace).await, jane.act(&unlock).await, push(&jane, &workspace, 1, "a", "x").await]
+    {
+        let detail = refused.expect(StatusCode::CONFLICT).error().0;
+        assert!(detail.contains("is locked by User admin since 2026-01-01T12:00:00Z"), "{detail}");
+    }
+}
+
+#[tokio::test]
+async fn rights_are_given_by_the_names_they_have() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let workspace = server.given_workspace("acme", "web").await;
+    let team = json!({ "data": { "type": "teams", "attributes": { "name": "operators" } } });
+    let team = admin.post("/api/v2/organizations/acme/teams", &team).await.expect(StatusCode::CREATED).id();
+    let body = |attributes: Value, team: &str| {
+        json!({ "data": { "type": "team-workspaces", "attributes": attributes, "relationships": {
+            "team": { "data": { "type": "teams", "id": team } },
+            "workspace": { "data": { "type": "workspaces", "id": workspace } },
+        } } })
+    };
+    let path = "/api/v2/team-workspaces";
+    for (attributes, team, pointer, words) in [
+        (
+            json!({ "access": "write", "runs": "apply" }),
+            team.as_str(),
+            "/data/attributes/runs",
+            "only with access=custom",
+        ),
+        (json!({ "access": "king" }), &team, "/data/attributes/access", "`read`, `plan`, `write`, `admin`"),
+        (json!({ "access": "custom", "runs": "all" }), &team, "/data/attributes/runs", "`plan`"),
+        (json!({}), &team, "/data/attributes/access", "blank"),
+        (json!({ "access": "read" }), "team-0000000000000000", "/data/relationships/team", "team-0000"),
+        (json!({ "access": "read" }), "", "/data/relationships/team", "must be given"),
+    ] {
+        let answer = admin.post(path, &body(attributes, team)).await.expect(StatusCode::UNPROCESSABLE_ENTITY);
+        let (detail, place) = answer.error();
+        assert_eq!(place.as_deref(), Some(pointer), "{detail}");
+        assert!(detail.contains(words), "{detail}");
+    }
+    let made = admin.post(path, &body(json!({ "access": "plan" }), &team)).await.expect(StatusCode::CREATED);
+    assert_eq!((made.attribute("runs"), made.attribute("state-versions")), (json!("plan"), json!("read")));
+    admin.post(path, &body(json!({ "access": "read" }), &team)).await.expect(StatusCode::UNPROCESSABLE_ENTITY);
+    admin.get(path).await.expect(StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_token_that_asks_too_often_has_to_wait() {
+    let unlimited = ApiServer::start().await;
+    assert!(!unlimited.admin().get("/api/v2/ping").await.headers.contains_key("x-ratelimit-limit"));
+    let server = unlimited.with_rate_limit(5);
+    let mut refused = None;
+    for _ in 0..100 {
+        let answer = server.admin().get("/api/v2/account/details").await;
+        assert_eq!(answer.headers["x-ratelimit-limit"], "5");
+        if answer.status == StatusCode::TOO_MANY_REQUESTS {
+            refused = Some(answer);
+            break;
+        }
+    }
+    let refused = refused.expect("a limit");
+    let header = |name: &str| refused.headers[name].to_str().expect("text").parse::<f64>().expect("a number");
+    assert!(header("x-ratelimit-reset") > 0.0 && header("retry-after") >= 1.0);
+    assert_eq!(refused.headers["x-ratelimit-remaining"], "0");
+    assert_eq!(refused.json()["errors"][0]["status"], "429");
+    server.with_token("another").get("/api/v2/account/details").await.expect(StatusCode::UNAUTHORIZED);
 }

@@ -19,7 +19,73 @@ struct Fixture {
     server: ApiServer,
     /// What stands for the words in braces.
     names: BTreeMap<&'static str, String>,
-    tokens: Vec<(&'static str, String)>,
+}
+
+/// Who asks. Tokens of runs and of agent pools join when the API hands them out.
+enum Who {
+    Outsider,
+    /// A user with such a role in the organization.
+    Member(Role),
+    /// The token of a team with such a role.
+    Team(Role),
+    Organization,
+    AuditTrail,
+    SiteAdmin,
+}
+
+enum Role {
+    NoTeam,
+    /// A team that may do nothing.
+    Nothing,
+    /// Access to the workspace, as attributes.
+    Workspace(&'static str),
+    /// Access to its project.
+    Project(&'static str),
+    /// A right in the whole organization.
+    Flag(&'static str),
+    Owner,
+}
+
+const CALLERS: &[(&str, Who)] = &[
+    ("outsider", Who::Outsider),
+    ("member without a team", Who::Member(Role::NoTeam)),
+    ("member of an idle team", Who::Member(Role::Nothing)),
+    ("workspace reader", Who::Member(Role::Workspace(r#"{"access":"read"}"#))),
+    ("workspace planner", Who::Member(Role::Workspace(r#"{"access":"plan"}"#))),
+    ("workspace writer", Who::Member(Role::Workspace(r#"{"access":"write"}"#))),
+    ("workspace admin", Who::Member(Role::Workspace(r#"{"access":"admin"}"#))),
+    ("reads outputs", Who::Member(Role::Workspace(r#"{"access":"custom","state-versions":"read-outputs"}"#))),
+    ("locks", Who::Member(Role::Workspace(r#"{"access":"custom","workspace-locking":true}"#))),
+    (
+        "writes states",
+        Who::Member(Role::Workspace(r#"{"access":"custom","state-versions":"write","workspace-locking":true}"#)),
+    ),
+    ("applies", Who::Member(Role::Workspace(r#"{"access":"custom","runs":"apply","variables":"write"}"#))),
+    ("project reader", Who::Member(Role::Project(r#"{"access":"read"}"#))),
+    ("project writer", Who::Member(Role::Project(r#"{"access":"write"}"#))),
+    ("project maintainer", Who::Member(Role::Project(r#"{"access":"maintain"}"#))),
+    ("project admin", Who::Member(Role::Project(r#"{"access":"admin"}"#))),
+    (
+        "custom in the project",
+        Who::Member(Role::Project(
+            r#"{"access":"custom","project-access":{"settings":"update"},"workspace-access":{"create":true}}"#,
+        )),
+    ),
+    ("manages workspaces", Who::Member(Role::Flag("manage-workspaces"))),
+    ("manages membership", Who::Member(Role::Flag("manage-membership"))),
+    ("owner", Who::Member(Role::Owner)),
+    ("idle team's token", Who::Team(Role::Nothing)),
+    ("writing team's token", Who::Team(Role::Workspace(r#"{"access":"write"}"#))),
+    ("organization's token", Who::Organization),
+    ("audit trail's token", Who::AuditTrail),
+    ("site admin", Who::SiteAdmin),
+];
+
+fn access_of(kind: &str, access: Value, team: &str, place: &str, id: &str) -> Value {
+    json!({ "data": { "type": kind, "attributes": access, "relationships": {
+        "team": { "data": { "type": "teams", "id": team } },
+        place: { "data": { "type": format!("{place}s"), "id": id } },
+    } } })
 }
 
 fn attributes(kind: &str, attributes: Value) -> Value {
@@ -31,7 +97,12 @@ impl Fixture {
         let server = ApiServer::start().await;
         let admin = server.admin();
         server.given_organization("acme").await;
-        let workspace = server.given_workspace("acme", "web").await;
+        let body = attributes("projects", json!({ "name": "other" }));
+        let project = admin.post("/api/v2/organizations/acme/projects", &body).await.expect(StatusCode::CREATED).id();
+        let mut body = attributes("workspaces", json!({ "name": "web" }));
+        body["data"]["relationships"]["project"]["data"] = json!({ "type": "projects", "id": project });
+        let workspace =
+            admin.post("/api/v2/organizations/acme/workspaces", &body).await.expect(StatusCode::CREATED).id();
         lock(&admin, &workspace).await.expect(StatusCode::OK);
         let version = push(&admin, &workspace, 1, "a", "x").await.expect(StatusCode::CREATED).id();
         admin.act(&format!("/api/v2/workspaces/{workspace}/actions/unlock")).await.expect(StatusCode::OK);
@@ -42,7 +113,6 @@ impl Fixture {
         let within = "/api/v2/organizations/acme";
         let outputs = admin.get(&format!("/api/v2/state-versions/{version}/outputs")).await;
         let output = outputs.data()[0]["id"].as_str().expect("an id").to_owned();
-        let project = made("/api/v2/organizations/acme/projects", "projects", json!({ "name": "other" })).await.id();
         let team = made("/api/v2/organizations/acme/teams", "teams", json!({ "name": "idle" })).await.id();
         let pool = made("/api/v2/organizations/acme/agent-pools", "agent-pools", json!({ "name": "pool" })).await.id();
         let key = json!({ "name": "key", "value": "secret" });
@@ -63,22 +133,21 @@ impl Fixture {
         let path = format!("/api/v2/users/{user}/authentication-tokens");
         let token = admin.post(&path, &json!({})).await.expect(StatusCode::CREATED).id();
 
-        let (_, outsider) = server.given_user("outsider").await;
-        let (_, member) = server.given_user("member").await;
-        let invitation = attributes("organization-memberships", json!({ "email": "member@acme.test" }));
+        let invitation = attributes("organization-memberships", json!({ "email": "guest@acme.test" }));
         let path = format!("{within}/organization-memberships");
         let membership = admin.post(&path, &invitation).await.expect(StatusCode::CREATED).id();
-        let issue = |path: String| {
-            let admin = admin.clone();
+        let access = |kind: &'static str, place: &'static str, id: &str| {
+            let (admin, team, id) = (admin.clone(), team.clone(), id.to_owned());
+            let path = format!("/api/v2/{kind}");
             async move {
-                let issued = admin.post(&path, &json!({})).await.expect(StatusCode::CREATED);
-                issued.attribute("token").as_str().expect("a token").to_owned()
+                let body = access_of(kind, json!({ "access": "read" }), &team, place, &id);
+                admin.post(&path, &body).await.expect(StatusCode::CREATED).id()
             }
         };
-        let team_token = issue(format!("/api/v2/teams/{team}/authentication-token")).await;
-        let organization_token = issue(format!("{within}/authentication-token")).await;
-        let audit_token = issue(format!("{within}/authentication-token?token=audit-trails")).await;
-        let own = issue(format!("/api/v2/users/{user}/authentication-tokens")).await;
+        let team_workspace = access("team-workspaces", "workspace", &workspace).await;
+        let team_project = access("team-projects", "project", &project).await;
+        let path = format!("{within}/authentication-token");
+        admin.post(&path, &json!({})).await.expect(StatusCode::CREATED);
         let names = BTreeMap::from([
             ("organization", "acme".to_owned()),
             ("workspace", workspace),
@@ -86,6 +155,8 @@ impl Fixture {
             ("output", output),
             ("project", project),
             ("team", team),
+            ("team_workspace", team_workspace),
+            ("team_project", team_project),
             ("pool", pool),
             ("key", key),
             ("variable", variable_of_workspace),
@@ -98,15 +169,63 @@ impl Fixture {
             ("pass", "1-00".to_owned()),
             ("action", "soft_delete_backing_data".to_owned()),
         ]);
-        let tokens = vec![
-            ("site admin", own),
-            ("outsider", outsider),
-            ("member without a team", member),
-            ("idle team's token", team_token),
-            ("organization's token", organization_token),
-            ("audit trail's token", audit_token),
-        ];
-        Self { server, names, tokens }
+        Self { server, names }
+    }
+
+    async fn issue(&self, path: &str) -> String {
+        let issued = self.server.admin().post(path, &json!({})).await.expect(StatusCode::CREATED);
+        issued.attribute("token").as_str().expect("a token").to_owned()
+    }
+
+    /// A token of such a caller.
+    async fn token_of(&self, who: &Who) -> String {
+        let within = "/api/v2/organizations/acme";
+        match who {
+            Who::SiteAdmin => self.issue(&format!("/api/v2/users/{}/authentication-tokens", self.names["user"])).await,
+            Who::Outsider => self.server.given_user("outsider").await.1,
+            Who::Organization => self.issue(&format!("{within}/authentication-token")).await,
+            Who::AuditTrail => self.issue(&format!("{within}/authentication-token?token=audit-trails")).await,
+            Who::Member(role) => {
+                let (_, token) = self.server.given_user("jane").await;
+                let team = self.team_with(role).await;
+                let teams = team.map(|team| json!([{ "type": "teams", "id": team }])).unwrap_or(json!([]));
+                let body = json!({ "data": { "type": "organization-memberships",
+                    "attributes": { "email": "jane@acme.test" }, "relationships": { "teams": { "data": teams } } } });
+                let path = format!("{within}/organization-memberships");
+                self.server.admin().post(&path, &body).await.expect(StatusCode::CREATED);
+                token
+            }
+            Who::Team(role) => {
+                let team = self.team_with(role).await.expect("a team");
+                self.issue(&format!("/api/v2/teams/{team}/authentication-token")).await
+            }
+        }
+    }
+
+    /// A team that has nothing but this.
+    async fn team_with(&self, role: &Role) -> Option<String> {
+        let admin = self.server.admin();
+        let mut wanted = json!({ "name": "janes" });
+        match role {
+            Role::NoTeam => return None,
+            Role::Owner => {
+                let listed = admin.get("/api/v2/organizations/acme/teams?filter[names]=owners").await;
+                return Some(listed.data()[0]["id"].as_str().expect("an id").to_owned());
+            }
+            Role::Flag(flag) => wanted["organization-access"] = json!({ *flag: true }),
+            Role::Nothing | Role::Workspace(_) | Role::Project(_) => {}
+        }
+        let team = admin.post("/api/v2/organizations/acme/teams", &attributes("teams", wanted)).await;
+        let team = team.expect(StatusCode::CREATED).id();
+        let (kind, place, access) = match role {
+            Role::Workspace(access) => ("team-workspaces", "workspace", access),
+            Role::Project(access) => ("team-projects", "project", access),
+            _ => return Some(team),
+        };
+        let access = serde_json::from_str(access).expect("JSON");
+        let body = access_of(kind, access, &team, place, &self.names[place]);
+        admin.post(&format!("/api/v2/{kind}"), &body).await.expect(StatusCode::CREATED);
+        Some(team)
     }
 
     /// A path of the table with names in place of the words in braces.
@@ -118,10 +237,13 @@ impl Fixture {
         for (word, name) in &self.names {
             path = path.replace(&format!("{{{word}}}"), name);
         }
+        assert!(!path.contains('{'), "the fixture has no name for a word of {path}");
         match route.path {
             "/api/v2/state-versions" | "/api/v2/vars" => {
                 format!("{path}?filter[organization][name]=acme&filter[workspace][name]=web")
             }
+            "/api/v2/team-workspaces" => format!("{path}?filter[workspace][id]={}", self.names["workspace"]),
+            "/api/v2/team-projects" => format!("{path}?filter[project][id]={}", self.names["project"]),
             _ => path,
         }
     }
@@ -130,6 +252,26 @@ impl Fixture {
     fn body(&self, route: &Route, method: &str) -> String {
         let one = |kind: &str, name: &str| json!([{ "type": kind, "id": self.names[name] }]);
         let data = match route.path {
+            "/api/v2/organizations/{organization}/workspaces" => json!({
+                "attributes": { "name": "a-new-name" },
+                "relationships": { "project": { "data": { "type": "projects", "id": self.names["project"] } } },
+            }),
+            "/api/v2/team-workspaces" => {
+                let place = &self.names["workspace"];
+                return access_of(
+                    "team-workspaces",
+                    json!({ "access": "read" }),
+                    &self.names["team"],
+                    "workspace",
+                    place,
+                )
+                .to_string();
+            }
+            "/api/v2/team-projects" => {
+                let place = &self.names["project"];
+                return access_of("team-projects", json!({ "access": "read" }), &self.names["team"], "project", place)
+                    .to_string();
+            }
             path if path.starts_with("/api/http-backend") => return json!({ "ID": "x" }).to_string(),
             "/api/v2/organizations/{organization}/tags" => one("tags", "tag"),
             path if path.ends_with("/relationships/tags") => one("tags", "tag"),
@@ -171,13 +313,19 @@ impl Fixture {
             "/tags/{tag}",
             "organization}/tags",
             "v2/state-versions",
+            "/team-workspaces",
         ];
         let project = view.open.state.projects.iter().find(|project| project.name.as_str() == "other");
         let resource = match route.path {
             "/api/v2/vars" => view.resource(),
             path if path.contains("{user}") => Resource::Account(self.names["user"].parse().expect("an id")),
             path if path.contains("/admin/") || path == "/api/v2/organizations" => Resource::Site,
-            path if path.contains("{project}") => Resource::Project(&view.open.state, project.expect("the project")),
+            path if path.contains("{project}")
+                || path.contains("/team-projects")
+                || (path.ends_with("{organization}/workspaces") && route.methods == ["POST"]) =>
+            {
+                Resource::Project(&view.open.state, project.expect("the project"))
+            }
             path if names_workspace.iter().any(|word| path.contains(word)) => view.resource(),
             _ => view.open.resource(),
         };
@@ -212,34 +360,42 @@ async fn nobody_gets_in_without_a_token() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_api_does_what_the_one_function_decides() {
-    let mut fixture = Fixture::new().await;
-    let callers = fixture.tokens.len();
+    let callers: Vec<_> = CALLERS.iter().map(|(name, who)| tokio::spawn(differences(name, who))).collect();
     let mut differences = Vec::new();
-    for number in 0..callers {
-        for route in routes::all() {
-            if matches!(route.access, Access::Public | Access::SignedAddress) || depends_on_more(&route) {
-                continue;
+    for caller in callers {
+        differences.extend(caller.await.expect("a list"));
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// Calls every route as this caller, and says where the answer is not what was decided.
+async fn differences(name: &'static str, who: &'static Who) -> Vec<String> {
+    let mut fixture = Fixture::new().await;
+    let mut token = fixture.token_of(who).await;
+    let mut differences = Vec::new();
+    for route in routes::all() {
+        if matches!(route.access, Access::Public | Access::SignedAddress) || depends_on_more(&route) {
+            continue;
+        }
+        for method in route.methods {
+            let caller = fixture.server.caller(&token).await;
+            let expected = fixture.may(&caller, &route).await;
+            let status = fixture.send(&fixture.server.with_token(&token), &route, method).await;
+            let agrees = match route.access {
+                Access::Right(_) => expected == (status != StatusCode::NOT_FOUND),
+                _ => status != StatusCode::UNAUTHORIZED,
+            };
+            if !agrees || status.is_server_error() {
+                differences.push(format!("{name}: {method} {} gave {status}, allowed: {expected}", route.path));
             }
-            for method in route.methods {
-                let (name, token) = fixture.tokens[number].clone();
-                let caller = fixture.server.caller(&token).await;
-                let expected = fixture.may(&caller, &route).await;
-                let status = fixture.send(&fixture.server.with_token(&token), &route, method).await;
-                let agrees = match route.access {
-                    Access::Right(_) => expected == (status != StatusCode::NOT_FOUND),
-                    _ => status != StatusCode::UNAUTHORIZED,
-                };
-                if !agrees || status.is_server_error() {
-                    differences.push(format!("{name}: {method} {} gave {status}, allowed: {expected}", route.path));
-                }
-                if expected && *method != "GET" && status.is_success() {
-                    // Something may be gone or different now.
-                    fixture = Fixture::new().await;
-                }
+            if expected && *method != "GET" && status.is_success() {
+                // Something may be gone or different now.
+                fixture = Fixture::new().await;
+                token = fixture.token_of(who).await;
             }
         }
     }
-    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    differences
 }

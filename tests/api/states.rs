@@ -85,6 +85,9 @@ async fn an_announced_state_counts_when_its_bytes_are_there() {
     anyone.send("PUT", &json_upload, None, b"[]".to_vec()).await.expect(StatusCode::NOT_FOUND);
 
     let read = admin.get(&current).await.expect(StatusCode::OK);
+    for answer in [&announced, &read] {
+        assert_eq!(answer.headers["x-terraform-snapshot-interval"], "20");
+    }
     assert_eq!(read.id(), announced.id());
     assert_eq!(read.attribute("status"), "finalized");
     assert_eq!(read.attribute("resources")[0]["type"], "terraform_data");
@@ -194,6 +197,7 @@ async fn bad_states_are_refused_and_change_nothing() {
         (wrong_md5, "/data/attributes/md5", "MD5 mismatch: got"),
         (no_base64, "/data/attributes/state", "base64"),
         (described(1, "a", b"garbage"), "/data/attributes/state", "not JSON"),
+        (described(1, "a", b" "), "/data/attributes/state", "not JSON"),
         (
             described(1, "a", br#"{"version":3,"serial":1,"lineage":"a"}"#),
             "/data/attributes/state",

@@ -74,6 +74,12 @@ impl ApiServer {
         Self { control_plane, router, bucket, clock }
     }
 
+    /// The same server, which lets each token make so many requests in a second.
+    pub fn with_rate_limit(self, per_second: u16) -> Self {
+        let api = Api::new(self.control_plane.clone(), "http://taco.test").with_rate_limit(per_second);
+        Self { router: api.into_router(), ..self }
+    }
+
     pub fn pass(&self, time: SignedDuration) {
         let mut now = self.clock.0.lock().expect("not poisoned");
         *now = now.checked_add(time).expect("a timestamp");

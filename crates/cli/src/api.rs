@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
-use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use reqwest::{Method, Request, RequestBuilder, Response, StatusCode};
 use serde_json::Value;
 use url::Url;
 
@@ -22,6 +22,12 @@ const NAME: &str = concat!("taco/", env!("CARGO_PKG_VERSION"));
 
 /// A host that does not even refuse is not there.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Before a request is sent again.
+const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(1200)];
+
+/// By which a server knows a request that is sent again.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// Keys of a query and their values.
 pub(crate) type Query<'a> = &'a [(&'a str, &'a str)];
@@ -123,7 +129,11 @@ impl Api {
 
     fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
         let path: Vec<&str> = ["api", "v2"].iter().chain(path).copied().collect();
-        let request = self.http.request(method, self.host.at(&path)).header(ACCEPT, MEDIA_TYPE);
+        let changes = method != Method::GET;
+        let mut request = self.http.request(method, self.host.at(&path)).header(ACCEPT, MEDIA_TYPE);
+        if changes && let Some(key) = new_key() {
+            request = request.header(IDEMPOTENCY_KEY, key);
+        }
         match &self.token {
             Some(token) => request.bearer_auth(token),
             None => request,
@@ -145,7 +155,7 @@ impl Api {
         if self.debug {
             eprintln!("> {} {}", request.method(), without_credential(request.url()));
         }
-        let response = self.http.execute(request).await.map_err(|error| self.unreachable(&error))?;
+        let response = self.execute(request).await.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
         let header = response.headers().get("x-request-id").and_then(|id| id.to_str().ok());
         let request_id = header.map(str::to_owned);
@@ -157,6 +167,21 @@ impl Api {
         }
         let body = response.bytes().await.unwrap_or_default();
         Err(self.refused(subject, status, &reasons(&body), request_id.as_deref()))
+    }
+
+    /// Sends a request, and sends it again where its answer was lost or the server could not serve it. It bears the
+    /// same key, so that the server does once what is asked twice.
+    async fn execute(&self, request: Request) -> reqwest::Result<Response> {
+        for pause in PAUSES {
+            let Some(attempt) = request.try_clone() else { break };
+            match self.http.execute(attempt).await {
+                Ok(answer) if !may_pass(answer.status()) => return Ok(answer),
+                // Where nobody listens, nothing was lost.
+                Err(error) if error.is_connect() => return Err(error),
+                Ok(_) | Err(_) => tokio::time::sleep(pause).await,
+            }
+        }
+        self.http.execute(request).await
     }
 
     fn refused(&self, subject: &str, status: StatusCode, reasons: &str, request_id: Option<&str>) -> Failure {
@@ -205,6 +230,18 @@ impl Api {
             .because(error)
             .hint("choose another server with --host or TACO_HOST")
     }
+}
+
+/// What a load balancer says whose server has gone, or a server whose bucket has.
+fn may_pass(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
+}
+
+/// A name that no other request has. Without one the request works too, but once.
+fn new_key() -> Option<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(hex::encode(bytes))
 }
 
 /// Everything a server says about why, in one text.

@@ -43,6 +43,7 @@ mod state_summaries;
 mod state_versions;
 mod state_writes;
 mod tags;
+mod team_access;
 mod teams;
 mod tokens;
 mod untold_locks;

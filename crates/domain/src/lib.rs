@@ -46,6 +46,7 @@ pub mod state_version;
 pub mod tag;
 pub mod team;
 pub mod team_access;
+pub mod team_access_patch;
 pub mod token;
 pub mod user;
 pub mod variable;

@@ -136,7 +136,8 @@ impl Server {
         tasks.spawn(neighbours::tell_others(control_plane.clone(), Arc::clone(&beacons), shutdown.clone()));
         tasks.spawn(schedule(scheduler, beacons, shutdown.clone()));
 
-        let mut api = Api::new(control_plane.clone(), &url.to_string());
+        let api = Api::new(control_plane.clone(), &url.to_string());
+        let mut api = api.with_rate_limit(settings.api_rate_limit);
         let readiness = Readiness::new(bucket.candid, shutdown.clone());
         let mut own = health::routes(readiness);
         let metrics_routes = metrics::routes(recorder.clone());

@@ -209,6 +209,12 @@ impl<A> Sent<A> {
         if sent.and_then(Value::as_str) == Some(kind) { Ok(self.to_one(name)?.flatten()) } else { Ok(None) }
     }
 
+    /// The id of one thing that has to be named.
+    pub(crate) fn required<I: FromStr<Err: fmt::Display>>(&self, name: &str) -> Result<I, ApiError> {
+        let pointer = || format!("{}/relationships/{name}", self.pointer);
+        self.to_one(name)?.flatten().ok_or_else(|| ApiError::invalid(pointer(), format!("The {name} must be given")))
+    }
+
     /// A relationship to a list of things, if it is there.
     pub(crate) fn to_many<B: DeserializeOwned>(
         &self,

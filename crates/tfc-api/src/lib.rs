@@ -26,6 +26,7 @@ mod path;
 mod ping;
 mod projects;
 mod query;
+mod rate_limit;
 pub mod routes;
 mod signed_url;
 mod ssh_keys;
@@ -33,6 +34,8 @@ mod state_version_outputs;
 mod state_versions;
 mod tag_bindings;
 mod tags;
+mod team_projects;
+mod team_workspaces;
 mod teams;
 mod user_tokens;
 mod users;
@@ -44,9 +47,11 @@ mod workspaces;
 
 use axum::Router;
 use axum::extract::FromRef;
-use axum::middleware::map_response;
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::routing::any;
 use taco_control_plane::ControlPlane;
+
+use crate::rate_limit::RateLimit;
 
 /// What every handler can reach.
 #[derive(Clone, Debug)]
@@ -56,17 +61,23 @@ pub struct Api {
     pub(crate) public_address: String,
     /// Everyone is the first admin: for a laptop.
     pub(crate) without_login: bool,
+    rate_limit: Option<RateLimit>,
 }
 
 impl Api {
     pub fn new(control_plane: ControlPlane, public_address: &str) -> Self {
         let public_address = public_address.trim_end_matches('/').to_owned();
-        Self { control_plane, public_address, without_login: false }
+        Self { control_plane, public_address, without_login: false, rate_limit: None }
     }
 
     /// Asks nobody who they are.
     pub fn without_login(self) -> Self {
         Self { without_login: true, ..self }
+    }
+
+    /// Each token may make so many requests in a second; 0 is no limit.
+    pub fn with_rate_limit(self, per_second: u16) -> Self {
+        Self { rate_limit: (per_second > 0).then(|| RateLimit::new(per_second.into())), ..self }
     }
 
     /// The routes of the table, as one service.
@@ -75,12 +86,14 @@ impl Api {
         for route in routes::all() {
             router = router.route(route.path, route.handler);
         }
-        router
+        router = router
             .route("/api", any(error::no_such_path))
             .route("/api/{*path}", any(error::no_such_path))
-            .method_not_allowed_fallback(error::no_such_method)
-            .layer(map_response(headers::add))
-            .with_state(self)
+            .method_not_allowed_fallback(error::no_such_method);
+        if let Some(limit) = &self.rate_limit {
+            router = router.layer(from_fn_with_state(limit.clone(), rate_limit::enforce));
+        }
+        router.layer(map_response(headers::add)).with_state(self)
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::fmt::Display;
+use std::str::FromStr;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -31,6 +33,13 @@ impl Query {
     pub(crate) fn list(&self, key: &str) -> Vec<&str> {
         let parts = self.get(key).into_iter().flat_map(|value| value.split(','));
         parts.map(str::trim).filter(|part| !part.is_empty()).collect()
+    }
+
+    /// The id of something that has to be named.
+    pub(crate) fn id<I: FromStr<Err: Display>>(&self, key: &str) -> Result<I, ApiError> {
+        let text = self.get(key).ok_or_else(|| ApiError::parameter(key, format!("{key} must be given")))?;
+        // An id that cannot be one belongs to nothing.
+        text.parse().map_err(|_| ApiError::not_found())
     }
 
     /// Sizes beyond the largest mean the largest, as in Terraform Cloud; what is no positive number is refused.

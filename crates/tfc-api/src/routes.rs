@@ -8,8 +8,8 @@ use taco_domain::permission::Action;
 use crate::{
     Api, account, admin, agent_pools, authentication_tokens, discovery, http_backend, organization_memberships,
     organization_tags, organization_tokens, organizations, ping, projects, signed_url, ssh_keys, state_version_outputs,
-    state_versions, tag_bindings, tags, teams, user_tokens, users, variable_set_variables, variable_sets, variables,
-    workspace_resources, workspaces,
+    state_versions, tag_bindings, tags, team_projects, team_workspaces, teams, user_tokens, users,
+    variable_set_variables, variable_sets, variables, workspace_resources, workspaces,
 };
 
 /// What a route asks of its caller.
@@ -103,6 +103,16 @@ pub fn all() -> Vec<Route> {
         route(POST, "/api/v2/teams/{team}/authentication-token", Right(A::ManageTeams), teams::create_token),
         route(DELETE, "/api/v2/teams/{team}/authentication-token", Right(A::ManageTeams), teams::delete_token),
         route(POST, "/api/v2/teams/{team}/authentication-tokens", Right(A::ManageTeams), teams::create_token),
+        route(GET, "/api/v2/team-workspaces", Right(A::ReadWorkspace), team_workspaces::list),
+        route(POST, "/api/v2/team-workspaces", Right(A::ManageWorkspaceTeams), team_workspaces::create),
+        route(GET, "/api/v2/team-workspaces/{team_workspace}", Right(A::ReadWorkspace), team_workspaces::read),
+        route(PATCH, "/api/v2/team-workspaces/{team_workspace}", Right(A::ManageWorkspaceTeams), team_workspaces::update),
+        route(DELETE, "/api/v2/team-workspaces/{team_workspace}", Right(A::ManageWorkspaceTeams), team_workspaces::delete),
+        route(GET, "/api/v2/team-projects", Right(A::ReadProject), team_projects::list),
+        route(POST, "/api/v2/team-projects", Right(A::ManageProjectTeams), team_projects::create),
+        route(GET, "/api/v2/team-projects/{team_project}", Right(A::ReadProject), team_projects::read),
+        route(PATCH, "/api/v2/team-projects/{team_project}", Right(A::ManageProjectTeams), team_projects::update),
+        route(DELETE, "/api/v2/team-projects/{team_project}", Right(A::ManageProjectTeams), team_projects::delete),
         route(GET, "/api/v2/organizations/{organization}/agent-pools", Right(A::ReadOrganization), agent_pools::list),
         route(POST, "/api/v2/organizations/{organization}/agent-pools", Right(A::ManageAgentPools), agent_pools::create),
         route(GET, "/api/v2/agent-pools/{pool}", Right(A::ReadOrganization), agent_pools::read),

@@ -26,6 +26,10 @@ use crate::{state_version_outputs, users, workspaces};
 
 pub(crate) const KIND: &str = "state-versions";
 
+/// Asks terraform to send the state every so many seconds while it applies, so that a client that dies loses no more
+/// than that. It never sends more often than every 20 s.
+const SNAPSHOTS: [(&str, &str); 1] = [("x-terraform-snapshot-interval", "20")];
+
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Attributes<'a> {
@@ -194,7 +198,7 @@ pub(crate) async fn create(
         }
     };
     let document = document(&api, &caller, &address, &view, &Query::default()).await?;
-    Ok((StatusCode::CREATED, document).into_response())
+    Ok((StatusCode::CREATED, SNAPSHOTS, document).into_response())
 }
 
 /// `PATCH /api/v2/workspaces/{workspace}/state-versions`: back to the content of an older version.
@@ -221,9 +225,10 @@ pub(crate) async fn current(
     address: Address,
     InPath(workspace): InPath<WorkspaceId>,
     query: Query,
-) -> Result<Document, ApiError> {
+) -> Result<Response, ApiError> {
     let view = api.control_plane.current_state_version(&caller, workspace).await?;
-    document(&api, &caller, &address, &view, &query).await
+    let document = document(&api, &caller, &address, &view, &query).await?;
+    Ok((SNAPSHOTS, document).into_response())
 }
 
 /// `GET /api/v2/state-versions/{state_version}`

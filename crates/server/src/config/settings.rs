@@ -84,6 +84,8 @@ settings! {
         site_token: Option<Secret>, Nothing, "the output of `openssl rand -hex 32`";
         /// Ask nobody who they are: everyone is the site's admin. For a laptop, and only on a loopback address.
         no_auth: bool, Fixed("false"), "true";
+        /// Requests that one API token may make in a second; 0 is no limit. Logins are always limited.
+        api_rate_limit: u16, Fixed("0"), "30";
     }
     Agent {
         /// How many plans and applies the server's own agent executes at a time; 0 leaves all to other agents.

@@ -1,0 +1,231 @@
+//! What teams may do in workspaces and projects: give, list, change and take away.
+
+use taco_domain::OrganizationState;
+use taco_domain::id::{ProjectId, TeamId, TeamProjectId, TeamWorkspaceId, WorkspaceId};
+use taco_domain::permission::{Action, Resource};
+use taco_domain::team_access::{
+    ProjectRights, ProjectRole, TeamProject, TeamWorkspace, WorkspaceRights, WorkspaceRole,
+};
+use taco_domain::team_access_patch::{TeamProjectPatch, TeamWorkspacePatch};
+use taco_ledger::Transaction;
+
+use crate::caller::Caller;
+use crate::control_plane::ControlPlane;
+use crate::done_requests::once;
+use crate::error::Error;
+use crate::page::{Listed, PageRequest};
+
+const WHAT: &str = "team access";
+
+type Tx = Transaction<OrganizationState>;
+
+fn require_workspace(
+    caller: &Caller,
+    state: &OrganizationState,
+    action: Action,
+    id: &WorkspaceId,
+    what: &'static str,
+) -> Result<(), Error> {
+    let workspace = state.workspaces.get(id).ok_or(Error::NotFound(what))?;
+    caller.require(action, Resource::Workspace(state, workspace), what)
+}
+
+fn require_project(
+    caller: &Caller,
+    state: &OrganizationState,
+    action: Action,
+    id: &ProjectId,
+    what: &'static str,
+) -> Result<(), Error> {
+    let project = state.projects.get(id).ok_or(Error::NotFound(what))?;
+    caller.require(action, Resource::Project(state, project), what)
+}
+
+/// A team that a request names.
+fn check_team(state: &OrganizationState, team: &TeamId) -> Result<(), Error> {
+    if state.teams.contains(team) {
+        return Ok(());
+    }
+    Err(Error::Invalid {
+        pointer: "/data/relationships/team".to_owned(),
+        detail: format!("The team {team} does not exist in this organization"),
+    })
+}
+
+fn has_access_already() -> Error {
+    Error::Invalid {
+        pointer: "/data/relationships/team".to_owned(),
+        detail: "Team has already been taken: it has access here; change that instead".to_owned(),
+    }
+}
+
+/// In workspaces.
+impl ControlPlane {
+    pub async fn add_team_workspace(
+        &self,
+        caller: &Caller,
+        team: TeamId,
+        workspace: WorkspaceId,
+        patch: TeamWorkspacePatch,
+    ) -> Result<TeamWorkspace, Error> {
+        let open = self.organization_of(caller, workspace.home(), "workspace").await?;
+        let access = patch.access.ok_or_else(|| Error::invalid("access", "Access can't be blank"))?;
+        let new = TeamWorkspace {
+            id: TeamWorkspaceId::at_home(workspace.home(), self.random()),
+            team,
+            workspace,
+            access: WorkspaceRole::Read,
+            custom: WorkspaceRights::NONE,
+        };
+        let new = TeamWorkspacePatch { access: Some(access), ..patch }.apply(&new)?;
+        let asker = caller.clone();
+        let decide = move |tx: &mut Tx| {
+            let state = tx.state();
+            require_workspace(&asker, state, Action::ManageWorkspaceTeams, &workspace, "workspace")?;
+            check_team(state, &team)?;
+            if state.team_workspaces.by().team_and_workspace.first(&(team, workspace)).is_some() {
+                return Err(has_access_already());
+            }
+            tx.put(&new);
+            Ok(new.clone())
+        };
+        open.commit(caller.intent("team-workspace.create"), once(caller, self.now(), decide)).await
+    }
+
+    /// The teams that have access to a workspace.
+    pub async fn team_workspaces(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        page: PageRequest,
+    ) -> Result<Listed<TeamWorkspace>, Error> {
+        let open = self.organization_of(caller, workspace.home(), "workspace").await?;
+        require_workspace(caller, &open.state, Action::ReadWorkspace, &workspace, "workspace")?;
+        let all = &open.state.team_workspaces;
+        let of_workspace = all.by().workspace.get(&workspace).filter_map(|id| all.get(id));
+        Ok(Listed::from_all(of_workspace.cloned(), page))
+    }
+
+    pub async fn team_workspace(&self, caller: &Caller, id: TeamWorkspaceId) -> Result<TeamWorkspace, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let access = open.state.team_workspaces.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        require_workspace(caller, &open.state, Action::ReadWorkspace, &access.workspace, WHAT)?;
+        Ok(access)
+    }
+
+    pub async fn update_team_workspace(
+        &self,
+        caller: &Caller,
+        id: TeamWorkspaceId,
+        patch: TeamWorkspacePatch,
+    ) -> Result<TeamWorkspace, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let asker = caller.clone();
+        let decide = move |tx: &mut Tx| {
+            let before = tx.state().team_workspaces.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+            require_workspace(&asker, tx.state(), Action::ManageWorkspaceTeams, &before.workspace, WHAT)?;
+            let after = patch.apply(&before)?;
+            tx.put(&after);
+            Ok(after)
+        };
+        open.commit(caller.intent("team-workspace.update"), decide).await
+    }
+
+    pub async fn remove_team_workspace(&self, caller: &Caller, id: TeamWorkspaceId) -> Result<(), Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let asker = caller.clone();
+        let decide = move |tx: &mut Tx| {
+            let access = tx.state().team_workspaces.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+            require_workspace(&asker, tx.state(), Action::ManageWorkspaceTeams, &access.workspace, WHAT)?;
+            tx.delete::<TeamWorkspace>(&id);
+            Ok(())
+        };
+        open.commit(caller.intent("team-workspace.delete"), once(caller, self.now(), decide)).await
+    }
+}
+
+/// In projects.
+impl ControlPlane {
+    pub async fn add_team_project(
+        &self,
+        caller: &Caller,
+        team: TeamId,
+        project: ProjectId,
+        patch: TeamProjectPatch,
+    ) -> Result<TeamProject, Error> {
+        let open = self.organization_of(caller, project.home(), "project").await?;
+        let access = patch.access.ok_or_else(|| Error::invalid("access", "Access can't be blank"))?;
+        let new = TeamProject {
+            id: TeamProjectId::at_home(project.home(), self.random()),
+            team,
+            project,
+            access: ProjectRole::Read,
+            custom: ProjectRights::NONE,
+            custom_workspaces: WorkspaceRights::NONE,
+        };
+        let new = TeamProjectPatch { access: Some(access), ..patch }.apply(&new)?;
+        let asker = caller.clone();
+        let decide = move |tx: &mut Tx| {
+            let state = tx.state();
+            require_project(&asker, state, Action::ManageProjectTeams, &project, "project")?;
+            check_team(state, &team)?;
+            if state.team_projects.by().team_and_project.first(&(team, project)).is_some() {
+                return Err(has_access_already());
+            }
+            tx.put(&new);
+            Ok(new.clone())
+        };
+        open.commit(caller.intent("team-project.create"), once(caller, self.now(), decide)).await
+    }
+
+    /// The teams that have access to a project.
+    pub async fn team_projects(
+        &self,
+        caller: &Caller,
+        project: ProjectId,
+        page: PageRequest,
+    ) -> Result<Listed<TeamProject>, Error> {
+        let open = self.organization_of(caller, project.home(), "project").await?;
+        require_project(caller, &open.state, Action::ReadProject, &project, "project")?;
+        let all = &open.state.team_projects;
+        let of_project = all.by().project.get(&project).filter_map(|id| all.get(id));
+        Ok(Listed::from_all(of_project.cloned(), page))
+    }
+
+    pub async fn team_project(&self, caller: &Caller, id: TeamProjectId) -> Result<TeamProject, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let access = open.state.team_projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        require_project(caller, &open.state, Action::ReadProject, &access.project, WHAT)?;
+        Ok(access)
+    }
+
+    pub async fn update_team_project(
+        &self,
+        caller: &Caller,
+        id: TeamProjectId,
+        patch: TeamProjectPatch,
+    ) -> Result<TeamProject, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let asker = caller.clone();
+        let decide = move |tx: &mut Tx| {
+            let before = tx.state().team_projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+            require_project(&asker, tx.state(), Action::ManageProjectTeams, &before.project, WHAT)?;
+            let after = patch.apply(&before)?;
+            tx.put(&after);
+            Ok(after)
+        };
+        open.commit(caller.intent("team-project.update"), decide).await
+    }
+
+    pub async fn remove_team_project(&self, caller: &Caller, id: TeamProjectId) -> Result<(), Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let asker = caller.clone();
+        let decide = move |tx: &mut Tx| {
+            let access = tx.state().team_projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+            require_project(&asker, tx.state(), Action::ManageProjectTeams, &access.project, WHAT)?;
+            tx.delete::<TeamProject>(&id);
+            Ok(())
+        };
+        open.commit(caller.intent("team-project.delete"), once(caller, self.now(), decide)).await
+    }
+}
