@@ -1,11 +1,17 @@
 //! What tests start and ask: servers, buckets, and the people who use them.
 
+pub mod api_client;
 pub mod api_server;
 pub mod binary;
+pub mod browser;
 pub mod bucket_servers;
+pub mod certificate;
+pub mod engine;
 pub mod fake_gcs;
 pub mod home;
+pub mod installation;
 pub mod kill_point;
 pub mod process;
+pub mod proxy;
 pub mod shelves;
 pub mod way_station;

@@ -1,10 +1,11 @@
+use harness::browser::{Browser, PASSWORD, Page, PageForm};
 use harness::home::ServerProcess;
 use reqwest::StatusCode;
 use serde_json::Value;
 use taco_domain::grant::challenge_of;
 use url::Url;
 
-use crate::browser::{Browser, PASSWORD, Page, PageForm, Site};
+use crate::site::Site;
 
 const VERIFIER: &str = "0e2ee2c2-43a5-4e6f-9d04-a3eb4c9d1c11.123456789";
 const HERE: &str = "http://localhost:10000/login";

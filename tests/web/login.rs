@@ -1,6 +1,7 @@
+use harness::browser::{PASSWORD, PageForm};
 use reqwest::StatusCode;
 
-use crate::browser::{PASSWORD, PageForm, Site};
+use crate::site::Site;
 
 fn login_form() -> PageForm {
     PageForm { action: "/login".to_owned(), hidden: Vec::new() }

@@ -1,7 +1,7 @@
 use harness::home::Home;
 use reqwest::StatusCode;
 
-use crate::browser::Site;
+use crate::site::Site;
 
 #[tokio::test]
 async fn without_login_every_page_says_so() {

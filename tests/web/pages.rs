@@ -1,4 +1,6 @@
-use crate::browser::{PageForm, Site};
+use harness::browser::PageForm;
+
+use crate::site::Site;
 
 #[tokio::test]
 async fn every_page_tells_browsers_what_it_never_does() {

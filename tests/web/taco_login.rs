@@ -6,7 +6,7 @@ use harness::home::Home;
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use crate::browser::Site;
+use crate::site::Site;
 
 /// `taco login --web` that waits, and where its user has to go.
 fn begin(home: &Home, address: &str) -> (Child, String) {

@@ -1,9 +1,8 @@
 use std::fs;
 
+use harness::browser::{Browser, PASSWORD};
 use harness::home::{Home, ServerProcess};
 use reqwest::{Certificate, Client, StatusCode};
-
-use crate::browser::{Browser, PASSWORD};
 
 fn trusting(home: &Home) -> reqwest::ClientBuilder {
     let authority = fs::read(home.path().join(".local/share/taco/bucket.tls/ca.pem")).expect("it was made");

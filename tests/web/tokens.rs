@@ -1,6 +1,6 @@
 use reqwest::StatusCode;
 
-use crate::browser::Site;
+use crate::site::Site;
 
 const PATH: &str = "/app/settings/tokens";
 

@@ -3,86 +3,58 @@
 
 use std::cell::RefCell;
 
-use harness::home::{Home, ServerProcess};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response, StatusCode};
 
-pub(crate) const PASSWORD: &str = "correct horse";
+/// What the first admin chooses.
+pub const PASSWORD: &str = "correct horse";
 
-pub(crate) struct Site {
-    _home: Home,
-    pub(crate) server: ServerProcess,
-    /// The path of the link that the first start printed.
-    pub(crate) link: String,
-}
-
-impl Site {
-    pub(crate) fn start() -> Self {
-        Self::start_with(&[])
-    }
-
-    pub(crate) fn start_with(variables: &[(&str, &str)]) -> Self {
-        let home = Home::default();
-        let mut command = home.taco(&["server"]);
-        let server = ServerProcess::start(command.env("TACO_LISTEN", "127.0.0.1:0").envs(variables.iter().copied()));
-        let line = server.process.line_of_stdout(|line| line.contains("/setup/"));
-        let link = line[line.find("/setup/").expect("it was found")..].to_owned();
-        Self { _home: home, server, link }
-    }
-
-    pub(crate) fn browser(&self) -> Browser {
-        Browser::at(format!("http://{}", self.server.address), Client::builder())
-    }
-
-    /// A browser in which the admin is logged in.
-    pub(crate) async fn admin(&self) -> Browser {
-        let browser = self.browser();
-        let page = browser.get(&self.link).await;
-        let done = browser.send(&page.form(""), &[("password", PASSWORD), ("repeated", PASSWORD)]).await;
-        assert_eq!((done.status, done.location()), (StatusCode::SEE_OTHER, "/app"), "{}", done.text);
-        browser
-    }
-}
-
-pub(crate) struct Browser {
-    pub(crate) origin: String,
+pub struct Browser {
+    pub origin: String,
     client: Client,
-    pub(crate) cookie: RefCell<Option<String>>,
+    pub cookie: RefCell<Option<String>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Page {
-    pub(crate) path: String,
-    pub(crate) status: StatusCode,
-    pub(crate) headers: reqwest::header::HeaderMap,
-    pub(crate) text: String,
+pub struct Page {
+    pub path: String,
+    pub status: StatusCode,
+    pub headers: reqwest::header::HeaderMap,
+    pub text: String,
 }
 
 /// A form as it stands on a page.
 #[derive(Clone, Debug)]
-pub(crate) struct PageForm {
-    pub(crate) action: String,
-    pub(crate) hidden: Vec<(String, String)>,
+pub struct PageForm {
+    pub action: String,
+    pub hidden: Vec<(String, String)>,
 }
 
 impl Browser {
-    pub(crate) fn at(origin: String, client: reqwest::ClientBuilder) -> Self {
+    pub fn at(origin: String, client: reqwest::ClientBuilder) -> Self {
         let client = client.redirect(Policy::none()).build().expect("a client");
         Self { origin, client, cookie: RefCell::default() }
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Page {
+    /// Sets the first admin's password through the link that the server printed, which logs them in.
+    pub async fn set_password(&self, link: &str) {
+        let page = self.get(link).await;
+        let done = self.send(&page.form(""), &[("password", PASSWORD), ("repeated", PASSWORD)]).await;
+        assert_eq!((done.status, done.location()), (StatusCode::SEE_OTHER, "/app"), "{}", done.text);
+    }
+
+    pub async fn get(&self, path: &str) -> Page {
         let request = self.client.get(format!("{}{path}", self.origin));
         self.ask(path, request).await
     }
 
     /// Sends a form as browsers do.
-    pub(crate) async fn send(&self, form: &PageForm, fields: &[(&str, &str)]) -> Page {
+    pub async fn send(&self, form: &PageForm, fields: &[(&str, &str)]) -> Page {
         self.send_from(form, fields, &[("origin", &self.origin), ("sec-fetch-site", "same-origin")]).await
     }
 
     /// Sends a form with these headers about its origin.
-    pub(crate) async fn send_from(&self, form: &PageForm, fields: &[(&str, &str)], headers: &[(&str, &str)]) -> Page {
+    pub async fn send_from(&self, form: &PageForm, fields: &[(&str, &str)], headers: &[(&str, &str)]) -> Page {
         let hidden = form.hidden.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let fields: Vec<(&str, &str)> = hidden.chain(fields.iter().copied()).collect();
         let mut request = self.client.post(format!("{}{}", self.origin, form.action)).form(&fields);
@@ -93,7 +65,7 @@ impl Browser {
     }
 
     /// Asks with a token instead of the cookie.
-    pub(crate) async fn api_status(&self, path: &str, token: &str) -> u16 {
+    pub async fn api_status(&self, path: &str, token: &str) -> u16 {
         let request = self.client.request(Method::GET, format!("{}{path}", self.origin)).bearer_auth(token);
         request.send().await.expect("the server answers").status().as_u16()
     }
@@ -118,16 +90,16 @@ impl Browser {
 }
 
 impl Page {
-    pub(crate) fn header(&self, name: &str) -> &str {
+    pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
     }
 
-    pub(crate) fn location(&self) -> &str {
+    pub fn location(&self) -> &str {
         self.header("location")
     }
 
     /// The first form whose action begins so; an action that is missing is the page's own address.
-    pub(crate) fn form(&self, action: &str) -> PageForm {
+    pub fn form(&self, action: &str) -> PageForm {
         let forms = self.text.split("<form ").skip(1).map(|rest| rest.split("</form>").next().expect("a first part"));
         for form in forms {
             let found = attribute(form.split('>').next().expect("a first part"), "action");

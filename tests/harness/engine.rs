@@ -1,0 +1,205 @@
+//! The real terraform and the real tofu, at the hands of someone with a home and working directories.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, Command};
+
+use crate::installation::Installation;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Engine {
+    Terraform,
+    Tofu,
+}
+
+impl Engine {
+    fn program(self) -> OsString {
+        let variable = match self {
+            Self::Terraform => "TACO_TEST_TERRAFORM",
+            Self::Tofu => "TACO_TEST_TOFU",
+        };
+        std::env::var_os(variable).unwrap_or_else(|| {
+            panic!(r#"{variable} is not set: run `cargo xtask test`, or eval "$(cargo xtask tools)" first"#)
+        })
+    }
+
+    fn configuration(self) -> &'static str {
+        match self {
+            Self::Terraform => ".terraformrc",
+            Self::Tofu => ".tofurc",
+        }
+    }
+}
+
+/// Someone who uses one of the two.
+pub struct User {
+    pub engine: Engine,
+    home: TempDir,
+    authority: Option<PathBuf>,
+}
+
+impl User {
+    /// Knows how to reach the servers, and nothing else.
+    pub fn new(engine: Engine, installation: &Installation) -> Self {
+        let home = tempfile::tempdir().expect("a directory");
+        // Terraform takes it for granted.
+        fs::create_dir(home.path().join(".terraform.d")).expect("made");
+        fs::write(home.path().join(engine.configuration()), installation.host_block()).expect("written");
+        Self { engine, home, authority: installation.authority.clone() }
+    }
+
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Keeps a token where `login` would keep it.
+    pub fn holds(self, host: &str, token: &str) -> Self {
+        let kept = serde_json::json!({ "credentials": { host: { "token": token } } });
+        fs::write(self.credentials(), kept.to_string()).expect("written");
+        self
+    }
+
+    pub fn credentials(&self) -> PathBuf {
+        self.home.path().join(".terraform.d/credentials.tfrc.json")
+    }
+
+    /// A new working directory with this configuration.
+    pub fn directory(&self, name: &str, configuration: &str) -> Directory<'_> {
+        let path = self.home.path().join(name);
+        fs::create_dir(&path).expect("made");
+        let directory = Directory { user: self, path };
+        directory.write("main.tf", configuration);
+        directory
+    }
+}
+
+/// Where someone works.
+pub struct Directory<'a> {
+    user: &'a User,
+    pub path: PathBuf,
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub struct Done {
+    pub success: bool,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Directory<'_> {
+    pub fn write(&self, name: &str, text: &str) {
+        fs::write(self.path.join(name), text).expect("written");
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// The program with these words, which hold no spaces. Of the test's own environment it sees nothing.
+    pub fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(self.user.engine.program());
+        command.args(words.split_whitespace()).current_dir(&self.path).env_clear();
+        command.env("HOME", self.user.home()).env("TF_CLI_ARGS", "-no-color").env("CHECKPOINT_DISABLE", "1");
+        if let Some(file) = &self.user.authority {
+            command.env("SSL_CERT_FILE", file);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command
+    }
+
+    /// Begins a command that the test meets again later.
+    pub fn begins(&self, words: &str) -> Running {
+        let mut child = self.command(words).spawn().expect("it starts");
+        drop(child.stdin.take());
+        Running { words: words.to_owned(), child }
+    }
+
+    /// Does something with this on standard input.
+    pub async fn does(&self, words: &str, input: &str) -> Done {
+        let mut child = self.command(words).spawn().expect("it starts");
+        // A command that asks nothing may have ended before it is written.
+        child.stdin.take().expect("it is piped").write_all(input.as_bytes()).await.ok();
+        Running { words: words.to_owned(), child }.ends().await
+    }
+
+    /// What a command that must succeed prints.
+    #[track_caller]
+    pub fn runs(&self, words: &str) -> impl Future<Output = String> {
+        self.runs_with(words, "")
+    }
+
+    /// What a command that must succeed prints, with this on standard input.
+    #[track_caller]
+    pub fn runs_with(&self, words: &str, input: &str) -> impl Future<Output = String> {
+        let place = std::panic::Location::caller();
+        async move { self.does(words, input).await.success(place, words) }
+    }
+
+    /// What a command that must succeed prints, while someone answers its questions one by one.
+    #[track_caller]
+    pub fn runs_answered(&self, words: &str, answers: &[&str]) -> impl Future<Output = String> {
+        let place = std::panic::Location::caller();
+        async move {
+            let mut child = self.command(words).spawn().expect("it starts");
+            let mut stdin = child.stdin.take().expect("it is piped");
+            let mut stdout = child.stdout.take().expect("it is piped");
+            let mut said = Vec::new();
+            for (before, answer) in answers.iter().enumerate() {
+                // It takes all that it finds for the answer to the first question.
+                while String::from_utf8_lossy(&said).matches("Enter a value:").count() <= before {
+                    if stdout.read_buf(&mut said).await.expect("it is piped") == 0 {
+                        break;
+                    }
+                }
+                stdin.write_all(format!("{answer}\n").as_bytes()).await.ok();
+            }
+            drop(stdin);
+            stdout.read_to_end(&mut said).await.expect("it is piped");
+            let done = Running { words: words.to_owned(), child }.ends().await;
+            Done { stdout: String::from_utf8(said).expect("text"), ..done }.success(place, words)
+        }
+    }
+
+    /// What a command that must fail complains about, as one line.
+    #[track_caller]
+    pub fn fails(&self, words: &str) -> impl Future<Output = String> {
+        let place = std::panic::Location::caller();
+        async move {
+            let done = self.does(words, "").await;
+            assert!(!done.success, "{place}: {words} succeeds\n{}\n{}", done.stdout, done.stderr);
+            done.complaint()
+        }
+    }
+}
+
+/// A command under way.
+pub struct Running {
+    words: String,
+    pub child: Child,
+}
+
+impl Running {
+    pub async fn ends(self) -> Done {
+        let output = self.child.wait_with_output().await.expect("it ends");
+        let text = |bytes| String::from_utf8(bytes).unwrap_or_else(|_| panic!("{} prints no text", self.words));
+        Done { success: output.status.success(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+impl Done {
+    fn success(self, place: &std::panic::Location<'_>, words: &str) -> String {
+        assert!(self.success, "{place}: {words}\n{}\n{}", self.stdout, self.stderr);
+        self.stdout
+    }
+
+    /// What went wrong, without the lines and frames into which both programs break it.
+    pub fn complaint(&self) -> String {
+        self.stderr.split_whitespace().filter(|word| !matches!(*word, "│" | "╷" | "╵")).collect::<Vec<_>>().join(" ")
+    }
+}

@@ -1,0 +1,228 @@
+//! Where a story takes place, and the tests that are made from it.
+
+use std::time::Duration;
+
+use harness::api_client::ApiClient;
+use harness::engine::{Directory, Engine, User};
+use harness::installation::{Installation, SITE_TOKEN, Transport};
+use harness::proxy::Proxy;
+use serde_json::Value;
+
+/// How a configuration says that its state is kept in the workspace `acme/web`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Backend {
+    Cloud,
+    Remote,
+    Http,
+}
+
+pub(crate) struct Scene {
+    pub(crate) installation: Installation,
+    pub(crate) user: User,
+    pub(crate) backend: Backend,
+    /// The one whose token `user` holds.
+    pub(crate) admin: ApiClient,
+}
+
+impl Scene {
+    /// Two servers, an organization, and someone who may do everything in it.
+    pub(crate) async fn new(engine: Engine, transport: Transport, backend: Backend) -> Self {
+        Self::at(Installation::of_two_servers(transport), engine, backend).await
+    }
+
+    pub(crate) async fn at(installation: Installation, engine: Engine, backend: Backend) -> Self {
+        let user = User::new(engine, &installation).holds(installation.host(), SITE_TOKEN);
+        let admin = installation.admin();
+        admin.given_organization("acme").await;
+        Self { installation, user, backend, admin }
+    }
+
+    pub(crate) fn proxy(&self) -> &Proxy {
+        self.installation.proxy.as_ref().expect("there are two servers")
+    }
+
+    /// The `terraform` block for the workspace `acme/web`.
+    pub(crate) fn block(&self) -> String {
+        match self.backend {
+            Backend::Cloud => self.cloud(r#"name = "web""#),
+            Backend::Remote => self.remote(r#"name = "web""#),
+            Backend::Http => self.http("web", ""),
+        }
+    }
+
+    pub(crate) fn cloud(&self, workspaces: &str) -> String {
+        self.with_host("cloud", workspaces)
+    }
+
+    pub(crate) fn remote(&self, workspaces: &str) -> String {
+        self.with_host(r#"backend "remote""#, workspaces)
+    }
+
+    fn with_host(&self, head: &str, workspaces: &str) -> String {
+        let host = self.installation.host();
+        format!(
+            r#"
+            terraform {{
+              {head} {{
+                hostname     = "{host}"
+                organization = "acme"
+                workspaces {{
+                  {workspaces}
+                }}
+              }}
+            }}
+            "#
+        )
+    }
+
+    pub(crate) fn http(&self, workspace: &str, more: &str) -> String {
+        let address = self.http_address(workspace);
+        format!(
+            r#"
+            terraform {{
+              backend "http" {{
+                address        = "{address}"
+                lock_address   = "{address}/lock"
+                unlock_address = "{address}/lock"
+                username       = "anyone"
+                password       = "{SITE_TOKEN}"
+                {more}
+              }}
+            }}
+            "#
+        )
+    }
+
+    pub(crate) fn http_address(&self, workspace: &str) -> String {
+        format!("{}{}", self.installation.origin, http_path(workspace))
+    }
+
+    /// A directory whose state is kept in `acme/web`, as soon as it was initialized.
+    pub(crate) fn directory(&self, name: &str, resources: &str) -> Directory<'_> {
+        self.user.directory(name, &format!("{}\n{resources}", self.block()))
+    }
+
+    /// A directory that is ready for work.
+    pub(crate) async fn initialized(&self, resources: &str) -> Directory<'_> {
+        if self.backend == Backend::Http {
+            // The others make theirs on demand; this backend has no word for it.
+            self.admin.given_workspace("acme", "web").await;
+        }
+        let directory = self.directory("web", resources);
+        directory.runs("init").await;
+        directory
+    }
+
+    pub(crate) async fn workspace(&self) -> Value {
+        self.admin.workspace("acme", "web").await
+    }
+
+    /// The state versions of the workspace, newest first.
+    pub(crate) async fn versions(&self) -> Vec<Value> {
+        let query = "filter[organization][name]=acme&filter[workspace][name]=web&page[size]=100";
+        let listed = self.admin.get(&format!("/api/v2/state-versions?{query}")).await;
+        listed["data"].as_array().expect("a list").clone()
+    }
+
+    pub(crate) async fn is_locked(&self) -> bool {
+        self.workspace().await["attributes"]["locked"].as_bool().expect("a boolean")
+    }
+}
+
+fn http_path(workspace: &str) -> String {
+    format!("/api/http-backend/acme/{workspace}")
+}
+
+impl Drop for Scene {
+    /// Whatever clients do, a server has no reason to complain about itself.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for server in &self.installation.servers {
+                eprintln!("{}", server.process.stderr());
+            }
+            return;
+        }
+        for server in &self.installation.servers {
+            let said = server.process.stderr();
+            assert!(!said.contains(r#""level":"ERROR""#), "{said}");
+        }
+        if let Some(proxy) = &self.installation.proxy {
+            // So nobody misses it: see `http_backend` in the API.
+            let state_itself = format!("DELETE {}", http_path("web"));
+            assert_eq!(proxy.saw(&state_itself) - proxy.saw(&format!("{state_itself}/lock")), 0, "a state is deleted");
+        }
+    }
+}
+
+/// A client has to have said this.
+#[track_caller]
+pub(crate) fn says(said: &str, part: &str) {
+    let words = said.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+    assert!(words.contains(part), "{part:?} is missing in:\n{said}");
+}
+
+/// Looks again and again until it is so.
+pub(crate) async fn until(mut so: impl AsyncFnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    while !so().await {
+        assert!(tokio::time::Instant::now() < deadline, "it does not come to pass");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Lets both programs tell a story over http and over https.
+macro_rules! told_by_both {
+    ($($story:ident($backend:ident)),* $(,)?) => { $(
+        mod $story {
+            use harness::engine::Engine::{Terraform, Tofu};
+            use harness::installation::Transport::{Http, Https};
+            use crate::scene::{Backend, Scene};
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn terraform_over_http() {
+                super::$story(Scene::new(Terraform, Http, Backend::$backend).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn terraform_over_https() {
+                super::$story(Scene::new(Terraform, Https, Backend::$backend).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn tofu_over_http() {
+                super::$story(Scene::new(Tofu, Http, Backend::$backend).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn tofu_over_https() {
+                super::$story(Scene::new(Tofu, Https, Backend::$backend).await).await;
+            }
+        }
+    )* };
+}
+
+/// Lets both programs tell a story over http and over https, with every backend.
+macro_rules! told_with_every_backend {
+    ($($story:ident),* $(,)?) => { $(
+        mod $story {
+            use super::$story as story;
+            use crate::scene::Scene;
+
+            async fn cloud(scene: Scene) {
+                story(scene).await;
+            }
+
+            async fn remote(scene: Scene) {
+                story(scene).await;
+            }
+
+            async fn http(scene: Scene) {
+                story(scene).await;
+            }
+
+            crate::scene::told_by_both!(cloud(Cloud), remote(Remote), http(Http));
+        }
+    )* };
+}
+
+pub(crate) use {told_by_both, told_with_every_backend};
