@@ -4,6 +4,7 @@
 
 mod applies;
 mod bad_days;
+mod encryption;
 mod http_backend;
 mod laptop;
 mod locks;

@@ -4,7 +4,7 @@ use serde::de::IgnoredAny;
 use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::lock::{Claim, LockConflict};
 use taco_domain::permission::{Action, Resource};
-use taco_domain::state_file::{Contents, ResourceSummary, StateFile};
+use taco_domain::state_file::{Contents, Output, ResourceSummary, StateFile};
 use taco_domain::state_rules::{StateConflict, StateIdentity, Verdict, check_description, check_state_write};
 use taco_domain::state_version::{OutputMetadata, StateOrigin, StateVersion, StateVersionStatus, output_id};
 use taco_domain::workspace::Workspace;
@@ -15,7 +15,7 @@ use taco_ledger::{Intent, Transaction};
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
-use crate::state_blobs::state_key;
+use crate::state_blobs::{json_state_key, state_key};
 use crate::state_versions::{StateVersionView, WHAT};
 use crate::state_writes::NewState;
 
@@ -66,17 +66,18 @@ impl ControlPlane {
                 && announced.status != StateVersionStatus::Pending
             {
                 if announced.status == StateVersionStatus::Finalized && announced.sha256 == version.sha256 {
-                    return Ok(announced.clone());
+                    return Ok((announced.clone(), false));
                 }
                 return Err(Error::Conflict("The state version is not waiting for a state any more".to_owned()));
             }
             let current = state.current_state_version(&owner);
             let force = new.force.unwrap_or_default();
             if let Verdict::SameAgain = check_write(&owner, current, &claim, version.identity(), force)? {
-                return current.cloned().ok_or(Error::NotFound(WHAT));
+                return current.cloned().map(|current| (current, false)).ok_or(Error::NotFound(WHAT));
             }
             let created_at = announced.map_or(version.created_at, |announced| announced.created_at);
-            let has_json = announced.is_some_and(|announced| announced.has_json);
+            let json_came = announced.is_some_and(|announced| announced.has_json);
+            let has_json = json_came && !version.encrypted;
             let version = StateVersion { created_at, has_json, ..version.clone() };
             tx.put(&version);
             tx.put(&Workspace {
@@ -84,16 +85,19 @@ impl ControlPlane {
                 resource_count: version.resource_count,
                 ..owner
             });
-            Ok(version)
+            Ok((version, json_came && !has_json))
         };
         let committed = open.commit(intent, decide).await;
         // After an unclear answer the commit may name the blob all the same, so it stays.
         let refused = matches!(&committed, Err(error) if !matches!(error, Error::Unavailable(_) | Error::Corrupt(_)));
-        let repeated = matches!(&committed, Ok(version) if version.blob != blob);
+        let repeated = matches!(&committed, Ok((version, _)) if version.blob != blob);
         if refused || repeated {
             self.remove_blob(&key).await;
         }
-        let version = committed?;
+        let (version, json_is_left) = committed?;
+        if json_is_left {
+            self.remove_blob(&json_state_key(&open, &version)).await;
+        }
         if !repeated {
             self.remember_summary(version.id, summary);
         }
@@ -139,11 +143,17 @@ fn finished(write: &mut StateWrite, now: jiff::Timestamp) -> Result<(StateVersio
         Contents::Plain(plain) => Some(plain),
         Contents::Encrypted => None,
     };
-    let outputs = plain.iter().flat_map(|plain| &plain.outputs).map(|(name, output)| OutputMetadata {
-        id: output_id(arrived.id, name),
-        name: name.clone(),
-        sensitive: output.sensitive,
-    });
+    let outputs = match plain {
+        None => vec![OutputMetadata::encrypted(arrived.id)],
+        Some(plain) => {
+            let of = |(name, output): (&String, &Output<_>)| OutputMetadata {
+                id: output_id(arrived.id, name),
+                name: name.clone(),
+                sensitive: output.sensitive,
+            };
+            plain.outputs.iter().map(of).collect()
+        }
+    };
     let version = StateVersion {
         id: arrived.id,
         workspace: arrived.workspace,
@@ -162,7 +172,7 @@ fn finished(write: &mut StateWrite, now: jiff::Timestamp) -> Result<(StateVersio
         terraform_version: plain.map(|plain| plain.terraform_version.clone()),
         encrypted: plain.is_none(),
         resource_count: plain.map(|plain| plain.resources.managed()).unwrap_or_default(),
-        outputs: outputs.collect(),
+        outputs,
         has_json: false,
     };
     let summary = match &mut write.arrived.file.contents {

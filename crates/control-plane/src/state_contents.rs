@@ -10,7 +10,7 @@ use taco_domain::permission::{Action, Resource};
 use taco_domain::state_file::{
     Contents, IndexKey, Mode, Output, PlainState, Resource as StateResource, ResourceSummary, StateFile,
 };
-use taco_domain::state_version::{StateVersion, StateVersionStatus, output_id};
+use taco_domain::state_version::{OutputMetadata, StateVersion, StateVersionStatus, output_id};
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
@@ -121,6 +121,9 @@ impl ControlPlane {
         if version.outputs.is_empty() || version.status != StateVersionStatus::Finalized {
             return Ok(Vec::new());
         }
+        if version.encrypted {
+            return Ok(version.outputs.iter().map(encrypted).collect());
+        }
         let file: StateFile = self.read_state(&view.open, version).await?;
         let Contents::Plain(plain) = file.contents else { return Ok(Vec::new()) };
         let of = |(name, output): (String, Output)| OutputView {
@@ -153,6 +156,12 @@ impl ControlPlane {
         };
         Ok(Listed::from_all(resources, page))
     }
+}
+
+/// Without a detailed type, which lets tofu read the outputs from the state itself: it can decrypt it.
+fn encrypted(output: &OutputMetadata) -> OutputView {
+    let OutputMetadata { id, name, sensitive } = output.clone();
+    OutputView { id, name, sensitive, type_name: "encrypted", detailed_type: None, value: None }
 }
 
 fn resources_of(state: &PlainState<IgnoredAny>, version: &StateVersion) -> Vec<ResourceView> {

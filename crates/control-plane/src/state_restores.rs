@@ -1,6 +1,7 @@
-//! Back to an older state: its content under a new serial.
+//! Back to an older state: its content under a new serial, unless it is encrypted.
 
 use bytes::{Bytes, BytesMut};
+use futures::future::Either;
 use futures::{Stream, TryStreamExt};
 use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::json_cut::{JsonCut, Piece};
@@ -15,7 +16,7 @@ use crate::state_versions::{StateVersionView, WHAT};
 use crate::state_writes::NewState;
 
 impl ControlPlane {
-    /// Writes the content of an older version under a new serial.
+    /// Writes the content of an older version under a new serial. One that its client encrypted keeps its own.
     pub async fn restore_state(
         &self,
         caller: &Caller,
@@ -30,10 +31,16 @@ impl ControlPlane {
         let current = old.open.state.current_state_version(owner).unwrap_or(&old.version);
         let (serial, lineage) = (current.serial + 1, current.lineage.clone());
         let bytes = self.read_state_bytes(&old.open, &old.version).await?.body;
-        let body = with_serial(bytes, serial, &lineage);
+        let (new, body) = if old.version.encrypted {
+            // Its serial and lineage also stand where only its owner can read them, who takes a state for damaged in
+            // which they differ. So they stay, and the next write counts on from there.
+            (NewState { force: Some(true), ..NewState::default() }, Either::Left(bytes))
+        } else {
+            let body = with_serial(bytes, serial, &lineage);
+            (NewState { serial: Some(serial), lineage: Some(lineage), ..NewState::default() }, Either::Right(body))
+        };
         let claim = Claim::Api(caller.author());
         let arrived = self.receive_state(caller, workspace, claim, body).await?;
-        let new = NewState { serial: Some(serial), lineage: Some(lineage), ..NewState::default() };
         self.commit_arrived(caller, arrived, new, StateOrigin::Restore(from)).await
     }
 }

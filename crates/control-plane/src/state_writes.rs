@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 
 use bytes::Bytes;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use serde::Deserialize;
 use taco_domain::id::{RunId, StateVersionId, WorkspaceId};
 use taco_domain::lock::{Claim, check_lock};
@@ -215,6 +215,9 @@ impl ControlPlane {
     }
 
     /// Takes the same state in the format of `terraform show -json`, which some clients send beside it.
+    ///
+    /// Tofu sends it as plain text also beside a state that it encrypts. Whoever encrypts a state does not want its
+    /// contents to lie here, so that we do not keep it.
     pub async fn upload_json_state<E>(
         &self,
         pass: &Pass,
@@ -224,6 +227,10 @@ impl ControlPlane {
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
         let (open, version) = self.version_of(pass, PassPurpose::UploadJsonState).await?;
+        if version.encrypted {
+            body.for_each(|_| std::future::ready(())).await;
+            return Ok(());
+        }
         let key = json_state_key(&open, &version);
         if version.has_json {
             let stored = self.blobs().read(&key, None).await.map_err(|error| blob_error(error.into()))?;
@@ -234,12 +241,16 @@ impl ControlPlane {
         self.blobs().store(&key, body, LARGEST_STATE).await.map_err(blob_error)?;
         let intent = Intent { actor: version.created_by.to_string(), action: "state.upload-json", request: None };
         let id = version.id;
-        open.commit(intent, move |tx| {
+        let kept = open.commit(intent, move |tx| {
             let version = tx.state().state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-            tx.put(&StateVersion { has_json: true, ..version });
-            Ok(())
-        })
-        .await
+            let encrypted = version.encrypted;
+            tx.put(&StateVersion { has_json: !encrypted, ..version });
+            Ok(!encrypted)
+        });
+        if !kept.await? {
+            self.remove_blob(&key).await;
+        }
+        Ok(())
     }
 }
 

@@ -49,6 +49,15 @@ pub struct OutputMetadata {
     pub sensitive: bool,
 }
 
+impl OutputMetadata {
+    /// Stands for all outputs of a state that is encrypted. Nobody here knows them; that there may be some has to be
+    /// said, or clients believe that there are none and do not look into the state itself.
+    pub fn encrypted(version: StateVersionId) -> Self {
+        let name = "encrypted";
+        Self { id: output_id(version, name), name: name.to_owned(), sensitive: true }
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct StateVersion {
     pub id: StateVersionId,
