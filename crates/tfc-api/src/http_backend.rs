@@ -2,6 +2,10 @@
 //!
 //! The lock lies at `/lock` below it. Clients lock with `LOCK` and `UNLOCK`, or as with GitLab with `POST` and
 //! `DELETE`. One who writes names the lock in `?ID=`.
+//!
+//! `DELETE` of the state itself is not allowed, though GitLab has it. Neither terraform nor tofu sends it: this backend
+//! knows no workspaces that they could delete, and the suite `tests/terraform` watches that they never do. Versions are
+//! kept for ever, and go when someone deletes the workspace.
 
 use axum::Json;
 use axum::body::{Body, to_bytes};
@@ -51,7 +55,7 @@ pub(crate) async fn write(
     match control_plane.write_state_with(&caller, &wanted, lock_id.clone(), md5, body).await {
         Ok(_) => Ok(StatusCode::OK.into_response()),
         Err(Error::Conflict(detail)) => match other_lock(&control_plane, &caller, &wanted, lock_id.as_deref()).await {
-            Some(lock) => Ok((StatusCode::LOCKED, Json(told(&lock))).into_response()),
+            Some(lock) => Ok((StatusCode::LOCKED, Json(told(&lock, &wanted))).into_response()),
             None => Err(Error::Conflict(detail).into()),
         },
         Err(error) => Err(error.into()),
@@ -89,6 +93,7 @@ pub(crate) async fn lock(
     };
     let lock_id = Some(info.id.clone()).filter(|id| !id.is_empty());
     let done = match (unlocks, lock_id.clone()) {
+        (true, Some(id)) if id == id_in_api(&wanted) => control_plane.force_unlock_workspace(&caller, &wanted).await,
         (true, lock_id) => control_plane.unlock_workspace_with(&caller, &wanted, lock_id).await,
         (false, Some(_)) => control_plane.lock_workspace_with(&caller, &wanted, info).await,
         (false, None) => return Err(ApiError::bad_request("The lock must have an ID")),
@@ -96,7 +101,7 @@ pub(crate) async fn lock(
     match done {
         Ok(_) => Ok(StatusCode::OK.into_response()),
         Err(Error::Conflict(detail)) => match other_lock(&control_plane, &caller, &wanted, lock_id.as_deref()).await {
-            Some(lock) => Ok((StatusCode::CONFLICT, Json(told(&lock))).into_response()),
+            Some(lock) => Ok((StatusCode::CONFLICT, Json(told(&lock, &wanted))).into_response()),
             None => Err(Error::Conflict(detail).into()),
         },
         Err(error) => Err(error.into()),
@@ -116,9 +121,9 @@ async fn other_lock(
 }
 
 /// A lock as clients of this backend know them, also if it was taken in another way.
-fn told(lock: &Lock) -> LockInfo {
+fn told(lock: &Lock, workspace: &WorkspaceRef) -> LockInfo {
     lock.http.clone().unwrap_or_else(|| LockInfo {
-        id: format!("{} {}", lock.holder.kind(), lock.holder_name),
+        id: id_in_api(workspace),
         operation: lock.reason.clone().unwrap_or_default(),
         info: lock.in_words(),
         who: lock.holder_name.clone(),
@@ -126,4 +131,13 @@ fn told(lock: &Lock) -> LockInfo {
         created: lock.since.to_string(),
         path: String::new(),
     })
+}
+
+/// What the `cloud` block calls a lock that was taken through the API. Nobody here took it, so that whoever unlocks
+/// with this id uses force.
+fn id_in_api(workspace: &WorkspaceRef) -> String {
+    match workspace {
+        WorkspaceRef::Named { organization, name } => format!("{organization}/{name}"),
+        WorkspaceRef::Id(id) => id.to_string(),
+    }
 }
