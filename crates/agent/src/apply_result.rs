@@ -42,17 +42,26 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
         }
     };
     let exit = exit?;
+    let result = match exit.code {
+        0 => {
+            let counts = running.log.observed().applied.or(planned).unwrap_or_default();
+            Ok(Outcome::Applied { counts, engine: running.found.request() })
+        }
+        _ => Err(running.engine_failed("apply", exit)),
+    };
     match upload.send().await {
         Ok(Some(digest)) => note(digest),
         Ok(None) => {}
-        Err(RequestError::Lost) => return Err(PhaseError::Lost),
         Err(RequestError::Refused(reason)) => return Err(running.state_refused(&reason)),
+        Err(RequestError::Lost) => {
+            // Whoever takes the state later has to know that nothing went wrong.
+            if let Ok(outcome) = result {
+                running.page.change(|entry| entry.outcome = Some(outcome)).map_err(failed)?;
+            }
+            return Err(PhaseError::Lost);
+        }
     }
-    if exit.code != 0 {
-        return Err(running.engine_failed("apply", exit));
-    }
-    let counts = running.log.observed().applied.or(planned).unwrap_or_default();
-    Ok(Outcome::Applied { counts, engine: running.found.request() })
+    result
 }
 
 /// What the plan said it would do. An apply that logs text says what it did for people only, and if it succeeds it

@@ -1,8 +1,8 @@
 //! What all phases of an agent share.
 
-use std::fs::{self, DirBuilder, File};
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use serde_json::json;
+use taco_domain::id::RunId;
 use tokio::sync::OnceCell;
 
 use crate::cli_configuration::Services;
@@ -31,7 +32,7 @@ pub(crate) struct Context {
     /// Providers' schemas.
     pub(crate) schemas: PathBuf,
     /// States that the server did not take.
-    pub(crate) kept_states: PathBuf,
+    kept_states: PathBuf,
     pub(crate) ca_bundle: Option<PathBuf>,
     services: OnceCell<Services>,
     /// Held for as long as the agent lives.
@@ -47,6 +48,7 @@ impl Context {
         let runs = root.join("runs");
         for (directory, mode) in [(&root, mode), (&runs, mode), (&root.join("schemas"), 0o700)] {
             DirBuilder::new().recursive(true).mode(mode).create(directory).map_err(explain)?;
+            fs::set_permissions(directory, Permissions::from_mode(mode)).map_err(explain)?;
         }
         let lock = File::create(root.join("lock")).map_err(explain)?;
         lock.try_lock().map_err(|_| {
@@ -85,6 +87,15 @@ impl Context {
             }
         }
         Ok(entries)
+    }
+
+    /// Keeps a state that the server did not take, for people.
+    pub(crate) fn keep_state(&self, run: RunId, state: &[u8]) -> io::Result<PathBuf> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.kept_states)?;
+        let path = self.kept_states.join(format!("{run}.tfstate"));
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+        file.write_all(state)?;
+        Ok(path)
     }
 
     /// The services of the server, as engines would find them.

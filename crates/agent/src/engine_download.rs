@@ -2,11 +2,12 @@
 //!
 //! Signatures of the lists are not checked: whoever needs that keeps a mirror of files that were.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Cursor, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use semver::Version;
@@ -25,46 +26,43 @@ const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long it is believed which versions there are, or that nobody answers.
 const INDEX_IS_FRESH_FOR: Duration = Duration::from_secs(600);
 
-type Index = Option<Vec<Version>>;
+/// What is known about an engine's versions: `None` if nobody answers.
+#[derive(Clone)]
+struct Index {
+    asked_at: Instant,
+    versions: Option<Vec<Version>>,
+}
 
 pub(crate) struct Downloads {
     store: PathBuf,
     mirror: EngineMirror,
-    indexes: Mutex<Vec<(Engine, Instant, Index)>>,
+    indexes: Arc<Mutex<HashMap<Engine, Index>>>,
     /// Two phases that need the same engine download it once.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl Downloads {
     pub(crate) fn new(store: PathBuf, mirror: &EngineMirror) -> Self {
-        Self { store, mirror: mirror.clone(), indexes: Mutex::default(), turn: tokio::sync::Mutex::default() }
+        Self { store, mirror: mirror.clone(), indexes: Arc::default(), turn: tokio::sync::Mutex::default() }
     }
 
-    /// The newest version that can be had and is allowed, if an answer comes soon.
+    /// The newest version that can be had and is allowed. A phase waits for an answer at most once: what was known is
+    /// believed while it is asked again.
     pub(crate) async fn newest(&self, engine: Engine, wanted: &Wanted) -> Option<Version> {
         let address = self.index_address(engine)?;
-        let known = self.known(engine);
+        let known = self.indexes.lock().unwrap_or_else(PoisonError::into_inner).get(&engine).cloned();
+        let is_fresh = known.as_ref().is_some_and(|index| index.asked_at.elapsed() < INDEX_IS_FRESH_FOR);
         let index = match known {
-            Some(index) => index,
-            None => {
-                let index = fetch_index(&address).await;
-                if let Err(error) = &index {
-                    tracing::info!(%engine, address, error, "what versions there are is not known");
+            Some(index) if is_fresh => index,
+            known => {
+                let asking = tokio::spawn(ask(engine, address, self.indexes.clone()));
+                match known {
+                    Some(index) => index,
+                    None => asking.await.ok()?,
                 }
-                let index = index.ok();
-                let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
-                indexes.retain(|(known, _, _)| *known != engine);
-                indexes.push((engine, Instant::now(), index.clone()));
-                index
             }
         };
-        index?.into_iter().filter(|version| wanted.allows(version)).max()
-    }
-
-    fn known(&self, engine: Engine) -> Option<Index> {
-        let indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = indexes.iter().find(|(known, at, _)| *known == engine && at.elapsed() < INDEX_IS_FRESH_FOR);
-        known.map(|(_, _, index)| index.clone())
+        index.versions?.into_iter().filter(|version| wanted.allows(version)).max()
     }
 
     pub(crate) async fn download(&self, engine: Engine, version: &Version) -> Result<Found, String> {
@@ -115,6 +113,16 @@ impl Downloads {
             }
         }
     }
+}
+
+async fn ask(engine: Engine, address: String, indexes: Arc<Mutex<HashMap<Engine, Index>>>) -> Index {
+    let versions = fetch_index(&address).await;
+    if let Err(error) = &versions {
+        tracing::info!(%engine, error, "which versions there are is not known");
+    }
+    let index = Index { asked_at: Instant::now(), versions: versions.ok() };
+    indexes.lock().unwrap_or_else(PoisonError::into_inner).insert(engine, index.clone());
+    index
 }
 
 fn trimmed(base: &Url) -> &str {

@@ -29,11 +29,13 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// The server has welcomed the agent that greeted it at `greeted_at`.
-    pub(crate) fn begin(&mut self, duration: Duration, greeted_at: Instant) {
+    /// The server has welcomed the agent that greeted it at `greeted_at`. A greeting is not published: what is running
+    /// stays as old as it was.
+    pub(crate) fn begin(&mut self, duration: Duration, greeted_at: Instant, is_idle: bool) {
         self.duration = duration;
-        // What is running stays as old as it was: a greeting is not published.
-        self.counts_from.get_or_insert(greeted_at);
+        if is_idle || self.counts_from.is_none() {
+            self.counts_from = self.counts_from.max(Some(greeted_at));
+        }
     }
 
     pub(crate) fn sent(&mut self, number: u64, at: Instant) {
@@ -64,7 +66,7 @@ mod tests {
         let start = Instant::now();
         let mut lease = Lease::default();
         assert_eq!(lease.deadline(), None);
-        lease.begin(30 * SECOND, start);
+        lease.begin(30 * SECOND, start, true);
         let kill_at = |lease: &Lease| lease.deadline().map(|deadline| deadline.kill_at - start);
         assert_eq!(kill_at(&lease), Some(28 * SECOND));
         for number in 1..=3 {
@@ -75,17 +77,19 @@ mod tests {
         assert_eq!(kill_at(&lease), Some(30 * SECOND));
         lease.published(1);
         assert_eq!(kill_at(&lease), Some(30 * SECOND), "an older one changes nothing");
-        lease.begin(30 * SECOND, start + 9 * SECOND);
+        lease.begin(30 * SECOND, start + 2 * SECOND, false);
         assert_eq!(kill_at(&lease), Some(30 * SECOND), "a new connection does not lengthen it");
         lease.published(3);
         assert_eq!(kill_at(&lease), Some(31 * SECOND));
+        lease.begin(30 * SECOND, start + 9 * SECOND, true);
+        assert_eq!(kill_at(&lease), Some(37 * SECOND), "unless there is nothing that it would lengthen");
     }
 
     #[test]
     fn a_short_lease_has_a_short_margin_and_engines_are_interrupted_before_they_are_killed() {
         let start = Instant::now();
         let mut lease = Lease::default();
-        lease.begin(3 * SECOND, start);
+        lease.begin(3 * SECOND, start, true);
         let deadline = lease.deadline().expect("a lease that has begun");
         assert_eq!(deadline.kill_at, start + Duration::from_millis(2_700));
         assert_eq!(deadline.interrupt_at, start + Duration::from_millis(2_400));

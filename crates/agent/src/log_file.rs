@@ -134,7 +134,10 @@ impl Observed {
             Some(_) if self.error.is_none() => {
                 let line = without_colours(&String::from_utf8_lossy(line));
                 let text = line.trim_start_matches(['│', '╷', '|', ' ']);
-                if let Some(summary) = text.strip_prefix("Error: ") {
+                // What both say first when a configuration is broken tells nothing yet.
+                let summary =
+                    text.strip_prefix("Error: ").filter(|text| !text.contains("encountered problems during init"));
+                if let Some(summary) = summary {
                     self.error = Some(summary.trim().to_owned());
                 }
             }

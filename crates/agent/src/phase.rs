@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use taco_agent_protocol::{Engine, Job, Outcome, PhaseKind, Upload};
@@ -145,7 +145,12 @@ async fn conclude(
         Err(PhaseError::Lost | PhaseError::Stopped(Stopped::Lost)) if !is_apply => return End::Reported,
         Err(PhaseError::Lost | PhaseError::Stopped(Stopped::Lost)) => {
             let message = format!("the agent {} lost its server and stopped the apply", context.options.name);
-            let _ = page.change(|entry| entry.outcome = Some(errored(message)));
+            let noted = page.change(|entry| {
+                entry.outcome.get_or_insert(errored(message));
+            });
+            if let Err(error) = noted {
+                tracing::warn!(phase = %job.phase, %error, "the journal cannot be written");
+            }
             return End::Unsent(page.clone());
         }
     };
@@ -391,14 +396,9 @@ impl Running<'_> {
 
     /// The state must not be lost, even if nobody takes it.
     pub(crate) fn state_refused(&self, reason: &str) -> PhaseError {
-        let kept: PathBuf = self.context.kept_states.join(format!("{}.tfstate", self.job.phase.run));
         let state = crate::state_upload::newest(&self.workdir.errored_state(), &self.workdir.state());
-        let keep = || {
-            std::fs::create_dir_all(&self.context.kept_states)?;
-            cli_configuration::write(&kept, &String::from_utf8_lossy(&state.unwrap_or_default()))
-        };
-        match keep() {
-            Ok(()) => PhaseError::Failed(format!(
+        match self.context.keep_state(self.job.phase.run, &state.unwrap_or_default()) {
+            Ok(kept) => PhaseError::Failed(format!(
                 "the state was not taken: {reason}. The agent {} has kept it in {}",
                 self.context.options.name,
                 kept.display()

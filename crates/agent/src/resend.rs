@@ -20,7 +20,7 @@ use crate::log_file::{ETX, STX};
 use crate::phase::report;
 use crate::phase_requests::{PhaseRequests, RequestError};
 use crate::state_upload::StateUpload;
-use crate::{log_upload, workdir};
+use crate::{log_upload, state_upload, workdir};
 
 /// How long engines of a dead agent are waited for: their supervisor ends them sooner.
 const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(15);
@@ -61,13 +61,24 @@ async fn send(context: &Context, entry: &Entry, control: Control) -> Result<(), 
         let (state, errored) = (entry.state.clone(), entry.errored_state.clone());
         let mut upload = StateUpload::new(state, errored, requests.clone(), control.clone());
         upload.sent = entry.sent_state;
-        upload.send().await?;
+        if let Err(error) = upload.send().await {
+            keep_state(context, entry);
+            return Err(error);
+        }
     }
     if let Err(error) = end_log(&entry.log, &outcome) {
         tracing::warn!(phase = %entry.phase, %error, "the log cannot be ended");
     }
     send_log(&entry.log, &requests, control.clone()).await?;
     report(&requests, &outcome, control).await
+}
+
+fn keep_state(context: &Context, entry: &Entry) {
+    let Some(state) = state_upload::newest(&entry.errored_state, &entry.state) else { return };
+    match context.keep_state(entry.phase.run, &state) {
+        Ok(path) => tracing::warn!(phase = %entry.phase, path = %path.display(), "a state that was not taken is kept"),
+        Err(error) => tracing::error!(phase = %entry.phase, %error, "a state that was not taken cannot be kept"),
+    }
 }
 
 /// A log that was cut off says why, and ends as every log does.

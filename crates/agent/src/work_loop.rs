@@ -210,7 +210,8 @@ impl Agent {
         self.id = Some(agent);
         self.backoff = Backoff::new();
         self.heartbeat_every = Duration::from_millis(heartbeat_milliseconds.max(50));
-        self.lease.begin(Duration::from_millis(lease_milliseconds), greeted_at);
+        let is_idle = self.phase_references().is_empty();
+        self.lease.begin(Duration::from_millis(lease_milliseconds), greeted_at, is_idle);
         self.deadline.send_replace(self.lease.deadline());
         let (outgoing, messages) = mpsc::unbounded_channel();
         let (heard, broken) = (self.sender.clone(), self.sender.clone());

@@ -1,4 +1,4 @@
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -63,6 +63,16 @@ impl AgentProcess {
         })
         .await;
         code.and_then(|status| status.code())
+    }
+
+    /// The line with which it says something.
+    pub(crate) async fn says(&mut self, what: &str) -> String {
+        let lines = BufReader::new(self.child.stderr.take().expect("it was piped")).lines();
+        let what = what.to_owned();
+        let looking =
+            tokio::task::spawn_blocking(move || lines.map_while(Result::ok).find(|line| line.contains(&what)));
+        let looking = tokio::time::timeout(Duration::from_secs(60), looking);
+        looking.await.expect("within a minute").expect("no panic").expect("it says so")
     }
 
     pub(crate) fn standard_error(&mut self) -> String {

@@ -91,11 +91,13 @@ async fn a_lost_phase_is_killed_and_says_nothing_more() {
     story.server.seen().jobs.remove(&phase);
     story.server.say(taco_agent_protocol::FromServer::Lost { phase });
     eventually("the engine is stopped", || !lives(pid)).await;
-    eventually("nothing is left", || {
+    let kept = story.work_dir.path().join("kept-states").join(format!("{}.tfstate", phase.run));
+    eventually("nothing is left of it", || {
         std::fs::read_dir(story.work_dir.path().join("runs")).expect("a directory").count() == 0
     })
     .await;
     assert!(!story.server.seen().outcomes.contains_key(&phase));
+    assert!(std::fs::read_to_string(kept).expect("but its state").contains("first"));
 }
 
 #[tokio::test]

@@ -11,3 +11,4 @@ mod secrets;
 mod stand_in;
 mod story;
 mod variables;
+mod ways;

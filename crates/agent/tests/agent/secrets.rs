@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use taco_agent_protocol::{Engine, VariableCategory};
 
-use crate::agent_process::{AgentProcess, POOL_TOKEN, directory};
+use crate::agent_process::{AgentProcess, POOL_TOKEN, directory, tool};
 use crate::stand_in::StandIn;
 use crate::story::{Run, Story};
 
@@ -50,6 +50,41 @@ async fn a_run_sees_no_secret_of_the_agent() {
         "token = \\\"(sensitive)",
     ] {
         assert!(log.contains(line) || log.contains(&line.replace("\\\"", "\"")), "{line} in {log}");
+    }
+}
+
+/// Only root can start programs as someone else.
+#[tokio::test]
+async fn engines_run_as_another_user_that_cannot_read_what_is_the_agents() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let server = StandIn::start().await;
+    let work_dir = directory();
+    std::fs::set_permissions(work_dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    // Wherever the engine is installed, the other user may not come there.
+    let store = work_dir.path().join("work/engines/terraform/1.77.0");
+    std::fs::create_dir_all(&store).expect("a directory");
+    std::fs::copy(tool("TACO_TEST_TERRAFORM"), store.join("terraform")).expect("a program");
+    let agent = AgentProcess::start(&server.address, &work_dir.path().join("work"), |command| {
+        command.args(["--run-as", "nobody"]);
+    });
+    let work = work_dir.path().join("work").display().to_string();
+    let story = Story { server, agent, work_dir };
+    let look = format!(
+        r#"resource "terraform_data" "look" {{
+          provisioner "local-exec" {{
+            command = "echo I am $(id -un); ls {work} || echo refused 1; ls {work}/journal || echo refused 2; cat /proc/{}/environ || echo refused 3; touch ../own"
+          }}
+        }}"#,
+        story.agent.pid()
+    );
+    let run = Run::of(Engine::Terraform, &[("main.tf", &look)]).with(|run| run.version = "1.77.0".to_owned());
+    let (phase, counts) = story.apply(&run).await;
+    assert_eq!(counts.additions, 1);
+    let log = story.server.log(&phase);
+    for line in ["I am nobody", "refused 1", "refused 2", "refused 3"] {
+        assert!(log.lines().any(|found| found.ends_with(line)), "{line} in {log}");
     }
 }
 

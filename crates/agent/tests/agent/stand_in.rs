@@ -61,6 +61,14 @@ impl StandIn {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let server = Self::at(address);
+        let router = server.router();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        server
+    }
+
+    /// One that nobody serves yet.
+    pub(crate) fn at(address: String) -> Self {
         let inner = Arc::new(Inner {
             seen: Mutex::default(),
             messages: broadcast::channel(64).0,
@@ -70,14 +78,16 @@ impl StandIn {
             lease_milliseconds: AtomicU64::new(60_000),
             forgets_log: AtomicBool::new(false),
         });
-        let router = Router::new()
+        Self { address, inner }
+    }
+
+    pub(crate) fn router(&self) -> Router {
+        Router::new()
             .route(CONNECT_PATH, get(connect))
             .route("/.well-known/terraform.json", get(|| async { Json(json!({ "tfe.v2": "/api/v2/" })) }))
             .route("/api/agent/v1/phases/{run}/{phase}/{epoch}/{word}", get(fetch).put(take))
             .layer(DefaultBodyLimit::disable())
-            .with_state(inner.clone());
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { address, inner }
+            .with_state(self.inner.clone())
     }
 
     pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {

@@ -115,7 +115,7 @@ impl Run {
         self
     }
 
-    fn job(&self, phase: PhaseKind, has_state: bool, server: &str) -> Job {
+    pub(crate) fn job(&self, phase: PhaseKind, has_state: bool, server: &str) -> Job {
         Job {
             phase: PhaseRef { run: self.id, phase, epoch: 1 },
             token: format!("s3cr3t-phase-token-{}", self.id),
