@@ -2,9 +2,10 @@
 
 use taco_agent_protocol::{Outcome, ResourceCounts};
 
-use crate::phase::{PhaseError, Running, failed};
+use crate::phase::{PhaseError, failed};
 use crate::phase_requests::RequestError;
 use crate::redacted_plan::ShownPlan;
+use crate::running::Running;
 use crate::state_upload::StateUpload;
 
 pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError> {

@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use url::Url;
 
-use crate::tls;
+use crate::{proxy, tls};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -31,6 +31,7 @@ pub type Stream = Box<dyn ByteStream>;
 pub struct Dial {
     base: Url,
     way: Way,
+    proxy: Option<Url>,
 }
 
 #[derive(Clone)]
@@ -41,7 +42,7 @@ enum Way {
 }
 
 impl Dial {
-    /// Over the network, by `http` or `https`.
+    /// Over the network, by `http` or `https`, through a proxy if the usual variables name one.
     pub fn network(server: Url, ca_file: Option<&Path>) -> io::Result<Self> {
         let way = match server.scheme() {
             "http" => Way::Plain,
@@ -49,7 +50,10 @@ impl Dial {
             other => return Err(io::Error::other(format!("{other}:// is no address of a server; use https://"))),
         };
         match server.host() {
-            Some(_) => Ok(Self { base: server, way }),
+            Some(_) => {
+                let proxy = proxy::for_server(&server, |name| std::env::var(name).ok());
+                Ok(Self { base: server, way, proxy })
+            }
             None => Err(io::Error::other(format!("{server} names no host"))),
         }
     }
@@ -57,7 +61,7 @@ impl Dial {
     /// Into the server that the agent is part of: `open` gives one end of a stream whose other end the server serves.
     pub fn embedded(open: impl Fn() -> DuplexStream + Send + Sync + 'static) -> Self {
         let base = Url::parse("http://embedded").expect("a constant that parses");
-        Self { base, way: Way::Embedded(Arc::new(open)) }
+        Self { base, way: Way::Embedded(Arc::new(open)), proxy: None }
     }
 
     /// The whole address of a path at the server.
@@ -74,7 +78,10 @@ impl Dial {
         let connect = async {
             let host = self.base.host_str().unwrap_or_default().trim_matches(['[', ']']);
             let port = self.base.port_or_known_default().unwrap_or(443);
-            let stream = TcpStream::connect((host, port)).await?;
+            let stream = match &self.proxy {
+                Some(proxy) => proxy::tunnel(proxy, host, port).await?,
+                None => TcpStream::connect((host, port)).await?,
+            };
             stream.set_nodelay(true)?;
             let Some(connector) = connector else { return Ok(Box::new(stream) as Stream) };
             let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;

@@ -2,23 +2,21 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Frame, SizeHint};
 use hyper::{Request, StatusCode, header};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde::Deserialize;
 use taco_agent_protocol::{LogConflict, PhaseRef, Upload, phase_path};
-use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use tokio::io::AsyncWriteExt;
 
 use crate::control::{Control, Stop};
 use crate::dial::Dial;
+use crate::file_body::FileBody;
 use crate::retry::Backoff;
 
 /// Whatever is slower than that has lost its connection.
@@ -251,44 +249,4 @@ fn described(error: hyper_util::client::legacy::Error) -> io::Error {
         source = cause.source();
     }
     io::Error::other(text)
-}
-
-/// A file as it is sent: its length is known beforehand.
-struct FileBody {
-    file: tokio::fs::File,
-    left: u64,
-}
-
-impl Body for FileBody {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        if self.left == 0 {
-            return Poll::Ready(None);
-        }
-        let mut space = vec![0; usize::try_from(self.left.min(256 * 1024)).unwrap_or(256 * 1024)];
-        let mut buffer = ReadBuf::new(&mut space);
-        match Pin::new(&mut self.file).poll_read(context, &mut buffer) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(error)) => Poll::Ready(Some(Err(error))),
-            Poll::Ready(Ok(())) => {
-                let count = buffer.filled().len();
-                if count == 0 {
-                    return Poll::Ready(Some(Err(io::ErrorKind::UnexpectedEof.into())));
-                }
-                space.truncate(count);
-                self.left -= count as u64;
-                Poll::Ready(Some(Ok(Frame::data(space.into()))))
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.left == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
-    }
 }

@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use bytes::Bytes;
 use taco_agent_protocol::{Outcome, PlanSummary, Upload};
 
-use crate::phase::{PhaseError, Running, failed};
+use crate::phase::{PhaseError, failed};
 use crate::phase_requests::Content;
 use crate::provider_schemas::SchemaStore;
 use crate::redacted_plan::ShownPlan;
+use crate::running::Running;
 
 const CHANGES: i32 = 2;
 
@@ -25,6 +26,7 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
     if let Some(stopped) = exit.stopped {
         return Err(PhaseError::Stopped(stopped));
     }
+    tracing::debug!(phase = %running.job.phase, "planned");
     let shown_path = running.workdir.file("plan.json");
     let mut control = running.control.clone();
     let sending = running.requests.send(Upload::Plan, Content::File(plan.clone()), &mut control);
@@ -32,6 +34,7 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
     let (sent, shown) = tokio::join!(sending, showing);
     sent?;
     shown?;
+    tracing::debug!(phase = %running.job.phase, "shown");
     let shown: ShownPlan = {
         let path = shown_path.clone();
         let parsing = tokio::task::spawn_blocking(move || {
@@ -41,12 +44,14 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
     };
     let counts = shown.counts();
     let redacted = redact(running, shown).await?;
+    tracing::debug!(phase = %running.job.phase, "redacted");
     running.log.complete().map_err(failed)?;
     let (mut first, mut second) = (running.control.clone(), running.control.clone());
     tokio::try_join!(
         running.requests.send(Upload::JsonPlan, Content::File(shown_path), &mut first),
         running.requests.send(Upload::RedactedPlan, Content::Bytes(redacted), &mut second),
     )?;
+    tracing::debug!(phase = %running.job.phase, "sent");
     let generated_configuration = std::fs::metadata(generated).is_ok_and(|file| file.len() > 0);
     let engine = running.found.request();
     Ok(Outcome::Planned(PlanSummary { has_changes, counts, generated_configuration, engine }))

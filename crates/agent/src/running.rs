@@ -1,0 +1,132 @@
+//! A phase whose engine can be started.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+
+use taco_agent_protocol::{Engine, Job};
+
+use crate::context::Context;
+use crate::control::Control;
+use crate::engine::Found;
+use crate::engine_download::{architecture, platform};
+use crate::environment::{self, Environment};
+use crate::execute::{Executor, Exit, Invocation};
+use crate::journal::Page;
+use crate::log_file::LogFile;
+use crate::mask::Mask;
+use crate::phase::{PhaseError, failed};
+use crate::phase_requests::PhaseRequests;
+use crate::state_upload;
+use crate::workdir::Workdir;
+
+pub(crate) struct Running<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) job: &'a Job,
+    pub(crate) workdir: Workdir,
+    pub(crate) found: Found,
+    pub(crate) environment: Environment,
+    pub(crate) log: LogFile,
+    pub(crate) mask: Mask,
+    pub(crate) control: Control,
+    pub(crate) requests: PhaseRequests,
+    pub(crate) executor: Executor,
+    pub(crate) page: Page,
+}
+
+impl Running<'_> {
+    /// The first three lines of a log are skipped by the `cloud` block, so they say what everybody knows.
+    pub(crate) async fn init(&mut self) -> Result<(), PhaseError> {
+        let name = match self.found.engine {
+            Engine::Terraform => "Terraform",
+            Engine::Tofu => "OpenTofu",
+        };
+        for line in [
+            format!("{name} v{}", self.found.version),
+            format!("on {}_{}", platform(), architecture()),
+            "Initializing plugins and modules...".to_owned(),
+        ] {
+            self.log.say(&line).map_err(failed)?;
+        }
+        let output = self.workdir.file("init");
+        let arguments = vec!["init".into(), "-input=false".into()];
+        let mut control = self.control.clone();
+        let invocation = self.invocation(&self.environment, arguments, false);
+        let (exit, errors) = self.executor.to_file(invocation, &output, &mut control).await.map_err(failed)?;
+        if let Some(stopped) = exit.stopped {
+            return Err(PhaseError::Stopped(stopped));
+        }
+        if exit.code == 0 {
+            return Ok(());
+        }
+        let said = std::fs::read(&output).unwrap_or_default();
+        self.log.write(&said).and_then(|()| self.log.write(errors.as_bytes())).map_err(failed)?;
+        Err(self.engine_failed("init", exit))
+    }
+
+    /// Runs the engine with its output in the log.
+    pub(crate) async fn engine(&self, arguments: Vec<OsString>, patient: bool) -> Result<Exit, PhaseError> {
+        let invocation = self.invocation(&self.environment, arguments, patient);
+        let mut control = self.control.clone();
+        self.executor.to_log(invocation, &self.log, &mut control).await.map_err(|error| self.disk_failed(&error))
+    }
+
+    /// Runs the engine for something that the agent reads.
+    pub(crate) async fn output<const N: usize>(&self, arguments: [OsString; N], file: &Path) -> Result<(), PhaseError> {
+        let environment = environment::for_reading(&self.environment);
+        let command = arguments[0].to_string_lossy().into_owned();
+        let invocation = self.invocation(&environment, arguments.into(), false);
+        let mut control = self.control.clone();
+        let (exit, errors) =
+            self.executor.to_file(invocation, file, &mut control).await.map_err(|error| self.disk_failed(&error))?;
+        match (exit.stopped, exit.code) {
+            (Some(stopped), _) => Err(PhaseError::Stopped(stopped)),
+            (None, 0) => Ok(()),
+            (None, _) => Err(PhaseError::Failed(format!("{} {command} failed: {}", self.found.engine, errors.trim()))),
+        }
+    }
+
+    fn invocation<'a>(
+        &'a self,
+        environment: &'a Environment,
+        arguments: Vec<OsString>,
+        patient: bool,
+    ) -> Invocation<'a> {
+        let (program, directory) = (self.found.program.as_path(), self.workdir.working_directory());
+        Invocation { program, arguments, directory, environment, patient }
+    }
+
+    pub(crate) fn engine_failed(&self, command: &str, exit: Exit) -> PhaseError {
+        if let Some(stopped) = exit.stopped {
+            return PhaseError::Stopped(stopped);
+        }
+        match self.log.observed().error {
+            Some(summary) => PhaseError::Failed(summary),
+            None => PhaseError::Failed(format!("{} {command} ended with code {}", self.found.engine, exit.code)),
+        }
+    }
+
+    fn disk_failed(&self, error: &io::Error) -> PhaseError {
+        match error.kind() {
+            io::ErrorKind::StorageFull => {
+                PhaseError::Failed(format!("no space left on the agent {}", self.context.options.name))
+            }
+            _ => failed(error),
+        }
+    }
+
+    /// The state must not be lost, even if nobody takes it.
+    pub(crate) fn state_refused(&self, reason: &str) -> PhaseError {
+        let state = state_upload::newest(&self.workdir.errored_state(), &self.workdir.state());
+        match self.context.keep_state(self.job.phase.run, &state.unwrap_or_default()) {
+            Ok(kept) => PhaseError::Failed(format!(
+                "the state was not taken: {reason}. The agent {} has kept it in {}",
+                self.context.options.name,
+                kept.display()
+            )),
+            Err(error) => {
+                PhaseError::Failed(format!("the state was not taken: {reason}; it could not be kept: {error}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Fetches and writes everything that an engine needs.
+
+use std::io;
+use std::path::Path;
+
+use taco_agent_protocol::{Job, PhaseKind};
+
+use crate::context::Context;
+use crate::control::Control;
+use crate::engine::Found;
+use crate::phase::{PhaseError, failed};
+use crate::phase_requests::PhaseRequests;
+use crate::workdir::Workdir;
+use crate::{archive, backend_override, cli_configuration, environment, variables};
+
+/// Returns the engine that is to be started.
+pub(crate) async fn set_up(
+    context: &Context,
+    job: &Job,
+    workdir: &Workdir,
+    requests: &PhaseRequests,
+    control: Control,
+) -> Result<Found, PhaseError> {
+    let configuration = async {
+        let packed = workdir.file("configuration.tar.gz");
+        fetch(requests, "configuration", &packed, control.clone()).await?;
+        let root = workdir.configuration();
+        let unpacking = tokio::task::spawn_blocking(move || archive::unpack(&packed, &root, archive::LIMITS));
+        unpacking.await.map_err(failed)?.map_err(failed)
+    };
+    let state = async {
+        match job.has_state {
+            true => fetch(requests, "state", &workdir.file("state"), control.clone()).await,
+            false => Ok(()),
+        }
+    };
+    let plan = async {
+        match job.phase.phase {
+            PhaseKind::Plan => Ok(()),
+            PhaseKind::Apply => fetch(requests, "plan", &workdir.file("plan.tfplan"), control.clone()).await,
+        }
+    };
+    let engine = async { context.engines.find(&job.engine).await.map_err(PhaseError::Failed) };
+    let services = async { Ok(context.services().await) };
+    let ((), (), (), found, services) = tokio::try_join!(configuration, state, plan, engine, services)?;
+    if !workdir.working_directory().is_dir() {
+        return Err(PhaseError::Failed(format!("the configuration has no directory {}", job.working_directory)));
+    }
+    let write = || -> io::Result<()> {
+        backend_override::write(workdir.working_directory(), &job.workspace)?;
+        if job.has_state {
+            std::fs::rename(workdir.file("state"), workdir.state())?;
+        }
+        variables::write(workdir.working_directory(), &job.variables)?;
+        environment::write_ssh_key(job, workdir)?;
+        let mirror = context.options.provider_mirror.as_ref();
+        let text = cli_configuration::text(&job.server_url, &services, &job.token, mirror)?;
+        cli_configuration::write(&workdir.file("cli.tfrc"), &text)?;
+        context.options.run_as.map_or(Ok(()), |user| workdir.give_to(user))
+    };
+    write().map_err(failed)?;
+    Ok(found)
+}
+
+async fn fetch(requests: &PhaseRequests, word: &str, file: &Path, mut control: Control) -> Result<(), PhaseError> {
+    match requests.fetch(word, file, &mut control).await? {
+        true => Ok(()),
+        // Without a state that is there, an apply would make everything anew.
+        false => Err(PhaseError::Failed(format!("the server does not have the {word} of this run"))),
+    }
+}
