@@ -1,9 +1,15 @@
 //! The API of Terraform Cloud, as clients meet it.
 
+mod agents;
 mod bad_input;
+mod configuration_versions;
 mod http_backend;
 mod permissions;
 mod repeats;
+mod run_phases;
+mod run_queue;
+mod run_triggers;
+mod runs;
 mod states;
 mod two_servers;
 mod variable_sets;

@@ -12,6 +12,9 @@ use taco_control_plane::{Caller, WorkspaceRef};
 use taco_domain::permission::{Resource, allow};
 use taco_tfc_api::routes::{self, Access, Route};
 
+use crate::configuration_versions::given_configuration;
+use crate::run_phases::token_of_the_next_phase;
+use crate::runs::start_run;
 use crate::states::{lock, push};
 
 /// A site in which every path of the table leads somewhere.
@@ -21,7 +24,7 @@ struct Fixture {
     names: BTreeMap<&'static str, String>,
 }
 
-/// Who asks. Tokens of runs and of agent pools join when the API hands them out.
+/// Who asks.
 enum Who {
     Outsider,
     /// A user with such a role in the organization.
@@ -30,6 +33,9 @@ enum Who {
     Team(Role),
     Organization,
     AuditTrail,
+    AgentPool,
+    /// What runs inside the workspace's run.
+    Run,
     SiteAdmin,
 }
 
@@ -78,6 +84,8 @@ const CALLERS: &[(&str, Who)] = &[
     ("writing team's token", Who::Team(Role::Workspace(r#"{"access":"write"}"#))),
     ("organization's token", Who::Organization),
     ("audit trail's token", Who::AuditTrail),
+    ("agent pool's token", Who::AgentPool),
+    ("the workspace's run", Who::Run),
     ("site admin", Who::SiteAdmin),
 ];
 
@@ -133,6 +141,26 @@ impl Fixture {
         let path = format!("/api/v2/users/{user}/authentication-tokens");
         let token = admin.post(&path, &json!({})).await.expect(StatusCode::CREATED).id();
 
+        let source = server.given_workspace("acme", "source").await;
+        let trigger = json!({ "data": { "relationships": {
+            "sourceable": { "data": { "type": "workspaces", "id": source } },
+        } } });
+        let path = format!("/api/v2/workspaces/{workspace}/run-triggers");
+        let trigger = admin.post(&path, &trigger).await.expect(StatusCode::CREATED).id();
+        let configuration = given_configuration(&server, &workspace).await;
+        let run = start_run(&admin, &workspace, json!({})).await.expect(StatusCode::CREATED);
+        let part = |name: &str| run.data()["relationships"][name]["data"].clone();
+        let id_of = |thing: &Value| thing["id"].as_str().expect("an id").to_owned();
+        let (plan, apply, event) = (id_of(&part("plan")), id_of(&part("apply")), id_of(&part("run-events")[0]));
+        let run = run.id();
+        let comment = attributes("comments", json!({ "body": "hello" }));
+        let path = format!("/api/v2/runs/{run}/comments");
+        let comment = admin.post(&path, &comment).await.expect(StatusCode::CREATED).id();
+        let path = format!("/api/v2/agent-pools/{pool}/authentication-tokens");
+        let pool_token = admin.post(&path, &json!({})).await.expect(StatusCode::CREATED);
+        let agent = server.caller(pool_token.attribute("token").as_str().expect("a token")).await;
+        let agent = server.control_plane.connect_agent(&agent, None, "one", "1.0.0").await.expect("an agent").agent;
+
         let invitation = attributes("organization-memberships", json!({ "email": "guest@acme.test" }));
         let path = format!("{within}/organization-memberships");
         let membership = admin.post(&path, &invitation).await.expect(StatusCode::CREATED).id();
@@ -166,6 +194,16 @@ impl Fixture {
             ("user", user),
             ("token", token),
             ("membership", membership),
+            ("source", source),
+            ("run_trigger", trigger),
+            ("configuration_version", configuration),
+            ("run", run),
+            ("plan", plan.clone()),
+            ("log", plan),
+            ("apply", apply),
+            ("run_event", event),
+            ("comment", comment),
+            ("agent", agent.id.to_string()),
             ("pass", "1-00".to_owned()),
             ("action", "soft_delete_backing_data".to_owned()),
         ]);
@@ -185,6 +223,10 @@ impl Fixture {
             Who::Outsider => self.server.given_user("outsider").await.1,
             Who::Organization => self.issue(&format!("{within}/authentication-token")).await,
             Who::AuditTrail => self.issue(&format!("{within}/authentication-token?token=audit-trails")).await,
+            Who::AgentPool => {
+                self.issue(&format!("/api/v2/agent-pools/{}/authentication-tokens", self.names["pool"])).await
+            }
+            Who::Run => token_of_the_next_phase(&self.server).await,
             Who::Member(role) => {
                 let (_, token) = self.server.given_user("jane").await;
                 let team = self.team_with(role).await;
@@ -284,6 +326,13 @@ impl Fixture {
                 "attributes": { "key": "new", "category": "env" },
                 "relationships": { "workspace": { "data": { "type": "workspaces", "id": self.names["workspace"] } } },
             }),
+            "/api/v2/runs" => json!({ "relationships": {
+                "workspace": { "data": { "type": "workspaces", "id": self.names["workspace"] } },
+            } }),
+            path if path.ends_with("/run-triggers") => json!({ "relationships": {
+                "sourceable": { "data": { "type": "workspaces", "id": self.names["source"] } },
+            } }),
+            path if path.ends_with("/comments") => json!({ "attributes": { "body": "hello" } }),
             path if path.ends_with("/remote-state-consumers") => json!([]),
             path if path.ends_with("/state-versions") && method == "PATCH" => json!({ "relationships": {
                 "rollback-state-version": { "data": { "type": "state-versions", "id": self.names["state_version"] } },
@@ -314,6 +363,13 @@ impl Fixture {
             "organization}/tags",
             "v2/state-versions",
             "/team-workspaces",
+            "v2/runs",
+            "{configuration_version}",
+            "{run_event}",
+            "{comment}",
+            "{plan}",
+            "{apply}",
+            "{run_trigger}",
         ];
         let project = view.open.state.projects.iter().find(|project| project.name.as_str() == "other");
         let resource = match route.path {

@@ -160,6 +160,11 @@ impl Client {
     }
 
     pub async fn send(&self, method: &str, path: &str, content_type: Option<&str>, body: impl Into<Body>) -> Answer {
+        let headers: Vec<_> = content_type.map(|sent| (CONTENT_TYPE.as_str(), sent)).into_iter().collect();
+        self.send_with(method, path, &headers, body).await
+    }
+
+    pub async fn send_with(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
         let mut request = Request::builder().method(method).uri(path).header("host", "taco.test");
         if let Some(authorization) = &self.authorization {
@@ -168,8 +173,8 @@ impl Client {
         if let Some(key) = &self.key {
             request = request.header("idempotency-key", key);
         }
-        if let Some(content_type) = content_type {
-            request = request.header(CONTENT_TYPE, content_type);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
         let request = request.body(body.into()).expect("a request");
         let response = self.router.clone().oneshot(request).await.expect("a router never fails");

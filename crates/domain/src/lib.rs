@@ -33,6 +33,7 @@ pub mod run;
 pub mod run_cancel;
 pub mod run_queue;
 pub mod run_request;
+pub mod run_statistics;
 pub mod run_status;
 pub mod run_trigger;
 pub mod secret;

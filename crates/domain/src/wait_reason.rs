@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 
 /// Something that a run waits for.
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
-#[serde(tag = "reason", rename_all = "kebab-case")]
+#[serde(tag = "reason", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum WaitReason {
     /// Another run of the workspace is first.
     RunAhead { run: RunId, status: RunStatus, ahead: usize },

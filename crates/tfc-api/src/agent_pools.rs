@@ -30,13 +30,13 @@ struct Attributes<'a> {
     agent_count: usize,
 }
 
-fn resource(view: &AgentPoolView) -> Resource {
+fn resource(control_plane: &ControlPlane, view: &AgentPoolView) -> Resource {
     let AgentPoolView { pool, open } = view;
     let attributes = Attributes {
         name: pool.name.as_str(),
         created_at: pool.created_at,
         organization_scoped: pool.organization_scoped,
-        agent_count: 0,
+        agent_count: control_plane.agents_present(pool.id),
     };
     let workspace = |id: &taco_domain::id::WorkspaceId| Identifier::new(workspaces::KIND, id);
     let users = open.state.workspaces.by().agent_pool.get(&pool.id).map(workspace);
@@ -74,7 +74,7 @@ pub(crate) async fn list(
     query: Query,
 ) -> Result<Document, ApiError> {
     let listed = control_plane.agent_pools(&caller, &organization, query.get("q"), query.page()?).await?;
-    Ok(Document::page(listed.map(|view| resource(&view))))
+    Ok(Document::page(listed.map(|view| resource(&control_plane, &view))))
 }
 
 /// `POST /api/v2/organizations/{organization}/agent-pools`
@@ -85,7 +85,7 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     let view = control_plane.create_agent_pool(&caller, &organization, read_patch(body)?).await?;
-    Ok((StatusCode::CREATED, Document::one(resource(&view))).into_response())
+    Ok((StatusCode::CREATED, Document::one(resource(&control_plane, &view))).into_response())
 }
 
 /// `GET /api/v2/agent-pools/{pool}`
@@ -94,7 +94,7 @@ pub(crate) async fn read(
     caller: Caller,
     InPath(pool): InPath<AgentPoolId>,
 ) -> Result<Document, ApiError> {
-    Ok(Document::one(resource(&control_plane.agent_pool(&caller, pool).await?)))
+    Ok(Document::one(resource(&control_plane, &control_plane.agent_pool(&caller, pool).await?)))
 }
 
 /// `PATCH /api/v2/agent-pools/{pool}`
@@ -104,7 +104,10 @@ pub(crate) async fn update(
     InPath(pool): InPath<AgentPoolId>,
     body: Body,
 ) -> Result<Document, ApiError> {
-    Ok(Document::one(resource(&control_plane.update_agent_pool(&caller, pool, read_patch(body)?).await?)))
+    Ok(Document::one(resource(
+        &control_plane,
+        &control_plane.update_agent_pool(&caller, pool, read_patch(body)?).await?,
+    )))
 }
 
 /// `DELETE /api/v2/agent-pools/{pool}`

@@ -236,8 +236,8 @@ pub(crate) async fn entitlements(
 
 #[derive(Serialize)]
 struct Capacity {
-    pending: u32,
-    running: u32,
+    pending: usize,
+    running: usize,
 }
 
 /// `GET /api/v2/organizations/{organization}/capacity`
@@ -246,6 +246,6 @@ pub(crate) async fn capacity(
     caller: Caller,
     InPath(name): InPath<String>,
 ) -> Result<Document, ApiError> {
-    let view = control_plane.organization(&caller, &name).await?;
-    Ok(Document::one(Resource::new("organization-capacity", view.name, &Capacity { pending: 0, running: 0 })))
+    let taco_control_plane::Capacity { pending, running } = control_plane.capacity(&caller, &name).await?;
+    Ok(Document::one(Resource::new("organization-capacity", name, &Capacity { pending, running })))
 }

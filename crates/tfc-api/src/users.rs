@@ -84,6 +84,14 @@ pub(crate) fn author(author: &Author) -> Option<Identifier> {
     }
 }
 
+/// The user who did something. Where clients expect a user, they stumble over anything else.
+pub(crate) fn user(author: &Author) -> Option<Identifier> {
+    match author {
+        Author::User(id) => Some(Identifier::new(KIND, id)),
+        Author::Team(_) | Author::Organization(_) | Author::Run(_) | Author::AgentPool(_) | Author::Taco => None,
+    }
+}
+
 /// `GET /api/v2/users/{user}`
 pub(crate) async fn read(
     State(control_plane): State<ControlPlane>,

@@ -6,26 +6,31 @@ use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use taco_control_plane::{
-    Caller, ControlPlane, Deletion, ListChange, OutputView, WorkspaceFilter, WorkspaceRef, WorkspaceView,
+    Caller, ControlPlane, Deletion, ListChange, OutputView, RunView, WorkspaceFilter, WorkspaceRef, WorkspaceView,
 };
 use taco_domain::Author;
 use taco_domain::attribute::{nullable, shown};
+use taco_domain::engine::Engine;
 use taco_domain::execution::ExecutionMode;
 use taco_domain::id::SshKeyId;
 use taco_domain::lock::Lock;
 use taco_domain::permission::Action;
+use taco_domain::phase::PhaseKind;
 use taco_domain::variable::VariableOwner;
 use taco_domain::workspace::{VcsRepository, WorkspacePatch, WorkspaceSource};
 
+use crate::address::Address;
 use crate::body::{Body, NoAttributes};
 use crate::document::{Document, Identifier, Resource};
 use crate::error::ApiError;
 use crate::path::InPath;
 use crate::query::Query;
-use crate::{organizations, projects, ssh_keys, tag_bindings, tags, users, variables};
+use crate::{
+    Api, configuration_versions, organizations, phases, projects, runs, ssh_keys, tag_bindings, tags, users, variables,
+};
 
 pub(crate) const KIND: &str = "workspaces";
 
@@ -58,6 +63,7 @@ struct Attributes<'a> {
     setting_overwrites: Overwrites,
     operations: bool,
     terraform_version: &'a str,
+    taco_engine: Engine,
     working_directory: &'a str,
     locked: bool,
     locked_reason: &'a str,
@@ -92,8 +98,8 @@ struct Attributes<'a> {
     apply_duration_average: Option<u64>,
     plan_duration_average: Option<u64>,
     policy_check_failures: Option<u64>,
-    run_failures: Option<u64>,
-    workspace_kpis_runs_count: Option<u64>,
+    run_failures: Option<usize>,
+    workspace_kpis_runs_count: Option<usize>,
     tag_names: Vec<&'a str>,
     taco_lock: Option<LockDetails<'a>>,
     actions: Actions,
@@ -214,12 +220,19 @@ impl Permissions {
     }
 }
 
+/// The workspace of a run.
+pub(crate) fn view_of(run: &RunView) -> WorkspaceView {
+    WorkspaceView { workspace: run.workspace.clone(), open: run.open.clone() }
+}
+
 pub(crate) fn resource(caller: &Caller, view: &WorkspaceView) -> Resource {
     let WorkspaceView { workspace, open } = view;
     let organization = open.entry().name.as_str();
     let execution = open.state.execution_of(workspace);
     let overwrites = workspace.execution.is_some();
     let lock_reason = workspace.lock.as_ref().and_then(|lock| lock.reason.as_deref());
+    let statistics = open.state.run_statistics(workspace.id);
+    let milliseconds = |time: Option<SignedDuration>| time.and_then(|time| u64::try_from(time.as_millis()).ok());
     let attributes = Attributes {
         name: workspace.name.as_str(),
         description: &workspace.description,
@@ -230,6 +243,7 @@ pub(crate) fn resource(caller: &Caller, view: &WorkspaceView) -> Resource {
         setting_overwrites: Overwrites { execution_mode: overwrites, agent_pool: overwrites },
         operations: execution.mode != ExecutionMode::Local,
         terraform_version: &workspace.terraform_version,
+        taco_engine: workspace.engine,
         working_directory: &workspace.working_directory,
         locked: workspace.lock.is_some(),
         locked_reason: lock_reason.unwrap_or_default(),
@@ -261,11 +275,11 @@ pub(crate) fn resource(caller: &Caller, view: &WorkspaceView) -> Resource {
         no_code_upgrade_available: false,
         hyok_enabled: false,
         resource_count: workspace.resource_count,
-        apply_duration_average: None,
-        plan_duration_average: None,
+        apply_duration_average: milliseconds(statistics.apply_average),
+        plan_duration_average: milliseconds(statistics.plan_average),
         policy_check_failures: None,
-        run_failures: None,
-        workspace_kpis_runs_count: None,
+        run_failures: Some(statistics.failures),
+        workspace_kpis_runs_count: Some(statistics.runs),
         tag_names: workspace.tags.keys().map(taco_domain::name::TagKey::as_str).collect(),
         taco_lock: workspace.lock.as_ref().map(LockDetails::from),
         actions: Actions { is_destroyable: true },
@@ -277,12 +291,17 @@ pub(crate) fn resource(caller: &Caller, view: &WorkspaceView) -> Resource {
     let effective = tag_bindings::effective_bindings(view);
     let may_see = caller.may(Action::ReadVariables, view.resource()).allowed;
     let own_variables = open.state.variables_of(VariableOwner::Workspace(id)).filter(|_| may_see);
+    let (current_run, latest_run) = (open.state.current_run(id), open.state.runs_of(id).next());
+    let configuration = open.state.current_configuration(id);
     Resource::new(KIND, id, &attributes)
         .has_one("organization", organizations::identifier(organization))
         .has_one("project", Identifier::new(projects::KIND, workspace.project))
-        .has_optional("current-run", None)
-        .has_optional("latest-run", None)
-        .has_optional("current-configuration-version", None)
+        .has_optional("current-run", current_run.map(|run| Identifier::new(runs::KIND, run.id)))
+        .has_optional("latest-run", latest_run.map(|run| Identifier::new(runs::KIND, run.id)))
+        .has_optional(
+            "current-configuration-version",
+            configuration.map(|version| Identifier::new(configuration_versions::KIND, version.id)),
+        )
         .has_optional("current-state-version", state_version.map(|id| Identifier::new("state-versions", id)))
         .related(format!("/api/v2/workspaces/{id}/current-state-version"))
         .has_many(
@@ -327,23 +346,27 @@ fn output_resource(output: &OutputView) -> Resource {
 
 /// A workspace with what the query wants beside it.
 async fn document(
-    control_plane: &ControlPlane,
+    api: &Api,
     caller: &Caller,
+    address: &Address,
     view: &WorkspaceView,
     query: &Query,
 ) -> Result<Document, ApiError> {
     let mut document = Document::one(resource(caller, view));
-    include(control_plane, caller, view, query, &mut document).await?;
+    include(api, caller, address, view, query, &mut document).await?;
     Ok(document)
 }
 
 async fn include(
-    control_plane: &ControlPlane,
+    api: &Api,
     caller: &Caller,
+    address: &Address,
     view: &WorkspaceView,
     query: &Query,
     document: &mut Document,
 ) -> Result<(), ApiError> {
+    let control_plane = &api.control_plane;
+    include_runs(api, caller, address, view, query, document)?;
     if query.includes("organization") {
         let organization = control_plane.organization(caller, view.open.entry().name.as_str()).await?;
         document.include(organizations::resource(caller, &organization));
@@ -373,6 +396,39 @@ async fn include(
     Ok(())
 }
 
+/// The current run and its parts, and the current configuration.
+fn include_runs(
+    api: &Api,
+    caller: &Caller,
+    address: &Address,
+    view: &WorkspaceView,
+    query: &Query,
+    document: &mut Document,
+) -> Result<(), ApiError> {
+    let WorkspaceView { workspace, open } = view;
+    if let Some(run) = open.state.current_run(workspace.id) {
+        let run = RunView { run: run.clone(), workspace: workspace.clone(), open: open.clone() };
+        let part = |name: &str| query.includes(&format!("current-run.{name}"));
+        if query.includes("current-run") || part("plan") || part("configuration-version") {
+            document.include(runs::resource(&api.control_plane, caller, &run)?);
+        }
+        if part("plan") {
+            document.include(phases::resource(api, address, &run, PhaseKind::Plan));
+        }
+        if part("configuration-version")
+            && let Some(version) = run.configuration()
+        {
+            document.include(configuration_versions::resource(version, None));
+        }
+    }
+    if query.includes("current-configuration-version")
+        && let Some(version) = open.state.current_configuration(workspace.id)
+    {
+        document.include(configuration_versions::resource(version, None));
+    }
+    Ok(())
+}
+
 fn read_patch(body: Body) -> Result<WorkspacePatch, ApiError> {
     let sent = body.resource::<WorkspacePatch>(KIND)?;
     let project = sent.to_one("project")?.flatten();
@@ -392,8 +448,9 @@ fn read_patch(body: Body) -> Result<WorkspacePatch, ApiError> {
 
 /// `GET /api/v2/organizations/{organization}/workspaces`
 pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
+    State(api): State<Api>,
     caller: Caller,
+    address: Address,
     InPath(organization): InPath<String>,
     query: Query,
 ) -> Result<Document, ApiError> {
@@ -415,12 +472,12 @@ pub(crate) async fn list(
         current_run: owned(query.list("filter[current-run][status]")),
         reverse: query.get("sort") == Some("-name"),
     };
-    let listed = control_plane.workspaces(&caller, &organization, &filter, query.page()?).await?;
+    let listed = api.control_plane.workspaces(&caller, &organization, &filter, query.page()?).await?;
     let views = listed.items.clone();
     let mut document = Document::page(listed.map(|view| resource(&caller, &view)));
     if query.get("include").is_some() {
         for view in &views {
-            include(&control_plane, &caller, view, &query, &mut document).await?;
+            include(&api, &caller, &address, view, &query, &mut document).await?;
         }
     }
     Ok(document)
@@ -445,13 +502,14 @@ pub(crate) async fn create(
 
 /// `GET /api/v2/workspaces/{workspace}`, and by organization and name
 pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
+    State(api): State<Api>,
     caller: Caller,
+    address: Address,
     InWorkspace(wanted): InWorkspace,
     query: Query,
 ) -> Result<Document, ApiError> {
-    let view = control_plane.workspace(&caller, &wanted).await?;
-    document(&control_plane, &caller, &view, &query).await
+    let view = api.control_plane.workspace(&caller, &wanted).await?;
+    document(&api, &caller, &address, &view, &query).await
 }
 
 /// `PATCH /api/v2/workspaces/{workspace}`, and by organization and name

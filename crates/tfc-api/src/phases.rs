@@ -1,0 +1,210 @@
+//! Plans and applies, with the address of their log.
+
+use axum::body::Body as ResponseBody;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use serde::Serialize;
+use taco_control_plane::{Caller, ControlPlane, PassPurpose, PlanForm, PlanOutput, RunView};
+use taco_domain::id::{AgentId, AgentPoolId, ApplyId, PlanId, RunId};
+use taco_domain::phase::{Executor, Phase, PhaseKind, PhaseStatus};
+
+use crate::Api;
+use crate::address::Address;
+use crate::document::{Document, Resource};
+use crate::error::ApiError;
+use crate::path::InPath;
+use crate::signed_url::{json_bytes, signed};
+
+pub(crate) const PLANS: &str = "plans";
+pub(crate) const APPLIES: &str = "applies";
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Attributes<'a> {
+    status: PhaseStatus,
+    status_timestamps: StatusTimestamps,
+    log_read_url: String,
+    resource_additions: u64,
+    resource_changes: u64,
+    resource_destructions: u64,
+    resource_imports: u64,
+    execution_details: Option<ExecutionDetails<'a>>,
+    /// What went wrong, for people.
+    taco_error: Option<&'a str>,
+    #[serde(flatten)]
+    plan: Option<PlanAttributes>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct PlanAttributes {
+    has_changes: bool,
+    generated_configuration: bool,
+}
+
+#[derive(Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct StatusTimestamps {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queued_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finished_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errored_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    canceled_at: Option<Timestamp>,
+}
+
+impl StatusTimestamps {
+    fn of(phase: &Phase) -> Self {
+        let ended = |status| phase.ended_at.filter(|_| phase.status == status);
+        Self {
+            queued_at: phase.queued_at,
+            started_at: phase.started_at,
+            finished_at: ended(PhaseStatus::Finished),
+            errored_at: ended(PhaseStatus::Errored),
+            canceled_at: ended(PhaseStatus::Canceled),
+        }
+    }
+}
+
+/// Who executes it, or did.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct ExecutionDetails<'a> {
+    agent_id: AgentId,
+    agent_name: &'a str,
+    agent_pool_id: Option<AgentPoolId>,
+}
+
+impl<'a> From<&'a Executor> for ExecutionDetails<'a> {
+    fn from(executor: &'a Executor) -> Self {
+        Self { agent_id: executor.agent, agent_name: &executor.agent_name, agent_pool_id: executor.pool }
+    }
+}
+
+pub(crate) fn resource(api: &Api, address: &Address, view: &RunView, kind: PhaseKind) -> Resource {
+    let run = &view.run;
+    let phase = run.phase(kind);
+    let log_read_url = match kind {
+        PhaseKind::Plan => signed(api, address, PassPurpose::ReadPlanLog, run.plan_id()),
+        PhaseKind::Apply => signed(api, address, PassPurpose::ReadApplyLog, run.apply_id()),
+    };
+    let plan = PlanAttributes {
+        has_changes: run.has_changes.unwrap_or_default(),
+        generated_configuration: run.generated_configuration,
+    };
+    let attributes = Attributes {
+        status: phase.status,
+        status_timestamps: StatusTimestamps::of(phase),
+        log_read_url,
+        resource_additions: phase.counts.additions,
+        resource_changes: phase.counts.changes,
+        resource_destructions: phase.counts.destructions,
+        resource_imports: phase.counts.imports,
+        execution_details: phase.executor.as_ref().map(ExecutionDetails::from),
+        taco_error: phase.error.as_deref(),
+        plan: (kind == PhaseKind::Plan).then_some(plan),
+    };
+    match kind {
+        PhaseKind::Plan => {
+            let path = format!("/api/v2/plans/{}", run.plan_id());
+            let output = format!("{path}/json-output");
+            Resource::new(PLANS, run.plan_id(), &attributes)
+                .has_many("exports", [])
+                .link("self", path)
+                .link("json-output", output)
+        }
+        PhaseKind::Apply => Resource::new(APPLIES, run.apply_id(), &attributes)
+            .has_many("state-versions", [])
+            .link("self", format!("/api/v2/applies/{}", run.apply_id())),
+    }
+}
+
+/// `GET /api/v2/plans/{plan}`
+pub(crate) async fn read_plan(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    InPath(plan): InPath<PlanId>,
+) -> Result<Document, ApiError> {
+    let view = api.control_plane.run_of_plan(&caller, plan).await?;
+    Ok(Document::one(resource(&api, &address, &view, PhaseKind::Plan)))
+}
+
+/// `GET /api/v2/applies/{apply}`
+pub(crate) async fn read_apply(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    InPath(apply): InPath<ApplyId>,
+) -> Result<Document, ApiError> {
+    let view = api.control_plane.run_of_apply(&caller, apply).await?;
+    Ok(Document::one(resource(&api, &address, &view, PhaseKind::Apply)))
+}
+
+/// `GET /api/v2/runs/{run}/plan`
+pub(crate) async fn plan_of_run(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    InPath(run): InPath<RunId>,
+) -> Result<Document, ApiError> {
+    let view = api.control_plane.run(&caller, run).await?;
+    Ok(Document::one(resource(&api, &address, &view, PhaseKind::Plan)))
+}
+
+/// `GET /api/v2/runs/{run}/apply`
+pub(crate) async fn apply_of_run(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    InPath(run): InPath<RunId>,
+) -> Result<Document, ApiError> {
+    let view = api.control_plane.run(&caller, run).await?;
+    Ok(Document::one(resource(&api, &address, &view, PhaseKind::Apply)))
+}
+
+async fn output(
+    control_plane: &ControlPlane,
+    caller: &Caller,
+    plan: PlanId,
+    form: PlanForm,
+) -> Result<Response, ApiError> {
+    Ok(match control_plane.plan_output(caller, plan, form).await? {
+        PlanOutput::Ready(download) => json_bytes(download.size, ResponseBody::from_stream(download.body)),
+        PlanOutput::NotYet => StatusCode::NO_CONTENT.into_response(),
+    })
+}
+
+/// `GET /api/v2/plans/{plan}/json-output`, also below a run
+pub(crate) async fn json_output(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InPath(plan): InPath<PlanId>,
+) -> Result<Response, ApiError> {
+    output(&control_plane, &caller, plan, PlanForm::Json).await
+}
+
+/// `GET /api/v2/plans/{plan}/json-output-redacted`
+pub(crate) async fn json_output_redacted(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InPath(plan): InPath<PlanId>,
+) -> Result<Response, ApiError> {
+    output(&control_plane, &caller, plan, PlanForm::Redacted).await
+}
+
+/// `GET /api/v2/runs/{run}/plan/json-output`
+pub(crate) async fn json_output_of_run(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InPath(run): InPath<RunId>,
+) -> Result<Response, ApiError> {
+    let plan = PlanId::from_characters(run.characters()).map_err(|_| ApiError::not_found())?;
+    output(&control_plane, &caller, plan, PlanForm::Json).await
+}

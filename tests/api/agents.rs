@@ -1,0 +1,62 @@
+//! Agent pools' tokens, and the agents that come with them.
+
+use axum::http::StatusCode;
+use harness::api_server::ApiServer;
+use serde_json::json;
+use taco_domain::agent::AgentPresence;
+
+#[tokio::test]
+async fn agents_come_with_a_token_of_their_pool() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let body = json!({ "data": { "type": "agent-pools", "attributes": { "name": "pool" } } });
+    let pool = admin.post("/api/v2/organizations/acme/agent-pools", &body).await.expect(StatusCode::CREATED).id();
+    let tokens = format!("/api/v2/agent-pools/{pool}/authentication-tokens");
+    let wanted = json!({ "data": { "type": "authentication-tokens", "attributes": { "description": "rack 1" } } });
+    let issued = admin.post(&tokens, &wanted).await.expect(StatusCode::CREATED);
+    let text = issued.attribute("token").as_str().expect("a token").to_owned();
+    let listed = admin.get(&tokens).await.expect(StatusCode::OK);
+    assert_eq!(listed.data()[0]["attributes"]["description"], "rack 1");
+    assert!(!String::from_utf8_lossy(&listed.bytes).contains(&text), "it is shown once");
+    server.with_token(&text).get("/api/v2/organizations/acme").await.expect(StatusCode::NOT_FOUND);
+
+    let agent = server.caller(&text).await;
+    let agent = server.control_plane.connect_agent(&agent, None, "one", "1.0.0").await.expect("connected");
+    let id = agent.agent.id;
+    let status =
+        || async { admin.get(&format!("/api/v2/agents/{id}")).await.expect(StatusCode::OK).attribute("status") };
+    assert_eq!(status().await, "unknown", "nobody hears it");
+    let hear = |busy| {
+        let presence = AgentPresence {
+            agent: id,
+            name: "one".to_owned(),
+            pool: Some(agent.agent.pool),
+            heartbeat: 1,
+            concurrency: 2,
+            busy,
+            draining: false,
+            engines: Vec::new(),
+            version: "1.0.0".to_owned(),
+            last_heard_at: Some(server.now()),
+        };
+        server.control_plane.presence().set(vec![presence]);
+    };
+    hear(0);
+    assert_eq!(status().await, "idle");
+    hear(1);
+    assert_eq!(status().await, "busy");
+    let read = admin.get(&format!("/api/v2/agent-pools/{pool}")).await.expect(StatusCode::OK);
+    assert_eq!(read.attribute("agent-count"), 1);
+    server.pass(jiff::SignedDuration::from_mins(1));
+    assert_eq!(status().await, "unknown");
+    server.control_plane.agent_left(&agent.open, id).await.expect("left");
+    assert_eq!(status().await, "exited");
+    let agents = admin.get(&format!("/api/v2/agent-pools/{pool}/agents")).await.expect(StatusCode::OK);
+    assert_eq!(agents.data()[0]["id"], id.to_string());
+
+    admin.delete(&format!("/api/v2/authentication-tokens/{}", issued.id())).await.expect(StatusCode::NO_CONTENT);
+    server.with_token(&text).get("/api/v2/account/details").await.expect(StatusCode::UNAUTHORIZED);
+    admin.delete(&format!("/api/v2/agent-pools/{pool}")).await.expect(StatusCode::NO_CONTENT);
+    admin.get(&format!("/api/v2/agents/{id}")).await.expect(StatusCode::NOT_FOUND);
+}
