@@ -23,6 +23,11 @@ impl ControlPlane {
         genuine && (self.now().as_second() - at).abs() < SKEW
     }
 
+    /// With what the agent within this server seals its journal: the same after a restart, and nothing else's key.
+    pub fn journal_secret(&self) -> String {
+        self.hash_key().hash("agent-journal", "").to_string()
+    }
+
     fn signature(&self, at: i64) -> String {
         self.hash_key().hash("peer", &at.to_string()).to_string()
     }

@@ -7,6 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{audit, config, doctor, server};
 use crate::config::ConfigError;
+use crate::embedded_agent::SUPERVISE;
 
 /// A wrong command line or configuration; clap uses the same.
 const USAGE: u8 = 2;
@@ -46,6 +47,10 @@ enum Command {
 
 /// Does what the command line asks for.
 pub fn run() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == SUPERVISE) {
+        return taco_agent::supervise::main(arguments);
+    }
     let outcome = match Cli::parse().command {
         None => server::run(&server::Arguments::default()),
         Some(Command::Server(arguments)) => server::run(&arguments),

@@ -5,6 +5,7 @@ pub mod cli;
 mod commands;
 pub mod config;
 mod connections;
+mod embedded_agent;
 mod environment;
 pub mod error_document;
 mod health;

@@ -29,7 +29,7 @@ use crate::master_keys::{self, KeyError};
 use crate::neighbours::{self, ByBeacon};
 use crate::shutdown::Shutdown;
 use crate::tls::{self, TlsError};
-use crate::{bucket, connections, http, limits, metrics, no_auth};
+use crate::{bucket, connections, embedded_agent, http, limits, metrics, no_auth};
 
 /// Why a server did not start.
 #[derive(thiserror::Error, Debug)]
@@ -135,6 +135,12 @@ impl Server {
         tasks.spawn(until(shutdown.clone(), looking));
         tasks.spawn(neighbours::tell_others(control_plane.clone(), Arc::clone(&beacons), shutdown.clone()));
         tasks.spawn(schedule(scheduler, beacons, shutdown.clone()));
+        if settings.agent_concurrency > 0 {
+            let authority = certificate_authority.as_ref().and_then(|path| path.as_deref());
+            let secret = control_plane.journal_secret();
+            let options = embedded_agent::options(&settings, secret, authority, address.port());
+            tasks.spawn(embedded_agent::run(options, agent_api.router_within(), shutdown.clone()));
+        }
 
         let api = Api::new(control_plane.clone(), &url.to_string());
         let mut api = api.with_rate_limit(settings.api_rate_limit);

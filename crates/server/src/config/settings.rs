@@ -92,6 +92,10 @@ settings! {
         agent_concurrency: u16, Fixed("2"), "4";
         /// Directory that mirrors Terraform providers, for runs without a network.
         provider_mirror: Option<PathBuf>, Nothing, "/srv/terraform-providers";
+        /// Where terraform and tofu come from that are not on the machine; without one, from those who make them.
+        engine_mirror: Option<HttpUrl>, Nothing, "https://mirror.example.com/engines";
+        /// Directory of the server's own agent: engines, and what runs need while they run.
+        agent_work_dir: Option<PathBuf>, Nothing, "/var/lib/taco-agent";
         /// Seconds after which an agent that is not heard stops what it executes; servers give it up half as much later.
         agent_lease: u16, Fixed("30"), "60";
         /// Minutes that a plan may take.

@@ -1,0 +1,91 @@
+//! The agent within the server. It is the same as `taco-agent`, and comes through a door that only it can reach.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use taco_agent::{Dial, EngineMirror, Options, ProviderMirror};
+use tokio::io::DuplexStream;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::config::Settings;
+use crate::shutdown::Shutdown;
+
+/// The first argument of a `taco` that supervises an engine.
+pub(crate) const SUPERVISE: &str = "supervise-engine";
+
+/// Bytes between agent and server that wait for either.
+const BUFFER: usize = 256 * 1024;
+
+/// When the server goes down, phases under way may take this long; then they are interrupted.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Executes phases until the server goes down.
+pub(crate) async fn run(options: Options, door: Router, shutdown: Shutdown) {
+    let dial = Dial::embedded(move || open(&door));
+    let (urgency, asked) = watch::channel(taco_agent::Shutdown::Stay);
+    let mut agent = tokio::spawn(taco_agent::run(options, dial, asked));
+    let ended = tokio::select! {
+        ended = &mut agent => ended,
+        () = shutdown.begun() => {
+            urgency.send_replace(taco_agent::Shutdown::Drain);
+            match timeout(PATIENCE, &mut agent).await {
+                Ok(ended) => ended,
+                Err(_) => {
+                    urgency.send_replace(taco_agent::Shutdown::Stop);
+                    agent.await
+                }
+            }
+        }
+    };
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "the server's own agent has stopped; runs need another one"),
+        Err(error) => tracing::error!(%error, "the server's own agent broke; runs need another one"),
+    }
+}
+
+/// A connection to this very server.
+fn open(door: &Router) -> DuplexStream {
+    let (agent, server) = tokio::io::duplex(BUFFER);
+    let service = TowerToHyperService::new(door.clone());
+    tokio::spawn(async move {
+        let http = auto::Builder::new(TokioExecutor::new()).http1_only();
+        if let Err(error) = http.serve_connection_with_upgrades(TokioIo::new(server), service).await {
+            tracing::debug!(%error, "a connection of the server's own agent ended early");
+        }
+    });
+    agent
+}
+
+/// What the agent is told.
+pub(crate) fn options(settings: &Settings, journal_secret: String, authority: Option<&Path>, port: u16) -> Options {
+    Options {
+        name: "server".to_owned(),
+        token: String::new(),
+        concurrency: settings.agent_concurrency.into(),
+        once: false,
+        work_dir: settings.agent_work_dir.clone().unwrap_or_else(|| work_dir(port)),
+        provider_mirror: settings.provider_mirror.clone().map(ProviderMirror::Directory),
+        engine_mirror: match &settings.engine_mirror {
+            Some(url) => url.as_str().parse().map_or(EngineMirror::Nowhere, EngineMirror::At),
+            None => EngineMirror::Makers,
+        },
+        ca_file: authority.map(Path::to_owned),
+        run_as: None,
+        supervisor: Options::own_supervisor(SUPERVISE),
+        journal_secret,
+    }
+}
+
+/// Servers on one machine differ in their ports.
+fn work_dir(port: u16) -> PathBuf {
+    let variables = crate::environment::variables();
+    let of = |name: &str| variables.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = of("XDG_DATA_HOME").or_else(|| Some(of("HOME")?.join(".local/share")));
+    data.unwrap_or_else(std::env::temp_dir).join(format!("taco/agent-{port}"))
+}
