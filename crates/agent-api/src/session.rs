@@ -18,7 +18,7 @@ use crate::translation::{attempt, job, phase_ref};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The oldest protocol that is understood.
-const OLDEST: u32 = PROTOCOL.saturating_sub(1);
+const OLDEST: u32 = 1;
 
 /// What an agent says first.
 struct Hello {
