@@ -113,6 +113,9 @@ impl Bucket for ObjectBucket {
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError> {
+        if let Some(directory) = &self.directory {
+            return file_download::read(directory.join(key.as_str()), key).await;
+        }
         let found = match self.strict.get(&path(key)).await {
             Err(error) if is_absent(&error) => return Ok(None),
             other => other.map_err(|error| explain("get", key, &error))?,
