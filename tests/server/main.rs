@@ -4,6 +4,7 @@ mod configuration;
 mod doctor;
 mod health;
 mod help;
+mod key_rotation;
 mod memory;
 mod requests;
 mod shutdown;
