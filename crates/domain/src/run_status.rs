@@ -231,7 +231,7 @@ impl RunEvent {
 
 #[cfg(test)]
 mod tests {
-    use super::{RunEvent as E, RunStatus as S, *};
+    use super::{RunEvent as E, RunStatus as S};
 
     const LEGAL: &[(S, E, S)] = &[
         (S::Pending, E::ReachedFront, S::PlanQueued),
