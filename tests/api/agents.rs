@@ -60,3 +60,36 @@ async fn agents_come_with_a_token_of_their_pool() {
     admin.delete(&format!("/api/v2/agent-pools/{pool}")).await.expect(StatusCode::NO_CONTENT);
     admin.get(&format!("/api/v2/agents/{id}")).await.expect(StatusCode::NOT_FOUND);
 }
+
+#[tokio::test]
+async fn pools_are_found_by_who_may_use_them_and_listed_by_age() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let workspace = server.given_workspace("acme", "web").await;
+    server.given_workspace("acme", "other").await;
+    let pools = "/api/v2/organizations/acme/agent-pools";
+    for (name, scoped, allowed) in [("zebra", true, json!([])), ("ant", false, json!([workspace]))] {
+        let ids: Vec<_> = allowed.as_array().expect("a list").iter().map(|id| json!({ "id": id })).collect();
+        let body = json!({ "data": { "type": "agent-pools",
+            "attributes": { "name": name, "organization-scoped": scoped },
+            "relationships": { "allowed-workspaces": { "data": ids } },
+        } });
+        admin.post(pools, &body).await.expect(StatusCode::CREATED);
+        server.pass(jiff::SignedDuration::from_secs(1));
+    }
+    for (query, expected) in [
+        ("", vec!["ant", "zebra"]),
+        ("sort=created-at", vec!["zebra", "ant"]),
+        ("sort=-created-at", vec!["ant", "zebra"]),
+        ("q=ZEB", vec!["zebra"]),
+        ("filter[allowed_workspaces][name]=web", vec!["ant", "zebra"]),
+        ("filter[allowed_workspaces][name]=other", vec!["zebra"]),
+        ("filter[allowed_projects][name]=Default%20Project", vec!["zebra"]),
+        ("filter[allowed_projects][name]=nowhere", vec![]),
+    ] {
+        let listed = admin.get(&format!("{pools}?{query}")).await.expect(StatusCode::OK).data();
+        let names: Vec<_> = listed.as_array().expect("a list").iter().map(|pool| &pool["attributes"]["name"]).collect();
+        assert_eq!(names, expected, "{query}");
+    }
+}

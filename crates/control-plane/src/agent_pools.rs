@@ -1,5 +1,6 @@
 //! Agent pools: create, list, read, change, delete. Their tokens and agents are elsewhere.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
@@ -28,6 +29,48 @@ const WHAT: &str = "agent pool";
 pub struct AgentPoolView {
     pub pool: AgentPool,
     pub open: OpenOrganization,
+}
+
+/// In which order pools are listed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum AgentPoolOrder {
+    #[default]
+    Name,
+    OldestFirst,
+    NewestFirst,
+}
+
+/// Which pools of an organization are wanted.
+#[derive(Clone, Default, Debug)]
+pub struct AgentPoolFilter {
+    /// A part of the name.
+    pub name: Option<String>,
+    /// Those that the workspace of this name may use.
+    pub workspace: Option<String>,
+    /// Those that every workspace of the project of this name may use.
+    pub project: Option<String>,
+    pub order: AgentPoolOrder,
+}
+
+impl AgentPoolFilter {
+    fn takes(&self, state: &OrganizationState, pool: &AgentPool) -> bool {
+        let may_be_used_by = |name: &String| {
+            let workspace = state.workspace_named(name);
+            workspace.is_some_and(|workspace| {
+                !pool.excluded_workspaces.contains(&workspace.id)
+                    && (pool.organization_scoped
+                        || pool.allowed_workspaces.contains(&workspace.id)
+                        || pool.allowed_projects.contains(&workspace.project))
+            })
+        };
+        let may_be_used_in = |name: &String| {
+            let project = state.projects.iter().find(|project| project.name.as_str() == name);
+            project.is_some_and(|project| pool.organization_scoped || pool.allowed_projects.contains(&project.id))
+        };
+        self.name.as_ref().is_none_or(|part| pool.name.key().as_str().contains(&part.to_lowercase()))
+            && self.workspace.as_ref().is_none_or(may_be_used_by)
+            && self.project.as_ref().is_none_or(may_be_used_in)
+    }
 }
 
 /// The attributes of a request that makes or changes a pool, spelled as on the wire.
@@ -132,20 +175,25 @@ impl ControlPlane {
         Ok(AgentPoolView { pool, open })
     }
 
-    /// An organization's pools by name. `query` is a part of the name.
+    /// An organization's pools.
     pub async fn agent_pools(
         &self,
         caller: &Caller,
         organization: &str,
-        query: Option<&str>,
+        filter: &AgentPoolFilter,
         page: PageRequest,
     ) -> Result<Listed<AgentPoolView>, Error> {
         let open = self.organization_named(caller, organization).await?;
         caller.require(Action::ReadOrganization, open.resource(), WHAT)?;
-        let query = query.unwrap_or_default().to_lowercase();
         let pools = &open.state.agent_pools;
-        let by_name = pools.by().name.iter().filter(|(name, _)| name.as_str().contains(&query));
-        let listed = Listed::from_all(by_name.filter_map(|(_, id)| pools.get(id)).cloned(), page);
+        let by_name = pools.by().name.iter().filter_map(|(_, id)| pools.get(id));
+        let mut found: Vec<&AgentPool> = by_name.filter(|pool| filter.takes(&open.state, pool)).collect();
+        match filter.order {
+            AgentPoolOrder::Name => {}
+            AgentPoolOrder::OldestFirst => found.sort_by_key(|pool| (pool.created_at, pool.id)),
+            AgentPoolOrder::NewestFirst => found.sort_by_key(|pool| Reverse((pool.created_at, pool.id))),
+        }
+        let listed = Listed::from_all(found.into_iter().cloned(), page);
         Ok(listed.map(|pool| AgentPoolView { pool, open: open.clone() }))
     }
 

@@ -53,7 +53,7 @@ mod workspace_locks;
 mod workspaces;
 
 pub use accounts::AccountPatch;
-pub use agent_pools::{AgentPoolPatch, AgentPoolView};
+pub use agent_pools::{AgentPoolFilter, AgentPoolOrder, AgentPoolPatch, AgentPoolView};
 pub use agents::{AgentView, ConnectedAgent};
 pub use caller::{Caller, RequestInfo};
 pub use configuration_versions::{

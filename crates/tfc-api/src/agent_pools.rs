@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{AgentPoolPatch, AgentPoolView, Caller, ControlPlane};
+use taco_control_plane::{AgentPoolFilter, AgentPoolOrder, AgentPoolPatch, AgentPoolView, Caller, ControlPlane};
 use taco_domain::id::AgentPoolId;
 
 use crate::body::{Body, NoAttributes, Sent};
@@ -73,7 +73,19 @@ pub(crate) async fn list(
     InPath(organization): InPath<String>,
     query: Query,
 ) -> Result<Document, ApiError> {
-    let listed = control_plane.agent_pools(&caller, &organization, query.get("q"), query.page()?).await?;
+    let text = |key: &str| query.get(key).map(str::to_owned);
+    let order = match query.get("sort") {
+        Some("created-at") => AgentPoolOrder::OldestFirst,
+        Some("-created-at") => AgentPoolOrder::NewestFirst,
+        _ => AgentPoolOrder::Name,
+    };
+    let filter = AgentPoolFilter {
+        name: text("q"),
+        workspace: text("filter[allowed_workspaces][name]"),
+        project: text("filter[allowed_projects][name]"),
+        order,
+    };
+    let listed = control_plane.agent_pools(&caller, &organization, &filter, query.page()?).await?;
     Ok(Document::page(listed.map(|view| resource(&control_plane, &view))))
 }
 
