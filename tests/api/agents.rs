@@ -36,13 +36,16 @@ async fn agents_come_with_a_token_of_their_pool() {
             concurrency: 2,
             busy,
             draining: false,
-            engines: Vec::new(),
+            engines: vec!["terraform 1.11.4".to_owned(), "tofu 1.12.0".to_owned()],
             version: "1.0.0".to_owned(),
             last_heard_at: Some(server.now()),
         };
         server.control_plane.presence().set(vec![presence]);
     };
     hear(0);
+    let versions = server.with_authorization(None).get("/versions").await.expect(StatusCode::OK).json();
+    assert_eq!(versions["engines"], json!({ "terraform": ["1.11.4"], "tofu": ["1.12.0"] }));
+    assert_eq!(versions["server"], env!("CARGO_PKG_VERSION"));
     assert_eq!(status().await, "idle");
     hear(1);
     assert_eq!(status().await, "busy");

@@ -51,6 +51,7 @@ mod users;
 mod variable_set_variables;
 mod variable_sets;
 mod variables;
+mod versions;
 mod workspace_resources;
 mod workspaces;
 

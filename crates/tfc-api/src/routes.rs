@@ -10,7 +10,7 @@ use crate::{
     http_backend, log_stream, organization_memberships, organization_tags, organization_tokens, organizations, phases,
     ping, projects, run_events, run_triggers, runs, signed_url, ssh_keys, state_version_outputs, state_versions,
     tag_bindings, tags, team_projects, team_workspaces, teams, user_tokens, users, variable_set_variables,
-    variable_sets, variables, workspace_resources, workspaces,
+    variable_sets, variables, versions, workspace_resources, workspaces,
 };
 
 /// What a route asks of its caller.
@@ -72,6 +72,7 @@ pub fn all() -> Vec<Route> {
     vec![
         route(GET, "/.well-known/terraform.json", Public, discovery::discovery),
         route(GET, "/api/v2/ping", Public, ping::ping),
+        route(GET, "/versions", Public, versions::versions),
 
         route(GET, "/api/v2/account/details", Token, account::read),
         route(PATCH, "/api/v2/account/update", Token, account::update),
