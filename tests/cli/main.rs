@@ -4,6 +4,8 @@ mod directories;
 mod login;
 mod organizations;
 mod person;
+mod pools;
 mod refusals;
+mod runs;
 mod states;
 mod variables;

@@ -45,6 +45,25 @@ impl Person {
     pub(crate) fn new() -> Self {
         let home = Home::default();
         let mut command = home.taco(&["server"]);
+        Self::with_server(&mut command, home)
+    }
+
+    /// With a server whose own agent has terraform, and asks nobody for another version.
+    pub(crate) fn with_engine() -> Self {
+        let home = Home::default();
+        let terraform = std::env::var_os("TACO_TEST_TERRAFORM").unwrap_or_else(|| {
+            panic!(r#"TACO_TEST_TERRAFORM is not set: run `cargo xtask test`, or eval "$(cargo xtask tools)" first"#)
+        });
+        let programs = home.path().join("bin");
+        std::fs::create_dir(&programs).expect("it is made");
+        std::os::unix::fs::symlink(terraform, programs.join("terraform")).expect("it is linked");
+        let mut command = home.taco(&["server"]);
+        // Nobody listens on port 1.
+        command.env("PATH", programs).env("TACO_ENGINE_MIRROR", "http://127.0.0.1:1");
+        Self::with_server(&mut command, home)
+    }
+
+    fn with_server(command: &mut Command, home: Home) -> Self {
         let server = ServerProcess::start(command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", TOKEN));
         Self { home, server }
     }

@@ -76,6 +76,10 @@ fn help_tells_the_exit_codes() {
         &["state", "--help"],
         &["var", "--help"],
         &["varset", "--help"],
+        &["run", "--help"],
+        &["queue", "--help"],
+        &["pool", "--help"],
+        &["agent", "--help"],
         &["login", "--help"],
         &["init", "-h"],
     ] {

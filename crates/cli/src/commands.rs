@@ -1,11 +1,15 @@
 //! The commands, each in the file that its noun or verb names.
 
+pub(crate) mod agents;
 pub(crate) mod completion;
 pub(crate) mod init;
 pub(crate) mod login;
 pub(crate) mod logout;
 pub(crate) mod organizations;
+pub(crate) mod pools;
 pub(crate) mod projects;
+pub(crate) mod queue;
+pub(crate) mod runs;
 pub(crate) mod states;
 pub(crate) mod variable_sets;
 pub(crate) mod variables;

@@ -10,11 +10,14 @@ mod confirmation;
 mod credentials;
 mod failure;
 mod host;
+mod log_lines;
 mod oauth;
 mod output;
 pub mod print;
 mod resource;
 mod session;
+mod slug;
+mod spelling;
 mod state_file;
 mod surroundings;
 mod user_config;
@@ -25,9 +28,11 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use commands::{
-    completion, init, login, logout, organizations, projects, states, variable_sets, variables, whoami, workspaces,
+    agents, completion, init, login, logout, organizations, pools, projects, queue, runs, states, variable_sets,
+    variables, whoami, workspaces,
 };
 use failure::Failure;
+pub use spelling::with_two_dashes;
 use surroundings::Surroundings;
 
 /// What every command here may end with; a part of the help.
@@ -52,6 +57,10 @@ pub enum Command {
     State(states::Arguments),
     Var(variables::Arguments),
     Varset(variable_sets::Arguments),
+    Run(runs::Arguments),
+    Queue(queue::Arguments),
+    Pool(pools::Arguments),
+    Agent(agents::Arguments),
     Init(init::Arguments),
     Completion(completion::Arguments),
 }
@@ -74,12 +83,14 @@ pub fn run(command: &Command, whole: clap::Command) -> ExitCode {
             Command::State(arguments) => states::run(arguments, &surroundings).await,
             Command::Var(arguments) => variables::run(arguments, &surroundings).await,
             Command::Varset(arguments) => variable_sets::run(arguments, &surroundings).await,
+            Command::Run(arguments) => return runs::run(arguments, &surroundings).await,
+            Command::Queue(arguments) => queue::run(arguments, &surroundings).await,
+            Command::Pool(arguments) => pools::run(arguments, &surroundings).await,
+            Command::Agent(arguments) => agents::run(arguments, &surroundings).await,
             Command::Init(arguments) => init::run(arguments, &surroundings),
             Command::Completion(arguments) => completion::run(arguments, whole),
         }
+        .map(|()| ExitCode::SUCCESS)
     });
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    done.unwrap_or_else(|failure| failure.report())
 }

@@ -27,6 +27,7 @@ Examples:
   taco config show                        See every setting, its value and where it came from
   taco login taco.example.com             Log in, for terraform and tofu too
   taco state versions --ws acme/network   See all states that a workspace had
+  taco run start . --ws acme/network -w   Plan what is in this directory, and watch it
 
 Settings come from flags, then variables called TACO_…, then taco.toml, then defaults."
 )]
@@ -51,7 +52,7 @@ pub fn run() -> ExitCode {
     if arguments.next().is_some_and(|first| first == SUPERVISE) {
         return taco_agent::supervise::main(arguments);
     }
-    let outcome = match Cli::parse().command {
+    let outcome = match Cli::parse_from(taco_cli::with_two_dashes(std::env::args_os())).command {
         None => server::run(&server::Arguments::default()),
         Some(Command::Server(arguments)) => server::run(&arguments),
         Some(Command::Doctor(arguments)) => doctor::run(&arguments),

@@ -1,0 +1,143 @@
+//! `taco run watch`
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::logs::{self, Phase};
+use super::{Runs, changes, may, waits};
+use crate::failure::Failure;
+use crate::output;
+use crate::resource::{Document, Resource};
+
+/// Between two looks at a run that waits.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Of `terraform plan -detailed-exitcode`: it succeeded, and there are changes.
+const CHANGES: u8 = 2;
+
+/// Of shells, for what Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+#[derive(Args, Default, Debug)]
+pub(super) struct Options {
+    /// Tell the status alone, not what terraform prints
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+    /// Whoever confirms a plan has seen it.
+    #[arg(skip)]
+    pub(super) after_plan: bool,
+}
+
+/// Tells what a run does until it is over or needs someone. Ctrl-C ends the watching, not the run.
+pub(super) async fn watch(runs: &Runs<'_>, id: &str, options: &Options) -> Result<ExitCode, Failure> {
+    tokio::select! {
+        ended = until_it_rests(runs, id, options) => ended,
+        _ = tokio::signal::ctrl_c() => {
+            eprintln!("\nThe run goes on. `taco run watch {id}` shows it again, `taco run cancel {id}` stops it.");
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+    }
+}
+
+async fn until_it_rests(runs: &Runs<'_>, id: &str, options: &Options) -> Result<ExitCode, Failure> {
+    let mut told = String::new();
+    let mut logged = if options.after_plan { vec![Phase::Plan] } else { Vec::new() };
+    loop {
+        let (run, beside) = runs.read(id).await?;
+        let phase = next_log(&run, &beside, &logged).filter(|_| !options.quiet && !runs.session.json);
+        // What came of a phase is told after its log, also if it was quicker than we are.
+        let line = in_words(&run, &beside);
+        let over = phase.is_some_and(|phase| beside.related(&run, phase.name()).is_some_and(is_over));
+        if line != told && !over {
+            let line = if runs.session.json { run.plain().to_string() } else { line.clone() };
+            output::line(&line)?;
+        }
+        if !over {
+            told = line;
+        }
+        if let Some(phase) = phase {
+            // It returns when the phase is over.
+            logs::follow(runs, id, phase).await?;
+            logged.push(phase);
+            continue;
+        }
+        if let Some(ended) = ending(&run, &beside) {
+            return ended;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn in_words(run: &Resource, beside: &Document) -> String {
+    let details = [changes(run, beside), waits(run)];
+    let details = details.into_iter().filter(|detail| !detail.is_empty()).collect::<Vec<_>>().join("; ");
+    let separator = if details.is_empty() { "" } else { ": " };
+    format!("Run {} is {}{separator}{details}", run.id(), run.text("status"))
+}
+
+fn is_over(phase: &Resource) -> bool {
+    ["finished", "errored", "canceled"].contains(&phase.text("status").as_str())
+}
+
+/// The phase whose log is to be shown next: one that has begun, also if it is over already.
+fn next_log(run: &Resource, beside: &Document, logged: &[Phase]) -> Option<Phase> {
+    let next = [Phase::Plan, Phase::Apply].into_iter().find(|phase| !logged.contains(phase))?;
+    let phase = beside.related(run, next.name())?;
+    (phase.get("status") == "running" || is_over(phase)).then_some(next)
+}
+
+/// What the watching ends with, if the run rests.
+fn ending(run: &Resource, beside: &Document) -> Option<Result<ExitCode, Failure>> {
+    let status = run.text("status");
+    let id = run.id();
+    match status.as_str() {
+        "applied" => Some(Ok(ExitCode::SUCCESS)),
+        "planned_and_finished" if run.get("has-changes") == true => Some(Ok(ExitCode::from(CHANGES))),
+        "planned_and_finished" => Some(Ok(ExitCode::SUCCESS)),
+        "errored" | "canceled" | "discarded" | "force_canceled" | "policy_soft_failed" => {
+            let errors =
+                ["plan", "apply"].map(|phase| beside.related(run, phase).map(|phase| phase.text("taco-error")));
+            let why = errors.into_iter().flatten().find(|error| !error.is_empty()).unwrap_or_default();
+            let failure = Failure::error(format!("run {id} is {status}")).because(why);
+            Some(Err(failure.hint(format!("`taco run logs {id}` and `taco run show {id}` tell more"))))
+        }
+        _ if may(run, "is-confirmable") => {
+            eprintln!("`taco run apply {id}` applies it, `taco run discard {id}` does not.");
+            Some(Ok(ExitCode::from(CHANGES)))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn code(status: &str, has_changes: bool, is_confirmable: bool) -> Option<String> {
+        let attributes = json!({
+            "status": status, "has-changes": has_changes, "actions": { "is-confirmable": is_confirmable },
+        });
+        let document = Document::from(json!({ "data": { "id": "run-1", "attributes": attributes } }));
+        let ended = ending(&document.data[0], &document)?;
+        Some(ended.map_or_else(|failure| failure.to_string(), |code| format!("{code:?}")))
+    }
+
+    #[test]
+    fn it_ends_as_terraform_would() {
+        let ends_with = |code: u8| Some(format!("{:?}", ExitCode::from(code)));
+        assert_eq!(code("applied", true, false), ends_with(0));
+        assert_eq!(code("planned_and_finished", false, false), ends_with(0));
+        assert_eq!(code("planned_and_finished", true, false), ends_with(2));
+        assert_eq!(code("planned", true, true), ends_with(2));
+        assert_eq!(code("planned_and_saved", true, true), ends_with(2));
+        assert_eq!(code("planning", false, false), None);
+        assert_eq!(code("planned", true, false), None, "it applies by itself");
+        for status in ["errored", "canceled", "discarded"] {
+            let said = code(status, false, false).expect("it is over");
+            assert!(said.starts_with(&format!("error: run run-1 is {status}\n  `taco run logs")), "{said}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Runs on a server whose own agent has the real terraform.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::person::{Done, Person};
+
+const NETWORK: [&str; 2] = ["--ws", "acme/network"];
+
+/// Needs no provider. The variable fails the plan if someone wants that.
+const CONFIGURATION: &str = r#"
+variable "colour" {
+  default = "red"
+  validation {
+    condition     = var.colour != "none"
+    error_message = "A colour is needed."
+  }
+}
+resource "terraform_data" "one" { input = var.colour }
+output "colour" { value = terraform_data.one.output }
+"#;
+
+fn words<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    words.iter().chain(&NETWORK).copied().collect()
+}
+
+/// Someone with a workspace whose runs happen on the server, and a configuration in `app`.
+fn person_with_configuration() -> Person {
+    let person = Person::with_engine();
+    person.succeeds(&["org", "create", "acme", "--email", "ops@acme.example"]);
+    person.succeeds(&["ws", "create", "acme/network", "--execution-mode", "remote"]);
+    let directory = person.home.path().join("app");
+    fs::create_dir(&directory).expect("it is made");
+    fs::write(directory.join("main.tf"), CONFIGURATION).expect("it is written");
+    // It would break every run that gets it.
+    fs::write(directory.join("broken.tf"), "resource {").expect("it is written");
+    fs::write(directory.join(".terraformignore"), "broken.tf\n").expect("it is written");
+    person
+}
+
+fn ends_with(code: i32, done: &Done) {
+    assert_eq!(done.code, code, "{done:?}");
+}
+
+fn id(run: &Value) -> String {
+    run["id"].as_str().expect("a run has an id").to_owned()
+}
+
+#[test]
+fn a_directory_is_planned_applied_and_destroyed() {
+    let person = person_with_configuration();
+    let none = person.fails(3, &words(&["run", "show"]));
+    assert!(none.contains("taco run start . --ws acme/network"), "{none}");
+    let missing = person.fails(1, &words(&["run", "start"]));
+    assert!(missing.contains("taco run start DIRECTORY"), "{missing}");
+
+    let started = person.does(&words(&["run", "start", "app", "--message", "the first", "--watch"]));
+    ends_with(2, &started);
+    assert!(started.stdout.contains("terraform_data.one: Plan to create"), "{started:?}");
+    assert!(started.stdout.contains("is planned: +1 ~0 -0; waits for someone"), "{started:?}");
+    assert!(started.stderr.contains("taco run apply run-"), "{started:?}");
+
+    let list = person.succeeds(&words(&["run", "ls"]));
+    assert_eq!(list.stdout.lines().next(), Some("RUN\tWORKSPACE\tSTATUS\tCHANGES\tCREATED\tMESSAGE"));
+    let row = list.rows()[0].clone();
+    assert_eq!((&row[1..4], row[5]), (&["network", "planned", "+1 ~0 -0"][..], "the first"));
+    let run = row[0];
+    let shown = person.succeeds(&["run", "show", run]);
+    assert!(shown.stdout.contains("waits\twaits for someone to confirm or discard it\n"), "{shown:?}");
+    assert_eq!(person.json(&["run", "show", run])["status"], "planned");
+
+    let unsure = person.fails(2, &["run", "apply", run]);
+    assert!(unsure.contains("--yes") && unsure.contains("+1 ~0 -0"), "{unsure}");
+    let applied = person.does(&["run", "apply", run, "--yes", "--watch", "--comment", "go"]);
+    ends_with(0, &applied);
+    assert!(applied.stdout.contains("Apply complete!") && applied.stdout.contains("is applied"), "{applied:?}");
+    let again = person.fails(4, &["run", "apply", run, "--yes"]);
+    assert!(again.contains(&format!("taco run show {run}")), "{again}");
+    let log = person.succeeds(&["run", "logs", run]).stdout;
+    let (plan, apply) = (log.find("Plan: 1 to add"), log.find("Apply complete!"));
+    assert!(plan.is_some() && plan < apply, "{log}");
+    assert!(!log.contains(['\u{1b}', '\u{2}', '\u{3}']), "{log}");
+    let plan = person.succeeds(&["run", "logs", run, "--phase", "plan", "--json"]).stdout;
+    let lines: Vec<Value> = plan.lines().map(|line| serde_json::from_str(line).expect("each is JSON")).collect();
+    assert!(!lines.is_empty() && lines.iter().all(|line| line["@message"].is_string()), "{plan}");
+
+    let nothing = person.does(&words(&["run", "start", "-w"]));
+    ends_with(0, &nothing);
+    assert!(nothing.stdout.contains("is planned_and_finished"), "{nothing:?}");
+    let destroyed = person.does(&words(&["run", "start", "-destroy", "-auto-apply", "-w", "--json"]));
+    ends_with(0, &destroyed);
+    let last: Value = destroyed.stdout.lines().last().and_then(|line| serde_json::from_str(line).ok()).expect("JSON");
+    assert_eq!((&last["status"], &last["is-destroy"]), (&"applied".into(), &true.into()));
+}
+
+#[test]
+fn what_terraform_can_be_told_reaches_it() {
+    let person = person_with_configuration();
+    let flags = ["run", "start", "app", "-plan-only", "-var", "colour=${green}", "-target=terraform_data.one", "-w"];
+    let planned = person.does(&words(&flags));
+    ends_with(2, &planned);
+    let run = person.json(&words(&["run", "show"]));
+    assert_eq!((&run["status"], &run["plan-only"]), (&"planned_and_finished".into(), &true.into()));
+    assert_eq!(run["target-addrs"], serde_json::json!(["terraform_data.one"]));
+    assert!(run["variables"][0]["value"].as_str().is_some_and(|value| value.contains("green")), "{run}");
+
+    let failed = person.does(&words(&["run", "start", "app", "-var=colour=none", "--watch"]));
+    ends_with(1, &failed);
+    assert!(failed.stdout.contains("A colour is needed."), "{failed:?}");
+    assert!(failed.stderr.contains("is errored") && failed.stderr.contains("taco run logs run-"), "{failed:?}");
+    let watched = person.does(&words(&["run", "watch", "--quiet"]));
+    ends_with(1, &watched);
+    assert!(!watched.stdout.contains("A colour is needed."), "{watched:?}");
+    let wrong = person.fails(2, &words(&["run", "start", "app", "--var", "colour"]));
+    assert!(wrong.contains("--var KEY=VALUE"), "{wrong}");
+    person.fails(1, &words(&["run", "start", "nowhere"]));
+}
+
+#[test]
+fn the_queue_says_what_runs_wait_for() {
+    let person = person_with_configuration();
+    ends_with(2, &person.does(&words(&["run", "start", "app", "--watch", "--json"])));
+    let first = id(&person.json(&words(&["run", "show"])));
+    let second = id(&person.json(&words(&["run", "start"])));
+    let queue = person.succeeds(&["queue", "--org", "acme"]);
+    assert_eq!(queue.stdout.lines().next(), Some("RUN\tWORKSPACE\tSTATUS\tCREATED\tWAITS"));
+    let rows: Vec<_> = queue.rows().iter().map(|row| (row[0].to_owned(), row[2], row[4].to_owned())).collect();
+    assert_eq!(rows[0], (first.clone(), "planned", "waits for someone to confirm or discard it".to_owned()));
+    assert_eq!(rows[1], (second.clone(), "pending", format!("waits for {first}, which is planned")));
+    let no_log = person.fails(3, &["run", "logs", &second]);
+    assert!(no_log.contains("--follow"), "{no_log}");
+
+    let canceled = person.succeeds(&["run", "cancel", &second, "--comment", "not now"]).stdout;
+    assert_eq!(canceled, format!("Run {second} is told to stop; its status is canceled.\n"));
+    let discarded = person.json(&["run", "discard", &first]);
+    assert_eq!(discarded["status"], "discarded");
+    ends_with(1, &person.does(&["run", "watch", &first]));
+    assert_eq!(person.json(&["queue", "--org", "acme"]), serde_json::json!([]));
+    let of_organization = person.succeeds(&["run", "ls", "--org", "acme", "--status", "canceled"]);
+    assert_eq!(of_organization.rows().len(), 1, "{of_organization:?}");
+    person.fails(3, &["run", "show", "run-0000000000000000"]);
+}
+
+#[test]
+fn a_workspace_without_runs_says_so() {
+    let person = Person::with_workspace();
+    let local = person.fails(2, &words(&["run", "start", "."]));
+    assert!(local.contains("--execution-mode remote"), "{local}");
+}
