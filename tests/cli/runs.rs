@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use harness::process::Process;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::person::{Done, Person};
@@ -143,7 +145,28 @@ fn the_queue_says_what_runs_wait_for() {
 }
 
 #[test]
-fn a_workspace_without_runs_says_so() {
+fn watching_can_end_before_the_run_does() {
+    let person = person_with_configuration();
+    person.succeeds(&["pool", "create", "rack-1", "--org", "acme"]);
+    person.succeeds(&["ws", "edit", "acme/network", "--execution-mode", "agent", "--agent-pool", "rack-1"]);
+    let started = person.succeeds(&words(&["run", "start", "app"])).stdout;
+    assert!(started.contains("no agent of the pool rack-1 is alive"), "{started}");
+    let run = id(&person.json(&words(&["run", "show"])));
+    let mut watching = Process::start(&mut person.taco(&["run", "watch", &run]));
+    watching.line_of_stdout(|line| line.contains("no agent of the pool rack-1 is alive"));
+    watching.signal(Signal::SIGINT);
+    let hint = watching.line_of_stderr(|line| line.contains("The run goes on."));
+    assert!(hint.contains(&format!("taco run cancel {run}")), "{hint}");
+    assert_eq!(watching.wait().code(), Some(130));
+    assert_eq!(person.json(&["run", "show", &run])["status"], "plan_queued");
+
+    let mut following = Process::start(&mut person.taco(&["run", "logs", &run, "--follow"]));
+    person.succeeds(&["run", "cancel", &run]);
+    assert_eq!(following.wait().code(), Some(0), "there is nothing more to come");
+}
+
+#[test]
+fn a_workspace_with_local_execution_says_where_its_runs_happen() {
     let person = Person::with_workspace();
     let local = person.fails(2, &words(&["run", "start", "."]));
     assert!(local.contains("--execution-mode remote"), "{local}");

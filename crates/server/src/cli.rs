@@ -43,7 +43,7 @@ enum Command {
     Config(config::Arguments),
     Audit(audit::Arguments),
     #[command(flatten)]
-    People(taco_cli::Command),
+    People(Box<taco_cli::Command>),
 }
 
 /// Does what the command line asks for.

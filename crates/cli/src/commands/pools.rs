@@ -21,7 +21,7 @@ Examples:
   taco pool create rack-1 --org acme
   taco pool token create rack-1 --description 'runner host 7' > token
   taco-agent --server https://taco.example.com --token-file token
-  taco ws create acme/network --execution-mode agent
+  taco ws create acme/network --execution-mode agent --agent-pool rack-1
   taco pool token ls rack-1
 
 {EXIT_CODES}"))]
@@ -105,9 +105,12 @@ pub(super) async fn all(session: &Session, organization: &str) -> Result<Vec<Res
 }
 
 pub(super) async fn find(session: &Session, pool: &str) -> Result<Resource, Failure> {
-    let organization = session.target.organization(None)?;
+    find_in(session, &session.target.organization(None)?, pool).await
+}
+
+pub(super) async fn find_in(session: &Session, organization: &str, pool: &str) -> Result<Resource, Failure> {
     let same = |found: &Resource| found.id() == pool || found.text("name").eq_ignore_ascii_case(pool);
-    all(session, &organization).await?.into_iter().find(same).ok_or_else(|| {
+    all(session, organization).await?.into_iter().find(same).ok_or_else(|| {
         Failure::new(Kind::NotFound, format!("agent pool {pool}: not found"))
             .because(format!("it is not in organization {organization}, or your account may not see it"))
             .hint(format!("`taco pool ls --org {organization}` lists agent pools"))

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::{done, given, gone, plain_list, projects, require_change, text};
+use super::{done, given, gone, plain_list, pools, projects, require_change, text};
 use crate::EXIT_CODES;
 use crate::api::{about, one};
 use crate::confirmation::Confirmation;
@@ -90,6 +90,9 @@ struct Settings {
     /// Where runs happen: remote, local or agent
     #[arg(long, value_name = "MODE")]
     execution_mode: Option<String>,
+    /// Pool whose agents execute the runs, by name or id; with --execution-mode agent
+    #[arg(long, value_name = "POOL")]
+    agent_pool: Option<String>,
     /// Version of terraform that runs take
     #[arg(long, value_name = "VERSION")]
     terraform_version: Option<String>,
@@ -121,6 +124,10 @@ impl Settings {
         if let Some(project) = &self.project {
             let project = projects::find(session, organization, project).await?;
             relationships.insert("project".into(), json!({ "data": { "type": "projects", "id": project.id() } }));
+        }
+        if let Some(pool) = &self.agent_pool {
+            let pool = pools::find_in(session, organization, pool).await?;
+            relationships.insert("agent-pool".into(), json!({ "data": { "type": "agent-pools", "id": pool.id() } }));
         }
         if !self.tag.is_empty() {
             let bindings: Value = self.tag.iter().map(|tag| tag_binding(tag)).collect();
