@@ -49,7 +49,10 @@ fn what_passed_still_passes() {
         suite.expect(r#"TACO_TEST_GO_TFE is not set: run `cargo xtask test`, or eval "$(cargo xtask tools)" first"#);
     let home = Home::default();
     let mut taco = home.taco(&["server"]);
-    let server = ServerProcess::start(taco.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", TOKEN));
+    // The configuration of these tests needs a provider that no machine without a network has, so nothing executes
+    // runs: those that are listed look at runs that wait.
+    taco.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", TOKEN).env("TACO_AGENT_CONCURRENCY", "0");
+    let server = ServerProcess::start(&mut taco);
     let tests = PASSING.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let waiting = Mutex::new(tests.collect::<Vec<_>>());
     let failed = Mutex::new(Vec::new());

@@ -15,7 +15,7 @@ fn help_names_purpose_examples_and_variables() {
         ),
         (&["server", "--help"], &["--listen <ADDRESS:PORT>", "[env: TACO_LISTEN]", "[default: 127.0.0.1:8080]"]),
         (&["server", "--help"], &["--secret-key-file <FILE>", "TACO_SECRET_KEY_FILE]", "SIGTERM"]),
-        (&["server", "-h"], &["Run the server", "--bucket <URL>", "Embedded agent:"]),
+        (&["server", "-h"], &["Run the server", "--bucket <URL>", "Agents:"]),
         (&["doctor", "--help"], &["Exits with 1 if a check failed", "--bucket <URL>", "--json"]),
         (&["config", "show", "--help"], &["secrets stay hidden", "--config <FILE>"]),
         (&["audit", "verify", "--help"], &["--ledger <NAME>", "Exits with 1 if a chain is broken"]),
