@@ -189,6 +189,21 @@ impl Agents {
         self.changed.notify_one();
     }
 
+    /// An agent does not execute this any more.
+    pub(crate) fn forget(&self, id: AgentId, attempt: &Attempt) {
+        if let Some(agent) = self.lock().get_mut(&id) {
+            agent.forget(attempt);
+        }
+    }
+
+    /// What each agent is thought to execute.
+    pub(crate) fn occupied(&self) -> Vec<(AgentId, Attempt)> {
+        let connected = self.lock();
+        let attempts = |agent: &Connected| agent.running.union(&agent.given).copied().collect::<Vec<_>>();
+        let all = connected.iter().flat_map(|(id, agent)| attempts(agent).into_iter().map(|key| (*id, key)));
+        all.map(|(id, (run, kind, epoch))| (id, Attempt { run, kind, epoch })).collect()
+    }
+
     pub(crate) fn ids(&self) -> Vec<AgentId> {
         self.lock().keys().copied().collect()
     }

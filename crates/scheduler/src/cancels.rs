@@ -52,7 +52,7 @@ impl Scheduler {
 }
 
 /// The attempt that is under way.
-fn attempt_of(run: &Run) -> Option<Attempt> {
+pub(crate) fn attempt_of(run: &Run) -> Option<Attempt> {
     let kind = run.executing_phase()?;
     Some(Attempt { run: run.id, kind, epoch: run.phase(kind).epoch })
 }

@@ -4,9 +4,10 @@ use futures::future::try_join_all;
 use taco_control_plane::{Error, OpenOrganization};
 use taco_domain::global_queue::{Reach, ready_phases};
 use taco_domain::phase::Executor;
-use taco_domain::run::QueueKey;
+use taco_domain::run::{QueueKey, Run};
 
 use crate::agents::FreeAgent;
+use crate::cancels::attempt_of;
 use crate::scheduler::Scheduler;
 
 /// One phase that one agent is to take. Which phase it is, the transaction decides: the first that is ready then.
@@ -31,6 +32,26 @@ impl Scheduler {
             }
             // New leases begin: the agents' heartbeats should be known.
             self.publish_soon();
+        }
+    }
+
+    /// Makes room where a phase has ended at another server: an agent may send its outcome to any of them.
+    pub(crate) fn forget_what_ended_elsewhere(&self) {
+        // Looked at first: whatever is given later is not in question, and what was given before is in the ledger.
+        let occupied = self.agents.occupied();
+        if occupied.is_empty() {
+            return;
+        }
+        let states: Vec<_> = self.followed().iter().map(OpenOrganization::last_seen).collect();
+        for (agent, attempt) in occupied {
+            let executes = |run: &Run| attempt_of(run) == Some(attempt);
+            let has_it = states.iter().any(|state| {
+                let mut runs = state.runs.by().executing.get(&agent).filter_map(|run| state.runs.get(run));
+                runs.any(executes)
+            });
+            if !has_it {
+                self.agents.forget(agent, &attempt);
+            }
         }
     }
 

@@ -139,6 +139,7 @@ impl Scheduler {
         loop {
             let _ = timeout(TICK, self.agents.changed.notified()).await;
             self.deliver_cancels();
+            self.forget_what_ended_elsewhere();
             if let Err(error) = self.hand_out().await {
                 tracing::warn!(%error, "a phase could not be given to an agent; trying again");
                 sleep(PAUSE).await;
