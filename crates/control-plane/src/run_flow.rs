@@ -97,7 +97,7 @@ fn start_triggered(tx: &mut Transaction<OrganizationState>, run: &Run, source: &
         let Some(configuration) = state.usable_configuration(workspace.id) else { continue };
         let options = RunOptions {
             message: format!("Triggered automatically from successful run {} in the workspace {}", run.id, source.name),
-            auto_apply: workspace.auto_apply || workspace.auto_apply_run_trigger,
+            auto_apply: workspace.auto_apply_run_trigger,
             engine: workspace.engine,
             terraform_version: workspace.terraform_version.clone(),
             ..RunOptions::default()
