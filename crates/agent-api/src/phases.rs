@@ -73,7 +73,9 @@ pub(crate) async fn upload(
                 pointer: String::new(),
                 detail: format!("this is no outcome of a phase: {error}"),
             })?;
-            plane.finish_phase(&caller, outcome(parsed)).await?;
+            let outcome = outcome(parsed);
+            tokio::time::sleep(plane.wait_before_finish(&caller, &outcome)).await;
+            plane.finish_phase(&caller, outcome).await?;
             api.scheduler.finished(&caller.attempt);
         }
     }

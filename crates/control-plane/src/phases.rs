@@ -1,13 +1,15 @@
 //! What agents do: take a phase, fetch what it needs, and say how it ended. What they send meanwhile is in
 //! `phase_uploads`; what becomes of a silent one's phases in `phase_losses`.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use taco_domain::engine::Engine;
 use taco_domain::global_queue::{Reach, ready_phases};
 use taco_domain::id::{OrganizationId, RunId};
 use taco_domain::permission::Actor;
 use taco_domain::phase::{Executor, PhaseKind, ResourceCounts};
-use taco_domain::run::{QueueKey, Run};
+use taco_domain::run::{QueueKey, Run, RunSource};
 use taco_domain::run_status::{RunEvent, RunStatus};
 use taco_domain::variable_precedence::JobVariable;
 use taco_domain::workspace::Workspace;
@@ -23,6 +25,9 @@ use crate::run_flow::settle;
 use crate::state_blobs::blob_error;
 
 const WHAT: &str = "phase";
+
+/// A client that follows a plan has looked at its run again by then.
+const LOOKS_AGAIN_WITHIN: SignedDuration = SignedDuration::from_secs(5);
 
 /// A phase that an agent has from now on, and all that it needs to know.
 #[derive(Clone)]
@@ -181,6 +186,19 @@ impl ControlPlane {
     async fn download(&self, key: &Key) -> Result<Download, Error> {
         let found = self.blobs().read(key, None).await.map_err(|error| blob_error(error.into()))?;
         found.ok_or(Error::NotFound("object"))
+    }
+
+    /// How long an outcome should be kept back. With `-auto-approve` clients look at the run once more when they have
+    /// shown its plan, and if it has failed by then they end without a word about its apply.
+    pub fn wait_before_finish(&self, caller: &PhaseCaller, outcome: &PhaseOutcome) -> Duration {
+        let run = caller.open.state.runs.get(&caller.attempt.run);
+        let hurried = run.filter(|run| {
+            let fails = caller.attempt.kind == PhaseKind::Apply && matches!(outcome, PhaseOutcome::Errored { .. });
+            fails && run.options.auto_apply && matches!(run.source, RunSource::Cloud | RunSource::Terraform)
+        });
+        let Some(planned_at) = hurried.and_then(|run| run.plan.ended_at) else { return Duration::ZERO };
+        let rest = LOOKS_AGAIN_WITHIN - self.now().duration_since(planned_at);
+        Duration::try_from(rest.min(LOOKS_AGAIN_WITHIN)).unwrap_or_default()
     }
 
     /// Ends a phase, and starts whatever follows from that. Repeating it is harmless.
