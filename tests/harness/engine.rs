@@ -18,6 +18,29 @@ pub enum Engine {
 }
 
 impl Engine {
+    /// As workspaces call it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Terraform => "terraform",
+            Self::Tofu => "tofu",
+        }
+    }
+
+    /// The other one.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Terraform => Self::Tofu,
+            Self::Tofu => Self::Terraform,
+        }
+    }
+
+    /// Where an agent finds both, and what provisioners need.
+    pub fn search_path() -> OsString {
+        let both = [Self::Terraform, Self::Tofu].map(Self::program);
+        let directories = both.iter().filter_map(|program| Path::new(program).parent()).map(Path::to_owned);
+        std::env::join_paths(directories.chain(["/usr/bin".into(), "/bin".into()])).expect("no colons")
+    }
+
     fn program(self) -> OsString {
         let variable = match self {
             Self::Terraform => "TACO_TEST_TERRAFORM",
@@ -88,6 +111,8 @@ pub struct Directory<'a> {
 #[derive(Debug)]
 pub struct Done {
     pub success: bool,
+    /// Nothing if a signal ended it.
+    pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
@@ -145,25 +170,28 @@ impl Directory<'_> {
     #[track_caller]
     pub fn runs_answered(&self, words: &str, answers: &[&str]) -> impl Future<Output = String> {
         let place = std::panic::Location::caller();
-        async move {
-            let mut child = self.command(words).spawn().expect("it starts");
-            let mut stdin = child.stdin.take().expect("it is piped");
-            let mut stdout = child.stdout.take().expect("it is piped");
-            let mut said = Vec::new();
-            for (before, answer) in answers.iter().enumerate() {
-                // It takes all that it finds for the answer to the first question.
-                while String::from_utf8_lossy(&said).matches("Enter a value:").count() <= before {
-                    if stdout.read_buf(&mut said).await.expect("it is piped") == 0 {
-                        break;
-                    }
+        async move { self.does_answered(words, answers).await.success(place, words) }
+    }
+
+    /// Does something while someone answers its questions one by one.
+    pub async fn does_answered(&self, words: &str, answers: &[&str]) -> Done {
+        let mut child = self.command(words).spawn().expect("it starts");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        let mut stdout = child.stdout.take().expect("it is piped");
+        let mut said = Vec::new();
+        for (before, answer) in answers.iter().enumerate() {
+            // It takes all that it finds for the answer to the first question.
+            while String::from_utf8_lossy(&said).matches("Enter a value:").count() <= before {
+                if stdout.read_buf(&mut said).await.expect("it is piped") == 0 {
+                    break;
                 }
-                stdin.write_all(format!("{answer}\n").as_bytes()).await.ok();
             }
-            drop(stdin);
-            stdout.read_to_end(&mut said).await.expect("it is piped");
-            let done = Running { words: words.to_owned(), child }.ends().await;
-            Done { stdout: String::from_utf8(said).expect("text"), ..done }.success(place, words)
+            stdin.write_all(format!("{answer}\n").as_bytes()).await.ok();
         }
+        drop(stdin);
+        stdout.read_to_end(&mut said).await.expect("it is piped");
+        let done = Running { words: words.to_owned(), child }.ends().await;
+        Done { stdout: String::from_utf8(said).expect("text"), ..done }
     }
 
     /// What a command that must fail complains about, as one line.
@@ -188,7 +216,13 @@ impl Running {
     pub async fn ends(self) -> Done {
         let output = self.child.wait_with_output().await.expect("it ends");
         let text = |bytes| String::from_utf8(bytes).unwrap_or_else(|_| panic!("{} prints no text", self.words));
-        Done { success: output.status.success(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        let status = output.status;
+        Done {
+            success: status.success(),
+            code: status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
     }
 }
 
@@ -196,6 +230,11 @@ impl Done {
     fn success(self, place: &std::panic::Location<'_>, words: &str) -> String {
         assert!(self.success, "{place}: {words}\n{}\n{}", self.stdout, self.stderr);
         self.stdout
+    }
+
+    /// All that it printed.
+    pub fn said(&self) -> String {
+        format!("{}\n{}", self.stdout, self.stderr)
     }
 
     /// What went wrong, without the lines and frames into which both programs break it.

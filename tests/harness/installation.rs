@@ -2,19 +2,26 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 
 use crate::api_client::ApiClient;
+use crate::binary::binary;
 use crate::browser::Browser;
 use crate::certificate::Certificate;
+use crate::engine::Engine;
 use crate::home::{Home, ServerProcess};
+use crate::process::Process;
 use crate::proxy::{Proxy, Unconnected};
 
 /// The token of the site's admin.
 pub const SITE_TOKEN: &str = "a-token-for-automation-of-more-than-32-letters";
+
+/// Nobody listens there.
+const NOWHERE: &str = "http://127.0.0.1:9";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
@@ -36,6 +43,15 @@ pub struct Installation {
 impl Installation {
     /// Two servers behind a proxy that gives each of them every second request.
     pub fn of_two_servers(transport: Transport) -> Self {
+        Self::of_two_servers_with(transport, |_| {})
+    }
+
+    /// Two servers that leave all runs to other agents.
+    pub fn of_two_servers_without_agents(transport: Transport) -> Self {
+        Self::of_two_servers_with(transport, |command| _ = command.env("TACO_AGENT_CONCURRENCY", "0"))
+    }
+
+    fn of_two_servers_with(transport: Transport, prepare: impl Fn(&mut Command)) -> Self {
         let home = Home::default();
         let unconnected = Unconnected::bind();
         let (scheme, certificate) = match transport {
@@ -47,6 +63,7 @@ impl Installation {
             .map(|_| {
                 let mut command = home.taco(&["server"]);
                 command.env("TACO_URL", &origin);
+                prepare(&mut command);
                 if let Some(files) = &certificate {
                     command.env("TACO_TLS_CERT", &files.certificate).env("TACO_TLS_KEY", &files.key);
                 }
@@ -64,16 +81,42 @@ impl Installation {
 
     /// One server on a laptop, as its quick start says.
     pub fn on_a_laptop(transport: Transport) -> Self {
+        Self::on_a_laptop_with(transport, |_| {})
+    }
+
+    /// One server whose own agent finds both engines and asks nobody for others.
+    pub fn with_engines(transport: Transport) -> Self {
+        Self::on_a_laptop_with(transport, |command| {
+            command.env("PATH", Engine::search_path()).env("TACO_ENGINE_MIRROR", NOWHERE);
+        })
+    }
+
+    fn on_a_laptop_with(transport: Transport, prepare: impl Fn(&mut Command)) -> Self {
         let home = Home::default();
         let (scheme, words) = match transport {
             Transport::Http => ("http", &["server"][..]),
             Transport::Https => ("https", &["server", "--tls-dev"][..]),
         };
-        let server = start(&mut home.taco(words));
+        let mut command = home.taco(words);
+        prepare(&mut command);
+        let server = start(&mut command);
         let authority = home.path().join(".local/share/taco/bucket.tls/ca.pem");
         let authority = (transport == Transport::Https).then_some(authority);
         let origin = format!("{scheme}://{}", server.address);
         Self { home, servers: vec![server], proxy: None, origin, authority }
+    }
+
+    /// Starts an agent that holds this token of a pool.
+    pub fn agent(&self, name: &str, token: &str) -> Process {
+        let mut command = Command::new(binary("taco-agent"));
+        command.current_dir(self.home.path()).env_clear().env("HOME", self.home.path());
+        command.env("PATH", Engine::search_path()).env("TACO_ENGINE_MIRROR", "none").env("TACO_AGENT_TOKEN", token);
+        command.args(["--server", &self.origin, "--name", name, "--concurrency", "2"]);
+        command.arg("--work-dir").arg(self.home.path().join(name));
+        if let Some(file) = &self.authority {
+            command.env("TACO_AGENT_CA_FILE", file);
+        }
+        Process::start(&mut command)
     }
 
     /// Host and port, as clients write them into their configuration.
@@ -113,7 +156,7 @@ impl Installation {
     }
 }
 
-fn start(command: &mut std::process::Command) -> Arc<ServerProcess> {
+fn start(command: &mut Command) -> Arc<ServerProcess> {
     Arc::new(ServerProcess::start(command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN)))
 }
 

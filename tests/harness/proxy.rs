@@ -10,10 +10,12 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::serve::Listener;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
 use reqwest::Client;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -102,7 +104,21 @@ impl Inner {
     }
 }
 
-async fn pass_on(State(Proxy(proxy)): State<Proxy>, request: Request) -> Response {
+/// Lets client and server speak another protocol, such as a WebSocket, if the server agrees to it.
+fn switch(upgrade: OnUpgrade, answer: reqwest::Response) -> Response {
+    let (status, headers) = (answer.status(), answer.headers().clone());
+    if status != StatusCode::SWITCHING_PROTOCOLS {
+        return status.into_response();
+    }
+    tokio::spawn(async move {
+        let (Ok(client), Ok(mut server)) = (upgrade.await, answer.upgrade().await) else { return };
+        tokio::io::copy_bidirectional(&mut TokioIo::new(client), &mut server).await.ok();
+    });
+    (status, headers).into_response()
+}
+
+async fn pass_on(State(Proxy(proxy)): State<Proxy>, mut request: Request) -> Response {
+    let upgrade = request.headers().contains_key(UPGRADE).then(|| hyper::upgrade::on(&mut request));
     let (parts, body) = request.into_parts();
     proxy.seen.lock().expect("not poisoned").push(format!("{} {}", parts.method, parts.uri));
     let Some(turn) = proxy.next() else { return StatusCode::BAD_GATEWAY.into_response() };
@@ -116,6 +132,13 @@ async fn pass_on(State(Proxy(proxy)): State<Proxy>, request: Request) -> Respons
     let server = &proxy.servers[turn];
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let mut headers = parts.headers;
+    if let Some(upgrade) = upgrade {
+        let request = proxy.client.request(parts.method, format!("{}{path}", server.address)).headers(headers);
+        return match request.send().await {
+            Ok(answer) => switch(upgrade, answer),
+            Err(_) => StatusCode::BAD_GATEWAY.into_response(),
+        };
+    }
     let has_body = headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
     for name in [CONNECTION, TRANSFER_ENCODING] {
         headers.remove(name);

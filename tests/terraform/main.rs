@@ -1,6 +1,8 @@
-//! The real terraform and the real tofu against real servers, through every command that keeps a state in taco.
+//! The real terraform and the real tofu against real servers, through every command that keeps a state in taco, and
+//! through every command that an agent executes.
 //!
-//! Each story is told by both programs, over http and over https, to two servers that get every second request each.
+//! Each story about states is told by both programs, over http and over https, to two servers that get every second
+//! request each. Those in `remote_…` are about runs, most of them on the agent within one server.
 
 mod applies;
 mod bad_days;
@@ -10,7 +12,12 @@ mod laptop;
 mod locks;
 mod login;
 mod migrations;
+mod remote_agents;
+mod remote_applies;
+mod remote_scene;
 mod remote_state;
+mod remote_surroundings;
+mod remote_waits;
 mod scene;
 mod state_commands;
 mod workspaces;

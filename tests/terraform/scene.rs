@@ -157,8 +157,16 @@ impl Drop for Scene {
 /// A client has to have said this.
 #[track_caller]
 pub(crate) fn says(said: &str, part: &str) {
-    let words = said.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+    let words = without_colours(said);
+    let words = words.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
     assert!(words.contains(part), "{part:?} is missing in:\n{said}");
+}
+
+/// What an agent's engine printed has colours also for those who want none.
+fn without_colours(said: &str) -> String {
+    let mut parts = said.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once('m').map_or(part, |(_, rest)| rest))
 }
 
 /// Looks again and again until it is so.
