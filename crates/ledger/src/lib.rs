@@ -29,6 +29,7 @@ mod object_bucket;
 mod pace;
 mod retry;
 pub mod seal;
+pub mod simulated;
 #[cfg(test)]
 mod simulation;
 mod snapshot;

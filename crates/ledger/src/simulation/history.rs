@@ -11,7 +11,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Sabotage;
-use super::world::{Line, World, WrongClock};
 use crate::beacon::Peers;
 use crate::clock::Dice;
 use crate::environment::Environment;
@@ -19,6 +18,7 @@ use crate::error::CommitError;
 use crate::layout::LedgerName;
 use crate::ledger::{Ledger, Options};
 use crate::retry::Retrying;
+use crate::simulated::{Line, World, WrongClock};
 use crate::transaction::Intent;
 
 /// A list that operations append their number to: so an operation that is lost, or happens twice, shows.
@@ -108,6 +108,7 @@ struct Stage {
     moments: AtomicU64,
     operations: AtomicU64,
     answers: Mutex<Vec<Answer>>,
+    begun: Instant,
     over: Instant,
 }
 
@@ -141,6 +142,7 @@ pub(super) async fn live(seed: u64, sabotage: Sabotage) -> Result<Told, String> 
         moments: AtomicU64::new(0),
         operations: AtomicU64::new(0),
         answers: Mutex::default(),
+        begun: Instant::now(),
         over: Instant::now() + Duration::from_secs(20),
     });
     let mut servers = JoinSet::new();
@@ -196,7 +198,7 @@ async fn open(
     let dice = Dice::from_seed(stage.below(u64::from(u32::MAX)));
     let environment = Environment {
         bucket: Arc::new(Retrying::new(Arc::new(line.clone()), dice.clone())),
-        clock: Arc::new(WrongClock { begun: stage.over, ahead: Duration::from_secs(100 * number) }),
+        clock: Arc::new(WrongClock::new(stage.begun, Duration::from_secs(100 * number))),
         dice,
         server: server.to_owned(),
         peers: Peers::fixed(2),

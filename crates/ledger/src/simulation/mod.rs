@@ -1,11 +1,10 @@
 //! Servers on one bucket that fails in every way a bucket can, in histories that a seed decides wholly.
 //!
-//! `world` is the bucket with its faults, `history` lets servers and clients live through one history and notes what
+//! [`crate::simulated`] is the bucket with its faults, `history` lets servers and clients live through one history and notes what
 //! they were told, `check` compares that with the log. A failing seed prints the command that replays it.
 
 mod check;
 mod history;
-mod world;
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! A bucket that fails in every way a bucket can.
+//! A bucket that fails in every way a bucket can, and a clock that is wrong: for simulations of whatever stands on the
+//! ledger. No server uses it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +18,7 @@ use crate::clock::{Clock, Dice};
 
 /// The bucket itself, which outlives its servers.
 #[derive(Debug)]
-pub(super) struct World {
+pub struct World {
     objects: Mutex<BTreeMap<Key, Stored>>,
     dice: Dice,
     /// How much goes wrong: 0 is nothing.
@@ -34,17 +35,24 @@ struct Stored {
 }
 
 impl World {
-    pub(super) fn new(seed: u64, badness: f64) -> Arc<Self> {
+    /// An empty bucket. All that happens to it follows from the seed.
+    pub fn new(seed: u64, badness: f64) -> Arc<Self> {
         let dice = Dice::from_seed(seed ^ 0x5eed);
         Arc::new(Self { objects: Mutex::default(), dice, badness: Mutex::new(badness), begun: Instant::now() })
     }
 
     /// From now on nothing goes wrong.
-    pub(super) fn calm_down(&self) {
-        *self.badness.lock().expect("no panic") = 0.0;
+    pub fn calm_down(&self) {
+        self.set_badness(0.0);
     }
 
-    pub(super) fn objects(&self) -> BTreeMap<Key, Bytes> {
+    /// How much goes wrong from now on: 0 is nothing, 1 about every tenth request.
+    pub fn set_badness(&self, badness: f64) {
+        *self.badness.lock().expect("no panic") = badness;
+    }
+
+    /// What lies in the bucket.
+    pub fn objects(&self) -> BTreeMap<Key, Bytes> {
         let objects = self.objects.lock().expect("no panic");
         objects.iter().map(|(key, stored)| (key.clone(), stored.bytes.clone())).collect()
     }
@@ -80,17 +88,25 @@ impl World {
 /// One server's way to the bucket. A crash cuts it: nothing is answered any more, and what is under way may still
 /// happen or not.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub struct Line {
     world: Arc<World>,
     cut: Arc<AtomicBool>,
+    is_steady: bool,
 }
 
 impl Line {
-    pub(super) fn to(world: &Arc<World>) -> Self {
-        Self { world: Arc::clone(world), cut: Arc::default() }
+    /// A way to the bucket that works as well as the bucket does.
+    pub fn to(world: &Arc<World>) -> Self {
+        Self { world: Arc::clone(world), cut: Arc::default(), is_steady: false }
     }
 
-    pub(super) fn cut(&self) {
+    /// A way to the bucket on which nothing goes wrong and no time passes: for whoever prepares or watches.
+    pub fn steady(world: &Arc<World>) -> Self {
+        Self { is_steady: true, ..Self::to(world) }
+    }
+
+    /// The server has died.
+    pub fn cut(&self) {
         self.cut.store(true, Ordering::SeqCst);
     }
 
@@ -106,6 +122,9 @@ impl Line {
         key: &Key,
         effect: impl FnOnce(&World) -> T + Send + 'static,
     ) -> Result<T, BucketError> {
+        if self.is_steady {
+            return Ok(effect(&self.world));
+        }
         if self.is_cut() {
             std::future::pending::<()>().await;
         }
@@ -137,10 +156,10 @@ impl Line {
 #[async_trait]
 impl Bucket for Line {
     async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, BucketError> {
-        let wanted = key.clone();
+        let (wanted, is_steady) = (key.clone(), self.is_steady);
         self.ask("create", key, move |world| {
             // S3 answers 409 to one of two racing creates, and may then have stored neither.
-            if world.find(&wanted).is_some() || world.chance(0.02) {
+            if world.find(&wanted).is_some() || !is_steady && world.chance(0.02) {
                 return Created::AlreadyThere;
             }
             world.store(&wanted, bytes);
@@ -214,9 +233,15 @@ impl Bucket for Line {
 
 /// A wall clock that follows the runtime's paused time, wrong by some minutes.
 #[derive(Debug)]
-pub(super) struct WrongClock {
-    pub(super) begun: Instant,
-    pub(super) ahead: Duration,
+pub struct WrongClock {
+    begun: Instant,
+    ahead: Duration,
+}
+
+impl WrongClock {
+    pub fn new(begun: Instant, ahead: Duration) -> Self {
+        Self { begun, ahead }
+    }
 }
 
 impl Clock for WrongClock {
