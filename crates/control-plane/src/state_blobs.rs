@@ -5,7 +5,7 @@ use std::error::Error as StdError;
 use std::io::{self, BufReader, Read};
 
 use bytes::{Buf, Bytes};
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde::de::DeserializeOwned;
 use taco_domain::state_file::{Resource, StateFile, StateFileError};
 use taco_domain::state_version::StateVersion;
@@ -19,6 +19,9 @@ use crate::error::Error;
 
 /// The largest state that is taken.
 pub const LARGEST_STATE: u64 = 256 * 1024 * 1024;
+
+/// A state that is no larger is read where it is: a thread for it would cost more.
+const SMALL: usize = 64 * 1024;
 
 /// Chunks that wait between a body and whoever reads along.
 const AHEAD: usize = 4;
@@ -52,6 +55,32 @@ impl ControlPlane {
         R: Default + Extend<Resource> + Send + 'static,
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
+        let (stored, parsed) = match beginning(body).await {
+            Beginning::Whole(state) => {
+                let stored = self.blobs().store_bytes(key, state.clone()).await.map_err(blob_error)?;
+                (stored, StateFile::<V, R>::read(&*state))
+            }
+            Beginning::Part(body) => self.store_large_state(key, body).await?,
+        };
+        match parsed {
+            Ok(file) => Ok((stored, file)),
+            Err(error) => {
+                self.remove_blob(key).await;
+                Err(Error::Invalid { pointer: "/data/attributes/state".to_owned(), detail: error.to_string() })
+            }
+        }
+    }
+
+    async fn store_large_state<V, R, E>(
+        &self,
+        key: &Key,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<(Stored, Result<StateFile<V, R>, StateFileError>), Error>
+    where
+        V: DeserializeOwned + Send + 'static,
+        R: Default + Extend<Resource> + Send + 'static,
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
         let (chunks, reader) = channel();
         let parsed = tokio::task::spawn_blocking(move || StateFile::<V, R>::read(BufReader::new(reader)));
         let copied = body.then(move |piece| {
@@ -65,14 +94,7 @@ impl ControlPlane {
             }
         });
         let stored = self.blobs().store(key, copied, LARGEST_STATE).await.map_err(blob_error)?;
-        let parsed = parsed.await.map_err(|error| broken(error.to_string()))?;
-        match parsed {
-            Ok(file) => Ok((stored, file)),
-            Err(error) => {
-                self.remove_blob(key).await;
-                Err(Error::Invalid { pointer: "/data/attributes/state".to_owned(), detail: error.to_string() })
-            }
-        }
+        Ok((stored, parsed.await.map_err(|error| broken(error.to_string()))?))
     }
 
     /// Removes what nothing names. If that fails it stays as garbage, which harms nobody.
@@ -124,6 +146,45 @@ impl ControlPlane {
             }
         })
     }
+}
+
+/// How much of a body there is.
+enum Beginning<Rest> {
+    /// All of it, and it is small.
+    Whole(Bytes),
+    /// It is large or broken: all of it, from its first byte on.
+    Part(Rest),
+}
+
+/// Waits for the first bytes of a body.
+async fn beginning<E>(
+    body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+) -> Beginning<impl Stream<Item = Result<Bytes, E>> + Send + 'static>
+where
+    E: Send + 'static,
+{
+    let mut body = body.boxed();
+    let (mut pieces, mut size) = (Vec::new(), 0);
+    while size <= SMALL {
+        match body.next().await {
+            None => {
+                let pieces: Vec<Bytes> = pieces.into_iter().flatten().collect();
+                return Beginning::Whole(match <[Bytes; 1]>::try_from(pieces) {
+                    Ok([only]) => only,
+                    Err(several) => several.concat().into(),
+                });
+            }
+            Some(piece) => {
+                let is_broken = piece.is_err();
+                size += piece.as_ref().map_or(0, Bytes::len);
+                pieces.push(piece);
+                if is_broken {
+                    break;
+                }
+            }
+        }
+    }
+    Beginning::Part(stream::iter(pieces).chain(body))
 }
 
 pub(crate) fn broken(why: String) -> Error {
