@@ -12,8 +12,11 @@ mod translation;
 use axum::Router;
 use axum::routing::get;
 use taco_agent_protocol::CONNECT_PATH;
-use taco_control_plane::ControlPlane;
+use taco_control_plane::{Caller, ControlPlane};
 use taco_scheduler::Scheduler;
+
+use crate::connection::Visitor;
+pub use crate::session::Conversation;
 
 /// What the handlers share.
 #[derive(Clone)]
@@ -39,6 +42,11 @@ impl AgentApi {
     /// For the agent within this server.
     pub fn router_within(&self) -> Router {
         Self { within: true, ..self.clone() }.into_router()
+    }
+
+    /// Talks with an agent of the caller's pool, over whatever connection, until either leaves.
+    pub async fn converse(&self, caller: Caller, conversation: impl Conversation) {
+        session::serve(self.clone(), Visitor::Pool(Box::new(caller)), conversation).await;
     }
 
     fn into_router(self) -> Router {

@@ -31,11 +31,23 @@ struct Hello {
     once: bool,
 }
 
+/// A connection to an agent: in a server a WebSocket, in a simulation a network that fails.
+pub trait Conversation: Send {
+    /// The next message; `None` when the connection is over. Giving up on it loses nothing.
+    fn hear(&mut self) -> impl Future<Output = Option<Result<FromAgent, serde_json::Error>>> + Send;
+
+    /// False when the connection is over.
+    fn say(&mut self, message: &FromServer) -> impl Future<Output = bool> + Send;
+}
+
 /// Talks with an agent until either leaves.
-pub(crate) async fn serve(api: AgentApi, visitor: Visitor, mut socket: WebSocket) {
+pub(crate) async fn serve(api: AgentApi, visitor: Visitor, mut socket: impl Conversation) {
     let hello = match timeout(PATIENCE, hear_hello(&mut socket)).await {
         Ok(Ok(hello)) => hello,
-        Ok(Err(refusal)) => return say(&mut socket, &refusal).await.unwrap_or_default(),
+        Ok(Err(refusal)) => {
+            socket.say(&refusal).await;
+            return;
+        }
         Err(_) => return,
     };
     let (link, organization, welcome) = match welcome(&api, visitor, hello).await {
@@ -46,11 +58,12 @@ pub(crate) async fn serve(api: AgentApi, visitor: Visitor, mut socket: WebSocket
                 _ => Refusal::Stopping,
             };
             let refusal = FromServer::Refused { reason, detail: error.to_string() };
-            return say(&mut socket, &refusal).await.unwrap_or_default();
+            socket.say(&refusal).await;
+            return;
         }
     };
     let FromServer::Welcome { agent, .. } = welcome else { return };
-    if say(&mut socket, &welcome).await.is_err() {
+    if !socket.say(&welcome).await {
         return;
     }
     tracing::info!(%agent, "an agent connected");
@@ -63,11 +76,11 @@ pub(crate) async fn serve(api: AgentApi, visitor: Visitor, mut socket: WebSocket
     }
 }
 
-async fn hear_hello(socket: &mut WebSocket) -> Result<Hello, FromServer> {
+async fn hear_hello(socket: &mut impl Conversation) -> Result<Hello, FromServer> {
     let refused = |reason, detail: &str| FromServer::Refused { reason, detail: detail.to_owned() };
     let unclear =
         || refused(Refusal::ProtocolTooOld, "an agent says hello first; install an agent of this server's version");
-    match hear(socket).await {
+    match socket.hear().await {
         Some(Ok(FromAgent::Hello { protocol, version, name, agent, concurrency, engines, running, once })) => {
             if protocol < OLDEST {
                 let detail = format!(
@@ -138,11 +151,24 @@ fn milliseconds(duration: Duration) -> u64 {
 }
 
 /// True when the agent said goodbye.
-async fn talk(api: &AgentApi, mut link: AgentLink, socket: &mut WebSocket) -> bool {
+async fn talk(api: &AgentApi, mut link: AgentLink, socket: &mut impl Conversation) -> bool {
     let silence = api.scheduler.leases().lease * 2;
     loop {
         tokio::select! {
-            heard = timeout(silence, hear(socket)) => match heard {
+            biased;
+            message = link.receiver.recv() => {
+                let Some(message) = message else { return false };
+                let message = match message {
+                    ToAgent::Execute(taken) => FromServer::Execute(Box::new(job(*taken, &api.url))),
+                    ToAgent::Cancel { attempt, force } => FromServer::Cancel { phase: phase_ref(attempt), force },
+                    ToAgent::Lost { attempt } => FromServer::Lost { phase: phase_ref(attempt) },
+                    ToAgent::Published { number } => FromServer::Published { number },
+                };
+                if !socket.say(&message).await {
+                    return false;
+                }
+            }
+            heard = timeout(silence, socket.hear()) => match heard {
                 Ok(Some(Ok(message))) => match message {
                     FromAgent::Heartbeat { number, running, draining } => {
                         let running = running.into_iter().map(attempt);
@@ -156,34 +182,23 @@ async fn talk(api: &AgentApi, mut link: AgentLink, socket: &mut WebSocket) -> bo
                 Ok(Some(Err(error))) => tracing::debug!(%error, "an agent said something unknown"),
                 Ok(None) | Err(_) => return false,
             },
-            message = link.receiver.recv() => {
-                let Some(message) = message else { return false };
-                let message = match message {
-                    ToAgent::Execute(taken) => FromServer::Execute(Box::new(job(*taken, &api.url))),
-                    ToAgent::Cancel { attempt, force } => FromServer::Cancel { phase: phase_ref(attempt), force },
-                    ToAgent::Lost { attempt } => FromServer::Lost { phase: phase_ref(attempt) },
-                    ToAgent::Published { number } => FromServer::Published { number },
-                };
-                if say(socket, &message).await.is_err() {
-                    return false;
-                }
+        }
+    }
+}
+
+impl Conversation for WebSocket {
+    async fn hear(&mut self) -> Option<Result<FromAgent, serde_json::Error>> {
+        loop {
+            match self.recv().await?.ok()? {
+                Message::Text(text) => return Some(serde_json::from_str(&text)),
+                Message::Close(_) => return None,
+                Message::Binary(_) | Message::Ping(_) | Message::Pong(_) => {}
             }
         }
     }
-}
 
-/// The next message; `None` when the connection is over.
-async fn hear(socket: &mut WebSocket) -> Option<Result<FromAgent, serde_json::Error>> {
-    loop {
-        match socket.recv().await?.ok()? {
-            Message::Text(text) => return Some(serde_json::from_str(&text)),
-            Message::Close(_) => return None,
-            Message::Binary(_) | Message::Ping(_) | Message::Pong(_) => {}
-        }
+    async fn say(&mut self, message: &FromServer) -> bool {
+        let text = serde_json::to_string(message).expect("a message is plain data");
+        self.send(Message::Text(text.into())).await.is_ok()
     }
-}
-
-async fn say(socket: &mut WebSocket, message: &FromServer) -> Result<(), axum::Error> {
-    let text = serde_json::to_string(message).map_err(axum::Error::new)?;
-    socket.send(Message::Text(text.into())).await
 }
