@@ -32,6 +32,11 @@ impl Attempt {
     pub fn is_current_in(&self, run: &Run) -> bool {
         run.executing_phase() == Some(self.kind) && run.phase(self.kind).epoch == self.epoch
     }
+
+    /// Whether this attempt was given up.
+    pub fn is_lost_in(&self, run: &Run) -> bool {
+        run.phase(self.kind).is_lost(self.epoch)
+    }
 }
 
 impl ControlPlane {

@@ -51,6 +51,18 @@ pub struct PhaseCaller {
     pub(crate) caller: Caller,
 }
 
+impl PhaseCaller {
+    /// The run, if its attempt is still under way: nobody begins with one that was given up.
+    fn run_under_way(&self) -> Result<&Run, Error> {
+        let attempt = self.attempt;
+        let run = self.open.state.runs.get(&attempt.run).ok_or(Error::NotFound(WHAT))?;
+        match attempt.is_current_in(run) {
+            true => Ok(run),
+            false => Err(Error::Conflict(format!("{} {} of {} is over", attempt.kind, attempt.epoch, run.id))),
+        }
+    }
+}
+
 /// How a phase ended, as its agent tells it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PhaseOutcome {
@@ -160,8 +172,7 @@ impl ControlPlane {
 
     /// The configuration's archive.
     pub async fn phase_configuration(&self, caller: &PhaseCaller) -> Result<Download, Error> {
-        let state = &caller.open.state;
-        let run = state.runs.get(&caller.attempt.run).ok_or(Error::NotFound(WHAT))?;
+        let (state, run) = (&caller.open.state, caller.run_under_way()?);
         let version = state.configuration_versions.get(&run.configuration_version);
         let version = version.filter(|version| version.is_usable()).ok_or(Error::NotFound("configuration"))?;
         let key = layout::blob(caller.open.ledger.name(), "configurations", &version.blob);
@@ -170,8 +181,7 @@ impl ControlPlane {
 
     /// The workspace's state.
     pub async fn phase_state(&self, caller: &PhaseCaller) -> Result<Download, Error> {
-        let state = &caller.open.state;
-        let run = state.runs.get(&caller.attempt.run).ok_or(Error::NotFound(WHAT))?;
+        let (state, run) = (&caller.open.state, caller.run_under_way()?);
         let workspace = state.workspaces.get(&run.workspace).ok_or(Error::NotFound(WHAT))?;
         let version = state.current_state_version(workspace).ok_or(Error::NotFound("state"))?;
         self.read_state_bytes(&caller.open, version).await
@@ -179,7 +189,7 @@ impl ControlPlane {
 
     /// The engine's plan file, for the apply.
     pub async fn phase_plan(&self, caller: &PhaseCaller) -> Result<Download, Error> {
-        let run = caller.open.state.runs.get(&caller.attempt.run).ok_or(Error::NotFound(WHAT))?;
+        let run = caller.run_under_way()?;
         self.download(&plan_key(&caller.open, "plans", run.id, run.plan.epoch)).await
     }
 
@@ -245,7 +255,7 @@ fn is_late_apply(state: &OrganizationState, run: &Run, attempt: Attempt) -> bool
 /// The phase ended with this attempt.
 fn was_the_last(run: &Run, attempt: Attempt) -> bool {
     let phase = run.phase(attempt.kind);
-    phase.epoch == attempt.epoch && phase.status.is_final() && phase.losses == 0
+    phase.epoch == attempt.epoch && phase.status.is_final() && !phase.is_lost(attempt.epoch)
 }
 
 /// The run after its phase has ended.

@@ -105,3 +105,10 @@ pub struct Phase {
     /// How many bytes of log the attempts before this one left: readers go through those first.
     pub earlier_logs: Vec<u64>,
 }
+
+impl Phase {
+    /// Whether an attempt was given up. Attempts are given up in their order, so how many is enough to know.
+    pub fn is_lost(&self, epoch: u64) -> bool {
+        epoch <= u64::from(self.losses)
+    }
+}
