@@ -175,6 +175,15 @@ impl ControlPlane {
         self.shared.site.changes()
     }
 
+    /// The ledgers that this server has opened, and how far it has read each.
+    pub fn ledgers_seen(&self) -> Vec<(LedgerName, u64)> {
+        let organizations = self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = organizations.values().filter_map(|cell| cell.get());
+        let mut seen: Vec<_> = opened.map(|ledger| (ledger.name().clone(), ledger.last_seen().seq())).collect();
+        seen.push((LedgerName::site(), self.shared.site.last_seen().seq()));
+        seen
+    }
+
     /// The site's time, which doors show to people and reckon with.
     pub fn now(&self) -> Timestamp {
         self.shared.environment.clock.now()

@@ -82,6 +82,7 @@ pub use state_blobs::LARGEST_STATE;
 pub use state_contents::{OutputView, ResourceView};
 pub use state_versions::StateVersionView;
 pub use state_writes::NewState;
+pub use taco_ledger::LedgerName;
 pub use tags::{TagFilter, TagRef};
 pub use teams::{MembershipFilter, MembershipView, TeamPatch, TeamView};
 pub use tokens::{IssuedToken, NewToken, OrganizationTokenKind};

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use taco_control_plane::{Attempt, OpenOrganization, TakenPhase};
@@ -10,6 +11,7 @@ use taco_domain::global_queue::Reach;
 use taco_domain::id::{AgentId, RunId};
 use taco_domain::phase::{Executor, PhaseKind};
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 
 /// What the scheduler tells an agent.
 #[derive(Clone)]
@@ -47,9 +49,9 @@ pub struct NewAgent {
 }
 
 /// One attempt as a key.
-type Key = (RunId, PhaseKind, u64);
+pub(crate) type Key = (RunId, PhaseKind, u64);
 
-fn key(attempt: &Attempt) -> Key {
+pub(crate) fn key(attempt: &Attempt) -> Key {
     (attempt.run, attempt.kind, attempt.epoch)
 }
 
@@ -67,6 +69,8 @@ pub(crate) struct Connected {
     taken_any: bool,
     /// Cancels that it was told, so that it is told once.
     told: BTreeSet<(Key, bool)>,
+    /// What the ledger says it executes and it does not say: since when, and its heartbeat then.
+    unknown: BTreeMap<Key, (Instant, u64)>,
 }
 
 impl Connected {
@@ -137,6 +141,7 @@ impl Agents {
             heard_at: now,
             draining: false,
             told: BTreeSet::new(),
+            unknown: BTreeMap::new(),
         };
         connected.insert(id, agent);
         drop(connected);
@@ -202,6 +207,31 @@ impl Agents {
         let attempts = |agent: &Connected| agent.running.union(&agent.given).copied().collect::<Vec<_>>();
         let all = connected.iter().flat_map(|(id, agent)| attempts(agent).into_iter().map(|key| (*id, key)));
         all.map(|(id, (run, kind, epoch))| (id, Attempt { run, kind, epoch })).collect()
+    }
+
+    /// Which of the attempts that the ledger says an agent executes it has not said for `patience`, though it was heard;
+    /// and its newest heartbeat.
+    pub(crate) fn unknown_to(
+        &self,
+        id: AgentId,
+        said: &[Attempt],
+        patience: Duration,
+        now: Instant,
+    ) -> (u64, Vec<Attempt>) {
+        let mut connected = self.lock();
+        let (Some(agent), Some(first)) = (connected.get_mut(&id), said.first()) else { return (0, Vec::new()) };
+        // What it was given may never have arrived, or be over by now without a word.
+        let unknown = said.iter().filter(|attempt| !agent.running.contains(&key(attempt)));
+        let unknown: Vec<Attempt> = unknown.copied().collect();
+        // Those of other organizations are not in question.
+        let (home, keys) = (first.run.home(), unknown.iter().map(key).collect::<Vec<_>>());
+        agent.unknown.retain(|known, _| known.0.home() != home || keys.contains(known));
+        let heartbeat = agent.heartbeat;
+        let is_due = |attempt: &Attempt| {
+            let (since, then) = *agent.unknown.entry(key(attempt)).or_insert((now, heartbeat));
+            heartbeat >= then + 2 && now >= since + patience
+        };
+        (heartbeat, unknown.into_iter().filter(is_due).collect())
     }
 
     pub(crate) fn ids(&self) -> Vec<AgentId> {

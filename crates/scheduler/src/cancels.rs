@@ -4,6 +4,7 @@ use taco_control_plane::Attempt;
 use taco_domain::run::Run;
 use tokio::time::Instant;
 
+use crate::agents::key;
 use crate::leases::Watch;
 use crate::scheduler::Scheduler;
 
@@ -23,17 +24,18 @@ impl Scheduler {
         }
     }
 
-    /// Takes their phases away from agents that were silent for too long.
+    /// Takes their phases away from agents that were silent for too long. `now` is a moment of which everything is
+    /// known that any server had published by then.
     pub(crate) async fn give_up_on_the_silent(&self, watch: &mut Watch, now: Instant) {
         for organization in self.followed() {
             let state = organization.last_seen();
             for (agent, run) in state.runs.by().executing.iter() {
-                if !watch.is_lost(*agent, &self.leases, now) {
-                    continue;
-                }
                 let Some((run, attempt)) = state.runs.get(run).and_then(|run| Some((run, attempt_of(run)?))) else {
                     continue;
                 };
+                if !watch.is_lost(*agent, key(&attempt), &self.leases, now) {
+                    continue;
+                }
                 let executor = run.phase(attempt.kind).executor.as_ref();
                 let name = executor.map_or_else(|| agent.to_string(), |executor| executor.agent_name.clone());
                 let silence = (self.leases.lease + self.leases.margin).as_secs();

@@ -1,6 +1,6 @@
 //! Which agent gets which phase.
 
-use futures::future::try_join_all;
+use futures::future::join_all;
 use taco_control_plane::{Error, OpenOrganization};
 use taco_domain::global_queue::{Reach, ready_phases};
 use taco_domain::phase::Executor;
@@ -25,13 +25,18 @@ impl Scheduler {
             if errands.is_empty() {
                 return Ok(());
             }
-            // At once, so that they share a commit.
-            let taken = try_join_all(errands.into_iter().map(|errand| self.run_errand(errand))).await?;
-            if !taken.into_iter().any(|taken| taken) {
+            // At once, so that they share a commit. All are waited for: one that failed must not keep another agent from
+            // hearing what it has.
+            let taken = join_all(errands.into_iter().map(|errand| self.run_errand(errand))).await;
+            let taken_any = taken.iter().any(|taken| matches!(taken, Ok(true)));
+            if taken_any {
+                // New leases begin: the agents' heartbeats should be known.
+                self.publish_soon();
+            }
+            taken.into_iter().collect::<Result<Vec<_>, _>>()?;
+            if !taken_any {
                 return Ok(());
             }
-            // New leases begin: the agents' heartbeats should be known.
-            self.publish_soon();
         }
     }
 

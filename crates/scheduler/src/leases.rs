@@ -9,6 +9,8 @@ use taco_domain::agent::AgentPresence;
 use taco_domain::id::AgentId;
 use tokio::time::Instant;
 
+use crate::agents::Key;
+
 /// How long agents may be silent.
 #[derive(Clone, Copy, Debug)]
 pub struct Leases {
@@ -34,6 +36,9 @@ impl Leases {
 #[derive(Default, Debug)]
 pub(crate) struct Watch {
     seen: HashMap<AgentId, Seen>,
+    /// Since when this server knows that an attempt is under way, and when it saw it last. An agent may have been
+    /// idle, and its heartbeats old, before.
+    under_way: HashMap<Key, (Instant, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,21 +62,27 @@ impl Watch {
         }
     }
 
-    /// Whether an agent that has phases was silent for longer than `leases` allow. One that this server never heard of
-    /// is counted from now on: the server may have just started.
-    pub(crate) fn is_lost(&mut self, agent: AgentId, leases: &Leases, now: Instant) -> bool {
+    /// Whether an agent was silent for longer than `leases` allow, since it has this attempt. One that this server never
+    /// heard of is counted from now on: the server may have just started.
+    pub(crate) fn is_lost(&mut self, agent: AgentId, attempt: Key, leases: &Leases, now: Instant) -> bool {
         let seen = self.seen.entry(agent).or_insert(Seen { heartbeat: 0, at: now });
-        now.duration_since(seen.at) > leases.lease + leases.margin
+        let (since, last) = self.under_way.entry(attempt).or_insert((now, now));
+        *last = now;
+        now.saturating_duration_since(seen.at.max(*since)) > leases.lease + leases.margin
     }
 
-    /// Forgets agents that have no phases and were silent for long.
+    /// Forgets attempts that are over, and agents that have no phases and were silent for long.
     pub(crate) fn forget_old(&mut self, leases: &Leases, now: Instant) {
+        self.under_way.retain(|_, (_, last)| *last == now);
         self.seen.retain(|_, seen| now.duration_since(seen.at) < (leases.lease + leases.margin) * 4);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use taco_domain::id::RunId;
+    use taco_domain::phase::PhaseKind;
+
     use super::*;
 
     #[test]
@@ -81,12 +92,16 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut watch = Watch::default();
-        assert!(!watch.is_lost(agent, &leases, start), "never heard of: counted from now on");
-        assert!(!watch.is_lost(agent, &leases, after(45)));
-        assert!(watch.is_lost(agent, &leases, after(46)));
+        let attempt = |epoch| (RunId::from_random([2; 16]), PhaseKind::Plan, epoch);
+        let is_lost = |watch: &mut Watch, epoch, now| watch.is_lost(agent, attempt(epoch), &leases, now);
+        assert!(!is_lost(&mut watch, 1, start), "never heard of: counted from now on");
+        assert!(!is_lost(&mut watch, 1, after(45)));
+        assert!(is_lost(&mut watch, 1, after(46)));
         watch.note_one(agent, 7, after(50));
-        assert!(!watch.is_lost(agent, &leases, after(95)));
+        assert!(!is_lost(&mut watch, 1, after(95)));
         watch.note_one(agent, 7, after(94));
-        assert!(watch.is_lost(agent, &leases, after(96)), "an old heartbeat again proves nothing");
+        assert!(is_lost(&mut watch, 1, after(96)), "an old heartbeat again proves nothing");
+        assert!(!is_lost(&mut watch, 2, after(96)), "an agent that was idle has its whole lease");
+        assert!(is_lost(&mut watch, 2, after(142)));
     }
 }

@@ -5,6 +5,7 @@
 
 mod agents;
 mod cancels;
+mod disagreements;
 mod hand_out;
 mod leases;
 mod neighbours;

@@ -2,6 +2,7 @@
 //! on [`Neighbours::publish`] saying truly when all servers can know of a heartbeat.
 
 use async_trait::async_trait;
+use taco_control_plane::LedgerName;
 use taco_domain::agent::AgentPresence;
 
 /// The other servers.
@@ -13,6 +14,9 @@ pub trait Neighbours: Send + Sync + 'static {
 
     /// The agents that the others hear, as of the last successful [`Self::publish`].
     fn heard(&self) -> Vec<AgentPresence>;
+
+    /// The newest commit of a ledger that any of the others has told of, for a server that missed the word to look.
+    fn newest_commit(&self, ledger: &LedgerName) -> Option<u64>;
 }
 
 /// There are no others.
@@ -27,5 +31,9 @@ impl Neighbours for Alone {
 
     fn heard(&self) -> Vec<AgentPresence> {
         Vec::new()
+    }
+
+    fn newest_commit(&self, _: &LedgerName) -> Option<u64> {
+        None
     }
 }

@@ -3,7 +3,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use taco_control_plane::{Attempt, ControlPlane, OpenOrganization};
+use taco_control_plane::{Attempt, ControlPlane, LedgerName, OpenOrganization};
 use taco_domain::id::OrganizationId;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -28,7 +28,7 @@ pub struct Scheduler {
     pub(crate) control_plane: ControlPlane,
     pub(crate) agents: Agents,
     pub(crate) leases: Leases,
-    neighbours: Arc<dyn Neighbours>,
+    pub(crate) neighbours: Arc<dyn Neighbours>,
     /// The organizations that this server has to do with, and that it follows.
     organizations: Arc<Mutex<BTreeMap<OrganizationId, OpenOrganization>>>,
     publish: Arc<Notify>,
@@ -135,10 +135,23 @@ impl Scheduler {
         Ok(())
     }
 
+    /// Looks where another server has told of a commit that this one has not seen: the word to look may get lost.
+    async fn look_if_behind(&self) {
+        let is_behind = |(ledger, seen): (LedgerName, u64)| {
+            self.neighbours.newest_commit(&ledger).is_some_and(|newest| newest > seen)
+        };
+        if self.control_plane.ledgers_seen().into_iter().any(is_behind)
+            && let Err(error) = self.look_everywhere().await
+        {
+            tracing::debug!(%error, "could not look for changes of other servers");
+        }
+    }
+
     async fn reconcile_for_ever(&self) {
         loop {
             let _ = timeout(TICK, self.agents.changed.notified()).await;
             self.deliver_cancels();
+            self.settle_disagreements(Instant::now()).await;
             self.forget_what_ended_elsewhere();
             if let Err(error) = self.hand_out().await {
                 tracing::warn!(%error, "a phase could not be given to an agent; trying again");
@@ -153,14 +166,16 @@ impl Scheduler {
         let mut watch = Watch::default();
         loop {
             let presence = self.agents.presence();
+            let asked_at = Instant::now();
             if self.neighbours.publish(&presence).await {
                 self.agents.published(&presence);
                 let heard = self.neighbours.heard();
-                let now = Instant::now();
-                watch.note(presence.iter().chain(&heard), now);
+                watch.note(presence.iter().chain(&heard), Instant::now());
                 self.control_plane.presence().set(presence.into_iter().chain(heard).collect());
-                self.give_up_on_the_silent(&mut watch, now).await;
-                watch.forget_old(&self.leases, now);
+                self.look_if_behind().await;
+                // What was published after the question may not be in the answer.
+                self.give_up_on_the_silent(&mut watch, asked_at).await;
+                watch.forget_old(&self.leases, asked_at);
             }
             let round =
                 if self.anything_executes() { self.leases.heartbeat() } else { IDLE_ROUND.min(self.leases.lease / 2) };

@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use taco_control_plane::ControlPlane;
 use taco_domain::agent::AgentPresence;
+use taco_ledger::LedgerName;
 use taco_ledger::beacon::Beacons;
 use taco_scheduler::{Neighbours, Wake};
 use tokio::sync::Notify;
@@ -53,6 +54,10 @@ impl Neighbours for ByBeacon {
         let agents = peers.into_iter().flat_map(|beacon| beacon.agents);
         // What a newer server tells may not be understood.
         agents.filter_map(|agent| serde_json::from_value(agent).ok()).collect()
+    }
+
+    fn newest_commit(&self, ledger: &LedgerName) -> Option<u64> {
+        self.beacons.peers().newest(ledger)
     }
 }
 
