@@ -1,0 +1,57 @@
+//! What everybody was told, for the comparison with the truth.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use taco_agent_protocol::PhaseRef;
+use taco_domain::id::{RunId, WorkspaceId};
+
+use crate::outside::Files;
+
+#[derive(Default)]
+pub(crate) struct Notes {
+    inner: Mutex<Told>,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Told {
+    /// States that a server has acknowledged, by SHA-256.
+    pub(crate) states: Vec<(WorkspaceId, String)>,
+    pub(crate) outcomes_sent: BTreeSet<PhaseRef>,
+    pub(crate) outcomes_acknowledged: BTreeSet<PhaseRef>,
+    /// What engines wrote, by attempt.
+    pub(crate) files: BTreeMap<PhaseRef, Arc<Files>>,
+    /// What readers of logs saw while they grew: the run, whether it was the plan's, and the bytes.
+    pub(crate) logs_read: Vec<(PhaseRef, Vec<u8>)>,
+    /// Runs whose making was acknowledged.
+    pub(crate) runs: BTreeSet<RunId>,
+    /// Promises that were broken before everybody's eyes.
+    pub(crate) broken: Vec<String>,
+}
+
+impl Notes {
+    pub(crate) fn told(&self) -> MutexGuard<'_, Told> {
+        self.inner.lock().expect("no panic")
+    }
+
+    pub(crate) fn outcome_sent(&self, phase: PhaseRef) {
+        self.told().outcomes_sent.insert(phase);
+    }
+
+    pub(crate) fn acknowledged(&self, phase: PhaseRef, workspace: WorkspaceId, word: &str, bytes: &Bytes) {
+        let mut told = self.told();
+        match word {
+            "state" => {
+                let digest = Sha256::digest(bytes);
+                let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                told.states.push((workspace, digest));
+            }
+            "outcome" => {
+                told.outcomes_acknowledged.insert(phase);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What everybody in one history shares, and how it is prepared.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream;
+use jiff::SignedDuration;
+use taco_agent_protocol::{PhaseKind, PhaseRef};
+use taco_control_plane::{
+    AgentPoolPatch, ControlPlane, NewConfiguration, NewToken, PassPurpose, RequestInfo, Settings, Timeouts,
+    WorkspaceRef,
+};
+use taco_domain::OrganizationState;
+use taco_domain::id::{OrganizationId, RunId, WorkspaceId};
+use taco_domain::run::RunSource;
+use taco_domain::workspace::WorkspaceSource;
+use taco_ledger::simulated::{Line, World, WrongClock};
+use taco_ledger::{Bucket, Dice, Environment, Ledger, LedgerName, MasterKey, MasterKeys, Options, Peers, Retrying};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::network::Network;
+use crate::notes::Notes;
+use crate::outside::Outside;
+use crate::sabotage::{Forgetful, Sabotage};
+use crate::server::Server;
+
+pub(crate) const SITE_TOKEN: &str = "a text that the operator chose";
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+pub(crate) const SERVERS: usize = 2;
+pub(crate) const AGENTS: usize = 6;
+const WORKSPACES: usize = 4;
+
+/// How much of a history is bad.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    /// Faults all the time.
+    Safety,
+    /// Faults stop, and then everything has to come to an end.
+    Liveness,
+}
+
+pub(crate) struct Stage {
+    pub(crate) sabotage: Sabotage,
+    pub(crate) dice: Dice,
+    /// Every tenth history has no faults at all.
+    pub(crate) is_calm: bool,
+    pub(crate) world: Arc<World>,
+    pub(crate) network: Arc<Network>,
+    pub(crate) outside: Arc<Outside>,
+    pub(crate) notes: Notes,
+    servers: [Mutex<Option<Arc<Server>>>; SERVERS],
+    paused_until: [Mutex<Instant>; AGENTS],
+    pub(crate) kills: [Notify; AGENTS],
+    pub(crate) begun: Instant,
+    /// When the faults stop.
+    pub(crate) over: Instant,
+    pub(crate) organization: OrganizationId,
+    pub(crate) ledger_name: LedgerName,
+    pub(crate) workspaces: Vec<WorkspaceId>,
+    pub(crate) pool_token: String,
+    /// Sees the truth at once.
+    pub(crate) observer: Ledger<OrganizationState>,
+    /// The newest token of each phase, for [`Sabotage::NoFence`].
+    pub(crate) tokens: Mutex<BTreeMap<(RunId, PhaseKind), (u64, String)>>,
+}
+
+impl Stage {
+    pub(crate) fn below(&self, limit: usize) -> usize {
+        (self.dice.fraction() * limit as f64) as usize
+    }
+
+    pub(crate) fn seconds(&self, least: f64, most: f64) -> Duration {
+        Duration::from_secs_f64(least + self.dice.fraction() * (most - least))
+    }
+
+    pub(crate) fn is_bad(&self) -> bool {
+        !self.is_calm && Instant::now() < self.over
+    }
+
+    /// A fault that happens this often while times are bad.
+    pub(crate) fn chance(&self, fraction: f64) -> bool {
+        self.is_bad() && self.dice.fraction() < fraction
+    }
+
+    pub(crate) fn server(&self, number: usize) -> Option<Arc<Server>> {
+        self.servers[number].lock().expect("no panic").clone()
+    }
+
+    pub(crate) fn set_server(&self, number: usize, server: Option<Arc<Server>>) -> Option<Arc<Server>> {
+        std::mem::replace(&mut *self.servers[number].lock().expect("no panic"), server)
+    }
+
+    pub(crate) fn pause(&self, agent: usize, until: Instant) {
+        *self.paused_until[agent].lock().expect("no panic") = until;
+    }
+
+    /// A process that is paused does nothing before it goes on.
+    pub(crate) async fn awake(&self, agent: usize) {
+        loop {
+            let until = *self.paused_until[agent].lock().expect("no panic");
+            if Instant::now() >= until {
+                return;
+            }
+            sleep_until(until).await;
+        }
+    }
+
+    pub(crate) fn remember_token(&self, phase: PhaseRef, token: &str) {
+        let mut tokens = self.tokens.lock().expect("no panic");
+        let newest = tokens.entry((phase.run, phase.phase)).or_default();
+        if newest.0 <= phase.epoch {
+            *newest = (phase.epoch, token.to_owned());
+        }
+    }
+}
+
+/// What a server needs of its world.
+pub(crate) fn environment(line: Line, begun: Instant, sabotage: Sabotage, server: String, dice: Dice) -> Environment {
+    let ahead = Duration::from_secs(if server.starts_with("server-1") { 250 } else { 0 });
+    let mut bucket: Arc<dyn Bucket> = Arc::new(Retrying::new(Arc::new(line), dice.clone()));
+    if sabotage == Sabotage::BlindRetry {
+        bucket = Arc::new(Forgetful { bucket, unclear: Mutex::default() });
+    }
+    Environment { bucket, clock: Arc::new(WrongClock::new(begun, ahead)), dice, server, peers: Peers::none() }
+}
+
+pub(crate) async fn open(environment: Environment) -> Result<ControlPlane, taco_control_plane::Error> {
+    let key = MasterKey::from_secret("a master key with more than enough characters").expect("a long secret");
+    let settings = Settings {
+        master_keys: Arc::new(MasterKeys::new(key, Vec::new(), environment.dice.clone())),
+        site_token: Some(SITE_TOKEN.to_owned()),
+        ledger: Options { snapshot_every: 64 },
+        timeouts: Timeouts::default(),
+    };
+    ControlPlane::open(environment, settings).await
+}
+
+/// A server that only watches, and to which nothing happens.
+pub(crate) async fn watcher(stage: &Stage) -> ControlPlane {
+    let line = Line::steady(&stage.world);
+    let name = "watcher".to_owned();
+    open(environment(line, stage.begun, Sabotage::None, name, Dice::from_seed(7))).await.expect("a site")
+}
+
+/// An organization with a pool and workspaces that have a configuration. Nothing goes wrong yet.
+pub(crate) async fn prepare(seed: u64, mode: Mode, sabotage: Sabotage) -> Arc<Stage> {
+    let dice = Dice::from_seed(seed);
+    let world = World::new(seed, 0.0);
+    let begun = Instant::now();
+    let line = Line::steady(&world);
+    let seen_by = environment(line, begun, Sabotage::None, "preparation".to_owned(), Dice::from_seed(!seed));
+    let plane = open(seen_by.clone()).await.expect("a site");
+    plane.first_start().await.expect("an admin");
+    let admin = || plane.authenticate(SITE_TOKEN, RequestInfo::default());
+    let name = "acme";
+    let patch = serde_json::from_value(serde_json::json!({"name": name, "email": "acme@acme.test"})).expect("a patch");
+    plane.create_organization(&admin().await.expect("the admin"), &patch).await.expect("an organization");
+    let caller = admin().await.expect("the admin");
+    let patch = AgentPoolPatch { name: Some("pool".to_owned()), ..AgentPoolPatch::default() };
+    let pool = plane.create_agent_pool(&caller, name, patch).await.expect("a pool");
+    let token = plane.create_agent_pool_token(&caller, pool.pool.id, NewToken::default()).await.expect("a token");
+    let mut workspaces = Vec::new();
+    for number in 1..=WORKSPACES {
+        let patch = serde_json::json!({
+            "name": format!("workspace-{number}"), "execution-mode": "agent", "agent-pool-id": pool.pool.id,
+        });
+        let patch = serde_json::from_value(patch).expect("a patch");
+        let made = plane.create_workspace(&caller, name, patch, WorkspaceSource::Api).await.expect("a workspace");
+        workspaces.push(made.workspace.id);
+        let wanted = WorkspaceRef::Id(made.workspace.id);
+        let new = NewConfiguration { auto_queue_runs: Some(false), ..NewConfiguration::default() };
+        let made = plane.create_configuration_version(&caller, &wanted, new, RunSource::Api).await;
+        let id = made.expect("a configuration").version.id.to_string();
+        let purpose = PassPurpose::UploadConfiguration;
+        let pass = plane.issue_pass(purpose, &id, SignedDuration::from_hours(1));
+        let pass = plane.check_pass(purpose, &id, &pass).expect("a pass");
+        let archive = Bytes::from_static(b"\x1f\x8b a configuration");
+        plane.upload_configuration(&pass, stream::iter([Ok::<_, std::io::Error>(archive)])).await.expect("an archive");
+    }
+    let organization = pool.open.id();
+    let ledger_name: LedgerName = organization.to_string().parse().expect("a legal name");
+    let observer = Ledger::open(seen_by, ledger_name.clone(), Options::default()).await.expect("the truth");
+    let bad = Duration::from_secs(if mode == Mode::Safety { 330 } else { 210 });
+    let is_calm = seed.is_multiple_of(10);
+    if !is_calm {
+        world.set_badness(0.1 + 0.8 * dice.fraction());
+    }
+    Arc::new(Stage {
+        sabotage,
+        is_calm,
+        network: Arc::new(Network::new(Dice::from_seed(seed ^ 0xaaaa))),
+        dice,
+        world,
+        outside: Arc::default(),
+        notes: Notes::default(),
+        servers: Default::default(),
+        paused_until: std::array::from_fn(|_| Mutex::new(begun)),
+        kills: Default::default(),
+        begun,
+        over: Instant::now() + bad,
+        organization,
+        ledger_name,
+        workspaces,
+        pool_token: token.text.reveal(),
+        observer,
+        tokens: Mutex::default(),
+    })
+}
