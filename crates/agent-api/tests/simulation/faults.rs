@@ -24,7 +24,7 @@ pub(crate) async fn make_trouble(stage: Arc<Stage>) {
             }
             5 => stage.network.reset(Place::Agent(agent)),
             6 => stage.kills[agent].notify_one(),
-            _ => stage.pause(agent, (Instant::now() + stage.seconds(1.0, 90.0)).min(stage.over)),
+            _ => stage.pause(agent, (Instant::now() + stage.seconds(1.0, 120.0)).min(stage.over)),
         }
     }
     sleep_until(stage.over).await;
@@ -50,9 +50,21 @@ async fn part(stage: Arc<Stage>, agent: usize) {
     for (from, to) in &ways {
         stage.network.block(*from, *to);
     }
-    sleep(stage.seconds(3.0, 110.0)).await;
+    sleep(stage.seconds(3.0, 180.0)).await;
     for (from, to) in &ways {
         stage.network.unblock(*from, *to);
+    }
+}
+
+/// Whatever an agent says from now on arrives late.
+pub(crate) async fn hold_back(stage: Arc<Stage>, agent: usize) {
+    let ways = [0, 1].map(|number| (Place::Agent(agent), Place::Server(number)));
+    for (from, to) in ways {
+        stage.network.block(from, to);
+    }
+    sleep(stage.seconds(20.0, 150.0)).await;
+    for (from, to) in ways {
+        stage.network.unblock(from, to);
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::agent::{Journal, agent_name};
+use crate::faults;
 use crate::outside::{Engine, Exit, Files, Orders};
 use crate::requests::{Control, PhaseRequests, RequestError, Stop};
 use crate::sabotage::Sabotage;
@@ -131,7 +132,11 @@ impl Phase {
             .and_then(|state| state["serial"].as_u64())
             .unwrap_or_default();
         let is_early = Instant::now() < stage.begun + (stage.over - stage.begun) / 2;
-        let is_long = self.kind() == PhaseKind::Apply && is_early && !stage.is_calm && stage.dice.fraction() < 0.3;
+        let is_long = self.kind() == PhaseKind::Apply && is_early && !stage.is_calm && stage.dice.fraction() < 0.4;
+        if is_long && stage.chance(0.3) {
+            // Nobody hears of it for much longer than a lease.
+            tokio::spawn(faults::hold_back(Arc::clone(stage), self.agent));
+        }
         let (steps, pace) = match is_long {
             true => (12 + stage.below(20) as u32, Duration::from_secs(5)),
             false => (1 + stage.below(4) as u32, Duration::from_secs(1)),

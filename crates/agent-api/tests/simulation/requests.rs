@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::ServiceExt;
 
+use crate::faults;
 use crate::lease::Deadline;
 use crate::network::Place;
 use crate::sabotage::Sabotage;
@@ -117,6 +118,10 @@ impl PhaseRequests {
         loop {
             if word == "outcome" {
                 self.stage.notes.outcome_sent(self.phase);
+                if self.stage.chance(0.1) {
+                    // The worst moment to be cut off: what was sent arrives much later.
+                    tokio::spawn(faults::hold_back(Arc::clone(&self.stage), self.agent));
+                }
             }
             match self.once("PUT", word, bytes.clone(), control).await? {
                 Some((status, _)) if status.is_success() => {
@@ -175,7 +180,7 @@ async fn exchange(requests: &PhaseRequests, method: &str, word: &str, bytes: Byt
         let to = Place::Server(number);
         let Some(server) = stage.server(number) else { return };
         stage.network.travel(from, to).await;
-        if reply.is_closed() && stage.dice.fraction() < 0.2 {
+        if reply.is_closed() && stage.dice.fraction() < 0.1 {
             return;
         }
         let (phase, token) = stage.as_the_server_reads_it(phase, &token);

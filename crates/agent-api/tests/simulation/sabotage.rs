@@ -36,6 +36,9 @@ impl Sabotage {
         [Self::RequeueLostApply, Self::NoFence, Self::NoSelfKill, Self::NoFifoGuard, Self::BlindRetry];
 }
 
+/// The action of a planted bug's own commits.
+pub(crate) const PLANTED: &str = "run.break";
+
 /// Does to runs what a bug in the rules would do.
 pub(crate) async fn break_rules(stage: Arc<Stage>) {
     let sabotage = stage.sabotage;
@@ -44,7 +47,7 @@ pub(crate) async fn break_rules(stage: Arc<Stage>) {
     }
     loop {
         sleep(Duration::from_millis(700)).await;
-        let intent = Intent { actor: "saboteur".to_owned(), action: "run.break", request: None };
+        let intent = Intent { actor: "saboteur".to_owned(), action: PLANTED, request: None };
         let broken = stage.observer.commit(intent, move |tx| {
             let runs: Vec<_> = tx.state().runs.iter().cloned().collect();
             for run in runs {

@@ -31,7 +31,7 @@ pub(crate) const SITE_TOKEN: &str = "a text that the operator chose";
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 pub(crate) const SERVERS: usize = 2;
 pub(crate) const AGENTS: usize = 6;
-const WORKSPACES: usize = 4;
+const WORKSPACES: usize = 3;
 
 /// How much of a history is bad.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
