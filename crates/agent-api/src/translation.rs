@@ -20,7 +20,6 @@ pub(crate) fn job(taken: TakenPhase, server_url: &str) -> Job {
         category: variable.category,
         hcl: variable.hcl,
         sensitive: variable.sensitive,
-        overrides_files: variable.overrides_files,
     });
     Job {
         phase: phase_ref(attempt),

@@ -76,7 +76,8 @@ pub struct Operation {
     pub generate_configuration: bool,
 }
 
-/// A variable as the engine gets it.
+/// A variable as the engine gets it. As Terraform Cloud documents it, it wins over whatever `*.auto.tfvars` and
+/// `terraform.tfvars` lie in the configuration.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variable {
     pub key: String,
@@ -85,9 +86,6 @@ pub struct Variable {
     /// The value is an expression, not a text.
     pub hcl: bool,
     pub sensitive: bool,
-    /// It wins over the files of the configuration: a variable of a run, or of a variable set with priority.
-    #[serde(default)]
-    pub overrides_files: bool,
 }
 
 /// The value may be secret.

@@ -122,7 +122,6 @@ mod tests {
             category: VariableCategory::Terraform,
             hcl,
             sensitive: true,
-            overrides_files: false,
         };
         add_variable(&mut secrets, &variable);
         let mut secrets: Vec<_> = secrets.into_iter().collect();

@@ -61,7 +61,7 @@ mod tests {
 
     fn variable(key: &str, value: &str, category: VariableCategory, hcl: bool) -> Variable {
         let (key, value) = (key.to_owned(), value.to_owned());
-        Variable { key, value, category, hcl, sensitive: false, overrides_files: false }
+        Variable { key, value, category, hcl, sensitive: false }
     }
 
     #[test]

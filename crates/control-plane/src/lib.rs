@@ -68,7 +68,7 @@ pub use page::{Listed, PageRequest};
 pub use passes::{Pass, PassPurpose};
 pub use phase_tokens::Attempt;
 pub use phase_uploads::{LARGEST_PLAN, LogRefusal, PlanForm};
-pub use phases::{PhaseCaller, PhaseOutcome, TakenPhase, first_ready};
+pub use phases::{PhaseCaller, PhaseOutcome, TakenPhase};
 pub use plans::PlanOutput;
 pub use presence::Presence;
 pub use projects::{ProjectFilter, ProjectView};

@@ -32,10 +32,11 @@ impl ControlPlane {
         let end = Instant::now() + patience;
         let mut looks = LOOKS.into_iter();
         let mut pause = LOOKS[LOOKS.len() - 1];
+        let open = self.organization_to_schedule(organization).await?;
+        let mut state = open.state.clone();
         loop {
             let signal = grown.notified();
-            let open = self.organization_to_schedule(organization).await?;
-            let found = open.state.runs.get(&run).ok_or(Error::NotFound("log"))?;
+            let found = state.runs.get(&run).ok_or(Error::NotFound("log"))?;
             let over = found.phase(kind).status.is_final();
             let bytes = self.log_bytes(&open, run, kind, found.phase(kind), offset, limit).await?;
             if !bytes.is_empty() || over || Instant::now() >= end {
@@ -45,6 +46,8 @@ impl ControlPlane {
             let look = end.min(Instant::now() + pause);
             // Woken or not, it looks.
             let _ = timeout_at(look, signal).await;
+            open.look().await?;
+            state = open.last_seen();
         }
     }
 

@@ -9,7 +9,7 @@ use taco_domain::global_queue::{Reach, ready_phases};
 use taco_domain::id::{OrganizationId, RunId};
 use taco_domain::permission::Actor;
 use taco_domain::phase::{Executor, PhaseKind, ResourceCounts};
-use taco_domain::run::{QueueKey, Run, RunSource};
+use taco_domain::run::{Run, RunSource};
 use taco_domain::run_status::{RunEvent, RunStatus};
 use taco_domain::variable_precedence::JobVariable;
 use taco_domain::workspace::Workspace;
@@ -312,11 +312,6 @@ fn plan_event(run: &Run, has_changes: bool) -> RunEvent {
         () if options.save_plan => RunEvent::PlanSaved,
         () => RunEvent::PlanAwaitsDecision,
     }
-}
-
-/// Where a phase stands among those of all organizations: what agents of several organizations compare.
-pub fn first_ready(open: &OpenOrganization, reach: Reach) -> Option<QueueKey> {
-    ready_phases(&open.ledger.last_seen(), reach).next().map(|(key, _)| key)
 }
 
 /// What a run gets besides its configuration.

@@ -58,9 +58,6 @@ impl EffectiveVariable {
             value,
             category: self.category,
             hcl: self.hcl,
-            // As Terraform Cloud documents it, whatever does not lie in the configuration wins over `*.auto.tfvars` and
-            // `terraform.tfvars` in it.
-            overrides_files: true,
         }
     }
 }
@@ -73,8 +70,6 @@ pub struct JobVariable {
     pub category: VariableCategory,
     pub hcl: bool,
     pub sensitive: bool,
-    /// It wins over the files of the configuration.
-    pub overrides_files: bool,
 }
 
 /// The value may be secret.

@@ -132,6 +132,8 @@ pub struct Beacons {
     own: Arc<Mutex<Beacon>>,
     /// Held for a whole round: two rounds at once would only cost twice as much.
     heard: tokio::sync::Mutex<Heard>,
+    /// Held while the own beacon is written or removed.
+    writing: Arc<tokio::sync::Mutex<()>>,
     peers: watch::Sender<Vec<Beacon>>,
     commits: Arc<Notify>,
 }
@@ -183,6 +185,7 @@ impl Beacons {
             interval,
             own: Arc::new(Mutex::new(own)),
             heard: tokio::sync::Mutex::default(),
+            writing: Arc::default(),
             peers: watch::channel(Vec::new()).0,
             commits: Arc::default(),
         }
@@ -233,6 +236,7 @@ impl Beacons {
 
     /// Takes the own beacon down, so that others need not wait to see that it is gone.
     pub async fn retire(&self) -> Result<(), BucketError> {
+        let _turn = self.writing.lock().await;
         self.bucket.delete(&self.key).await
     }
 
@@ -273,7 +277,16 @@ impl Beacons {
             own.at = now;
             serde_json::to_vec(own).expect("a beacon is plain data")
         });
-        self.bucket.put(&self.key, text.into()).await
+        // A write may go on although its caller has given up. Then it must keep its turn: were the beacon removed
+        // meanwhile, the write would bring it back.
+        let (bucket, key) = (Arc::clone(&self.bucket), self.key.clone());
+        let turn = Arc::clone(&self.writing).lock_owned().await;
+        let write = tokio::spawn(async move {
+            let written = bucket.put(&key, text.into()).await;
+            drop(turn);
+            written
+        });
+        write.await.expect("a write does not panic")
     }
 
     /// Reads one beacon, unless its server is silent and was looked at a moment ago.
@@ -431,6 +444,7 @@ mod tests {
         async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
             self.count();
             self.stamp(key);
+            tokio::task::yield_now().await;
             self.bucket.put(key, bytes).await
         }
 
@@ -604,6 +618,22 @@ mod tests {
         other.beat().await.expect("works");
         one.beat().await.expect("works");
         assert_eq!(names(&one.peers()), ["other"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_nobody_waits_for_does_not_bring_a_beacon_back() {
+        let bucket = ClockedBucket::new();
+        let one = server(&bucket, "one");
+        for polls in 0..4 {
+            let mut beat = Box::pin(one.beat());
+            for _ in 0..polls {
+                assert!(futures::poll!(beat.as_mut()).is_pending(), "the round is not over after {polls} polls");
+            }
+            drop(beat);
+            one.retire().await.expect("works");
+            sleep(Duration::from_secs(1)).await;
+            assert!(bucket.get(&layout::beacon("one")).await.expect("works").is_none(), "given up after {polls} polls");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -109,7 +109,7 @@ impl Run {
 
     pub(crate) fn variable(mut self, key: &str, value: &str, change: impl FnOnce(&mut Variable)) -> Self {
         let (key, value, category) = (key.to_owned(), value.to_owned(), VariableCategory::Terraform);
-        let mut variable = Variable { key, value, category, hcl: false, sensitive: false, overrides_files: false };
+        let mut variable = Variable { key, value, category, hcl: false, sensitive: false };
         change(&mut variable);
         self.variables.push(variable);
         self

@@ -1,0 +1,113 @@
+//! Where the pieces of logs begin and end, as far as this server knows: it only saves requests.
+
+use std::collections::BTreeMap;
+
+use super::{FETCHED_AT_ONCE, Log};
+
+/// How many pieces the index remembers over all logs: a few megabytes.
+const PIECES_REMEMBERED: usize = 50_000;
+
+/// What is known about where pieces begin and end. It forgets the logs that nobody asked for lately.
+#[derive(Default, Debug)]
+pub(super) struct Index {
+    logs: BTreeMap<Log, Known>,
+    pieces: usize,
+    uses: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// Every border known, with the end of the piece that begins there if that is known too.
+    borders: BTreeMap<u64, Option<u64>>,
+    last_use: u64,
+}
+
+impl Index {
+    /// The last border known at or before `offset`. A log begins at 0, so there always is one.
+    pub(super) fn at_or_before(&mut self, log: &Log, offset: u64) -> (u64, Option<u64>) {
+        self.uses += 1;
+        let Some(known) = self.logs.get_mut(log) else { return (0, None) };
+        known.last_use = self.uses;
+        known.borders.range(..=offset).next_back().map_or((0, None), |(start, end)| (*start, *end))
+    }
+
+    /// `first`, and the next few pieces known that begin before `stop`.
+    pub(super) fn pieces_from(&self, log: &Log, first: (u64, Option<u64>), stop: u64) -> Vec<(u64, Option<u64>)> {
+        let mut pieces = vec![first];
+        if let Some(known) = self.logs.get(log) {
+            let after = known.borders.range(first.0..).skip_while(|(start, _)| **start == first.0);
+            let wanted = after.take_while(|(start, _)| **start < stop);
+            pieces.extend(wanted.map(|(start, end)| (*start, *end)).take(FETCHED_AT_ONCE - 1));
+        }
+        pieces
+    }
+
+    pub(super) fn learn(&mut self, log: &Log, start: u64, length: usize) {
+        let end = start + length as u64;
+        self.insert(log, start, Some(end));
+        self.insert(log, end, None);
+        self.forget_some_but(log);
+    }
+
+    pub(super) fn learn_borders(&mut self, log: &Log, borders: impl Iterator<Item = u64>) {
+        for border in borders {
+            self.insert(log, border, None);
+        }
+        self.forget_some_but(log);
+    }
+
+    pub(super) fn insert(&mut self, log: &Log, start: u64, end: Option<u64>) {
+        if !self.logs.contains_key(log) {
+            self.logs.insert(log.clone(), Known { borders: BTreeMap::new(), last_use: self.uses });
+        }
+        let known = self.logs.get_mut(log).expect("inserted where it was absent");
+        let before = known.borders.len();
+        let border = known.borders.entry(start).or_default();
+        *border = border.or(end);
+        self.pieces += known.borders.len() - before;
+    }
+
+    pub(super) fn forget_some_but(&mut self, log_in_use: &Log) {
+        if self.pieces <= PIECES_REMEMBERED {
+            return;
+        }
+        let mut by_last_use: Vec<(u64, Log)> = self
+            .logs
+            .iter()
+            .filter(|(log, _)| *log != log_in_use)
+            .map(|(log, known)| (known.last_use, log.clone()))
+            .collect();
+        by_last_use.sort_unstable();
+        for (_, log) in by_last_use {
+            if self.pieces <= PIECES_REMEMBERED / 2 {
+                break;
+            }
+            let forgotten = self.logs.remove(&log).map_or(0, |known| known.borders.len());
+            self.pieces -= forgotten;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::LedgerName;
+
+    #[test]
+    fn the_index_forgets_what_was_not_used_lately() {
+        let mut index = Index::default();
+        let log = |number: u64| Log { ledger: LedgerName::site(), id: "plan-1".to_owned(), epoch: number };
+        for number in 0..10 {
+            for piece in 0..PIECES_REMEMBERED as u64 / 8 {
+                index.learn(&log(number), piece * 10, 10);
+            }
+            // The first one stays in use.
+            index.at_or_before(&log(0), 0);
+        }
+        assert!(index.pieces <= PIECES_REMEMBERED, "{}", index.pieces);
+        assert_eq!(index.pieces, index.logs.values().map(|known| known.borders.len()).sum::<usize>());
+        assert_eq!(index.at_or_before(&log(0), 15), (10, Some(20)));
+        assert_eq!(index.at_or_before(&log(9), 15), (10, Some(20)));
+        assert_eq!(index.at_or_before(&log(1), 15), (0, None));
+    }
+}
