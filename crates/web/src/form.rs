@@ -3,16 +3,21 @@
 //! Browsers say which site a form was on (`Sec-Fetch-Site`, `Origin`), and each form holds a proof that only pages of
 //! the same session can have. Either would do; with both, a gap in one of them is no gap.
 
-use axum::extract::{Form, FromRequest, Request};
-use axum::http::HeaderMap;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, RawForm, Request};
 use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderMap, StatusCode};
 use hmac::{Hmac, KeyInit, Mac};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::Sha256;
 use url::Url;
 
-use crate::Web;
 use crate::error::PageError;
+use crate::visitor::Visitor;
+use crate::{Web, text};
+
+const UNREADABLE: &str = "This form cannot be read";
 
 /// Where a request comes from, as far as the browser tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,16 +49,56 @@ impl<T: DeserializeOwned> FromRequest<Web> for OwnForm<T> {
     type Rejection = PageError;
 
     async fn from_request(request: Request, web: &Web) -> Result<Self, PageError> {
-        match sender(request.headers()) {
-            Sender::AnotherSite => return Err(PageError::form_expired()),
-            // Without login there is no proof either, so that nothing else would be asked.
-            Sender::Silent if web.without_login => return Err(PageError::form_expired()),
-            Sender::OurPage | Sender::Silent => {}
-        }
-        let Form(form) = Form::<T>::from_request(request, web).await.map_err(|rejection| {
-            PageError::new(rejection.status(), "This form cannot be read", rejection.body_text())
-        })?;
-        Ok(Self(form))
+        Ok(Self(parse(&own_fields(request, web).await?)?))
+    }
+}
+
+/// The fields of a form that no other site has sent, as they came.
+async fn own_fields(request: Request, web: &Web) -> Result<Bytes, PageError> {
+    match sender(request.headers()) {
+        Sender::AnotherSite => return Err(PageError::form_expired()),
+        // Without login there is no proof either, so that nothing else would be asked.
+        Sender::Silent if web.without_login => return Err(PageError::form_expired()),
+        Sender::OurPage | Sender::Silent => {}
+    }
+    match RawForm::from_request(request, web).await {
+        Ok(RawForm(fields)) => Ok(fields),
+        Err(rejection) => Err(PageError::new(rejection.status(), UNREADABLE, rejection.body_text())),
+    }
+}
+
+fn parse<T: DeserializeOwned>(fields: &[u8]) -> Result<T, PageError> {
+    let refusal = |error: serde_html_form::de::Error| {
+        PageError::new(StatusCode::UNPROCESSABLE_ENTITY, UNREADABLE, text::plain(&error.to_string()))
+    };
+    serde_html_form::from_bytes(fields).map_err(refusal)
+}
+
+/// The purpose of a form that any page of a session may hold.
+pub(crate) const ANY_PAGE: &str = "page";
+
+/// A form that a page of this very visitor has sent.
+pub(crate) struct VisitorForm<T>(pub(crate) Visitor, pub(crate) T);
+
+/// A form without fields of its own.
+#[derive(Deserialize)]
+pub(crate) struct Nothing {}
+
+#[derive(Deserialize)]
+struct Proven {
+    #[serde(default)]
+    proof: String,
+}
+
+impl<T: DeserializeOwned> FromRequest<Web> for VisitorForm<T> {
+    type Rejection = PageError;
+
+    async fn from_request(request: Request, web: &Web) -> Result<Self, PageError> {
+        let (mut parts, body) = request.into_parts();
+        let visitor = Visitor::from_request_parts(&mut parts, web).await?;
+        let fields = own_fields(Request::from_parts(parts, body), web).await?;
+        visitor.require_proof(ANY_PAGE, &parse::<Proven>(&fields)?.proof)?;
+        Ok(Self(visitor, parse(&fields)?))
     }
 }
 

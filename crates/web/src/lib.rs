@@ -5,6 +5,7 @@
 //! sending our forms in [`form`].
 
 mod app;
+mod badge;
 mod consent;
 mod error;
 mod form;
@@ -12,13 +13,17 @@ mod landing;
 mod lifetimes;
 mod login;
 mod login_limit;
+mod navigation;
+mod notice;
 pub mod oauth;
 mod page;
 mod password_link;
 mod security_headers;
 mod session_cookie;
-mod style_sheet;
+mod static_files;
 mod terraform;
+mod text;
+mod theme;
 mod tokens;
 mod visitor;
 

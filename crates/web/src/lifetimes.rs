@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::error::PageError;
-use crate::page::Moment;
+use crate::text::Moment;
 
 /// In days, with their names.
 const OFFERED: [(i64, &str); 5] =

@@ -10,13 +10,11 @@ use taco_control_plane::{Error, OpenedSession};
 use url::form_urlencoded;
 
 use crate::error::PageError;
-use crate::form::OwnForm;
+use crate::form::{Nothing, OwnForm, VisitorForm};
 use crate::page::Layout;
+use crate::theme::Theme;
 use crate::visitor::{self, Visitor};
 use crate::{Web, page, session_cookie};
-
-/// The purpose of the form that logs out, which is on every page.
-pub(crate) const LOG_OUT: &str = "logout";
 
 const HOME: &str = "/app";
 
@@ -38,7 +36,7 @@ pub(crate) fn address(next: &str) -> String {
 }
 
 /// Where to go after the login: to one of our own pages.
-fn destination(next: &str) -> &str {
+pub(crate) fn place_to_return_to(next: &str) -> &str {
     let is_ours = [HOME, "/oauth/authorize"]
         .iter()
         .any(|page| next.strip_prefix(page).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?'])));
@@ -57,11 +55,12 @@ pub(crate) async fn show(
     Query(wish): Query<Wish>,
     request: Request,
 ) -> Result<Response, PageError> {
-    let next = destination(&wish.next);
+    let next = place_to_return_to(&wish.next);
     if Visitor::recognise(&web, request.headers(), request.extensions()).await?.is_some() {
         return Ok(Redirect::to(next).into_response());
     }
-    let page = LoginPage { layout: Layout::of(&web), username: "", next, error: None };
+    let page =
+        LoginPage { layout: Layout::of(&web).themed(Theme::of(request.headers())), username: "", next, error: None };
     Ok(page::render(StatusCode::OK, &page))
 }
 
@@ -77,10 +76,16 @@ pub(crate) struct Credentials {
 pub(crate) async fn log_in(
     State(web): State<Web>,
     client: Client,
+    headers: HeaderMap,
     OwnForm(form): OwnForm<Credentials>,
 ) -> Result<Response, PageError> {
-    let next = destination(&form.next);
-    let again = |error| LoginPage { layout: Layout::of(&web), username: &form.username, next, error: Some(error) };
+    let next = place_to_return_to(&form.next);
+    let again = |error| LoginPage {
+        layout: Layout::of(&web).themed(Theme::of(&headers)),
+        username: &form.username,
+        next,
+        error: Some(error),
+    };
     if let Err(wait) = web.login_limit.attempt(&client.address, &form.username) {
         let page = again("Too many attempts. Wait a minute, then try again.");
         let mut response = page::render(StatusCode::TOO_MANY_REQUESTS, &page);
@@ -101,20 +106,12 @@ pub(crate) fn entered(web: &Web, session: &OpenedSession, next: &str) -> Respons
     ([(SET_COOKIE, session_cookie::set(web, &session.secret))], Redirect::to(next)).into_response()
 }
 
-#[derive(Deserialize)]
-pub(crate) struct LogOut {
-    #[serde(default)]
-    proof: String,
-}
-
 /// `POST /logout`
 pub(crate) async fn log_out(
     State(web): State<Web>,
-    visitor: Visitor,
     headers: HeaderMap,
-    OwnForm(form): OwnForm<LogOut>,
+    VisitorForm(_, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
-    visitor.require_proof(LOG_OUT, &form.proof)?;
     if let Some(cookie) = session_cookie::read(&web, &headers) {
         web.control_plane.log_out(&cookie).await?;
     }
@@ -154,12 +151,16 @@ mod tests {
     fn after_the_login_one_stays_here() {
         for next in ["/app", "/app/settings/tokens?source=terraform-login", "/oauth/authorize?client_id=x&state=y%20z"]
         {
-            assert_eq!(destination(next), next);
-            assert_eq!(destination(address(next).split("next=").nth(1).unwrap_or("/app")), HOME, "still encoded");
+            assert_eq!(place_to_return_to(next), next);
+            assert_eq!(
+                place_to_return_to(address(next).split("next=").nth(1).unwrap_or("/app")),
+                HOME,
+                "still encoded"
+            );
         }
         for next in ["", "/", "//evil.test", "https://evil.test", "/\\evil.test", "/application", "/app\\..", "/app x"]
         {
-            assert_eq!(destination(next), HOME, "{next}");
+            assert_eq!(place_to_return_to(next), HOME, "{next}");
         }
     }
 }

@@ -3,35 +3,82 @@
 use askama::Template;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
+use crate::Web;
+use crate::form::{self, ANY_PAGE};
+use crate::navigation::{Section, Tabs, WorkspaceSection};
+use crate::static_files::{STATIC_FILES, StaticFiles};
+use crate::theme::Theme;
 use crate::visitor::Visitor;
-use crate::{Web, style_sheet};
 
 /// What `layout.html` shows around a page's own content.
 pub(crate) struct Layout {
-    pub(crate) style_sheet: String,
+    pub(crate) files: &'static StaticFiles,
+    pub(crate) theme: Theme,
     pub(crate) without_login: bool,
     pub(crate) account: Option<Account>,
+    pub(crate) organization: Option<Tabs>,
+    pub(crate) workspace: Option<Tabs>,
+    /// What was done just now.
+    pub(crate) notice: Option<&'static str>,
+    /// After so many seconds, browsers without scripts load the page again.
+    pub(crate) refresh: Option<u32>,
 }
 
 pub(crate) struct Account {
     pub(crate) username: String,
-    /// Proof for the form that logs out.
-    pub(crate) log_out: String,
+    pub(crate) site_admin: bool,
+    /// What every form of the page holds as `proof`.
+    pub(crate) proof: String,
+    /// The address of this page.
+    pub(crate) here: String,
 }
 
 impl Layout {
     /// For pages that anyone may see.
     pub(crate) fn of(web: &Web) -> Self {
-        Self { style_sheet: style_sheet::path(), without_login: web.without_login, account: None }
+        Self {
+            files: &STATIC_FILES,
+            theme: Theme::System,
+            without_login: web.without_login,
+            account: None,
+            organization: None,
+            workspace: None,
+            notice: None,
+            refresh: None,
+        }
     }
 
     pub(crate) fn for_visitor(web: &Web, visitor: &Visitor) -> Self {
-        let account =
-            Account { username: visitor.user.username.to_string(), log_out: visitor.proof(crate::login::LOG_OUT) };
-        Self { account: Some(account), ..Self::of(web) }
+        let account = Account {
+            username: visitor.user.username.to_string(),
+            site_admin: visitor.user.site_admin,
+            proof: form::proof(&visitor.session, ANY_PAGE),
+            here: visitor.here.clone(),
+        };
+        Self { account: Some(account), theme: visitor.theme, notice: visitor.notice(), ..Self::of(web) }
+    }
+
+    pub(crate) fn in_organization(self, organization: &str, here: Section) -> Self {
+        Self { organization: Some(Tabs::of_organization(organization, Some(here))), ..self }
+    }
+
+    pub(crate) fn in_workspace(self, organization: &str, workspace: &str, here: WorkspaceSection) -> Self {
+        let tabs = Tabs::of_workspace(organization, workspace, here);
+        Self { workspace: Some(tabs), ..self.in_organization(organization, Section::Workspaces) }
+    }
+
+    pub(crate) fn themed(self, theme: Theme) -> Self {
+        Self { theme, ..self }
+    }
+
+    pub(crate) fn refreshed(self, seconds: Option<u32>) -> Self {
+        Self { refresh: seconds, ..self }
+    }
+
+    /// What a form of this page holds; empty where nobody is logged in.
+    pub(crate) fn proof(&self) -> &str {
+        self.account.as_ref().map_or("", |account| &account.proof)
     }
 }
 
@@ -43,18 +90,5 @@ pub(crate) fn render(status: StatusCode, template: &impl Template) -> Response {
             tracing::error!(%error, "a page could not be rendered");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
-    }
-}
-
-/// A moment for people, and for the `datetime` attribute beside it.
-pub(crate) struct Moment(pub(crate) Timestamp);
-
-impl Moment {
-    pub(crate) fn exact(&self) -> String {
-        self.0.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-    }
-
-    pub(crate) fn text(&self) -> String {
-        self.0.to_zoned(TimeZone::UTC).strftime("%-d %b %Y, %H:%M UTC").to_string()
     }
 }

@@ -11,14 +11,13 @@ use taco_domain::id::TokenId;
 use taco_domain::token::Token;
 
 use crate::error::PageError;
-use crate::form::OwnForm;
+use crate::form::{Nothing, VisitorForm};
 use crate::lifetimes::{self, Lifetime};
-use crate::page::{Layout, Moment};
+use crate::page::Layout;
+use crate::text::Moment;
 use crate::visitor::Visitor;
 use crate::{Web, page, terraform};
 
-const CREATE: &str = "tokens.create";
-const REVOKE: &str = "tokens.revoke";
 const PATH: &str = "/app/settings/tokens";
 
 /// In days.
@@ -34,8 +33,6 @@ struct TokensPage {
     issued: Option<String>,
     form: FormContent,
     lifetimes: Vec<Lifetime>,
-    create_proof: String,
-    revoke_proof: String,
 }
 
 struct Row {
@@ -87,8 +84,6 @@ async fn page(
         issued: issued.map(|issued| issued.text.reveal()),
         form,
         lifetimes: lifetimes::offered(USUAL_LIFETIME, now),
-        create_proof: visitor.proof(CREATE),
-        revoke_proof: visitor.proof(REVOKE),
     })
 }
 
@@ -101,8 +96,6 @@ pub(crate) async fn list(State(web): State<Web>, visitor: Visitor) -> Result<Res
 #[derive(Deserialize)]
 pub(crate) struct Create {
     #[serde(default)]
-    proof: String,
-    #[serde(default)]
     description: String,
     #[serde(default)]
     days: String,
@@ -111,10 +104,8 @@ pub(crate) struct Create {
 /// `POST /app/settings/tokens`. The answer is the page itself, for it is the only one that ever shows the token.
 pub(crate) async fn create(
     State(web): State<Web>,
-    visitor: Visitor,
-    OwnForm(form): OwnForm<Create>,
+    VisitorForm(visitor, form): VisitorForm<Create>,
 ) -> Result<Response, PageError> {
-    visitor.require_proof(CREATE, &form.proof)?;
     let expires_at = Some(lifetimes::chosen(&form.days, web.control_plane.now())?);
     let description = form.description.trim().to_owned();
     let new = NewToken { description: Some(description.clone()), expires_at };
@@ -130,20 +121,12 @@ pub(crate) async fn create(
     Ok(page::render(StatusCode::CREATED, &page))
 }
 
-#[derive(Deserialize)]
-pub(crate) struct Revoke {
-    #[serde(default)]
-    proof: String,
-}
-
 /// `POST /app/settings/tokens/{token_id}/revoke`
 pub(crate) async fn revoke(
     State(web): State<Web>,
-    visitor: Visitor,
     Path(id): Path<String>,
-    OwnForm(form): OwnForm<Revoke>,
+    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
-    visitor.require_proof(REVOKE, &form.proof)?;
     let id: TokenId = id.parse().map_err(|_| PageError::not_found("token"))?;
     web.control_plane.revoke_token(&visitor.caller, id).await?;
     Ok(Redirect::to(PATH).into_response())

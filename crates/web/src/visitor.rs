@@ -9,14 +9,18 @@ use taco_control_plane::{Caller, Error, RequestInfo};
 use taco_domain::user::User;
 
 use crate::error::PageError;
-use crate::{Web, form, session_cookie};
+use crate::theme::Theme;
+use crate::{Web, form, notice, session_cookie};
 
 /// Someone who is logged in.
 pub(crate) struct Visitor {
     pub(crate) caller: Caller,
     pub(crate) user: User,
     /// The cookie's text, to which forms are bound; empty on a site without login.
-    session: String,
+    pub(crate) session: String,
+    pub(crate) theme: Theme,
+    /// The address of the page that is asked for.
+    pub(crate) here: String,
 }
 
 impl Visitor {
@@ -37,7 +41,13 @@ impl Visitor {
             }
         };
         let user = web.control_plane.account(&caller).await?;
-        Ok(Some(Self { caller, user, session }))
+        let theme = Theme::of(headers);
+        Ok(Some(Self { caller, user, session, theme, here: String::new() }))
+    }
+
+    /// What the address asks the page to say.
+    pub(crate) fn notice(&self) -> Option<&'static str> {
+        self.here.split_once('?').and_then(|(_, query)| notice::asked_for(query))
     }
 
     /// What a form for this purpose has to hold.
@@ -56,11 +66,12 @@ impl FromRequestParts<Web> for Visitor {
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, PageError> {
         let visitor = Self::recognise(web, &parts.headers, &parts.extensions).await?;
-        visitor.ok_or_else(|| {
-            let here = parts.uri.path_and_query().map_or("", |address| address.as_str());
+        let here = parts.uri.path_and_query().map_or("", |address| address.as_str()).to_owned();
+        match visitor {
+            Some(visitor) => Ok(Self { here, ..visitor }),
             // A form is lost with its session; its page can be come back to.
-            PageError::LogIn { next: if parts.method == Method::GET { here.to_owned() } else { String::new() } }
-        })
+            None => Err(PageError::LogIn { next: if parts.method == Method::GET { here } else { String::new() } }),
+        }
     }
 }
 

@@ -1,0 +1,84 @@
+//! Style sheet and scripts, compiled into the binary. No build but cargo's is needed.
+
+use std::sync::LazyLock;
+
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::IntoResponse;
+use axum::routing::{MethodRouter, get};
+use sha2::{Digest, Sha256};
+
+/// A file that browsers may keep for ever: its content is part of its address.
+pub(crate) struct StaticFile {
+    pub(crate) path: String,
+    kind: &'static str,
+    content: &'static str,
+}
+
+impl StaticFile {
+    fn new(name: &str, extension: &str, content: &'static str) -> Self {
+        let kind = match extension {
+            "css" => "text/css; charset=utf-8",
+            "svg" => "image/svg+xml",
+            _ => "text/javascript; charset=utf-8",
+        };
+        let digest = hex::encode(&Sha256::digest(content)[..6]);
+        Self { path: format!("/static/{name}-{digest}.{extension}"), kind, content }
+    }
+
+    /// What answers at its address.
+    pub(crate) fn serve<S: Clone + Send + Sync + 'static>(&'static self) -> MethodRouter<S> {
+        get(move || async move {
+            let headers = [(CONTENT_TYPE, self.kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")];
+            (headers, self.content).into_response()
+        })
+    }
+}
+
+/// All static files.
+pub(crate) struct StaticFiles {
+    pub(crate) style_sheet: StaticFile,
+    /// See `static/vendor`.
+    pub(crate) htmx: StaticFile,
+    /// htmx's extension for streams of events.
+    pub(crate) htmx_events: StaticFile,
+    /// What our own pages add: shortcuts, copying, relative times.
+    pub(crate) script: StaticFile,
+    pub(crate) icon: StaticFile,
+}
+
+impl StaticFiles {
+    pub(crate) fn all(&'static self) -> [&'static StaticFile; 5] {
+        [&self.style_sheet, &self.htmx, &self.htmx_events, &self.script, &self.icon]
+    }
+}
+
+/// The parts of the one style sheet, in the order in which they stand.
+const STYLE_SHEET: &str = concat!(
+    include_str!("../../../static/base.css"),
+    include_str!("../../../static/parts.css"),
+    include_str!("../../../static/tables.css"),
+    include_str!("../../../static/run.css"),
+);
+
+pub(crate) static STATIC_FILES: LazyLock<StaticFiles> = LazyLock::new(|| StaticFiles {
+    style_sheet: StaticFile::new("app", "css", STYLE_SHEET),
+    htmx: StaticFile::new("htmx", "js", include_str!("../../../static/vendor/htmx-4.0.0.min.js")),
+    htmx_events: StaticFile::new("hx-sse", "js", include_str!("../../../static/vendor/hx-sse-4.0.0.min.js")),
+    script: StaticFile::new("app", "js", include_str!("../../../static/app.js")),
+    icon: StaticFile::new("icon", "svg", include_str!("../../../static/icon.svg")),
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_wrote_is_what_they_published() {
+        for (file, digest) in [(&STATIC_FILES.htmx, HTMX), (&STATIC_FILES.htmx_events, HTMX_EVENTS)] {
+            assert_eq!(hex::encode(Sha256::digest(file.content)), digest, "{}", file.path);
+        }
+    }
+
+    const HTMX: &str = "e484d9171a9db30a39c8f16e3d709d4137f3211c659f8e6125816635033d593f";
+    const HTMX_EVENTS: &str = "8a834680c4000a9034d79228872372a92e140c810a075cb6d4a76690dfc13085";
+}

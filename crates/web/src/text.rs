@@ -1,0 +1,96 @@
+//! Values as people read them.
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+/// A moment for people, and for the `datetime` attribute beside it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Moment(pub(crate) Timestamp);
+
+impl Moment {
+    pub(crate) fn exact(&self) -> String {
+        self.0.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.0.to_zoned(TimeZone::UTC).strftime("%-d %b %Y, %H:%M UTC").to_string()
+    }
+
+    /// How long ago it was.
+    pub(crate) fn ago(&self, now: &Timestamp) -> String {
+        let passed = now.duration_since(self.0);
+        if passed < SignedDuration::from_secs(5) { "just now".to_owned() } else { format!("{} ago", span(passed)) }
+    }
+}
+
+/// A duration in its largest unit: `42 s`, `3 min`, `5 h`, `12 d`.
+pub(crate) fn span(duration: SignedDuration) -> String {
+    let seconds = duration.as_secs().max(0);
+    match seconds {
+        0..=89 => format!("{seconds} s"),
+        90..=5399 => format!("{} min", (seconds + 30) / 60),
+        5400..=129_599 => format!("{} h", (seconds + 1800) / 3600),
+        _ => format!("{} d", (seconds + 43_200) / 86_400),
+    }
+}
+
+/// A duration with minutes and seconds: `0:42`, `1:03:20`.
+pub(crate) fn stopwatch(duration: SignedDuration) -> String {
+    let seconds = duration.as_secs().max(0);
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+/// A size: `640 B`, `1.5 KiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// `text` without what could make it look like something else: control characters but line breaks and tabs, and
+/// characters that turn the direction of writing. Escaping for HTML is the templates' work.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().filter(|character| matches!(character, '\n' | '\t') || !is_deceptive(*character)).collect()
+}
+
+pub(crate) fn is_deceptive(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_told_in_their_largest_unit() {
+        for (seconds, expected) in
+            [(-3, "0 s"), (0, "0 s"), (89, "89 s"), (90, "2 min"), (3600, "60 min"), (7200, "2 h"), (172_800, "2 d")]
+        {
+            assert_eq!(span(SignedDuration::from_secs(seconds)), expected);
+        }
+        assert_eq!(stopwatch(SignedDuration::from_secs(42)), "0:42");
+        assert_eq!(stopwatch(SignedDuration::from_secs(3800)), "1:03:20");
+    }
+
+    #[test]
+    fn sizes_have_one_digit_after_the_point() {
+        for (bytes, expected) in [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 20, "5.0 MiB")] {
+            assert_eq!(size(bytes), expected);
+        }
+    }
+
+    #[test]
+    fn what_deceives_the_eye_is_left_out() {
+        assert_eq!(plain("a\u{202e}b\u{0007}c\u{1b}[31md\u{85}e\n\tf\u{feff}"), "abc[31mde\n\tf");
+    }
+}
