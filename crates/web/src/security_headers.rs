@@ -12,8 +12,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// The consent page's form is answered with a redirect to the client on the visitor's own machine. Chromium holds
 /// redirects of a form to `form-action` too.
-pub(crate) const CONSENT_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; \
-     form-action 'self' http://localhost:* http://127.0.0.1:*; frame-ancestors 'none'; base-uri 'none'";
+pub(crate) const CONSENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+     img-src 'self' data:; connect-src 'self'; object-src 'none'; form-action 'self' http://localhost:* http://127.0.0.1:*; frame-ancestors 'none'; base-uri 'none'";
 
 const HEADERS: [(HeaderName, &str); 6] = [
     (CONTENT_SECURITY_POLICY, POLICY),
