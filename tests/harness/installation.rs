@@ -138,11 +138,16 @@ impl Installation {
         ApiClient { origin: self.origin.clone(), client, token: token.to_owned() }
     }
 
+    /// The path of the link that the first start printed.
+    pub fn setup_link(&self) -> String {
+        let line = self.servers[0].process.line_of_stdout(|line| line.contains("/setup/"));
+        line[line.find("/setup/").expect("it was found")..].to_owned()
+    }
+
     /// A browser in which the first admin has just set a password.
     pub async fn browser(&self) -> Browser {
-        let line = self.servers[0].process.line_of_stdout(|line| line.contains("/setup/"));
         let browser = Browser::at(self.origin.clone(), self.http_client());
-        browser.set_password(&line[line.find("/setup/").expect("it was found")..]).await;
+        browser.set_password(&self.setup_link()).await;
         browser
     }
 

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 
 use crate::command::{on_path, quietly};
 
@@ -14,7 +14,8 @@ const PROGRAMS: &[(&str, &str)] = &[
 ];
 
 /// Programs that come with a Debian package, and its name.
-const DEBIAN_PACKAGES: &[(&str, &str)] = &[("git", "git")];
+const DEBIAN_PACKAGES: &[(&str, &str)] =
+    &[("git", "git"), ("chromium", "chromium"), ("chromedriver", "chromium-driver")];
 
 /// Installs Debian packages where we may, and names everything else that is missing, all at once.
 pub(crate) fn ensure_present() -> anyhow::Result<()> {
@@ -33,17 +34,22 @@ pub(crate) fn ensure_present() -> anyhow::Result<()> {
 
 fn install_debian_packages(packages: &[&str]) -> anyhow::Result<()> {
     let names = packages.join(" ");
-    if on_path("apt-get").is_none() || !running_as_root()? {
+    let root = running_as_root()?;
+    if on_path("apt-get").is_none() || !(root || on_path("sudo").is_some()) {
         bail!("please install first: {names} (on Debian, as root: apt-get install {names})");
     }
     eprintln!("installing Debian packages: {names}");
     let apt_get = || {
-        let mut command = Command::new("apt-get");
-        command.env("DEBIAN_FRONTEND", "noninteractive");
+        // Without a terminal nobody can answer sudo's question, and it must not wait for an answer.
+        let mut command = Command::new(if root { "env" } else { "sudo" });
+        command.args(if root { &[][..] } else { &["--non-interactive", "env"] });
+        command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]);
         command
     };
-    quietly(apt_get().arg("update"))?;
-    quietly(apt_get().args(["install", "--yes", "--no-install-recommends"]).args(packages))?;
+    let installed = quietly(apt_get().arg("update"))
+        .and_then(|_| quietly(apt_get().args(["install", "--yes", "--no-install-recommends"]).args(packages)));
+    installed
+        .with_context(|| format!("please install first: {names} (on Debian, as root: apt-get install {names})"))?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@
 //! | `TACO_TEST_S3S_FS`    | S3 server that lets several creators win: taco must refuse it        |
 //! | `TACO_TEST_TOFU`      | OpenTofu                                                             |
 //! | `TACO_TEST_GO_TFE`    | go-tfe's own suite, with its fixtures beside it                        |
+//! | `TACO_TEST_AXE`       | axe-core, a script that finds what keeps people from using a page    |
 //! | `TACO_TEST_TERRAFORM` | Terraform 1.11, from `PATH` if it is there                           |
 //!
 //! `cargo xtask test` sets them all; `eval "$(cargo xtask tools)"` does it for a shell.
@@ -46,6 +47,9 @@ const VERSITYGW: Tool = Tool {
 
 const AZURITE: Tool =
     Tool { name: "azurite", version: "3.37.0", source: Source::Npm, executable: "node_modules/.bin/azurite-blob" };
+
+const AXE: Tool =
+    Tool { name: "axe-core", version: "4.14.0", source: Source::Npm, executable: "node_modules/axe-core/axe.min.js" };
 
 const S3S_FS: Tool =
     Tool { name: "s3s-fs", version: "0.14.1", source: Source::Crate { features: "binary" }, executable: "bin/s3s-fs" };
@@ -85,6 +89,7 @@ pub(crate) fn for_tests() -> anyhow::Result<Vec<Variable>> {
         ("TACO_TEST_GOFAKES3", GOFAKES3.ensure()?),
         ("TACO_TEST_VERSITYGW", VERSITYGW.ensure()?),
         ("TACO_TEST_AZURITE", AZURITE.ensure()?),
+        ("TACO_TEST_AXE", AXE.ensure()?),
         ("TACO_TEST_S3S_FS", S3S_FS.ensure()?),
         ("TACO_TEST_GO_TFE", GO_TFE.ensure()?),
         ("TACO_TEST_TOFU", TOFU.ensure()?),

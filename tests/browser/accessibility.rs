@@ -1,0 +1,60 @@
+use harness::chromium::{Chromium, Colours};
+use harness::gallery::Gallery;
+use harness::page_routes::Route;
+use harness::pages::{NO_PAGES, PAGES, Page, Visitor};
+
+use crate::axe;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_page_keeps_anyone_out_and_none_complains_in_the_console() {
+    let gallery = Gallery::open().await;
+    let chromium = gallery.browser().await;
+    let (strangers, admins): (Vec<&Page>, Vec<&Page>) =
+        PAGES.iter().partition(|page| page.visitor == Visitor::Stranger);
+    let mut found = Vec::new();
+    for page in strangers {
+        found.extend(faults(&gallery, &chromium, page).await);
+    }
+    gallery.let_in(&chromium).await;
+    for page in admins {
+        found.extend(faults(&gallery, &chromium, page).await);
+    }
+    assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
+}
+
+async fn faults(gallery: &Gallery, chromium: &Chromium, page: &Page) -> Vec<String> {
+    let mut found = Vec::new();
+    let address = gallery.address(page);
+    for colours in Colours::BOTH {
+        chromium.prefers(colours).await;
+        chromium.goes_to(&address).await;
+        assert_eq!(chromium.place().await, address, "{} is not where it should be", page.name);
+        let seen = axe::violations(chromium).await;
+        found.extend(seen.into_iter().map(|fault| format!("{}, {}: {fault}", page.name, colours.word())));
+    }
+    for complaint in chromium.complaints().await {
+        // The page is there to be not found.
+        if !(page.name == "not-found" && complaint.contains("404")) {
+            found.push(format!("{}: {complaint}", page.name));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_page_is_looked_at() {
+    let routes = Route::all();
+    let shown = routes.iter().filter(|route| route.shows && !NO_PAGES.contains(&route.path.as_str()));
+    let missing: Vec<&str> = shown
+        .filter(|route| {
+            let most_exact = |page: &&Page| {
+                let address = page.address.replace("{setup}", "/setup/x");
+                let found = routes.iter().filter(|route| route.leads_to(&address));
+                found.min_by_key(|route| route.path.matches('{').count()).is_some_and(|found| found == *route)
+            };
+            !PAGES.iter().any(|page| most_exact(&page))
+        })
+        .map(|route| route.path.as_str())
+        .collect();
+    assert!(missing.is_empty(), "harness/pages.rs lists no address for: {missing:?}");
+}

@@ -1,0 +1,6 @@
+//! Pages in a real browser.
+
+mod accessibility;
+mod axe;
+mod journeys;
+mod themes;

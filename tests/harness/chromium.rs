@@ -1,0 +1,297 @@
+//! A real browser: Debian's chromium, driven through its chromedriver as the W3C's WebDriver standard says.
+//!
+//! WebDriver is JSON over HTTP, of which we need a dozen commands. The crates that speak it bring either copyleft or a
+//! feature of `serde_json` that would change what the product itself does in tests.
+
+use std::process::Command;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+use crate::process::Process;
+
+/// Long enough for a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// For a machine that reaches nothing but its own servers.
+const FLAGS: [&str; 8] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+];
+
+/// How the standard writes a reference to an element.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scripts {
+    Run,
+    Blocked,
+}
+
+/// Which colours the visitor's system asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Colours {
+    Light,
+    Dark,
+}
+
+impl Colours {
+    pub const BOTH: [Self; 2] = [Self::Light, Self::Dark];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+}
+
+pub struct Chromium {
+    /// Where the site is that this browser looks at.
+    pub origin: String,
+    client: Client,
+    /// The address of all commands.
+    session: String,
+    browser: Pid,
+    _driver: Process,
+    _profile: TempDir,
+}
+
+impl Chromium {
+    /// A browser with a fresh profile and scripts.
+    pub async fn at(origin: &str) -> Self {
+        Self::start(origin, Scripts::Run).await
+    }
+
+    pub async fn start(origin: &str, scripts: Scripts) -> Self {
+        let (driver, port) = start_driver();
+        let profile = tempfile::tempdir().expect("a directory");
+        let mut flags: Vec<String> = FLAGS.iter().map(|&flag| flag.to_owned()).collect();
+        flags.push(format!("--user-data-dir={}", profile.path().display()));
+        flags.push("--window-size=1280,900".to_owned());
+        let mut options = json!({ "binary": "/usr/bin/chromium", "args": flags });
+        if scripts == Scripts::Blocked {
+            options["prefs"] = json!({ "profile.default_content_setting_values.javascript": 2 });
+        }
+        let wanted = json!({
+            "acceptInsecureCerts": true,
+            "goog:chromeOptions": options,
+            "goog:loggingPrefs": { "browser": "ALL" },
+        });
+        let client = Client::builder().no_proxy().build().expect("a client");
+        let address = format!("http://127.0.0.1:{port}/session");
+        let wanted = json!({ "capabilities": { "alwaysMatch": wanted } });
+        let begun = ask(&client, Method::POST, &address, &wanted).await.unwrap_or_else(|error| panic!("{error}"));
+        let id = begun["sessionId"].as_str().expect("a session has an id");
+        let browser = begun["capabilities"]["goog:processID"].as_i64().expect("the driver tells the process");
+        let browser = Pid::from_raw(browser.try_into().expect("process ids are small"));
+        let (session, origin) = (format!("{address}/{id}"), origin.to_owned());
+        Self { origin, client, session, browser, _driver: driver, _profile: profile }
+    }
+
+    async fn try_to(&self, command: &str, body: &Value) -> Result<Value, String> {
+        ask(&self.client, Method::POST, &format!("{}/{command}", self.session), body).await
+    }
+
+    async fn tell(&self, command: &str, body: Value) -> Value {
+        let answer = self.try_to(command, &body).await;
+        answer.unwrap_or_else(|error| panic!("{command} {}: {error}", shortened(&body.to_string())))
+    }
+
+    async fn learn(&self, question: &str) -> String {
+        let address = format!("{}/{question}", self.session);
+        let answer = ask(&self.client, Method::GET, &address, &Value::Null).await;
+        answer.unwrap_or_else(|error| panic!("{question}: {error}")).as_str().expect("text").to_owned()
+    }
+
+    /// Goes to a path of the site, and waits until the page is loaded.
+    pub async fn goes_to(&self, path: &str) {
+        self.tell("url", json!({ "url": format!("{}{path}", self.origin) })).await;
+    }
+
+    /// Where it is: path and query.
+    pub async fn place(&self) -> String {
+        let address = self.learn("url").await;
+        address.strip_prefix(&self.origin).unwrap_or(&address).to_owned()
+    }
+
+    pub async fn title(&self) -> String {
+        self.learn("title").await
+    }
+
+    /// The page as the browser holds it.
+    pub async fn source(&self) -> String {
+        self.learn("source").await
+    }
+
+    /// What a function with this body returns on the page.
+    pub async fn evaluates(&self, body: &str) -> Value {
+        self.tell("execute/sync", json!({ "script": body, "args": [] })).await
+    }
+
+    /// What a function with this body gives to its last argument, sooner or later.
+    pub async fn awaits(&self, body: &str) -> Value {
+        self.tell("execute/async", json!({ "script": body, "args": [] })).await
+    }
+
+    /// All that a visitor can read on the page.
+    pub async fn text(&self) -> String {
+        self.text_of("body").await
+    }
+
+    pub async fn text_of(&self, selector: &str) -> String {
+        let body = |element: String| format!("element/{element}/text");
+        self.learn(&body(self.find(selector).await)).await
+    }
+
+    pub async fn shows(&self, selector: &str) -> bool {
+        self.look_for("css selector", selector).await.is_some()
+    }
+
+    /// Fills a field in, in place of what it holds.
+    pub async fn types(&self, selector: &str, text: &str) {
+        let element = self.find(selector).await;
+        self.tell(&format!("element/{element}/clear"), json!({})).await;
+        self.tell(&format!("element/{element}/value"), json!({ "text": text })).await;
+    }
+
+    pub async fn clicks(&self, selector: &str) {
+        let element = self.find(selector).await;
+        self.tell(&format!("element/{element}/click"), json!({})).await;
+    }
+
+    /// Follows the first link with this text.
+    pub async fn follows(&self, text: &str) {
+        self.clicks_on(&format!("//a[normalize-space()={}]", quoted(text))).await;
+    }
+
+    /// Presses the first button with this text.
+    pub async fn presses(&self, text: &str) {
+        self.clicks_on(&format!("//button[normalize-space()={}]", quoted(text))).await;
+    }
+
+    async fn clicks_on(&self, path: &str) {
+        let element = self.find_by("xpath", path).await;
+        self.tell(&format!("element/{element}/click"), json!({})).await;
+    }
+
+    /// Waits until the page holds such an element.
+    pub async fn find(&self, selector: &str) -> String {
+        self.find_by("css selector", selector).await
+    }
+
+    async fn find_by(&self, by: &str, what: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(element) = self.look_for(by, what).await {
+                return element;
+            }
+            if Instant::now() > deadline {
+                panic!("there is no {what} at {}:\n{}", self.place().await, self.source().await);
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn look_for(&self, by: &str, what: &str) -> Option<String> {
+        let found = self.try_to("element", &json!({ "using": by, "value": what })).await.ok()?;
+        found[ELEMENT].as_str().map(str::to_owned)
+    }
+
+    /// Waits until a visitor can read this on the page.
+    pub async fn reads(&self, text: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.text().await.contains(text) {
+            if Instant::now() > deadline {
+                panic!("{text:?} does not come at {}:\n{}", self.place().await, self.text().await);
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Asks for pages in these colours from now on, as the visitor's system would.
+    pub async fn prefers(&self, colours: Colours) {
+        let feature = json!({ "name": "prefers-color-scheme", "value": colours.word() });
+        self.devtools("Emulation.setEmulatedMedia", json!({ "features": [feature] })).await;
+    }
+
+    /// Shows pages so wide from now on; a narrow one is a phone's.
+    pub async fn is_wide(&self, width: u32) {
+        let screen = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600 });
+        self.devtools("Emulation.setDeviceMetricsOverride", screen).await;
+    }
+
+    /// A picture of the whole page, as PNG.
+    pub async fn picture(&self) -> Vec<u8> {
+        let options = json!({ "format": "png", "captureBeyondViewport": true });
+        let taken = self.devtools("Page.captureScreenshot", options).await;
+        STANDARD.decode(taken["data"].as_str().expect("a picture")).expect("base64")
+    }
+
+    /// What only chromium understands.
+    pub async fn devtools(&self, command: &str, parameters: Value) -> Value {
+        self.tell("goog/cdp/execute", json!({ "cmd": command, "params": parameters })).await
+    }
+
+    /// What the console has told since one looked last: violations of the policy, failed loads, errors of scripts.
+    pub async fn complaints(&self) -> Vec<String> {
+        let lines = self.tell("se/log", json!({ "type": "browser" })).await;
+        let lines = lines.as_array().expect("a list").iter();
+        lines.filter(|line| line["level"] != "INFO").map(|line| line["message"].to_string()).collect()
+    }
+}
+
+impl Drop for Chromium {
+    fn drop(&mut self) {
+        // It fails if the browser has ended, which is fine. Its other processes end with it.
+        kill(self.browser, Signal::SIGKILL).ok();
+    }
+}
+
+/// The driver and its port.
+fn start_driver() -> (Process, String) {
+    loop {
+        let driver = Process::start(Command::new("chromedriver").arg("--port=0"));
+        let line = driver.line_of_stdout(|line| line.contains("started successfully") || line.contains("Exiting"));
+        // It takes a port that is free under IPv6, and gives up if someone has the same under IPv4.
+        if !line.contains("port not available") {
+            let port = line.trim_end_matches('.').rsplit(' ').next().expect("a line has a last word");
+            return (driver, port.to_owned());
+        }
+    }
+}
+
+async fn ask(client: &Client, method: Method, address: &str, body: &Value) -> Result<Value, String> {
+    let mut request = client.request(method, address);
+    if !body.is_null() {
+        request = request.json(body);
+    }
+    let answer = request.send().await.expect("the driver answers");
+    let succeeded = answer.status().is_success();
+    let answer: Value = answer.json().await.expect("JSON");
+    let value = answer["value"].clone();
+    if succeeded { Ok(value) } else { Err(format!("{}: {}", value["error"], value["message"])) }
+}
+
+/// Text as a word of XPath.
+fn quoted(text: &str) -> String {
+    assert!(!text.contains('"'), "XPath cannot write it: {text}");
+    format!("\"{text}\"")
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(200).collect()
+}

@@ -1,0 +1,79 @@
+//! The routes of the pages, as their source has them: no route can be forgotten, because nobody has to list it.
+
+const SOURCE: &str = include_str!("../../crates/web/src/app.rs");
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Route {
+    /// With names in braces, as `/app/{organization}`.
+    pub path: String,
+    /// Browsers can look at it.
+    pub shows: bool,
+    /// Browsers can send forms to it.
+    pub takes_forms: bool,
+}
+
+impl Route {
+    pub fn all() -> Vec<Self> {
+        let routes: Vec<Self> = SOURCE.split(".route(").skip(1).filter_map(Self::read).collect();
+        assert!(routes.len() > 10, "the source of the routes is not read rightly: {routes:?}");
+        routes
+    }
+
+    /// The route whose arguments the text begins with; none if its path is no text.
+    fn read(text: &str) -> Option<Self> {
+        let mut depth = 1;
+        let end = text.find(|character: char| {
+            depth += match character {
+                '(' => 1,
+                ')' => -1,
+                _ => 0,
+            };
+            depth == 0
+        });
+        let (path, methods) = text[..end?].trim_start().strip_prefix('"')?.split_once('"')?;
+        let has = |method: &str| {
+            let call = format!("{method}(");
+            methods
+                .match_indices(&call)
+                .any(|(at, _)| !methods[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_'))
+        };
+        Some(Self { path: path.to_owned(), shows: has("get"), takes_forms: has("post") })
+    }
+
+    /// Whether an address is one of this route.
+    pub fn leads_to(&self, address: &str) -> bool {
+        let path = address.split('?').next().expect("a first part");
+        let (mut wanted, mut given) = (self.path.split('/'), path.split('/'));
+        loop {
+            match (wanted.next(), given.next()) {
+                (None, None) => return true,
+                (Some(name), Some(part)) if name.starts_with('{') && !part.is_empty() => {}
+                (Some(word), Some(part)) if word == part => {}
+                _ => return false,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_is_read_with_its_methods() {
+        let read = Route::read(r#""/a/{b}", get(c::show).post(c::create))  .route("/d", any(x))"#);
+        assert_eq!(read, Some(Route { path: "/a/{b}".to_owned(), shows: true, takes_forms: true }));
+        let read = Route::read("\n    \"/a\",\n    post(c::target),\n  )");
+        assert_eq!(read, Some(Route { path: "/a".to_owned(), shows: false, takes_forms: true }));
+        assert_eq!(Route::read("&file.path, file.serve())"), None);
+    }
+
+    #[test]
+    fn an_address_belongs_to_its_route() {
+        let route = Route { path: "/app/{organization}/runs".to_owned(), shows: true, takes_forms: false };
+        assert!(route.leads_to("/app/acme/runs?status=applied"));
+        for other in ["/app/acme", "/app/acme/runs/1", "/app//runs", "/app/acme/queue"] {
+            assert!(!route.leads_to(other), "{other}");
+        }
+    }
+}
