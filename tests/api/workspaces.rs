@@ -2,8 +2,11 @@
 
 use axum::http::StatusCode;
 use harness::api_server::ApiServer;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use crate::configuration_versions::given_configuration;
+use crate::runs::start_run;
 use crate::states::{lock, push};
 
 #[tokio::test]
@@ -72,6 +75,36 @@ async fn lists_have_pages_and_filters() {
     ] {
         let answer = admin.get(&format!("{list}?{query}")).await.expect(StatusCode::OK);
         assert_eq!(names(&answer).len(), expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn lists_come_in_the_order_of_current_runs_with_what_was_asked_for() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    server.given_workspace("acme", "idle").await;
+    for name in ["zebra", "ant"] {
+        let workspace = server.given_workspace("acme", name).await;
+        lock(&admin, &workspace).await.expect(StatusCode::OK);
+        push(&admin, &workspace, 1, "a", name).await.expect(StatusCode::CREATED);
+        admin.act(&format!("/api/v2/workspaces/{workspace}/actions/unlock")).await.expect(StatusCode::OK);
+        given_configuration(&server, &workspace).await;
+        start_run(&admin, &workspace, json!({})).await.expect(StatusCode::CREATED);
+        server.pass(SignedDuration::from_secs(1));
+    }
+    for (order, expected) in [
+        ("current-run.created-at", ["zebra", "ant", "idle"]),
+        ("-current-run.created-at", ["ant", "zebra", "idle"]),
+        ("-name", ["zebra", "idle", "ant"]),
+    ] {
+        let list = format!("/api/v2/organizations/acme/workspaces?sort={order}&include=current_state_version");
+        let listed = admin.get(&list).await.expect(StatusCode::OK).json();
+        let names = listed["data"].as_array().expect("a list").iter().map(|item| &item["attributes"]["name"]);
+        assert_eq!(names.collect::<Vec<_>>(), expected, "{order}");
+        let included = listed["included"].as_array().expect("states");
+        assert_eq!(included.len(), 2);
+        assert!(included.iter().all(|state| state["attributes"]["hosted-state-download-url"].is_string()));
     }
 }
 

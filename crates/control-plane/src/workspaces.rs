@@ -66,13 +66,25 @@ pub struct WorkspaceFilter {
     pub tagged: Vec<(String, Option<String>)>,
     /// The statuses that the current run may have.
     pub current_run: Vec<String>,
-    /// From the last name to the first.
+    /// By when the current run was made, instead of by name. Workspaces without one come last.
+    pub by_current_run: bool,
+    /// From the last to the first.
     pub reverse: bool,
 }
 
 impl WorkspaceFilter {
     fn takes_all(&self) -> bool {
-        let Self { name, wildcard_name, project, tags, exclude_tags, tagged, current_run, reverse: _ } = self;
+        let Self {
+            name,
+            wildcard_name,
+            project,
+            tags,
+            exclude_tags,
+            tagged,
+            current_run,
+            by_current_run: _,
+            reverse: _,
+        } = self;
         name.is_none()
             && wildcard_name.is_none()
             && project.is_none()
@@ -185,7 +197,7 @@ impl ControlPlane {
         let sees_all = caller.may(Action::ReadWorkspace, open.resource()).allowed;
         let view = |workspace: &Workspace| WorkspaceView { workspace: workspace.clone(), open: open.clone() };
         // The common case costs the same in a large organization as in a small one.
-        if sees_all && filter.takes_all() && !filter.reverse {
+        if sees_all && filter.takes_all() && !filter.reverse && !filter.by_current_run {
             let items = state.workspaces_by_name().skip(page.skip()).take(page.size()).map(view).collect();
             return Ok(Listed { items, page, total: state.workspaces.len() });
         }
@@ -193,7 +205,14 @@ impl ControlPlane {
             filter.takes(state, workspace)
                 && (sees_all || caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).allowed)
         };
-        let listed = if filter.reverse {
+        let listed = if filter.by_current_run {
+            let mut found: Vec<_> = state.workspaces_by_name().filter(wanted).collect();
+            found.sort_by_key(|workspace| {
+                let made = state.current_run(workspace.id).map(|run| run.created_at.as_nanosecond());
+                (made.is_none(), made.map(|made| if filter.reverse { -made } else { made }))
+            });
+            Listed::from_all(found, page)
+        } else if filter.reverse {
             Listed::from_all(state.workspaces_by_name().rev().filter(wanted), page)
         } else {
             Listed::from_all(state.workspaces_by_name().filter(wanted), page)

@@ -58,7 +58,12 @@ struct Attributes<'a> {
     summary: Option<&'a ResourceSummary>,
 }
 
-fn resource(api: &Api, address: &Address, view: &StateVersionView, summary: Option<&ResourceSummary>) -> Resource {
+pub(crate) fn resource(
+    api: &Api,
+    address: &Address,
+    view: &StateVersionView,
+    summary: Option<&ResourceSummary>,
+) -> Resource {
     let version = &view.version;
     let finalized = version.status == StateVersionStatus::Finalized;
     let pending = version.status == StateVersionStatus::Pending;

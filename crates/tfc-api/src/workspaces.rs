@@ -29,7 +29,8 @@ use crate::error::ApiError;
 use crate::path::InPath;
 use crate::query::Query;
 use crate::{
-    Api, configuration_versions, organizations, phases, projects, runs, ssh_keys, tag_bindings, tags, users, variables,
+    Api, configuration_versions, organizations, phases, projects, runs, ssh_keys, state_versions, tag_bindings, tags,
+    users, variables,
 };
 
 pub(crate) const KIND: &str = "workspaces";
@@ -382,6 +383,11 @@ async fn include(
     {
         document.include(users::resource(&user));
     }
+    if query.includes("current-state-version")
+        && let Ok(version) = control_plane.current_state_version(caller, view.workspace.id).await
+    {
+        document.include(state_versions::resource(api, address, &version, None));
+    }
     if query.includes("outputs") {
         let wanted = WorkspaceRef::Id(view.workspace.id);
         for output in control_plane.current_outputs(caller, &wanted).await.unwrap_or_default() {
@@ -462,6 +468,7 @@ pub(crate) async fn list(
                 .map_err(|_| ApiError::parameter("filter[project][id]", format!("{} is no project's id", shown(id))))?,
         ),
     };
+    let sort = query.get("sort").unwrap_or("name");
     let filter = WorkspaceFilter {
         name: query.get("search[name]").map(str::to_owned),
         wildcard_name: query.get("search[wildcard-name]").map(str::to_owned),
@@ -470,7 +477,8 @@ pub(crate) async fn list(
         exclude_tags: owned(query.list("search[exclude-tags]")),
         tagged: query.tagged(),
         current_run: owned(query.list("filter[current-run][status]")),
-        reverse: query.get("sort") == Some("-name"),
+        by_current_run: sort.trim_start_matches('-') == "current-run.created-at",
+        reverse: sort.starts_with('-'),
     };
     let listed = api.control_plane.workspaces(&caller, &organization, &filter, query.page()?).await?;
     let views = listed.items.clone();
