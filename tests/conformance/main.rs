@@ -1,13 +1,19 @@
 //! go-tfe's own integration suite, as a black box: the tests that `passing.txt` names pass, and go on passing.
 //!
-//! Each test is a process of its own, so that a panic or a hang spoils nothing but itself.
+//! Each test is a process of its own, so that a panic or a hang spoils nothing but itself. Their runs are executed by
+//! the server's own agent, with the real terraform and the real provider of `null_resource`.
+//!
+//! `cargo xtask conformance` runs this suite alone; with names of tests it tries those, listed or not.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
+use std::time::Instant;
 
+use harness::engine::Engine;
 use harness::home::{Home, ServerProcess};
+use harness::provider_mirror;
 
 const PASSING: &str = include_str!("passing.txt");
 const TOKEN: &str = "the-token-of-a-site-that-exists-for-a-test";
@@ -28,7 +34,7 @@ const AT_ONCE: usize = 4;
 fn run(suite: &Path, address: &str, test: &str) -> Result<(), String> {
     let mut command = Command::new(suite);
     command
-        .args(["-test.v", "-test.run", &format!("^{test}$"), "-test.timeout", "120s"])
+        .args(["-test.v", "-test.run", &format!("^{test}$"), "-test.timeout", "180s"])
         .current_dir(suite.parent().expect("the suite lies in a directory"))
         .env("TFE_ADDRESS", format!("http://{address}"))
         .env("TFE_TOKEN", TOKEN)
@@ -42,19 +48,30 @@ fn run(suite: &Path, address: &str, test: &str) -> Result<(), String> {
     if passed { Ok(()) } else { Err(text) }
 }
 
+/// The tests to run: those that are known to pass, unless someone asks for others.
+fn wanted() -> Vec<String> {
+    let asked = std::env::var("TACO_TEST_GO_TFE_ONLY").unwrap_or_default();
+    let asked: Vec<_> = asked.split_whitespace().map(str::to_owned).collect();
+    if !asked.is_empty() {
+        return asked;
+    }
+    let listed = PASSING.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    listed.map(str::to_owned).collect()
+}
+
 #[test]
 fn what_passed_still_passes() {
     let suite = std::env::var_os("TACO_TEST_GO_TFE").map(PathBuf::from);
     let suite =
         suite.expect(r#"TACO_TEST_GO_TFE is not set: run `cargo xtask test`, or eval "$(cargo xtask tools)" first"#);
     let home = Home::default();
+    let mirror = provider_mirror::with_null_provider();
     let mut taco = home.taco(&["server"]);
-    // The configuration of these tests needs a provider that no machine without a network has, so nothing executes
-    // runs: those that are listed look at runs that wait.
-    taco.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", TOKEN).env("TACO_AGENT_CONCURRENCY", "0");
+    taco.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", TOKEN).env("TACO_AGENT_CONCURRENCY", "2");
+    taco.env("TACO_PROVIDER_MIRROR", mirror.path());
+    taco.env("PATH", Engine::search_path()).env("TACO_ENGINE_MIRROR", "http://127.0.0.1:9");
     let server = ServerProcess::start(&mut taco);
-    let tests = PASSING.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let waiting = Mutex::new(tests.collect::<Vec<_>>());
+    let waiting = Mutex::new(wanted());
     let failed = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
@@ -62,14 +79,23 @@ fn what_passed_still_passes() {
                 loop {
                     let next = waiting.lock().expect("not poisoned").pop();
                     let Some(test) = next else { return };
-                    if let Err(text) = run(&suite, &server.address, test) {
-                        println!("{text}");
-                        failed.lock().expect("not poisoned").push(test);
+                    let begun = Instant::now();
+                    let outcome = run(&suite, &server.address, &test);
+                    let seconds = begun.elapsed().as_secs_f32();
+                    match outcome {
+                        Ok(()) => println!("pass {test} ({seconds:.1} s)"),
+                        Err(text) => {
+                            println!("{text}\nfail {test} ({seconds:.1} s)");
+                            failed.lock().expect("not poisoned").push(test);
+                        }
                     }
                 }
             });
         }
     });
     let failed = failed.into_inner().expect("not poisoned");
+    if !failed.is_empty() {
+        println!("{}", server.process.stderr());
+    }
     assert!(failed.is_empty(), "tests of go-tfe that passed before do not pass any more: {}", failed.join(", "));
 }

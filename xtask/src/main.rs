@@ -4,6 +4,7 @@
 
 mod bench;
 mod command;
+mod conformance;
 mod install;
 mod prerequisites;
 mod test;
@@ -20,6 +21,8 @@ use clap::Parser;
 enum Chore {
     /// Check format, lints and licences, then run all tests; install what they need.
     Test(test::Options),
+    /// Run go-tfe's own suite against a server, and tell which of its tests pass.
+    Conformance(conformance::Options),
     /// Run the benchmarks and show their tables.
     Bench(bench::Options),
     /// Install what the tests need, and print it as shell variables for a plain `cargo test`.
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
     let chore = Chore::parse();
     let outcome = go_to_workspace().and_then(|()| match chore {
         Chore::Test(options) => test::test(&options),
+        Chore::Conformance(options) => conformance::conformance(&options),
         Chore::Bench(options) => bench::bench(&options),
         Chore::Tools => tools::print_exports(),
     });

@@ -9,7 +9,8 @@
 //! | `TACO_TEST_AZURITE`   | `azurite-blob`, the blob server of Azure's emulator                  |
 //! | `TACO_TEST_S3S_FS`    | S3 server that lets several creators win: taco must refuse it        |
 //! | `TACO_TEST_TOFU`      | OpenTofu                                                             |
-//! | `TACO_TEST_GO_TFE`    | go-tfe's own suite, with its fixtures beside it                        |
+//! | `TACO_TEST_GO_TFE`    | go-tfe's own suite, with its fixtures beside it                      |
+//! | `TACO_TEST_PROVIDER_NULL` | provider of `null_resource`, which go-tfe's fixtures use         |
 //! | `TACO_TEST_AXE`       | axe-core, a script that finds what keeps people from using a page    |
 //! | `TACO_TEST_TERRAFORM` | Terraform 1.11, from `PATH` if it is there                           |
 //!
@@ -80,6 +81,18 @@ const GO_TFE: Tool = Tool {
     executable: "suite.test",
 };
 
+/// Release 2.1.2 of the provider: the last that its module's own path leads to, and all that a `null_resource` needs.
+const PROVIDER_NULL: Tool = Tool {
+    name: "terraform-provider-null",
+    version: "1.0.1-0.20190430203517-8d3d85a60e20",
+    source: Source::GoModule {
+        module: "github.com/terraform-providers/terraform-provider-null",
+        package: ".",
+        nested: None,
+    },
+    executable: "bin/terraform-provider-null",
+};
+
 /// A variable that tests read, and the program it leads to.
 pub(crate) type Variable = (&'static str, PathBuf);
 
@@ -92,6 +105,7 @@ pub(crate) fn for_tests() -> anyhow::Result<Vec<Variable>> {
         ("TACO_TEST_AXE", AXE.ensure()?),
         ("TACO_TEST_S3S_FS", S3S_FS.ensure()?),
         ("TACO_TEST_GO_TFE", GO_TFE.ensure()?),
+        ("TACO_TEST_PROVIDER_NULL", PROVIDER_NULL.ensure()?),
         ("TACO_TEST_TOFU", TOFU.ensure()?),
         ("TACO_TEST_TERRAFORM", terraform()?),
     ])

@@ -1,0 +1,127 @@
+//! An engine that does nothing but tell, in a ledger outside taco, what it was asked to do. Whatever servers and agents
+//! believe, this is what happened.
+
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+const PROGRAM: &str = include_str!("stand_in_engine.sh");
+
+/// Long enough for a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Where an engine can be held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    Init,
+    Plan,
+    Show,
+    /// Nothing is done yet.
+    ApplyBegins,
+    /// Half of it is done and in the state.
+    ApplyIsHalfDone,
+    /// All is done and in the state.
+    ApplyEnds,
+}
+
+impl Step {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Init => "init",
+            Self::Plan => "plan",
+            Self::Show => "show",
+            Self::ApplyBegins => "apply-begins",
+            Self::ApplyIsHalfDone => "apply-is-half-done",
+            Self::ApplyEnds => "apply-ends",
+        }
+    }
+}
+
+/// Something that an engine did.
+#[derive(Clone, Debug)]
+pub struct Deed {
+    word: String,
+    pub run: String,
+    pub process: i32,
+}
+
+impl Deed {
+    /// Whether the engine is still there. One that is dead and not waited for is dead.
+    pub fn lives(&self) -> bool {
+        fs::read_to_string(format!("/proc/{}/stat", self.process))
+            .is_ok_and(|stat| !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
+    }
+}
+
+/// Programs called `terraform` and `tofu`, and their ledger.
+pub struct StandInEngine(TempDir);
+
+impl StandInEngine {
+    pub fn install() -> Self {
+        let place = tempfile::tempdir().expect("there is room for a directory");
+        let programs = place.path().join("bin");
+        fs::create_dir(&programs).expect("made");
+        let program = PROGRAM.replace("@PLACE@", &place.path().display().to_string());
+        for name in ["terraform", "tofu"] {
+            let path = programs.join(name);
+            fs::write(&path, &program).expect("written");
+            fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it can be run");
+        }
+        fs::write(place.path().join("ledger"), "").expect("written");
+        Self(place)
+    }
+
+    /// A `PATH` on which nothing else is called like an engine.
+    pub fn search_path(&self) -> OsString {
+        let programs = self.0.path().join("bin");
+        std::env::join_paths([&programs, Path::new("/usr/bin"), Path::new("/bin")]).expect("no colons")
+    }
+
+    /// Engines that reach this step wait there.
+    pub fn hold(&self, step: Step) {
+        fs::write(self.gate(step), "").expect("written");
+    }
+
+    pub fn let_go(&self, step: Step) {
+        fs::remove_file(self.gate(step)).expect("it was held");
+    }
+
+    fn gate(&self, step: Step) -> std::path::PathBuf {
+        self.0.path().join(format!("hold-{}", step.word()))
+    }
+
+    fn deeds(&self) -> Vec<Deed> {
+        let ledger = fs::read_to_string(self.0.path().join("ledger")).expect("it is there");
+        // An engine may be writing the last line.
+        let whole = ledger.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let deeds = whole.lines().map(|line| {
+            let words: Vec<_> = line.split(' ').collect();
+            let process = words[2].parse().expect("a process");
+            Deed { word: words[0].to_owned(), run: words[1].to_owned(), process }
+        });
+        deeds.collect()
+    }
+
+    /// How often the engine came to this step of a run, and whose processes those were.
+    pub fn came_to(&self, step: Step, run: &str) -> Vec<Deed> {
+        self.deeds().into_iter().filter(|deed| deed.word == step.word() && deed.run == run).collect()
+    }
+
+    /// Waits until the engine has come to this step of a run so many times; the last of them.
+    pub async fn comes_to(&self, step: Step, run: &str, times: usize) -> Deed {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let came = self.came_to(step, run);
+            if came.len() >= times {
+                return came.into_iter().next_back().expect("at least one");
+            }
+            assert!(Instant::now() < deadline, "{run} does not come to {step:?}: {:?}", self.deeds());
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
