@@ -192,12 +192,7 @@ fn engine_mirror(address: Option<&str>) -> Result<EngineMirror, String> {
 }
 
 fn run_as(user: &str) -> Result<RunAs, String> {
-    let found = nix::unistd::User::from_name(user).map_err(|error| format!("--run-as {user}: {error}"))?;
-    let found = found.ok_or_else(|| format!("--run-as {user}: there is no such user"))?;
-    match nix::unistd::geteuid().is_root() {
-        true => Ok(RunAs { user: found.uid.as_raw(), group: found.gid.as_raw() }),
-        false => Err(format!("--run-as {user}: only an agent of root can run engines as another user")),
-    }
+    RunAs::named(user).map_err(|reason| format!("--run-as {user}: this {reason}"))
 }
 
 #[cfg(test)]

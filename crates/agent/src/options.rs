@@ -59,3 +59,15 @@ pub struct RunAs {
     pub user: u32,
     pub group: u32,
 }
+
+impl RunAs {
+    /// The user with this name. The error completes the sentence "«name» …".
+    pub fn named(user: &str) -> Result<Self, String> {
+        let found = nix::unistd::User::from_name(user).map_err(|error| format!("cannot be looked up: {error}"))?;
+        let found = found.ok_or("is no user of this machine")?;
+        match nix::unistd::geteuid().is_root() {
+            true => Ok(Self { user: found.uid.as_raw(), group: found.gid.as_raw() }),
+            false => Err("is another user, and only root can run engines as another user".to_owned()),
+        }
+    }
+}

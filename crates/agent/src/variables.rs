@@ -28,6 +28,8 @@ pub(crate) fn write(working_directory: &Path, variables: &[Variable]) -> io::Res
 fn text(variables: &[Variable]) -> String {
     let of_configuration = variables.iter().filter(|variable| variable.category == VariableCategory::Terraform);
     of_configuration
+        // No configuration can declare a variable of another name, and one such line would spoil the whole file.
+        .filter(|variable| variable.key.starts_with(|first: char| first.is_alphabetic() || first == '_'))
         .map(|variable| match variable.hcl {
             true => format!("{} = {}\n", variable.key, variable.value),
             false => format!("{} = {}\n", variable.key, quoted(&variable.value)),
@@ -69,6 +71,8 @@ mod tests {
         let variables = [
             variable("text", "a \"b\" ${c} %{d} \\ $e\n\u{7}", VariableCategory::Terraform, false),
             variable("list", "[1, 2]", VariableCategory::Terraform, true),
+            variable("1st", "one", VariableCategory::Terraform, false),
+            variable("-x", "one", VariableCategory::Terraform, false),
             variable("AWS_REGION", "eu", VariableCategory::Env, false),
         ];
         let expected = "text = \"a \\\"b\\\" $${c} %%{d} \\\\ $e\\n\\u0007\"\nlist = [1, 2]\n";

@@ -76,7 +76,7 @@ pub(crate) fn options(settings: &Settings, journal_secret: String, authority: Op
             None => EngineMirror::Makers,
         },
         ca_file: authority.map(Path::to_owned),
-        run_as: None,
+        run_as: settings.agent_run_as,
         supervisor: Options::own_supervisor(SUPERVISE),
         journal_secret,
     }

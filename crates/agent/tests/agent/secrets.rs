@@ -109,7 +109,7 @@ async fn wrong_settings_are_usage_errors_of_one_line() {
         (vec!["--token-file", &missing], "missing: No such file"),
         (vec!["--provider-mirror", &missing], "there is no such directory"),
         (vec!["--engine-mirror", "nonsense"], "--engine-mirror nonsense"),
-        (vec!["--run-as", "nobody-like-this"], "there is no such user"),
+        (vec!["--run-as", "nobody-like-this"], "is no user of this machine"),
         (vec!["--ca-file", &missing], "missing"),
     ] {
         let mut agent = AgentProcess::start("https://localhost:1", work_dir.path(), |command| {
