@@ -226,10 +226,18 @@ impl Running {
     }
 }
 
+/// Without what both programs say where a lock takes them longer than usual: it tells about the machine alone.
+fn without_patience(said: &str) -> String {
+    let lines = said.split_inclusive('\n');
+    lines
+        .filter(|line| !line.starts_with("Acquiring state lock.") && !line.starts_with("Releasing state lock."))
+        .collect()
+}
+
 impl Done {
     fn success(self, place: &std::panic::Location<'_>, words: &str) -> String {
         assert!(self.success, "{place}: {words}\n{}\n{}", self.stdout, self.stderr);
-        self.stdout
+        without_patience(&self.stdout)
     }
 
     /// All that it printed.

@@ -38,8 +38,10 @@ async fn logs_in_works_and_logs_out(engine: Engine, installation: Installation) 
     let page = browser.get(address.strip_prefix(&installation.origin).expect("our address")).await;
     assert_eq!(page.status, StatusCode::OK, "{}", page.text);
     let answer = browser.send(&page.form("/oauth/authorize"), &[("decision", "approve")]).await;
-    let back = reqwest::get(answer.location()).await.expect("it listens");
-    assert_eq!(back.status(), StatusCode::OK);
+    // It leaves as soon as it has the code: on a slow machine, before its answer is out.
+    if let Ok(back) = reqwest::get(answer.location()).await {
+        assert_eq!(back.status(), StatusCode::OK);
+    }
     // It would wait if nobody read what it says.
     while lines.next_line().await.expect("text").is_some() {}
     assert!(login.wait().await.expect("it ends").success());
