@@ -1,7 +1,7 @@
 use harness::chromium::{Chromium, Colours};
 use harness::gallery::Gallery;
 use harness::page_routes::Route;
-use harness::pages::{NO_PAGES, PAGES, Page, Visitor};
+use harness::pages::{DESK, NO_PAGES, PAGES, PHONE, Page, Visitor};
 
 use crate::axe;
 
@@ -32,6 +32,13 @@ async fn faults(gallery: &Gallery, chromium: &Chromium, page: &Page) -> Vec<Stri
         let seen = axe::violations(chromium).await;
         found.extend(seen.into_iter().map(|fault| format!("{}, {}: {fault}", page.name, colours.word())));
     }
+    chromium.is_wide(PHONE).await;
+    let beyond = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
+    let beyond = chromium.evaluates(beyond).await.as_f64().expect("a number");
+    if beyond > 0.0 {
+        found.push(format!("{}: it is {beyond} pixels wider than a phone", page.name));
+    }
+    chromium.is_wide(DESK).await;
     for complaint in chromium.complaints().await {
         // The page is there to be not found.
         if !(page.name == "not-found" && complaint.contains("404")) {

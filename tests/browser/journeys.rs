@@ -31,13 +31,13 @@ async fn a_token_is_made_and_revoked(scripts: Scripts) {
     gallery.let_in(&chromium).await;
     chromium.clicks("details.menu summary").await;
     chromium.presses("Log out").await;
-    assert_eq!(chromium.place().await, "/login");
+    chromium.arrives_at("/login").await;
 
     chromium.goes_to("/app/settings/tokens").await;
     chromium.types("[name=username]", "admin").await;
     chromium.types("[name=password]", PASSWORD).await;
     chromium.clicks("main button").await;
-    assert_eq!(chromium.place().await, "/app/settings/tokens", "the login leads back");
+    chromium.arrives_at("/app/settings/tokens").await;
 
     chromium.types("[name=description]", "laptop").await;
     chromium.clicks("main form button").await;

@@ -3,4 +3,5 @@
 mod accessibility;
 mod axe;
 mod journeys;
+mod security;
 mod themes;

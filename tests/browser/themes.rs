@@ -22,6 +22,7 @@ async fn colours_follow_the_system_until_someone_chooses() {
     chromium.goes_to("/app/settings/tokens").await;
     chromium.clicks("details.menu summary").await;
     chromium.presses("dark").await;
+    chromium.find("html[data-theme=dark]").await;
     assert_eq!(chromium.place().await, "/app/settings/tokens", "one stays where one is");
     assert_eq!(chromium.evaluates(BACKGROUND).await, dark);
     // No script has a part in it, so that there is no moment in which the page has other colours.

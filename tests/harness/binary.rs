@@ -16,8 +16,9 @@ fn directory_of_binaries() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
         let test = std::env::current_exe().expect("a test is a program");
-        // target/debug/deps/server-0123456789abcdef
-        let directory = test.ancestors().nth(2).expect("cargo has put it three levels deep").to_owned();
+        // target/debug/deps/server-0123456789abcdef, or target/debug/screenshots
+        let within = test.ancestors().skip(1).find(|directory| !directory.ends_with("deps"));
+        let directory = within.expect("cargo has put it three levels deep").to_owned();
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
         build.current_dir(std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs the tests")).args([
             "build",

@@ -128,6 +128,17 @@ impl Chromium {
         address.strip_prefix(&self.origin).unwrap_or(&address).to_owned()
     }
 
+    /// Waits until it is at a path that begins so.
+    pub async fn arrives_at(&self, path: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.place().await.starts_with(path) {
+            if Instant::now() > deadline {
+                panic!("it is at {} instead of {path}:\n{}", self.place().await, self.text().await);
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     pub async fn title(&self) -> String {
         self.learn("title").await
     }
@@ -234,9 +245,13 @@ impl Chromium {
         self.devtools("Emulation.setDeviceMetricsOverride", screen).await;
     }
 
-    /// A picture of the whole page, as PNG.
+    /// A picture of the page down to its end, or nearly so if it is very long, as PNG.
     pub async fn picture(&self) -> Vec<u8> {
-        let options = json!({ "format": "png", "captureBeyondViewport": true });
+        let page = self.devtools("Page.getLayoutMetrics", json!({})).await;
+        let (width, height) = (&page["cssLayoutViewport"]["clientWidth"], &page["cssContentSize"]["height"]);
+        let height = height.as_f64().expect("a number").clamp(1.0, 3000.0);
+        let clip = json!({ "x": 0, "y": 0, "width": width, "height": height, "scale": 1 });
+        let options = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
         let taken = self.devtools("Page.captureScreenshot", options).await;
         STANDARD.decode(taken["data"].as_str().expect("a picture")).expect("base64")
     }

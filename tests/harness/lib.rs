@@ -9,6 +9,7 @@ pub mod cable;
 pub mod certificate;
 pub mod chromium;
 pub mod engine;
+pub mod exhibits;
 pub mod fake_gcs;
 pub mod gallery;
 pub mod home;

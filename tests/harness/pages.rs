@@ -16,6 +16,11 @@ pub enum Visitor {
     Stranger,
 }
 
+/// How wide a phone is, in pixels.
+pub const PHONE: u32 = 390;
+
+pub const DESK: u32 = 1280;
+
 pub const PAGES: &[Page] = &[
     Page { name: "login", address: "/login", visitor: Visitor::Stranger },
     Page { name: "password-link", address: "{setup}", visitor: Visitor::Stranger },

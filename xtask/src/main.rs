@@ -7,6 +7,7 @@ mod command;
 mod conformance;
 mod install;
 mod prerequisites;
+mod screenshots;
 mod test;
 mod tools;
 
@@ -25,6 +26,8 @@ enum Chore {
     Conformance(conformance::Options),
     /// Run the benchmarks and show their tables.
     Bench(bench::Options),
+    /// Take pictures of every page: light, dark, and as wide as a phone.
+    Screenshots(screenshots::Options),
     /// Install what the tests need, and print it as shell variables for a plain `cargo test`.
     ///
     /// Use it as: eval "$(cargo xtask tools)"
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Chore::Test(options) => test::test(&options),
         Chore::Conformance(options) => conformance::conformance(&options),
         Chore::Bench(options) => bench::bench(&options),
+        Chore::Screenshots(options) => screenshots::take(&options),
         Chore::Tools => tools::print_exports(),
     });
     match outcome {

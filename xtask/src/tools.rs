@@ -111,6 +111,11 @@ pub(crate) fn for_tests() -> anyhow::Result<Vec<Variable>> {
     ])
 }
 
+/// Installs what a server with something to show starts.
+pub(crate) fn for_screenshots() -> anyhow::Result<Vec<Variable>> {
+    Ok(vec![("TACO_TEST_TOFU", TOFU.ensure()?), ("TACO_TEST_TERRAFORM", terraform()?)])
+}
+
 /// Installs the check of licences, sources and bans.
 pub(crate) fn cargo_deny() -> anyhow::Result<PathBuf> {
     CARGO_DENY.ensure()
