@@ -1,5 +1,8 @@
 //! Real processes, really killed.
 
 mod kill_points;
+mod killed_agents;
+mod killed_in_runs;
 mod killed_servers;
 mod killed_writers;
+mod partitions;

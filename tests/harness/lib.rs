@@ -20,6 +20,7 @@ pub mod pages;
 pub mod process;
 pub mod provider_mirror;
 pub mod proxy;
+pub mod run_site;
 pub mod shelves;
 pub mod stand_in_engine;
 pub mod way_station;

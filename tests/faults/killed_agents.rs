@@ -1,0 +1,196 @@
+//! `kill -9` of an agent at each step of a run. The engine's own ledger says what really happened.
+
+use harness::run_site::{RunSite, admin_of, until};
+use harness::stand_in_engine::Step;
+use nix::sys::signal::Signal;
+
+/// In seconds. A run whose agent is gone waits for half as much again.
+const LEASE: u16 = 6;
+
+/// The agent that plans is killed at this step, and never comes back. Another one is there.
+async fn a_plan_is_tried_once_more(step: Step) {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let one = site.agent("one", &server.address);
+    site.engine.hold(step);
+    let run = admin.start_run(&workspace).await;
+    let deed = site.engine.comes_to(step, &run, 1).await;
+    drop(one);
+    until("the engine does not outlive its agent", async || !deed.lives()).await;
+    let two = site.agent("two", &server.address);
+    site.engine.comes_to(step, &run, 2).await;
+    site.engine.let_go(step);
+    assert_eq!(admin.end_of(&run).await, "applied");
+    assert_eq!(site.engine.came_to(Step::ApplyBegins, &run).len(), 1);
+    assert_eq!(admin.work_in_state(&workspace).await, Some(format!("all of {run}")));
+    assert_eq!(admin.holder_of(&workspace).await, None);
+    drop(two);
+    site.is_sound();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_whose_agent_dies_at_init_is_tried_once_more() {
+    a_plan_is_tried_once_more(Step::Init).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_whose_agent_dies_while_it_plans_is_tried_once_more() {
+    a_plan_is_tried_once_more(Step::Plan).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_whose_agent_dies_before_all_is_uploaded_is_tried_once_more() {
+    a_plan_is_tried_once_more(Step::Show).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_is_lost_twice_is_given_up_and_lets_others_go_on() {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    site.engine.hold(Step::Plan);
+    let mut agent = site.agent("one", &server.address);
+    let run = admin.start_run(&workspace).await;
+    let next = admin.start_run(&workspace).await;
+    site.engine.comes_to(Step::Plan, &run, 1).await;
+    // An agent that comes back says that it executes nothing, which is as good as silence.
+    agent.signal(Signal::SIGKILL);
+    agent.wait();
+    agent = site.agent("one", &server.address);
+    site.engine.comes_to(Step::Plan, &run, 2).await;
+    agent.signal(Signal::SIGKILL);
+    agent.wait();
+    let _agent = site.agent("one", &server.address);
+    assert_eq!(admin.end_of(&run).await, "errored");
+    let error = admin.error_of(&run, "plan").await;
+    assert!(error.contains("lost 2 times"), "{error}");
+    site.engine.let_go(Step::Plan);
+    assert_eq!(admin.end_of(&next).await, "applied");
+    assert_eq!(site.engine.came_to(Step::Plan, &run).len(), 2);
+    assert!(site.engine.came_to(Step::ApplyBegins, &run).is_empty());
+    site.is_sound();
+}
+
+/// The agent that applies is killed at this step, and never comes back. Another one is there, and must not touch it.
+async fn an_apply_is_never_repeated(step: Step) {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let one = site.agent("one", &server.address);
+    site.engine.hold(step);
+    let run = admin.start_run(&workspace).await;
+    let deed = site.engine.comes_to(step, &run, 1).await;
+    let sent = match step {
+        Step::ApplyBegins => None,
+        Step::ApplyEnds => Some(format!("all of {run}")),
+        _ => Some(format!("half of {run}")),
+    };
+    until("what is done by now is known to the server", async || admin.work_in_state(&workspace).await == sent).await;
+    let two = site.agent("two", &server.address);
+    let next = admin.start_run(&workspace).await;
+    drop(one);
+    until("the engine does not outlive its agent", async || !deed.lives()).await;
+    assert_eq!(admin.end_of(&run).await, "errored");
+    let error = admin.error_of(&run, "apply").await;
+    assert!(error.starts_with("Apply outcome unknown: ") && error.contains("one"), "{error}");
+    assert_eq!(admin.holder_of(&workspace).await, Some(run.clone()));
+    let shown = admin.get(&format!("/api/v2/workspaces/{workspace}")).await;
+    let reason = shown["data"]["attributes"]["locked-reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("apply outcome unknown"), "{reason}");
+    assert_eq!(admin.work_in_state(&workspace).await, sent, "a state that was sent is kept");
+    assert_eq!(admin.run(&next).await["status"], "pending", "nobody goes on before a person has looked");
+
+    site.engine.let_go(step);
+    let unlock = format!("/api/v2/workspaces/{workspace}/actions/force-unlock");
+    admin.done("POST", &unlock, Some(serde_json::json!({}))).await;
+    assert_eq!(admin.end_of(&next).await, "applied");
+    assert_eq!(site.engine.came_to(Step::ApplyBegins, &run).len(), 1, "it was never repeated");
+    assert_eq!(site.engine.came_to(Step::ApplyBegins, &next).len(), 1);
+    assert_eq!(admin.work_in_state(&workspace).await, Some(format!("all of {next}")));
+    drop(two);
+    site.is_sound();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_apply_whose_agent_dies_when_it_begins_is_never_repeated() {
+    an_apply_is_never_repeated(Step::ApplyBegins).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_apply_whose_agent_dies_in_the_middle_is_never_repeated() {
+    an_apply_is_never_repeated(Step::ApplyIsHalfDone).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_apply_whose_agent_dies_before_it_reports_is_never_repeated() {
+    an_apply_is_never_repeated(Step::ApplyEnds).await;
+}
+
+/// What the engine did after its agent was killed comes with the agent's successor.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_started_again_brings_the_state_of_its_apply() {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let agent = site.agent("one", &server.address);
+    site.engine.hold(Step::ApplyBegins);
+    site.engine.hold(Step::ApplyIsHalfDone);
+    let run = admin.start_run(&workspace).await;
+    let deed = site.engine.comes_to(Step::ApplyBegins, &run, 1).await;
+    // Paused, it cannot send what the engine does now.
+    agent.signal(Signal::SIGSTOP);
+    site.engine.let_go(Step::ApplyBegins);
+    site.engine.comes_to(Step::ApplyIsHalfDone, &run, 1).await;
+    drop(agent);
+    until("the engine does not outlive its agent", async || !deed.lives()).await;
+    assert_eq!(admin.work_in_state(&workspace).await, None);
+    let _agent = site.agent("one", &server.address);
+    assert_eq!(admin.end_of(&run).await, "errored");
+    let half = Some(format!("half of {run}"));
+    until("the state comes", async || admin.work_in_state(&workspace).await == half).await;
+    assert_eq!(site.engine.came_to(Step::ApplyBegins, &run).len(), 1);
+    site.is_sound();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_asked_to_leave_finishes_its_apply_and_takes_nothing_new() {
+    let (site, server) = RunSite::with_lease(30).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let mut agent = site.agent("one", &server.address);
+    site.engine.hold(Step::ApplyIsHalfDone);
+    let run = admin.start_run(&workspace).await;
+    site.engine.comes_to(Step::ApplyIsHalfDone, &run, 1).await;
+    agent.signal(Signal::SIGTERM);
+    let next = admin.start_run(&workspace).await;
+    site.engine.let_go(Step::ApplyIsHalfDone);
+    assert_eq!(admin.end_of(&run).await, "applied");
+    assert!(agent.wait().success());
+    assert!(site.engine.came_to(Step::Init, &next).is_empty());
+    assert_eq!(admin.run(&next).await["status"], "plan_queued");
+    let _successor = site.agent("two", &server.address);
+    assert_eq!(admin.end_of(&next).await, "applied");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_asked_twice_interrupts_its_engine_and_says_so() {
+    let (site, server) = RunSite::with_lease(30).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let mut agent = site.agent("one", &server.address);
+    site.engine.hold(Step::ApplyIsHalfDone);
+    let run = admin.start_run(&workspace).await;
+    let deed = site.engine.comes_to(Step::ApplyIsHalfDone, &run, 1).await;
+    for _ in 0..2 {
+        agent.signal(Signal::SIGTERM);
+        // Two signals at once are one.
+        agent.line_of_stderr(|line| line.contains("leav"));
+    }
+    assert!(agent.wait().success());
+    assert!(!deed.lives());
+    assert_eq!(admin.end_of(&run).await, "errored");
+    let error = admin.error_of(&run, "apply").await;
+    assert!(error.contains("was stopped while it applied"), "{error}");
+    assert_eq!(admin.work_in_state(&workspace).await, Some(format!("half of {run}")));
+}

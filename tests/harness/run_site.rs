@@ -1,0 +1,195 @@
+//! Servers whose runs are executed by agents with an engine that stands in, all of them processes that can be killed.
+
+use std::process::Command;
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use reqwest::Client;
+use serde_json::{Value, json};
+use taco_ledger::Location;
+use tokio::time::{Instant, sleep};
+
+use crate::api_client::ApiClient;
+use crate::binary::binary;
+use crate::bucket_servers::variables_of;
+use crate::home::{Home, ServerProcess};
+use crate::process::Process;
+use crate::stand_in_engine::StandInEngine;
+
+pub const SITE_TOKEN: &str = "a token that only these tests know";
+
+/// Long enough for a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A site with an organization `acme`, a pool, and a token for its agents.
+pub struct RunSite {
+    pub home: Home,
+    pub engine: StandInEngine,
+    /// In seconds. Servers give an agent up half as much later.
+    lease: u16,
+    location: Option<Location>,
+    pool: String,
+    pool_token: String,
+}
+
+impl RunSite {
+    /// On a directory, with its first server.
+    pub async fn with_lease(lease: u16) -> (Self, ServerProcess) {
+        Self::on(None, lease).await
+    }
+
+    /// On a bucket somewhere, with its first server.
+    pub async fn on(location: Option<Location>, lease: u16) -> (Self, ServerProcess) {
+        let (home, engine) = (Home::default(), StandInEngine::install());
+        let mut site = Self { home, engine, lease, location, pool: String::new(), pool_token: String::new() };
+        let server = site.server();
+        let admin = admin_of(&server.address);
+        admin.given_organization("acme").await;
+        let pool = json!({ "data": { "type": "agent-pools", "attributes": { "name": "rack" } } });
+        site.pool = text(&admin.post("/api/v2/organizations/acme/agent-pools", pool).await["data"]["id"]);
+        let token = json!({ "data": { "type": "authentication-tokens", "attributes": { "description": "one" } } });
+        let tokens = format!("/api/v2/agent-pools/{}/authentication-tokens", site.pool);
+        site.pool_token = text(&admin.post(&tokens, token).await["data"]["attributes"]["token"]);
+        (site, server)
+    }
+
+    /// One more server.
+    pub fn server(&self) -> ServerProcess {
+        self.server_at(self.location.as_ref())
+    }
+
+    /// One more server, which reaches the bucket in a way of its own.
+    pub fn server_at(&self, location: Option<&Location>) -> ServerProcess {
+        let mut command = self.home.taco(&["server"]);
+        command.envs(location.map(variables_of).unwrap_or_default());
+        command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN);
+        command.env("TACO_SECRET_KEY", "a key that only these tests know");
+        command.env("TACO_AGENT_CONCURRENCY", "0").env("TACO_AGENT_LEASE", self.lease.to_string());
+        ServerProcess::start(&mut command)
+    }
+
+    /// An agent that has connected. Its work directory is named after it, so one of the same name is its successor.
+    pub fn agent(&self, name: &str, server: &str) -> Process {
+        let agent = Process::start(&mut self.agent_command(name, server));
+        agent.line_of_stderr(|line| line.contains("connected"));
+        agent
+    }
+
+    pub fn agent_command(&self, name: &str, server: &str) -> Command {
+        let mut command = Command::new(binary("taco-agent"));
+        command.current_dir(self.home.path()).env_clear().env("HOME", self.home.path());
+        command.env("PATH", self.engine.search_path()).env("TACO_ENGINE_MIRROR", "none");
+        command.env("TACO_AGENT_TOKEN", &self.pool_token).env("RUST_LOG", "info");
+        let address = if server.starts_with("http") { server.to_owned() } else { format!("http://{server}") };
+        command.args(["--server", &address, "--name", name, "--work-dir"]).arg(self.home.path().join(name));
+        command
+    }
+
+    /// The body of a request for a workspace whose runs the pool's agents execute.
+    pub fn workspace_for_agents(&self, name: &str) -> Value {
+        let attributes = json!({ "name": name, "execution-mode": "agent", "agent-pool-id": self.pool });
+        json!({ "data": { "type": "workspaces", "attributes": attributes } })
+    }
+
+    /// A workspace for the pool's agents, with a configuration.
+    pub async fn given_workspace(&self, admin: &ApiClient, name: &str) -> String {
+        let body = self.workspace_for_agents(name);
+        let workspace = text(&admin.post("/api/v2/organizations/acme/workspaces", body).await["data"]["id"]);
+        let body = json!({ "data": { "type": "configuration-versions", "attributes": { "auto-queue-runs": false } } });
+        let versions = format!("/api/v2/workspaces/{workspace}/configuration-versions");
+        let address = text(&admin.post(&versions, body).await["data"]["attributes"]["upload-url"]);
+        let sent = admin.client.put(address).body(configuration()).send().await.expect("an answer");
+        assert!(sent.status().is_success(), "{sent:?}");
+        workspace
+    }
+
+    /// Nobody had to mend anything.
+    pub fn is_sound(&self) {
+        let mut audit = self.home.taco(&["audit", "verify"]);
+        let audit = audit.envs(self.location.as_ref().map(variables_of).unwrap_or_default()).output();
+        let audit = audit.expect("it runs");
+        assert!(audit.status.success(), "{}", String::from_utf8_lossy(&audit.stdout));
+    }
+}
+
+/// The site's admin at one server.
+pub fn admin_of(server: &str) -> ApiClient {
+    let client = Client::builder().timeout(Duration::from_secs(20)).build().expect("a client");
+    let origin = if server.starts_with("http") { server.to_owned() } else { format!("http://{server}") };
+    ApiClient { origin, client, token: SITE_TOKEN.to_owned() }
+}
+
+/// A configuration with nothing in it, as clients pack it.
+pub fn configuration() -> Vec<u8> {
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    let content = b"output \"work\" {}\n";
+    let mut header = tar::Header::new_gnu();
+    header.set_size(content.len() as u64);
+    header.set_mode(0o644);
+    archive.append_data(&mut header, "main.tf", content.as_slice()).expect("there is room");
+    archive.into_inner().and_then(GzEncoder::finish).expect("there is room")
+}
+
+pub fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+}
+
+impl ApiClient {
+    /// Starts a run that applies itself.
+    pub async fn start_run(&self, workspace: &str) -> String {
+        text(&self.post("/api/v2/runs", run_that_applies_itself(workspace)).await["data"]["id"])
+    }
+
+    pub async fn run(&self, run: &str) -> Value {
+        self.get(&format!("/api/v2/runs/{run}")).await["data"]["attributes"].clone()
+    }
+
+    /// Waits until a run is over: `applied`, `errored`, `canceled` or `discarded`.
+    pub async fn end_of(&self, run: &str) -> String {
+        const FINAL: [&str; 4] = ["applied", "errored", "canceled", "discarded"];
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let shown = self.run(run).await;
+            if FINAL.iter().any(|status| shown["status"] == *status) {
+                return text(&shown["status"]);
+            }
+            assert!(Instant::now() < deadline, "{run} does not end: {shown}");
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Why the apply of a run failed, or its plan.
+    pub async fn error_of(&self, run: &str, phase: &str) -> String {
+        let shown = self.get(&format!("/api/v2/runs/{run}/{phase}")).await;
+        shown["data"]["attributes"]["taco-error"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The id of what has locked a workspace.
+    pub async fn holder_of(&self, workspace: &str) -> Option<String> {
+        let shown = self.get(&format!("/api/v2/workspaces/{workspace}")).await;
+        let holder = &shown["data"]["relationships"]["locked-by"]["data"]["id"];
+        holder.as_str().map(str::to_owned)
+    }
+
+    /// What the current state says was done last.
+    pub async fn work_in_state(&self, workspace: &str) -> Option<String> {
+        let current = format!("/api/v2/workspaces/{workspace}/current-state-version?include=outputs");
+        let (status, shown) = self.send("GET", &current, None).await;
+        status.is_success().then(|| text(&shown["included"][0]["attributes"]["value"]))
+    }
+}
+
+pub fn run_that_applies_itself(workspace: &str) -> Value {
+    json!({ "data": { "type": "runs", "attributes": { "auto-apply": true },
+        "relationships": { "workspace": { "data": { "type": "workspaces", "id": workspace } } } } })
+}
+
+/// Looks again and again until it is so.
+pub async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !so().await {
+        assert!(Instant::now() < deadline, "it does not come to pass: {what}");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
