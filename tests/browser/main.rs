@@ -3,5 +3,6 @@
 mod accessibility;
 mod axe;
 mod journeys;
+mod poison;
 mod security;
 mod themes;

@@ -1,188 +1,138 @@
 //! What the gallery shows, made through the API as its users would make it, and executed by the server's own agent.
 
-use std::time::Duration;
+use serde_json::json;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use crate::configurations::{BROKEN, DNS, NETWORK, NETWORK_README, SLOW, SMALL};
+use crate::curator::Curator;
+use crate::gallery::Gallery;
 
-use crate::api_client::ApiClient;
-
-/// Long enough for a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(180);
-
-/// Someone who fills an organization.
-pub struct Curator {
-    pub admin: ApiClient,
-    pub organization: &'static str,
-}
-
-impl Curator {
-    pub async fn found(admin: ApiClient, organization: &'static str) -> Self {
-        let attributes = json!({ "name": organization, "email": "ops@acme.test" });
-        let body = json!({ "data": { "type": "organizations", "attributes": attributes } });
-        admin.post("/api/v2/organizations", body).await;
-        Self { admin, organization }
-    }
-
-    /// Makes something in the organization, and tells its id.
-    pub async fn makes(&self, collection: &str, attributes: Value, relationships: Value) -> String {
-        self.makes_at(
-            &format!("/api/v2/organizations/{}/{collection}", self.organization),
-            collection,
-            attributes,
-            relationships,
-        )
-        .await
-    }
-
-    pub async fn makes_at(&self, path: &str, kind: &str, attributes: Value, relationships: Value) -> String {
-        let data = json!({ "type": kind, "attributes": attributes, "relationships": relationships });
-        let made = self.admin.post(path, json!({ "data": data })).await;
-        made["data"]["id"].as_str().expect("an id").to_owned()
-    }
-
-    pub async fn workspace(&self, project: &str, name: &str, description: &str) -> String {
-        let relationships = json!({ "project": { "data": { "type": "projects", "id": project } } });
-        let attributes =
-            json!({ "name": name, "description": description, "execution-mode": "remote", "taco-engine": "terraform" });
-        self.makes("workspaces", attributes, relationships).await
-    }
-
-    pub async fn variable(&self, workspace: &str, attributes: Value) -> String {
-        self.makes_at(&format!("/api/v2/workspaces/{workspace}/vars"), "vars", attributes, json!({})).await
-    }
-
-    /// Uploads a configuration of these files, without a run.
-    pub async fn configuration(&self, workspace: &str, files: &[(&str, &str)]) {
-        let path = format!("/api/v2/workspaces/{workspace}/configuration-versions");
-        let body = json!({ "data": { "type": "configuration-versions", "attributes": { "auto-queue-runs": false } } });
-        let announced = self.admin.post(&path, body).await;
-        let address = announced["data"]["attributes"]["upload-url"].as_str().expect("an address").to_owned();
-        let sent = self.admin.client.put(address).body(packed(files)).send().await.expect("an answer");
-        assert!(sent.status().is_success(), "the upload is refused: {}", sent.status());
-    }
-
-    /// Starts a run of the newest configuration, and waits until it has this status.
-    pub async fn run(&self, workspace: &str, attributes: Value, status: &str) -> String {
-        let relationships = json!({ "workspace": { "data": { "type": "workspaces", "id": workspace } } });
-        let run = self.makes_at("/api/v2/runs", "runs", attributes, relationships).await;
-        self.until(&run, status).await;
-        run
-    }
-
-    pub async fn until(&self, run: &str, status: &str) {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let shown = self.admin.get(&format!("/api/v2/runs/{run}")).await;
-            let found = &shown["data"]["attributes"]["status"];
-            if found == status {
-                return;
+impl Gallery {
+    /// Projects and forty workspaces in which nothing happened yet.
+    pub(crate) async fn fill_lists(&mut self, curator: &Curator) -> Vec<String> {
+        let mut projects = Vec::new();
+        for (name, description) in
+            [("platform", "What everything else stands on"), ("product", "What customers see"), ("data", "")]
+        {
+            projects.push(
+                curator
+                    .makes("projects", json!({ "name": name, "description": curator.told(description) }), json!({}))
+                    .await,
+            );
+        }
+        let products = ["billing", "checkout", "identity", "mail", "media", "reports", "search", "warehouse"];
+        for (place, product) in products.iter().enumerate() {
+            for stage in ["prod", "staging", "dev", "sandbox"] {
+                let project = &projects[place % projects.len()];
+                let id =
+                    curator.workspace(project, &format!("{product}-{stage}"), &format!("{product} for {stage}")).await;
+                let tags = json!({ "data": [{ "type": "tags", "attributes": { "name": stage } }] });
+                let path = format!("/api/v2/workspaces/{id}/relationships/tags");
+                curator.admin.done("POST", &path, Some(tags)).await;
             }
-            let over = ["applied", "errored", "canceled", "discarded", "planned_and_finished"];
-            assert!(!over.iter().any(|end| found == end), "the run {run} is {found} instead of {status}");
-            assert!(Instant::now() < deadline, "the run {run} is still {found}, not {status}");
-            sleep(Duration::from_millis(100)).await;
+        }
+        let locked = curator.admin.workspace("acme", "billing-prod").await["id"].as_str().expect("an id").to_owned();
+        let reason = json!({ "reason": curator.told("Invoices are being written") });
+        curator.admin.post(&format!("/api/v2/workspaces/{locked}/actions/lock"), reason).await;
+        self.knows("project", projects[0].clone());
+        let set = curator
+            .makes(
+                "varsets",
+                json!({ "name": curator.called("Cloud credentials"), "description": curator.told("For everything"), "global": true }),
+                json!({}),
+            )
+            .await;
+        let path = format!("/api/v2/varsets/{set}/relationships/vars");
+        for (key, value, sensitive) in
+            [("AWS_REGION", "eu-central-1", false), ("AWS_SECRET_ACCESS_KEY", "secret", true)]
+        {
+            let attributes =
+                json!({ "key": key, "value": curator.told(value), "category": "env", "sensitive": sensitive });
+            let variable = curator.makes_at(&path, "vars", attributes, json!({})).await;
+            self.knows("set-variable", variable);
+        }
+        self.knows("variable-set", set);
+        projects
+    }
+
+    /// A workspace with a history: states, a plan that waits for a person, and a run that waits for that.
+    pub(crate) async fn fill_network(&mut self, curator: &Curator, project: &str) {
+        let network = curator.workspace(project, "network", "Subnets, routes and names of production").await;
+        let readme = curator.told(NETWORK_README);
+        let files = [("main.tf", NETWORK), ("modules/dns/main.tf", DNS), ("README.md", readme.as_str())];
+        curator.configuration(&network, &files).await;
+        let region = json!({ "key": "region", "value": curator.told("eu-central"), "category": "terraform", "description": curator.told("Where it all lies") });
+        let region = curator.variable(&network, region).await;
+        let password = json!({ "key": "password", "value": "hunter2", "category": "terraform", "sensitive": true });
+        curator.variable(&network, password).await;
+        curator.variable(&network, json!({ "key": "TF_LOG", "value": "warn", "category": "env" })).await;
+        let first = json!({ "message": curator.told("First network"), "auto-apply": true });
+        self.knows("run-applied", curator.run(&network, first, "applied").await);
+        let subnets = r#"{ public = "10.0.0.0/24", private = "10.1.1.0/24", storage = "10.0.3.0/24" }"#;
+        let subnets = json!({ "key": "subnets", "value": subnets, "category": "terraform", "hcl": true });
+        curator.variable(&network, subnets).await;
+        let second = json!({ "message": curator.told("Room for storage"), "auto-apply": true });
+        curator.run(&network, second, "applied").await;
+        let path = format!("/api/v2/workspaces/{network}/vars/{region}");
+        let moved = json!({ "data": { "type": "vars", "attributes": { "value": curator.told("eu-north") } } });
+        curator.admin.patch(&path, moved).await;
+        let third = json!({ "message": curator.told("Move to the north\n\nThe old region closes in March."), "auto-apply": false });
+        let planned = curator.run(&network, third, "planned").await;
+        let comment = json!({ "data": { "type": "comments", "attributes": { "body": curator.told("Please wait for Monday.") } } });
+        curator.admin.post(&format!("/api/v2/runs/{planned}/comments"), comment).await;
+        self.knows(
+            "run-pending",
+            curator.run(&network, json!({ "message": curator.told("Nightly check") }), "pending").await,
+        );
+        self.knows("run-planned", planned);
+        let states = curator.states(&network).await;
+        self.knows("state", states[0].clone());
+        self.knows("state-first", states[states.len() - 1].clone());
+        self.knows("variable", region);
+    }
+
+    /// Runs that end in other ways, and one that goes on.
+    pub(crate) async fn fill_workshop(&mut self, curator: &Curator, project: &str) {
+        let cache = curator.workspace(project, "cache", "").await;
+        curator.configuration(&cache, &[("main.tf", BROKEN)]).await;
+        self.knows(
+            "run-errored",
+            curator.run(&cache, json!({ "message": curator.told("Bigger cache") }), "errored").await,
+        );
+        let website = curator.workspace(project, "website", "What customers see first").await;
+        curator.configuration(&website, &[("main.tf", SMALL)]).await;
+        let looked = json!({ "message": curator.told("What would change?"), "plan-only": true });
+        self.knows("run-plan-only", curator.run(&website, looked, "planned_and_finished").await);
+        let dropped = curator.run(&website, json!({ "message": curator.told("Too early") }), "planned").await;
+        curator
+            .admin
+            .post(&format!("/api/v2/runs/{dropped}/actions/discard"), json!({ "comment": curator.told("Not today") }))
+            .await;
+        self.knows("run-discarded", dropped);
+        let release = curator.workspace(project, "release", "Rolls the newest image out").await;
+        curator.configuration(&release, &[("main.tf", SLOW)]).await;
+        let rollout = json!({ "message": curator.told("Release v2"), "auto-apply": true });
+        self.knows("run-applying", curator.run(&release, rollout, "applying").await);
+    }
+
+    /// Tokens of the admin.
+    pub(crate) async fn fill_account(&mut self, curator: &Curator) {
+        let account = curator.admin.get("/api/v2/account/details").await;
+        let path = format!("/api/v2/users/{}/authentication-tokens", account["data"]["id"].as_str().expect("an id"));
+        for description in ["laptop", "continuous integration", ""] {
+            let body = json!({ "data": { "type": "authentication-tokens", "attributes": { "description": curator.told(description) } } });
+            curator.admin.post(&path, body).await;
         }
     }
 
-    /// The state versions of a workspace, newest first.
-    pub async fn states(&self, workspace: &str) -> Vec<String> {
-        let listed = self.admin.get(&format!("/api/v2/workspaces/{workspace}/state-versions")).await;
-        let listed = listed["data"].as_array().expect("a list").clone();
-        listed.iter().map(|version| version["id"].as_str().expect("an id").to_owned()).collect()
+    /// A pool with a token, and an agent that came with it.
+    pub(crate) async fn start_agent(&mut self, curator: &Curator) {
+        let pool = curator.makes("agent-pools", json!({ "name": "rack-1" }), json!({})).await;
+        let path = format!("/api/v2/agent-pools/{pool}/authentication-tokens");
+        let body = json!({ "data": { "type": "authentication-tokens", "attributes": { "description": curator.told("host 7") } } });
+        let issued = curator.admin.post(&path, body).await;
+        let token = issued["data"]["attributes"]["token"].as_str().expect("a token").to_owned();
+        let agent = self.installation.agent("host-7", &token);
+        self.agent = Some(agent);
+        self.knows("pool", pool);
     }
 }
-
-/// An archive as clients upload it.
-pub fn packed(files: &[(&str, &str)]) -> Vec<u8> {
-    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    for (name, text) in files {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(text.len() as u64);
-        header.set_mode(0o644);
-        archive.append_data(&mut header, name, text.as_bytes()).expect("in memory");
-    }
-    archive.into_inner().and_then(GzEncoder::finish).expect("in memory")
-}
-
-pub const NETWORK_README: &str = "# Network\n\nThe network of *production*: subnets, routes and names.\n\n\
-    1. Change `subnets`.\n2. Look at the plan.\n3. Confirm it.\n";
-
-/// Adds, changes, replaces and destroys when its variables change.
-pub const NETWORK: &str = r#"
-variable "region" { default = "eu-central" }
-variable "subnets" {
-  type    = map(string)
-  default = { public = "10.0.0.0/24", private = "10.0.1.0/24", backup = "10.0.2.0/24" }
-}
-variable "password" {
-  default   = "a secret"
-  sensitive = true
-}
-resource "terraform_data" "subnet" {
-  for_each = var.subnets
-  input    = { cidr = each.value, region = var.region, tags = { owner = "platform", cost = "42" } }
-}
-resource "terraform_data" "gateway" {
-  input            = { password = var.password, size = "large" }
-  triggers_replace = [var.region]
-}
-module "dns" {
-  source = "./modules/dns"
-  region = var.region
-}
-output "region" { value = var.region }
-output "subnets" { value = { for name, subnet in terraform_data.subnet : name => subnet.output.cidr } }
-output "password" {
-  value     = var.password
-  sensitive = true
-}
-"#;
-
-pub const DNS: &str = r#"
-variable "region" {}
-resource "terraform_data" "zone" { input = "${var.region}.example.test" }
-resource "terraform_data" "record" {
-  count = 3
-  input = "host-${count.index}.${var.region}.example.test"
-}
-"#;
-
-/// Fails when it is planned.
-pub const BROKEN: &str = r#"
-resource "terraform_data" "cache" {
-  input = "small"
-  lifecycle {
-    precondition {
-      condition     = 1 > 2
-      error_message = "The cache needs at least two nodes."
-    }
-  }
-}
-check "budget" {
-  assert {
-    condition     = 42 < 40
-    error_message = "The budget of 40 is exceeded."
-  }
-}
-"#;
-
-/// Applies until someone has enough of it.
-pub const SLOW: &str = r#"
-resource "terraform_data" "image" { input = "v2" }
-resource "terraform_data" "rollout" {
-  input = terraform_data.image.output
-  provisioner "local-exec" { command = "echo rolling out; sleep 3600" }
-}
-resource "terraform_data" "smoke_test" { input = terraform_data.rollout.id }
-"#;
-
-pub const SMALL: &str = r#"
-resource "terraform_data" "service" {
-  count = 4
-  input = "instance ${count.index}"
-}
-output "count" { value = 4 }
-"#;

@@ -8,6 +8,8 @@ pub mod bucket_servers;
 pub mod cable;
 pub mod certificate;
 pub mod chromium;
+pub mod configurations;
+pub mod curator;
 pub mod engine;
 pub mod exhibits;
 pub mod fake_gcs;

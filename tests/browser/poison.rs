@@ -1,0 +1,48 @@
+//! Texts that people write for other people's browsers to execute.
+
+use harness::browser::{Browser, PASSWORD};
+use harness::chromium::Chromium;
+use harness::curator::POISON;
+use harness::gallery::Gallery;
+use harness::pages::{PAGES, Visitor};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_people_write_is_text_on_every_page() {
+    let gallery = Gallery::poisoned().await;
+    let chromium = gallery.browser().await;
+    gallery.let_in(&chromium).await;
+    log_in_with_a_poisoned_agent(&gallery).await;
+    let mut seen = Vec::new();
+    let mut faults = Vec::new();
+    for page in PAGES.iter().filter(|page| page.visitor == Visitor::Admin && page.name != "not-found") {
+        let address = gallery.address(page);
+        chromium.goes_to(&address).await;
+        assert_eq!(chromium.place().await, address, "nothing leads away from {}", page.name);
+        faults.extend(taken_for_markup(&chromium).await.into_iter().map(|fault| format!("{}: {fault}", page.name)));
+        if chromium.source().await.contains("data-poison") {
+            seen.push(page.name);
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(seen.contains(&"tokens"), "it is there to be seen: {seen:?}");
+    assert_eq!(seen, SEEN, "pages that show what others wrote");
+}
+
+/// Pages on which the poison stands as text. One that no longer shows it proves nothing any more.
+const SEEN: &[&str] = &["tokens"];
+
+async fn taken_for_markup(chromium: &Chromium) -> Vec<String> {
+    let found = "return [...document.querySelectorAll('[data-poison]')].map((element) => element.outerHTML)";
+    let found = chromium.evaluates(found).await;
+    let found = found.as_array().expect("a list").iter().map(ToString::to_string);
+    found.chain(chromium.complaints().await).collect()
+}
+
+/// Pages that list sessions show what browsers call themselves.
+async fn log_in_with_a_poisoned_agent(gallery: &Gallery) {
+    let client = gallery.installation.http_client().user_agent(POISON);
+    let browser = Browser::at(gallery.installation.origin.clone(), client);
+    let form = browser.get("/login").await.form("/login");
+    let done = browser.send(&form, &[("username", "admin"), ("password", PASSWORD)]).await;
+    assert_eq!(done.status, 303, "{}", done.text);
+}

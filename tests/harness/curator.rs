@@ -1,0 +1,127 @@
+//! Someone who fills a site through the API, as its users would.
+
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::api_client::ApiClient;
+
+/// Long enough for a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// What someone might write who wants to run scripts in the browsers of others. If a page takes any of it for markup,
+/// it has an element with `data-poison`, or the browser complains.
+pub const POISON: &str = "\"'><img src=x onerror=alert(1) data-poison></title></textarea></script><script data-poison>alert(2)\
+    </script><svg/onload=alert(3) data-poison><a href=javascript:alert(4) data-poison>{{7*7}}<!--\
+    <div hx-get=/logout hx-trigger=load data-poison><meta http-equiv=refresh content=0;url=//evil.test data-poison>";
+
+/// As much of it as fits into a name.
+pub const SHORT_POISON: &str = "\"'></title><img src=x onerror=alert(1) data-poison>";
+
+/// Someone who fills an organization.
+pub struct Curator {
+    pub admin: ApiClient,
+    pub organization: &'static str,
+    pub honest: bool,
+}
+
+impl Curator {
+    pub async fn found(admin: ApiClient, organization: &'static str, honest: bool) -> Self {
+        let attributes = json!({ "name": organization, "email": "ops@acme.test" });
+        let body = json!({ "data": { "type": "organizations", "attributes": attributes } });
+        admin.post("/api/v2/organizations", body).await;
+        Self { admin, organization, honest }
+    }
+
+    /// A text for others to read.
+    pub fn told(&self, text: &str) -> String {
+        if self.honest { text.to_owned() } else { format!("{text} {POISON}") }
+    }
+
+    /// A name that may hold any character.
+    pub fn called(&self, name: &str) -> String {
+        if self.honest { name.to_owned() } else { format!("{name} {SHORT_POISON}") }
+    }
+
+    /// Makes something in the organization, and tells its id.
+    pub async fn makes(&self, collection: &str, attributes: Value, relationships: Value) -> String {
+        self.makes_at(
+            &format!("/api/v2/organizations/{}/{collection}", self.organization),
+            collection,
+            attributes,
+            relationships,
+        )
+        .await
+    }
+
+    pub async fn makes_at(&self, path: &str, kind: &str, attributes: Value, relationships: Value) -> String {
+        let data = json!({ "type": kind, "attributes": attributes, "relationships": relationships });
+        let made = self.admin.post(path, json!({ "data": data })).await;
+        made["data"]["id"].as_str().expect("an id").to_owned()
+    }
+
+    pub async fn workspace(&self, project: &str, name: &str, description: &str) -> String {
+        let relationships = json!({ "project": { "data": { "type": "projects", "id": project } } });
+        let attributes = json!({ "name": name, "description": self.told(description), "execution-mode": "remote", "taco-engine": "terraform" });
+        self.makes("workspaces", attributes, relationships).await
+    }
+
+    pub async fn variable(&self, workspace: &str, attributes: Value) -> String {
+        self.makes_at(&format!("/api/v2/workspaces/{workspace}/vars"), "vars", attributes, json!({})).await
+    }
+
+    /// Uploads a configuration of these files, without a run.
+    pub async fn configuration(&self, workspace: &str, files: &[(&str, &str)]) {
+        let path = format!("/api/v2/workspaces/{workspace}/configuration-versions");
+        let body = json!({ "data": { "type": "configuration-versions", "attributes": { "auto-queue-runs": false } } });
+        let announced = self.admin.post(&path, body).await;
+        let address = announced["data"]["attributes"]["upload-url"].as_str().expect("an address").to_owned();
+        let sent = self.admin.client.put(address).body(packed(files)).send().await.expect("an answer");
+        assert!(sent.status().is_success(), "the upload is refused: {}", sent.status());
+    }
+
+    /// Starts a run of the newest configuration, and waits until it has this status.
+    pub async fn run(&self, workspace: &str, attributes: Value, status: &str) -> String {
+        let relationships = json!({ "workspace": { "data": { "type": "workspaces", "id": workspace } } });
+        let run = self.makes_at("/api/v2/runs", "runs", attributes, relationships).await;
+        self.until(&run, status).await;
+        run
+    }
+
+    pub async fn until(&self, run: &str, status: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let shown = self.admin.get(&format!("/api/v2/runs/{run}")).await;
+            let found = &shown["data"]["attributes"]["status"];
+            if found == status {
+                return;
+            }
+            let over = ["applied", "errored", "canceled", "discarded", "planned_and_finished"];
+            assert!(!over.iter().any(|end| found == end), "the run {run} is {found} instead of {status}");
+            assert!(Instant::now() < deadline, "the run {run} is still {found}, not {status}");
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// The state versions of a workspace, newest first.
+    pub async fn states(&self, workspace: &str) -> Vec<String> {
+        let listed = self.admin.get(&format!("/api/v2/workspaces/{workspace}/state-versions")).await;
+        let listed = listed["data"].as_array().expect("a list").clone();
+        listed.iter().map(|version| version["id"].as_str().expect("an id").to_owned()).collect()
+    }
+}
+
+/// An archive as clients upload it.
+pub fn packed(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (name, text) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, name, text.as_bytes()).expect("in memory");
+    }
+    archive.into_inner().and_then(GzEncoder::finish).expect("in memory")
+}
