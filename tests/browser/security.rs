@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use harness::browser::{Browser, PageForm};
 use harness::gallery::Gallery;
 use harness::page_routes::Route;
-use harness::pages::{PAGES, Visitor};
+use harness::pages::PAGES;
 
 /// Forms for which no page of the sender's has to exist: those who log in have none yet, the CLIs never have, and the
 /// theme changes nothing but the sender's own browser.
@@ -25,8 +25,8 @@ async fn every_page_and_every_form_is_guarded() {
 }
 
 async fn pages_say_what_they_never_do(gallery: &Gallery, stranger: &Browser, admin: &Browser) {
-    for page in PAGES {
-        let browser = if page.visitor == Visitor::Admin { admin } else { stranger };
+    for page in PAGES.iter() {
+        let browser = if page.is_for_everyone() { stranger } else { admin };
         let shown = browser.get(&gallery.address(page)).await;
         assert!(shown.status.as_u16() < 500, "{}: {}", page.name, shown.status);
         let policy = shown.header("content-security-policy");
@@ -60,14 +60,11 @@ async fn pages_say_what_they_never_do(gallery: &Gallery, stranger: &Browser, adm
 }
 
 async fn strangers_see_nothing(gallery: &Gallery, stranger: &Browser) {
-    for page in PAGES.iter().filter(|page| page.visitor == Visitor::Admin) {
+    for page in PAGES.iter().filter(|page| !page.is_for_everyone() && !page.is_missing()) {
         let address = gallery.address(page);
         let answer = stranger.get(&address).await;
-        // What is no page is told to everyone, so that nobody logs in for it.
-        if page.name != "not-found" {
-            assert!(answer.location().starts_with("/login"), "{address} is answered with {}", answer.status);
-            assert!(answer.text.is_empty(), "{address} tells something: {}", answer.text);
-        }
+        assert!(answer.location().starts_with("/login"), "{address} is answered with {}", answer.status);
+        assert!(answer.text.is_empty(), "{address} tells something: {}", answer.text);
     }
 }
 

@@ -39,20 +39,6 @@ impl Route {
         };
         Some(Self { path: path.to_owned(), shows: has("get"), takes_forms: has("post") })
     }
-
-    /// Whether an address is one of this route.
-    pub fn leads_to(&self, address: &str) -> bool {
-        let path = address.split('?').next().expect("a first part");
-        let (mut wanted, mut given) = (self.path.split('/'), path.split('/'));
-        loop {
-            match (wanted.next(), given.next()) {
-                (None, None) => return true,
-                (Some(name), Some(part)) if name.starts_with('{') && !part.is_empty() => {}
-                (Some(word), Some(part)) if word == part => {}
-                _ => return false,
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -66,14 +52,5 @@ mod tests {
         let read = Route::read("\n    \"/a\",\n    post(c::target),\n  )");
         assert_eq!(read, Some(Route { path: "/a".to_owned(), shows: false, takes_forms: true }));
         assert_eq!(Route::read("&file.path, file.serve())"), None);
-    }
-
-    #[test]
-    fn an_address_belongs_to_its_route() {
-        let route = Route { path: "/app/{organization}/runs".to_owned(), shows: true, takes_forms: false };
-        assert!(route.leads_to("/app/acme/runs?status=applied"));
-        for other in ["/app/acme", "/app/acme/runs/1", "/app//runs", "/app/acme/queue"] {
-            assert!(!route.leads_to(other), "{other}");
-        }
     }
 }

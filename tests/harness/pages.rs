@@ -1,19 +1,29 @@
 //! Every page, and where to look at it once there is something to see: see [`crate::gallery`].
 
+use std::sync::LazyLock;
+
+use crate::page_routes::Route;
+
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
     /// What its pictures are called.
     pub name: &'static str,
-    /// Its address; words in braces stand for ids that only the gallery knows.
+    /// As `crates/web/src/app.rs` has it, or nothing if there is no page to be found.
+    pub route: &'static str,
+    /// Words in braces stand for ids that only the gallery knows.
     pub address: &'static str,
-    pub visitor: Visitor,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Visitor {
-    Admin,
-    /// Someone who is not logged in.
-    Stranger,
+impl Page {
+    /// What is to be seen there is that nothing is there.
+    pub fn is_missing(&self) -> bool {
+        self.route.is_empty()
+    }
+
+    /// Whether one has to be logged in to see it.
+    pub fn is_for_everyone(&self) -> bool {
+        self.route == "/login" || self.route.starts_with("/setup/")
+    }
 }
 
 /// How wide a phone is, in pixels.
@@ -21,21 +31,84 @@ pub const PHONE: u32 = 390;
 
 pub const DESK: u32 = 1280;
 
-pub const PAGES: &[Page] = &[
-    Page { name: "login", address: "/login", visitor: Visitor::Stranger },
-    Page { name: "password-link", address: "{setup}", visitor: Visitor::Stranger },
-    admin("consent", "/oauth/authorize?{consent}"),
-    admin("start", "/app"),
-    admin("tokens", "/app/settings/tokens"),
-    admin("not-found", "/app/acme/nothing/here"),
+/// All pages of which the source has a route.
+pub static PAGES: LazyLock<Vec<Page>> = LazyLock::new(|| {
+    let routes = Route::all();
+    let is_there = |page: &&Page| page.is_missing() || routes.iter().any(|route| route.path == page.route);
+    LISTED.iter().filter(is_there).copied().collect()
+});
+
+#[rustfmt::skip]
+pub const LISTED: &[Page] = &[
+    page("login", "/login", "/login"),
+    page("password-link", "/setup/{secret}", "{setup}"),
+    page("consent", "/oauth/authorize", "/oauth/authorize?{consent}"),
+    page("tokens", "/app/settings/tokens", "/app/settings/tokens"),
+    page("sessions", "/app/settings/sessions", "/app/settings/sessions"),
+    page("account", "/app/settings/account", "/app/settings/account"),
+    page("admin", "/app/admin", "/app/admin"),
+    page("organizations", "/app/organizations", "/app/organizations"),
+
+    page("not-found", "", "/app/acme/workspaces/none"),
+    page("dashboard", "/app/{organization}", "/app/acme"),
+    page("dashboard-empty", "/app/{organization}", "/app/empty"),
+    page("runs", "/app/{organization}/runs", "/app/acme/runs"),
+    page("runs-empty", "/app/{organization}/runs", "/app/empty/runs"),
+    page("queue", "/app/{organization}/queue", "/app/acme/queue"),
+    page("queue-empty", "/app/{organization}/queue", "/app/empty/queue"),
+    page("agents", "/app/{organization}/agents", "/app/acme/agents"),
+    page("agents-empty", "/app/{organization}/agents", "/app/empty/agents"),
+    page("agent-pool", "/app/{organization}/agents/pools/{pool}", "/app/acme/agents/pools/{pool}"),
+    page("projects", "/app/{organization}/projects", "/app/acme/projects"),
+    page("project", "/app/{organization}/projects/{project}", "/app/acme/projects/{project}"),
+    page("variable-sets", "/app/{organization}/variable-sets", "/app/acme/variable-sets"),
+    page("variable-sets-empty", "/app/{organization}/variable-sets", "/app/empty/variable-sets"),
+    page("variable-set", "/app/{organization}/variable-sets/{variable_set}", "/app/acme/variable-sets/{variable-set}"),
+    page("set-variable", "/app/{organization}/variable-sets/{variable_set}/variables/{variable}", "/app/acme/variable-sets/{variable-set}/variables/{set-variable}"),
+    page("organization-settings", "/app/{organization}/settings", "/app/acme/settings"),
+
+    page("workspaces", "/app/{organization}/workspaces", "/app/acme/workspaces"),
+    page("workspaces-found", "/app/{organization}/workspaces", "/app/acme/workspaces?search=prod"),
+    page("workspaces-empty", "/app/{organization}/workspaces", "/app/empty/workspaces"),
+    page("workspace", "/app/{organization}/workspaces/{workspace}", "/app/acme/workspaces/network"),
+    page("workspace-empty", "/app/{organization}/workspaces/{workspace}", "/app/acme/workspaces/mail-dev"),
+    page("workspace-locked", "/app/{organization}/workspaces/{workspace}", "/app/acme/workspaces/billing-prod"),
+    page("workspace-runs", "/app/{organization}/workspaces/{workspace}/runs", "/app/acme/workspaces/network/runs"),
+    page("workspace-runs-empty", "/app/{organization}/workspaces/{workspace}/runs", "/app/acme/workspaces/mail-dev/runs"),
+    page("new-run", "/app/{organization}/workspaces/{workspace}/runs/new", "/app/acme/workspaces/network/runs/new"),
+    page("run-planned", "/app/{organization}/workspaces/{workspace}/runs/{run}", "/app/acme/workspaces/network/runs/{run-planned}"),
+    page("run-console", "/app/{organization}/workspaces/{workspace}/runs/{run}", "/app/acme/workspaces/network/runs/{run-planned}?view=console"),
+    page("run-applied", "/app/{organization}/workspaces/{workspace}/runs/{run}", "/app/acme/workspaces/network/runs/{run-applied}"),
+    page("run-pending", "/app/{organization}/workspaces/{workspace}/runs/{run}", "/app/acme/workspaces/network/runs/{run-pending}"),
+    page("run-errored", "/app/{organization}/workspaces/{workspace}/runs/{run}", "/app/acme/workspaces/cache/runs/{run-errored}"),
+    page("run-plan-only", "/app/{organization}/workspaces/{workspace}/runs/{run}", "/app/acme/workspaces/website/runs/{run-plan-only}"),
+    page("run-discarded", "/app/{organization}/workspaces/{workspace}/runs/{run}", "/app/acme/workspaces/website/runs/{run-discarded}"),
+    page("run-applying", "/app/{organization}/workspaces/{workspace}/runs/{run}", "/app/acme/workspaces/release/runs/{run-applying}"),
+    page("states", "/app/{organization}/workspaces/{workspace}/states", "/app/acme/workspaces/network/states"),
+    page("states-empty", "/app/{organization}/workspaces/{workspace}/states", "/app/acme/workspaces/mail-dev/states"),
+    page("state", "/app/{organization}/workspaces/{workspace}/states/{state}", "/app/acme/workspaces/network/states/{state}"),
+    page("state-diff", "/app/{organization}/workspaces/{workspace}/states/{state}/diff", "/app/acme/workspaces/network/states/{state}/diff"),
+    page("variables", "/app/{organization}/workspaces/{workspace}/variables", "/app/acme/workspaces/network/variables"),
+    page("variables-empty", "/app/{organization}/workspaces/{workspace}/variables", "/app/acme/workspaces/mail-dev/variables"),
+    page("variable", "/app/{organization}/workspaces/{workspace}/variables/{variable}", "/app/acme/workspaces/network/variables/{variable}"),
+    page("workspace-settings", "/app/{organization}/workspaces/{workspace}/settings", "/app/acme/workspaces/network/settings"),
 ];
 
-const fn admin(name: &'static str, address: &'static str) -> Page {
-    Page { name, address, visitor: Visitor::Admin }
+const fn page(name: &'static str, route: &'static str, address: &'static str) -> Page {
+    Page { name, route, address }
 }
 
 /// Routes that answer with no page of their own.
 pub const NO_PAGES: &[&str] = &[
-    // Leads to `/app`.
+    // Lead to others.
     "/",
+    "/app/{organization}/{workspace}",
+    "/app/{organization}/{workspace}/runs/{run}",
+    // Leads to the visitor's only organization, or to all of them.
+    "/app",
+    // Streams, parts and files.
+    "/app/{organization}/workspaces/{workspace}/runs/{run}/events",
+    "/app/{organization}/workspaces/{workspace}/runs/{run}/log/{phase}",
+    "/app/{organization}/workspaces/{workspace}/runs/{run}/log/{phase}/part",
+    "/app/{organization}/workspaces/{workspace}/states/{state}/download",
 ];
