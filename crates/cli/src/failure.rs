@@ -42,11 +42,6 @@ impl Failure {
         Self { why, ..self }
     }
 
-    /// What went wrong, for whoever knows more about where.
-    pub(crate) fn what(&self) -> &str {
-        &self.what
-    }
-
     /// What to do about it.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }

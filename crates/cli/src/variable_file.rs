@@ -1,13 +1,9 @@
-//! Files with variables: `.tfvars`, `.tfvars.json` and `.env`.
+//! Which kind of file variables are read from. How it is written, `taco_domain::variable_file` knows.
 
 use std::path::Path;
 
 use clap::ValueEnum;
-use hcl_edit::Span;
-use hcl_edit::structure::Body;
-use serde_json::{Map, Value};
-
-use crate::failure::Failure;
+use taco_domain::variable_file::VariableFormat;
 
 /// How variables are written in a file.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
@@ -20,196 +16,30 @@ pub(crate) enum Format {
     Env,
 }
 
-/// A variable that a file holds.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct FileVariable {
-    pub(crate) key: String,
-    pub(crate) value: String,
-    /// The value is an expression, not a text.
-    pub(crate) hcl: bool,
-}
-
-impl Format {
-    /// What a file's name says.
-    pub(crate) fn of(file: &Path) -> Option<Self> {
-        let name = file.file_name()?.to_str()?;
-        match () {
-            () if name.ends_with(".tfvars") => Some(Self::Tfvars),
-            () if name.ends_with(".tfvars.json") => Some(Self::TfvarsJson),
-            () if name.ends_with(".env") || name.starts_with(".env.") => Some(Self::Env),
-            () => None,
-        }
-    }
-
-    pub(crate) fn category(self) -> &'static str {
-        match self {
-            Self::Tfvars | Self::TfvarsJson => "terraform",
-            Self::Env => "env",
-        }
-    }
-
-    /// The variables in a text, in its order. Refusals name places and keys, never values: they may be secret.
-    pub(crate) fn parse(self, text: &str) -> Result<Vec<FileVariable>, Failure> {
-        match self {
-            Self::Tfvars => tfvars(text),
-            Self::TfvarsJson => tfvars_json(text),
-            Self::Env => env(text),
+impl From<Format> for VariableFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Tfvars => Self::Tfvars,
+            Format::TfvarsJson => Self::TfvarsJson,
+            Format::Env => Self::Env,
         }
     }
 }
 
-fn tfvars(text: &str) -> Result<Vec<FileVariable>, Failure> {
-    let body: Body = text.parse().map_err(|error: hcl_edit::parser::Error| {
-        let place = error.location();
-        Failure::error(format!("it is no HCL: look at line {}, column {}", place.line(), place.column()))
-    })?;
-    if let Some(block) = body.blocks().next() {
-        let what = format!("the block {} is not expected: variables are written as KEY = VALUE", block.ident.as_str());
-        return Err(Failure::error(what));
-    }
-    let variable = |attribute: &hcl_edit::structure::Attribute| {
-        let key = attribute.key.as_str().to_owned();
-        let expression =
-            || attribute.value.span().and_then(|span| text.get(span)).unwrap_or_default().trim().to_owned();
-        match attribute.value.as_str() {
-            Some(value) => FileVariable { key, value: value.to_owned(), hcl: false },
-            None => FileVariable { key, value: expression(), hcl: true },
-        }
-    };
-    Ok(body.attributes().map(variable).collect())
-}
-
-fn tfvars_json(text: &str) -> Result<Vec<FileVariable>, Failure> {
-    let values: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
-        Failure::error(format!("it is no JSON object: look at line {}, column {}", error.line(), error.column()))
-    })?;
-    let variable = |(key, value)| match value {
-        Value::String(value) => FileVariable { key, value, hcl: false },
-        // JSON is an expression, too, once nothing in it looks like a template.
-        other => FileVariable { key, value: other.to_string().replace("${", "$${").replace("%{", "%%{"), hcl: true },
-    };
-    Ok(values.into_iter().map(variable).collect())
-}
-
-fn env(text: &str) -> Result<Vec<FileVariable>, Failure> {
-    let mut variables = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let assignment = line.strip_prefix("export ").unwrap_or(line);
-        let Some((key, value)) = assignment.split_once('=') else {
-            return Err(Failure::error(format!("line {} is not KEY=VALUE", number + 1)));
-        };
-        let value = unquoted(value.trim())
-            .ok_or_else(|| Failure::error(format!("line {} has a quote that does not end", number + 1)))?;
-        variables.push(FileVariable { key: key.trim().to_owned(), value, hcl: false });
-    }
-    Ok(variables)
-}
-
-/// A value as a shell would understand it, as far as such files use quotes: `'as it is'`, `"with \n"`, plain.
-fn unquoted(value: &str) -> Option<String> {
-    if let Some(rest) = value.strip_prefix('\'') {
-        return Some(rest.split_once('\'')?.0.to_owned());
-    }
-    let Some(rest) = value.strip_prefix('"') else {
-        let end = value.find(" #").unwrap_or(value.len());
-        return Some(value[..end].trim_end().to_owned());
-    };
-    let mut text = String::new();
-    let mut letters = rest.chars();
-    loop {
-        match letters.next()? {
-            '"' => return Some(text),
-            '\\' => match letters.next()? {
-                'n' => text.push('\n'),
-                't' => text.push('\t'),
-                'r' => text.push('\r'),
-                other => text.push(other),
-            },
-            letter => text.push(letter),
-        }
-    }
+/// What a flag says, or else the file's name.
+pub(crate) fn format_of(flag: Option<Format>, file: &Path) -> Option<VariableFormat> {
+    flag.map(Into::into).or_else(|| VariableFormat::of_name(file.file_name()?.to_str()?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parsed(format: Format, text: &str) -> Vec<(String, String, bool)> {
-        let variables = format.parse(text).expect("it is legal");
-        variables.into_iter().map(|variable| (variable.key, variable.value, variable.hcl)).collect()
-    }
-
-    fn row(key: &str, value: &str, hcl: bool) -> (String, String, bool) {
-        (key.to_owned(), value.to_owned(), hcl)
-    }
-
     #[test]
-    fn tfvars_are_texts_and_expressions() {
-        let text = "# where\nregion = \"eu\" // here\ncount = 3\nzones = [\n  \"a\", # first\n  \"b\",\n]\n\
-                    tags = { a = \"b\" }\nmotto = <<EOT\nslow\nEOT\n";
-        assert_eq!(
-            parsed(Format::Tfvars, text),
-            [
-                row("region", "eu", false),
-                row("count", "3", true),
-                row("zones", "[\n  \"a\", # first\n  \"b\",\n]", true),
-                row("tags", "{ a = \"b\" }", true),
-                row("motto", "<<EOT\nslow\nEOT", true),
-            ]
-        );
-        let json = r#"{ "region": "eu", "zones": ["a", "${b}"], "count": 3 }"#;
-        let expected = [row("count", "3", true), row("region", "eu", false), row("zones", r#"["a","$${b}"]"#, true)];
-        let mut found = parsed(Format::TfvarsJson, json);
-        found.sort();
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn the_environment_is_lines_with_or_without_quotes() {
-        let text = "# secrets\n\nexport A=1\nB = two words # not this\nC='$as \"is\"'\nD=\"a\\nb\\\"c\" # nor this\nE=\nF=a=b\n";
-        assert_eq!(
-            parsed(Format::Env, text),
-            [
-                row("A", "1", false),
-                row("B", "two words", false),
-                row("C", "$as \"is\"", false),
-                row("D", "a\nb\"c", false),
-                row("E", "", false),
-                row("F", "a=b", false),
-            ]
-        );
-    }
-
-    #[test]
-    fn a_refusal_names_the_place_and_no_value() {
-        for (format, text, place) in [
-            (Format::Tfvars, "a = 1\nb = s3cr3t {", "line 2"),
-            (Format::Tfvars, "terraform {}\n", "block terraform"),
-            (Format::TfvarsJson, "[\"s3cr3t\"]", "line 1"),
-            (Format::Env, "A=1\ns3cr3t", "line 2"),
-            (Format::Env, "A=\"s3cr3t", "line 1"),
-        ] {
-            let said = format.parse(text).expect_err("it is illegal").to_string();
-            assert!(said.contains(place) && !said.contains("s3cr3t"), "{said}");
-        }
-    }
-
-    #[test]
-    fn a_name_tells_the_format() {
-        for (name, format) in [
-            ("terraform.tfvars", Some(Format::Tfvars)),
-            ("a/prod.auto.tfvars", Some(Format::Tfvars)),
-            ("prod.tfvars.json", Some(Format::TfvarsJson)),
-            (".env", Some(Format::Env)),
-            ("prod.env", Some(Format::Env)),
-            (".env.local", Some(Format::Env)),
-            ("variables.txt", None),
-        ] {
-            assert_eq!(Format::of(Path::new(name)), format, "{name}");
-        }
+    fn the_flag_counts_more_than_the_name() {
+        let file = Path::new("a/prod.auto.tfvars");
+        assert_eq!(format_of(None, file), Some(VariableFormat::Tfvars));
+        assert_eq!(format_of(Some(Format::Env), file), Some(VariableFormat::Env));
+        assert_eq!(format_of(None, Path::new("variables.txt")), None);
     }
 }

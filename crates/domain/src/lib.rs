@@ -51,6 +51,8 @@ pub mod team_access_patch;
 pub mod token;
 pub mod user;
 pub mod variable;
+pub mod variable_file;
+pub mod variable_import;
 pub mod variable_precedence;
 pub mod variable_set;
 pub mod wait_reason;

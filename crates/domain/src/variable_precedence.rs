@@ -139,6 +139,35 @@ pub fn variables_for_run(
     contest.winners.into_values().map(|(_, _, winner)| winner).collect()
 }
 
+/// A variable that reaches a workspace, whether it counts there or not.
+#[derive(Clone, Copy, Debug)]
+pub struct ReachingVariable<'a> {
+    pub variable: &'a Variable,
+    /// The set that it comes with; the workspace's own come with none.
+    pub set: Option<&'a VariableSet>,
+    /// The one that counts in its place.
+    pub overridden_by: Option<&'a Variable>,
+}
+
+/// All variables that reach a workspace: its own by key, then those of its sets by the sets' names.
+pub fn variables_reaching<'a>(state: &'a OrganizationState, workspace: &Workspace) -> Vec<ReachingVariable<'a>> {
+    let winners = variables_for_run(state, workspace, &[]);
+    let winners: BTreeMap<(String, VariableCategory), Option<VariableId>> =
+        winners.into_iter().map(|winner| ((winner.key, winner.category), winner.id)).collect();
+    let reaching = |variable: &'a Variable, set: Option<&'a VariableSet>| {
+        let winner = winners.get(&(variable.key.clone(), variable.category)).copied().flatten();
+        let overridden_by = winner.filter(|winner| *winner != variable.id).and_then(|id| state.variables.get(&id));
+        ReachingVariable { variable, set, overridden_by }
+    };
+    let own = state.variables_of(VariableOwner::Workspace(workspace.id)).map(|variable| reaching(variable, None));
+    let sets = state.variable_sets_by_name().filter(|set| set.scope_for(workspace).is_some());
+    let shared = sets.flat_map(|set| {
+        let variables = state.variables_of(VariableOwner::VariableSet(set.id));
+        variables.map(move |variable| (variable, set))
+    });
+    own.chain(shared.map(|(variable, set)| reaching(variable, Some(set)))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
@@ -251,6 +280,27 @@ mod tests {
         scene.given("priority project and workspace c");
         scene.given("priority workspace a");
         assert_eq!(scene.winner(false), "priority project and workspace c");
+    }
+
+    #[test]
+    fn whatever_reaches_a_workspace_says_what_overrides_it() {
+        let mut scene = Scene::new();
+        for given in ["workspace", "set for workspace a", "priority workspace b", "set for nobody"] {
+            scene.given(given);
+        }
+        let value = |variable: &Variable| variable.shown_value().unwrap_or_default().to_owned();
+        let reaching = variables_reaching(&scene.state, &scene.workspace);
+        let found: Vec<_> =
+            reaching.iter().map(|row| (value(row.variable), row.set.is_some(), row.overridden_by.map(value))).collect();
+        let winner = Some("priority workspace b".to_owned());
+        assert_eq!(
+            found,
+            [
+                ("workspace".to_owned(), false, winner.clone()),
+                ("priority workspace b".to_owned(), true, None),
+                ("set for workspace a".to_owned(), true, winner),
+            ]
+        );
     }
 
     #[test]

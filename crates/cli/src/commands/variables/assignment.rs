@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Map, Value};
+use taco_domain::variable::VariableCategory;
+use taco_domain::variable_file::{FileVariable, VariableFormat};
 
 use crate::commands::{given, text};
 use crate::failure::Failure;
-use crate::variable_file::{FileVariable, Format};
+use crate::variable_file::{Format, format_of};
 
 /// A variable to write.
 #[derive(Args, Debug)]
@@ -87,7 +89,7 @@ impl ImportedFile {
     /// The attributes of each variable in the file.
     pub(crate) fn read(&self) -> Result<Vec<Map<String, Value>>, Failure> {
         let name = self.file.display();
-        let format = self.format.or_else(|| Format::of(&self.file)).ok_or_else(|| {
+        let format = format_of(self.format, &self.file).ok_or_else(|| {
             Failure::usage(format!("it is not clear how {name} is written"))
                 .because("its name ends with none of .tfvars, .tfvars.json and .env")
                 .hint("add --format tfvars, tfvars-json or env")
@@ -98,17 +100,16 @@ impl ImportedFile {
         } else {
             std::fs::read_to_string(&self.file).map_err(unreadable)?
         };
-        let variables = format
-            .parse(&text)
-            .map_err(|why| Failure::error(format!("{name} cannot be imported")).because(why.what()))?;
+        let variables =
+            format.parse(&text).map_err(|why| Failure::error(format!("{name} cannot be imported")).because(why))?;
         Ok(variables.iter().map(|variable| self.attributes(format, variable)).collect())
     }
 
-    fn attributes(&self, format: Format, variable: &FileVariable) -> Map<String, Value> {
+    fn attributes(&self, format: VariableFormat, variable: &FileVariable) -> Map<String, Value> {
         given([
             ("key", Some(variable.key.as_str().into())),
             ("value", Some(variable.value.as_str().into())),
-            ("category", Some(format.category().into())),
+            ("category", Some(category(format.category() == VariableCategory::Env).into())),
             ("hcl", Some(variable.hcl.into())),
             ("sensitive", self.sensitive.then_some(true.into())),
         ])
