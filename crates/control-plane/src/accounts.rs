@@ -5,6 +5,7 @@ use taco_domain::Site;
 use taco_domain::id::UserId;
 use taco_domain::membership::invited_user;
 use taco_domain::name::{Email, Username};
+use taco_domain::password_link::PasswordLink;
 use taco_domain::permission::{Action, Actor, Resource};
 use taco_domain::user::User;
 
@@ -12,6 +13,7 @@ use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 use crate::first_start::PasswordLinkText;
+use crate::page::{Listed, PageRequest};
 
 /// The attributes of a request that changes an account, spelled as on the wire.
 #[derive(Clone, Default, Deserialize, Debug)]
@@ -57,6 +59,37 @@ impl ControlPlane {
         .await
     }
 
+    /// All users by name, for a site admin. `query` is a part of the name or of the address.
+    pub async fn users(&self, caller: &Caller, query: Option<&str>, page: PageRequest) -> Result<Listed<User>, Error> {
+        caller.require(Action::ManageSite, Resource::Site, "page")?;
+        let query = query.unwrap_or_default().trim().to_lowercase();
+        let users = &caller.site.users;
+        let by_name = users.by().username.iter().filter_map(|(_, id)| users.get(id));
+        let fits = |user: &&User| {
+            user.username.as_str().to_lowercase().contains(&query)
+                || user.email.as_str().to_lowercase().contains(&query)
+        };
+        Ok(Listed::from_all(by_name.filter(fits).cloned(), page))
+    }
+
+    /// A link with which a user sets a new password: for one who has lost theirs. It ends the links before it.
+    pub async fn renew_password_link(&self, caller: &Caller, id: UserId) -> Result<PasswordLinkText, Error> {
+        caller.require(Action::ManageSite, Resource::Site, "user")?;
+        let (link, text) = self.password_link(id, self.now());
+        let user = self
+            .commit_site(caller.intent("user.renew-password-link"), move |tx| {
+                let user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound("user"))?;
+                let before: Vec<_> = tx.state().password_links.by().user.get(&id).copied().collect();
+                for old in before {
+                    tx.delete::<PasswordLink>(&old);
+                }
+                tx.put(&link);
+                Ok(user)
+            })
+            .await?;
+        Ok(PasswordLinkText { username: user.username.to_string(), ..text })
+    }
+
     /// Makes a user, who sets a password with the link.
     pub async fn create_user(
         &self,
@@ -98,9 +131,13 @@ impl ControlPlane {
         Ok((user, text))
     }
 
-    /// Ends a user's access at once, or gives it back.
+    /// Ends a user's access at once, or gives it back. Nobody does it to themselves: there might be no one left who
+    /// could undo it.
     pub async fn suspend_user(&self, caller: &Caller, id: UserId, suspended: bool) -> Result<User, Error> {
         caller.require(Action::ManageSite, Resource::Site, "user")?;
+        if suspended && matches!(caller.actor, Actor::User { id: own, .. } if own == id) {
+            return Err(Error::Conflict("You cannot suspend yourself: ask another site admin".to_owned()));
+        }
         let now = self.now();
         self.commit_site(caller.intent("user.suspend"), move |tx| {
             let mut user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound("user"))?;

@@ -3,13 +3,15 @@
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Argon2, PasswordHash};
 use taco_domain::attribute::InvalidAttribute;
-use taco_domain::id::UserId;
+use taco_domain::id::{SessionId, UserId};
 use taco_domain::password_link::PasswordLink;
 use taco_domain::user::User;
 
+use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 use crate::first_start::first_admin;
+use crate::sessions::delete_other_sessions;
 
 const SHORTEST: usize = 10;
 /// Argon2 would take more, but nobody types it, and hashing costs time.
@@ -48,6 +50,36 @@ impl ControlPlane {
             for link in links {
                 tx.delete::<PasswordLink>(&link);
             }
+            tx.put(&user);
+            Ok(user)
+        })
+        .await
+    }
+
+    /// Changes the caller's own password. They have to know the one before, and sessions elsewhere end: whoever changes
+    /// a password may do so because someone else knows it.
+    pub async fn change_password(
+        &self,
+        caller: &Caller,
+        current: String,
+        new: String,
+        kept: Option<SessionId>,
+    ) -> Result<User, Error> {
+        let user = self.account(caller).await?;
+        check_password_rules(&new)?;
+        let known = self.user_with_password(user.username.as_str(), current).await;
+        match known {
+            Ok(known) if known.id == user.id => {}
+            Ok(_) | Err(Error::Unauthorized(_)) => {
+                return Err(Error::invalid("current-password", "The current password is not this one"));
+            }
+            Err(error) => return Err(error),
+        }
+        let (id, hashed, now) = (user.id, self.hash_password(new).await?, self.now());
+        self.commit_site(caller.intent("user.change-password"), move |tx| {
+            let user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound("user"))?;
+            let user = User { password: Some(hashed.clone()), updated_at: now, ..user };
+            delete_other_sessions(tx, id, kept);
             tx.put(&user);
             Ok(user)
         })

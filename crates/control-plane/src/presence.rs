@@ -1,5 +1,6 @@
 //! Which agents are there at the moment. Not the ledger's business: it is heard, not written.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use taco_domain::agent::AgentPresence;
@@ -19,6 +20,17 @@ impl Presence {
 
     pub fn agents(&self) -> Arc<[AgentPresence]> {
         Arc::clone(&self.agents.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// By an engine's name, the versions that any agent has without a download.
+    pub fn engines(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut engines: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for engine in self.agents().iter().flat_map(|agent| &agent.engines) {
+            if let Some((name, version)) = engine.split_once(' ') {
+                engines.entry(name.to_owned()).or_default().insert(version.to_owned());
+            }
+        }
+        engines
     }
 }
 

@@ -6,6 +6,7 @@ use taco_domain::permission::{Action, Actor, Credential, Resource};
 use taco_domain::secret::Secret;
 use taco_domain::session::Session;
 use taco_domain::user::User;
+use taco_ledger::Transaction;
 
 use crate::caller::{Caller, RequestInfo};
 use crate::control_plane::ControlPlane;
@@ -100,6 +101,23 @@ impl ControlPlane {
         .await
     }
 
+    /// The session that a cookie belongs to, as it was when the caller was recognised.
+    pub fn session_of_cookie(&self, caller: &Caller, cookie: &str) -> Option<SessionId> {
+        caller.site.sessions.by().hash.first(&self.hash_key().hash("session", cookie)).copied()
+    }
+
+    /// Ends all sessions of a user but one.
+    pub async fn close_other_sessions(
+        &self,
+        caller: &Caller,
+        user: UserId,
+        kept: Option<SessionId>,
+    ) -> Result<usize, Error> {
+        caller.require(Action::UpdateAccount, Resource::Account(user), "user")?;
+        self.commit_site(caller.intent("session.close-others"), move |tx| Ok(delete_other_sessions(tx, user, kept)))
+            .await
+    }
+
     /// A user's open sessions, newest first.
     pub async fn sessions(&self, caller: &Caller, user: UserId) -> Result<Vec<Session>, Error> {
         caller.require(Action::ReadAccount, Resource::Account(user), "user")?;
@@ -120,6 +138,15 @@ impl ControlPlane {
         })
         .await
     }
+}
+
+pub(crate) fn delete_other_sessions(tx: &mut Transaction<Site>, user: UserId, kept: Option<SessionId>) -> usize {
+    let others = sessions_of(tx.state(), user).into_iter().filter(|session| Some(session.id) != kept);
+    let others: Vec<SessionId> = others.map(|session| session.id).collect();
+    for id in &others {
+        tx.delete::<Session>(id);
+    }
+    others.len()
 }
 
 fn sessions_of(site: &Site, user: UserId) -> Vec<Session> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use taco_domain::OrganizationState;
 use taco_domain::id::{ProjectId, VariableSetId, WorkspaceId};
-use taco_domain::permission::{Action, Resource};
+use taco_domain::permission::{Action, Decision, Resource};
 use taco_domain::variable::{Variable, VariableOwner, VariablePatch};
 use taco_domain::variable_set::{VariableSet, VariableSetPatch};
 use taco_ledger::Transaction;
@@ -30,6 +30,18 @@ impl VariableSetView {
     /// Its variables by key.
     pub fn variables(&self) -> impl Iterator<Item = &Variable> {
         self.open.state.variables_of(VariableOwner::VariableSet(self.set.id))
+    }
+
+    /// May the caller change it? With the reason, for pages.
+    pub fn may_change(&self, caller: &Caller) -> Decision {
+        let state = &self.open.state;
+        let of_organization = caller.may(Action::ManageVariableSets, Resource::Organization(state));
+        match self.set.parent.and_then(|parent| state.projects.get(&parent)) {
+            Some(project) if !of_organization.allowed => {
+                caller.may(Action::WriteProjectVariableSets, Resource::Project(state, project))
+            }
+            _ => of_organization,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::variable_sets::{require_read_set, require_write_set};
-use crate::workspaces::WorkspaceRef;
+use crate::workspaces::{WorkspaceRef, WorkspaceView};
 
 const WHAT: &str = "variable";
 
@@ -26,16 +26,21 @@ pub struct VariableRef {
 
 /// Seals one variable's value. Sealing takes chance, which a decision must not take: so what will have to be sealed is
 /// sealed beforehand.
-struct Prepared<'a> {
-    control_plane: &'a ControlPlane,
-    id: VariableId,
+pub(crate) struct Prepared<'a> {
+    pub(crate) control_plane: &'a ControlPlane,
+    pub(crate) id: VariableId,
     /// The text, and what it is when sealed.
-    sealed: Option<(String, String)>,
+    pub(crate) sealed: Option<(String, String)>,
 }
 
 impl<'a> Prepared<'a> {
     /// `before` is the variable as it looks now, if there is one.
-    fn new(control_plane: &'a ControlPlane, id: VariableId, patch: &VariablePatch, before: Option<&Variable>) -> Self {
+    pub(crate) fn new(
+        control_plane: &'a ControlPlane,
+        id: VariableId,
+        patch: &VariablePatch,
+        before: Option<&Variable>,
+    ) -> Self {
         let sensitive = patch.sensitive.unwrap_or(before.is_some_and(Variable::sensitive));
         let sent = patch.value.as_ref().map(|value| value.as_deref().unwrap_or_default());
         let blank = before.is_none().then_some("");
@@ -61,7 +66,11 @@ impl Vault for Prepared<'_> {
 }
 
 impl ControlPlane {
-    async fn organization_of_owner(&self, caller: &Caller, owner: VariableOwner) -> Result<OpenOrganization, Error> {
+    pub(crate) async fn organization_of_owner(
+        &self,
+        caller: &Caller,
+        owner: VariableOwner,
+    ) -> Result<OpenOrganization, Error> {
         match owner {
             VariableOwner::Workspace(id) => self.organization_of(caller, id.home(), "workspace").await,
             VariableOwner::VariableSet(id) => self.organization_of(caller, id.home(), "variable set").await,
@@ -89,6 +98,18 @@ impl ControlPlane {
         let effective = variables_for_run(state, &view.workspace, &[]);
         let records = effective.iter().filter_map(|variable| variable.id.and_then(|id| state.variables.get(&id)));
         Ok(records.cloned().collect())
+    }
+
+    /// The workspace of a page about variables: the caller may see them all, those of its sets too. Which they are,
+    /// `variables_reaching` tells.
+    pub async fn workspace_with_variables(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+    ) -> Result<WorkspaceView, Error> {
+        let view = self.workspace(caller, wanted).await?;
+        caller.require(Action::ReadVariables, view.resource(), "workspace")?;
+        Ok(view)
     }
 
     pub async fn variable(&self, caller: &Caller, wanted: VariableRef) -> Result<Variable, Error> {
@@ -196,7 +217,7 @@ fn found(state: &OrganizationState, wanted: VariableRef) -> Result<Variable, Err
     if as_named { Ok(variable) } else { Err(Error::NotFound(WHAT)) }
 }
 
-fn require_read(caller: &Caller, state: &OrganizationState, owner: VariableOwner) -> Result<(), Error> {
+pub(crate) fn require_read(caller: &Caller, state: &OrganizationState, owner: VariableOwner) -> Result<(), Error> {
     match owner {
         VariableOwner::Workspace(id) => {
             let workspace = state.workspaces.get(&id).ok_or(Error::NotFound("workspace"))?;
@@ -206,7 +227,7 @@ fn require_read(caller: &Caller, state: &OrganizationState, owner: VariableOwner
     }
 }
 
-fn require_write(caller: &Caller, state: &OrganizationState, owner: VariableOwner) -> Result<(), Error> {
+pub(crate) fn require_write(caller: &Caller, state: &OrganizationState, owner: VariableOwner) -> Result<(), Error> {
     match owner {
         VariableOwner::Workspace(id) => {
             let workspace = state.workspaces.get(&id).ok_or(Error::NotFound("workspace"))?;

@@ -156,7 +156,7 @@ impl Server {
                 tasks.spawn(connections::serve(listener, None, routes, shutdown.clone()));
             }
         }
-        let mut web = Web::new(control_plane.clone(), url.as_url());
+        let mut web = Web::new(control_plane.clone(), url.as_url()).with_bucket(settings.bucket.as_str());
         if settings.no_auth {
             tracing::warn!("runs without login: everyone on this machine is the site's admin");
             (api, web) = (api.without_login(), web.without_login());

@@ -16,11 +16,6 @@ pub(crate) struct Versions {
 
 /// `GET /versions`
 pub(crate) async fn versions(State(control_plane): State<ControlPlane>) -> Json<Versions> {
-    let mut engines: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for engine in control_plane.presence().agents().iter().flat_map(|agent| &agent.engines) {
-        if let Some((name, version)) = engine.split_once(' ') {
-            engines.entry(name.to_owned()).or_default().insert(version.to_owned());
-        }
-    }
+    let engines = control_plane.presence().engines();
     Json(Versions { server: env!("CARGO_PKG_VERSION"), engines })
 }

@@ -1,0 +1,89 @@
+//! How the site is doing, for its admins: the bucket, and the servers that share it.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use taco_domain::permission::{Action, Resource};
+use taco_ledger::format;
+use tokio::time::timeout;
+
+use crate::caller::Caller;
+use crate::control_plane::ControlPlane;
+use crate::error::Error;
+
+/// A bucket that needs longer is not well.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What is known at the moment.
+#[derive(Clone, Debug)]
+pub struct SiteStatus {
+    /// What this server calls itself.
+    pub server: String,
+    pub bucket: BucketStatus,
+    /// The other servers that are alive, as their beacons say.
+    pub others: Vec<ServerStatus>,
+    /// How many commits the site's ledger has.
+    pub site_commits: u64,
+    pub users: usize,
+    pub organizations: usize,
+}
+
+/// What the bucket answered just now.
+#[derive(Clone, Debug)]
+pub enum BucketStatus {
+    Answers { after: SignedDuration, format: u64, created_at: Timestamp, created_by: String },
+    Empty,
+    Silent,
+}
+
+/// Another server on the same bucket.
+#[derive(Clone, Debug)]
+pub struct ServerStatus {
+    pub server: String,
+    /// By its own clock.
+    pub started_at: Timestamp,
+    pub seen_at: Timestamp,
+    /// Where this server reaches it, if it does.
+    pub address: Option<String>,
+    pub agents: usize,
+}
+
+impl ControlPlane {
+    pub async fn site_status(&self, caller: &Caller) -> Result<SiteStatus, Error> {
+        caller.require(Action::ManageSite, Resource::Site, "page")?;
+        let environment = &self.shared.environment;
+        let others = environment.peers.list().into_iter().map(|beacon| ServerStatus {
+            server: beacon.server,
+            started_at: beacon.started_at,
+            seen_at: beacon.at,
+            address: beacon.address.map(|address| address.to_string()),
+            agents: beacon.agents.len(),
+        });
+        Ok(SiteStatus {
+            server: environment.server.clone(),
+            bucket: self.bucket_status().await,
+            others: others.collect(),
+            site_commits: self.shared.site.last_seen().seq(),
+            users: caller.site.users.len(),
+            organizations: caller.site.organizations.len(),
+        })
+    }
+
+    async fn bucket_status(&self) -> BucketStatus {
+        let asked_at = self.now();
+        match timeout(PATIENCE, format::read(&*self.shared.environment.bucket)).await {
+            Ok(Ok(Some(format))) => BucketStatus::Answers {
+                after: self.now().duration_since(asked_at),
+                format: format.format,
+                created_at: format.created_at,
+                created_by: format.created_by,
+            },
+            Ok(Ok(None)) => BucketStatus::Empty,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "an admin asked how the bucket is");
+                BucketStatus::Silent
+            }
+            Err(_) => BucketStatus::Silent,
+        }
+    }
+}
