@@ -1,6 +1,7 @@
 use harness::browser::{PASSWORD, PageForm};
 use reqwest::StatusCode;
 
+use crate::form_scene::log_in;
 use crate::site::Site;
 
 fn login_form() -> PageForm {
@@ -131,8 +132,8 @@ async fn forms_of_other_sites_are_refused() {
             assert!(refused.text.contains("Form expired"), "{}", refused.text);
         }
     }
-    // A form without proof, or with that of another form.
-    let other = page.form("/logout");
+    // A form without proof, or with that of another session.
+    let other = log_in(&site, "admin").await.get("/app/settings/tokens").await.form("/logout");
     for hidden in [Vec::new(), other.hidden] {
         let form = PageForm { hidden, ..create.clone() };
         assert_eq!(browser.send(&form, &fields).await.status, StatusCode::FORBIDDEN);

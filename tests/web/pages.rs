@@ -1,5 +1,6 @@
 use harness::browser::PageForm;
 
+use crate::form_scene::FormScene;
 use crate::site::Site;
 
 #[tokio::test]
@@ -51,13 +52,14 @@ async fn an_error_is_a_page_with_the_id_of_its_request() {
 
 #[tokio::test]
 async fn pages_can_be_walked_without_a_mouse() {
-    let site = Site::start();
-    let browser = site.admin().await;
-    for path in ["/app", "/app/settings/tokens"] {
-        let page = browser.get(path).await;
-        for part in [r##"href="#content""##, r#"<main id="content""#, r#"<nav aria-label="#, r#"<html lang="en""#] {
+    let scene = FormScene::new().await;
+    for path in ["/app", "/app/settings/tokens", "/app/acme/settings", "/app/acme/workspaces/web/variables"] {
+        let page = scene.admin.get(path).await;
+        for part in [r##"href="#content""##, r#"<main id="content""#, r#"<html lang="en""#] {
             assert!(page.text.contains(part), "{part} is missing on {path}");
         }
+        let within_organization = path.starts_with("/app/acme/");
+        assert_eq!(page.text.contains(r#"<nav aria-label="Organization""#), within_organization, "{path}");
         assert_eq!(page.text.matches("<h1").count(), 1, "{path}");
     }
 }
@@ -66,7 +68,12 @@ async fn pages_can_be_walked_without_a_mouse() {
 async fn the_style_sheet_may_be_kept_for_ever() {
     let site = Site::start();
     let page = site.browser().get("/login").await;
-    let path = page.text.split("href=\"/static/").nth(1).and_then(|rest| rest.split('"').next()).expect("a link");
+    let path = page
+        .text
+        .split("rel=\"stylesheet\" href=\"/static/")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next())
+        .expect("a link");
     let sheet = site.browser().get(&format!("/static/{path}")).await;
     assert_eq!(sheet.header("content-type"), "text/css; charset=utf-8");
     assert!(sheet.header("cache-control").contains("immutable"));

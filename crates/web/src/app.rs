@@ -7,7 +7,11 @@ use axum::routing::{any, get, post};
 
 use crate::error::{self, PageError};
 use crate::static_files::STATIC_FILES;
-use crate::{Web, consent, landing, login, oauth, password_link, security_headers, theme, tokens};
+use crate::{
+    Web, account, admin, consent, landing, login, oauth, organization_secrets, organization_settings, password_link,
+    security_headers, sessions, theme, tokens, variable_form, variable_import, variable_set, variable_sets, variables,
+    workspace_control, workspace_general, workspace_settings, workspace_sharing,
+};
 
 impl Web {
     /// The routes as one service.
@@ -23,7 +27,43 @@ impl Web {
             .route("/app", get(landing::show))
             .route("/app/settings/tokens", get(tokens::list).post(tokens::create))
             .route("/app/settings/tokens/{token_id}/revoke", post(tokens::revoke))
-            .route("/app/{*path}", any(|| async { PageError::not_found("page") }));
+            //
+            .route("/app/admin", get(admin::show))
+            .route("/app/admin/users", post(admin::create_user))
+            .route("/app/admin/users/{user}/suspend", post(admin::suspend))
+            .route("/app/admin/users/{user}/resume", post(admin::resume))
+            .route("/app/admin/users/{user}/password-link", post(admin::renew_link))
+            .route("/app/settings/account", get(account::show).post(account::update))
+            .route("/app/settings/account/password", post(account::change_password))
+            .route("/app/settings/sessions", get(sessions::list))
+            .route("/app/settings/sessions/close-others", post(sessions::close_others))
+            .route("/app/settings/sessions/{session}/revoke", post(sessions::revoke))
+            //
+            .route("/app/{organization}/settings", get(organization_settings::show).post(organization_settings::save))
+            .route("/app/{organization}/settings/delete", post(organization_settings::delete))
+            .route("/app/{organization}/settings/tokens/{kind}", post(organization_secrets::make_token))
+            .route("/app/{organization}/settings/tokens/{kind}/revoke", post(organization_secrets::revoke_token))
+            .route("/app/{organization}/settings/ssh-keys", post(organization_secrets::add_key))
+            .route("/app/{organization}/settings/ssh-keys/{key}/delete", post(organization_secrets::delete_key))
+            .merge(workspace_settings_pages())
+            //
+            .merge(variable_pages("/app/{organization}/workspaces/{workspace}/variables"))
+            .route("/app/{organization}/workspaces/{workspace}/variables", get(variables::list))
+            .route("/app/{organization}/variable-sets", get(variable_sets::list).post(variable_sets::create))
+            .route(
+                "/app/{organization}/variable-sets/{variable_set}",
+                get(variable_set::show).post(variable_set::update),
+            )
+            .route("/app/{organization}/variable-sets/{variable_set}/apply", post(variable_set::apply))
+            .route("/app/{organization}/variable-sets/{variable_set}/withdraw", post(variable_set::withdraw))
+            .route("/app/{organization}/variable-sets/{variable_set}/delete", post(variable_set::delete))
+            .merge(variable_pages("/app/{organization}/variable-sets/{variable_set}/variables"))
+            //
+            // What no page is at. A star right behind `/app/` would leave no room for the names of organizations; so these
+            // are three, of which the first two go when there is a page at their address.
+            .route("/app/{organization}", any(no_such_page))
+            .route("/app/{organization}/{workspace}", any(no_such_page))
+            .route("/app/{organization}/{workspace}/{*path}", any(no_such_page));
         STATIC_FILES
             .all()
             .into_iter()
@@ -33,4 +73,41 @@ impl Web {
             .layer(map_response(security_headers::add))
             .with_state(self)
     }
+}
+
+async fn no_such_page() -> PageError {
+    PageError::not_found("page")
+}
+
+/// The pages of variables, which workspaces and variable sets have under them.
+fn variable_pages(base: &str) -> Router<Web> {
+    Router::new()
+        .route(base, post(variable_form::create))
+        .route(&format!("{base}/import"), post(variable_import::preview))
+        .route(&format!("{base}/import/confirm"), post(variable_import::confirm))
+        .route(&format!("{base}/{{variable}}"), get(variable_form::show).post(variable_form::update))
+        .route(&format!("{base}/{{variable}}/delete"), post(variable_form::delete))
+}
+
+/// The page of a workspace's settings, and where its forms go.
+fn workspace_settings_pages() -> Router<Web> {
+    let base = "/app/{organization}/workspaces/{workspace}/settings";
+    let at = |path: &str| format!("{base}/{path}");
+    Router::new()
+        .route(base, get(workspace_settings::show))
+        .route(&at("general"), post(workspace_general::save_general))
+        .route(&at("execution"), post(workspace_general::save_execution))
+        .route(&at("sharing"), post(workspace_sharing::save_sharing))
+        .route(&at("consumers"), post(workspace_sharing::add_consumer))
+        .route(&at("consumers/remove"), post(workspace_sharing::remove_consumer))
+        .route(&at("triggers"), post(workspace_sharing::add_trigger))
+        .route(&at("triggers/{trigger}/delete"), post(workspace_sharing::remove_trigger))
+        .route(&at("ssh-key"), post(workspace_sharing::choose_key))
+        .route(&at("lock"), post(workspace_control::lock))
+        .route(&at("unlock"), post(workspace_control::unlock))
+        .route(&at("force-unlock"), post(workspace_control::force_unlock))
+        .route(&at("teams"), post(workspace_control::add_team))
+        .route(&at("teams/{access}"), post(workspace_control::change_team))
+        .route(&at("teams/{access}/remove"), post(workspace_control::remove_team))
+        .route(&at("delete"), post(workspace_control::delete))
 }

@@ -3,12 +3,14 @@
 use askama::Template;
 use axum::extract::{Request, State};
 use axum::http::header::{HeaderValue, RETRY_AFTER};
-use axum::http::{Method, StatusCode};
+use axum::http::{Extensions, HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use taco_control_plane::Error;
 
 use crate::page::Layout;
+use crate::theme::Theme;
+use crate::visitor::Visitor;
 use crate::{Web, login, page};
 
 /// Why a handler has no page. Texts help the visitor and give nothing away.
@@ -38,6 +40,10 @@ impl PageError {
         Self::new(StatusCode::NOT_FOUND, "Not found", format!("There is no such {what} here, or not for you."))
     }
 
+    pub(crate) fn denied(reason: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "Not allowed", reason)
+    }
+
     pub(crate) fn form_expired() -> Self {
         let detail = "This form has expired, or another site has sent it. Nothing was changed. \
                       Go back, reload the page and send it again.";
@@ -53,7 +59,7 @@ impl From<Error> for PageError {
             Error::NotFound(what) => Self::not_found(what),
             Error::Invalid { detail, .. } => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "This cannot be", detail),
             Error::Conflict(detail) => Self::new(StatusCode::CONFLICT, "Things have changed", detail),
-            Error::Denied(reason) => Self::new(StatusCode::FORBIDDEN, "Not allowed", reason),
+            Error::Denied(reason) => Self::denied(reason),
             Error::Unauthorized(_) => Self::LogIn { next: String::new() },
             Error::TooLarge { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "Too large", text),
             Error::Unavailable(cause) => {
@@ -102,12 +108,13 @@ struct ErrorPage<'a> {
 /// Gives errors of handlers their page.
 pub(crate) async fn render(State(web): State<Web>, request: Request, next: Next) -> Response {
     let id = request.headers().get("x-request-id").cloned();
+    let (headers, extensions) = (request.headers().clone(), request.extensions().clone());
     let response = next.run(request).await;
     let Some(PageError::Page { status, title, detail }) = response.extensions().get::<PageError>() else {
         return response;
     };
     let page = ErrorPage {
-        layout: Layout::of(&web),
+        layout: layout(&web, &headers, &extensions).await,
         status: status.as_u16(),
         title,
         detail,
@@ -118,6 +125,14 @@ pub(crate) async fn render(State(web): State<Web>, request: Request, next: Next)
         rendered.headers_mut().entry(name).or_insert(value.clone());
     }
     rendered
+}
+
+/// Someone who is logged in keeps the header. Where nobody can say whether they are, there is a page all the same.
+async fn layout(web: &Web, headers: &HeaderMap, extensions: &Extensions) -> Layout {
+    match Visitor::recognise(web, headers, extensions).await {
+        Ok(Some(visitor)) => Layout::for_visitor(web, &visitor),
+        Ok(None) | Err(_) => Layout::of(web).themed(Theme::of(headers)),
+    }
 }
 
 /// The router adds the header `allow`.

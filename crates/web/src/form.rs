@@ -8,9 +8,10 @@ use axum::extract::{FromRequest, FromRequestParts, RawForm, Request};
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, StatusCode};
 use hmac::{Hmac, KeyInit, Mac};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use sha2::Sha256;
+use taco_control_plane::Error;
 use url::Url;
 
 use crate::error::PageError;
@@ -102,6 +103,44 @@ impl<T: DeserializeOwned> FromRequest<Web> for VisitorForm<T> {
     }
 }
 
+/// A box that is ticked or not: browsers send it in the first case alone.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Ticked(pub(crate) bool);
+
+impl<'de> Deserialize<'de> for Ticked {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|_| Self(true))
+    }
+}
+
+/// What browsers send of a text with several lines, as it was typed.
+pub(crate) fn typed(text: &str) -> String {
+    text.replace("\r\n", "\n")
+}
+
+/// What is wrong with a form that was sent, and beside which of its fields to say it.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Complaint(Option<(String, String)>);
+
+impl Complaint {
+    /// The complaint about one of these fields, or about the form as a whole. Other errors have a page of their own.
+    pub(crate) fn of(error: Error, fields: &[&str]) -> Result<Self, PageError> {
+        let Error::Invalid { pointer, detail } = error else { return Err(error.into()) };
+        let field = pointer.rsplit('/').next().unwrap_or_default();
+        let field = if fields.contains(&field) { field } else { "" };
+        Ok(Self::about_field(field, detail))
+    }
+
+    pub(crate) fn about_field(field: &str, detail: impl Into<String>) -> Self {
+        Self(Some((field.to_owned(), text::plain(&detail.into()))))
+    }
+
+    /// What to say beside a field; an empty name is the form as a whole.
+    pub(crate) fn about(&self, field: &str) -> Option<&str> {
+        self.0.as_ref().filter(|(about, _)| about == field).map(|(_, detail)| detail.as_str())
+    }
+}
+
 /// What a form for `purpose` holds as proof that a page of this session made it.
 pub(crate) fn proof(session: &str, purpose: &str) -> String {
     hex::encode(mac(session, purpose).finalize().into_bytes())
@@ -149,6 +188,17 @@ mod tests {
         ] {
             assert_eq!(sent_with(&lines), expected, "{lines:?}");
         }
+    }
+
+    #[test]
+    fn a_complaint_stands_beside_its_field_or_above_the_form() {
+        let error = |pointer: &str| Error::Invalid { pointer: pointer.to_owned(), detail: "no".to_owned() };
+        let beside = Complaint::of(error("/data/attributes/name"), &["name"]).expect("a complaint");
+        assert_eq!((beside.about("name"), beside.about("")), (Some("no"), None));
+        let above = Complaint::of(error("/data"), &["name"]).expect("a complaint");
+        assert_eq!((above.about("name"), above.about("")), (None, Some("no")));
+        assert!(Complaint::of(Error::NotFound("page"), &["name"]).is_err());
+        assert_eq!(Complaint::default().about(""), None);
     }
 
     #[test]

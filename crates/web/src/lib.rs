@@ -4,8 +4,11 @@
 //! surrounds each page is in [`page`], what happens when there is none in [`error`], and what keeps other sites from
 //! sending our forms in [`form`].
 
+mod account;
+mod admin;
 mod app;
 mod badge;
+mod choice;
 mod consent;
 mod error;
 mod form;
@@ -16,16 +19,29 @@ mod login_limit;
 mod navigation;
 mod notice;
 pub mod oauth;
+mod organization_secrets;
+mod organization_settings;
 mod page;
 mod password_link;
 mod security_headers;
 mod session_cookie;
+mod sessions;
 mod static_files;
 mod terraform;
 mod text;
 mod theme;
 mod tokens;
+mod variable_form;
+mod variable_holder;
+mod variable_import;
+mod variable_set;
+mod variable_sets;
+mod variables;
 mod visitor;
+mod workspace_control;
+mod workspace_general;
+mod workspace_settings;
+mod workspace_sharing;
 
 use std::sync::Arc;
 
@@ -43,6 +59,8 @@ pub struct Web {
     pub(crate) control_plane: ControlPlane,
     /// Where people and terraform reach this server.
     pub(crate) address: Arc<Url>,
+    /// Where the bucket is, for the site's admins.
+    pub(crate) bucket: Arc<str>,
     /// Everyone is the first admin: for a laptop.
     pub(crate) without_login: bool,
     pub(crate) login_limit: Arc<LoginLimit>,
@@ -51,7 +69,12 @@ pub struct Web {
 impl Web {
     pub fn new(control_plane: ControlPlane, address: &Url) -> Self {
         let address = Arc::new(address.clone());
-        Self { control_plane, address, without_login: false, login_limit: Arc::default() }
+        Self { control_plane, address, bucket: Arc::default(), without_login: false, login_limit: Arc::default() }
+    }
+
+    /// Tells the site's admins where the bucket is. An address with credentials is not for this.
+    pub fn with_bucket(self, address: &str) -> Self {
+        Self { bucket: address.into(), ..self }
     }
 
     /// Asks nobody who they are, and says so on every page.

@@ -1,5 +1,7 @@
 //! Logging in and out.
 
+use std::time::Duration;
+
 use askama::Template;
 use axum::extract::{Query, Request, State};
 use axum::http::header::{HeaderValue, RETRY_AFTER, SET_COOKIE};
@@ -86,7 +88,7 @@ pub(crate) async fn log_in(
         next,
         error: Some(error),
     };
-    if let Err(wait) = web.login_limit.attempt(&client.address, &form.username) {
+    if let Err(wait) = client.may_try(&web, &form.username) {
         let page = again("Too many attempts. Wait a minute, then try again.");
         let mut response = page::render(StatusCode::TOO_MANY_REQUESTS, &page);
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
@@ -138,6 +140,11 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for Client {
 }
 
 impl Client {
+    /// Counts an attempt to guess this user's password; `Err` says how long to wait.
+    pub(crate) fn may_try(&self, web: &Web, username: &str) -> Result<(), Duration> {
+        web.login_limit.attempt(&self.address, username)
+    }
+
     pub(crate) async fn open_session(self, web: &Web, name: &str, password: String) -> Result<OpenedSession, Error> {
         web.control_plane.log_in(name, password, &self.request, self.user_agent).await
     }

@@ -98,3 +98,7 @@ pub(crate) fn workspace_address(organization: &str, workspace: &str) -> String {
 pub(crate) fn run_address(organization: &str, workspace: &str, run: impl std::fmt::Display) -> String {
     format!("/app/{organization}/workspaces/{workspace}/runs/{run}")
 }
+
+pub(crate) fn variable_set_address(organization: &str, set: impl std::fmt::Display) -> String {
+    format!("/app/{organization}/variable-sets/{set}")
+}

@@ -13,6 +13,10 @@ const NOTICES: &[(&str, &str)] = &[
     ("canceled", "Cancel was asked for."),
     ("commented", "Your comment was added."),
     ("revoked", "Revoked."),
+    ("closed", "Your other sessions have ended."),
+    ("password", "Your password is changed, and your other sessions have ended."),
+    ("suspended", "Suspended: their sessions and tokens open nothing any more."),
+    ("resumed", "They may log in again."),
     ("imported", "The variables were taken over."),
 ];
 

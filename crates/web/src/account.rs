@@ -1,0 +1,103 @@
+//! `/app/settings/account`: a person's name, address and password.
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use taco_control_plane::AccountPatch;
+
+use crate::error::PageError;
+use crate::form::{Complaint, VisitorForm};
+use crate::login::Client;
+use crate::page::Layout;
+use crate::visitor::Visitor;
+use crate::{Web, notice, page};
+
+const PATH: &str = "/app/settings/account";
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Profile {
+    username: String,
+    email: String,
+    #[serde(skip)]
+    complaint: Complaint,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Passwords {
+    current: String,
+    password: String,
+    repeated: String,
+}
+
+#[derive(Template)]
+#[template(path = "account.html")]
+struct AccountPage {
+    layout: Layout,
+    id: String,
+    profile: Profile,
+    /// What is wrong with the passwords. They themselves are never shown again.
+    complaint: Complaint,
+}
+
+impl AccountPage {
+    fn new(web: &Web, visitor: &Visitor) -> Self {
+        Self {
+            layout: Layout::for_visitor(web, visitor),
+            id: visitor.user.id.to_string(),
+            profile: Profile {
+                username: visitor.user.username.to_string(),
+                email: visitor.user.email.to_string(),
+                complaint: Complaint::default(),
+            },
+            complaint: Complaint::default(),
+        }
+    }
+}
+
+/// `GET /app/settings/account`
+pub(crate) async fn show(State(web): State<Web>, visitor: Visitor) -> Response {
+    page::render(StatusCode::OK, &AccountPage::new(&web, &visitor))
+}
+
+/// `POST /app/settings/account`
+pub(crate) async fn update(
+    State(web): State<Web>,
+    VisitorForm(visitor, form): VisitorForm<Profile>,
+) -> Result<Response, PageError> {
+    let patch =
+        AccountPatch { username: Some(form.username.trim().to_owned()), email: Some(form.email.trim().to_owned()) };
+    let Err(error) = web.control_plane.update_user(&visitor.caller, visitor.user.id, patch).await else {
+        return Ok(Redirect::to(&notice::with(PATH, "saved")).into_response());
+    };
+    let complaint = Complaint::of(error, &["username", "email"])?;
+    let page = AccountPage { profile: Profile { complaint, ..form }, ..AccountPage::new(&web, &visitor) };
+    Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
+}
+
+/// `POST /app/settings/account/password`. Someone who found an open browser must not be able to try passwords.
+pub(crate) async fn change_password(
+    State(web): State<Web>,
+    client: Client,
+    VisitorForm(visitor, form): VisitorForm<Passwords>,
+) -> Result<Response, PageError> {
+    let again = |complaint| {
+        let page = AccountPage { complaint, ..AccountPage::new(&web, &visitor) };
+        Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
+    };
+    if form.password != form.repeated {
+        return again(Complaint::about_field("repeated", "The two passwords differ."));
+    }
+    if client.may_try(&web, visitor.user.username.as_str()).is_err() {
+        let detail = "Too many attempts. Wait a minute, then try again.";
+        return again(Complaint::about_field("current-password", detail));
+    }
+    let kept = web.control_plane.session_of_cookie(&visitor.caller, &visitor.session);
+    match web.control_plane.change_password(&visitor.caller, form.current, form.password, kept).await {
+        Ok(_) => Ok(Redirect::to(&notice::with(PATH, "password")).into_response()),
+        Err(error) => again(Complaint::of(error, &["current-password", "password"])?),
+    }
+}

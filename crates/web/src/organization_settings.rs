@@ -1,0 +1,218 @@
+//! `/app/{organization}/settings`: an organization's name and defaults, its own tokens, its SSH keys, and its end.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use taco_control_plane::{AgentPoolFilter, Error, IssuedToken, OrganizationTokenKind, OrganizationView, PageRequest};
+use taco_domain::organization::{Organization, OrganizationPatch};
+use taco_domain::permission::{Action, Decision};
+
+use crate::choice::Choice;
+use crate::error::PageError;
+use crate::form::{Complaint, Ticked, VisitorForm};
+use crate::lifetimes::{self, Lifetime};
+use crate::navigation::{Section, organization_address};
+use crate::organization_secrets::{KeyForm, KeyRow, TokenSlot};
+use crate::page::Layout;
+use crate::visitor::Visitor;
+use crate::{Web, notice, page};
+
+/// In days.
+const USUAL_LIFETIME: i64 = 365;
+
+/// The settings' own address.
+pub(crate) fn address(organization: &str) -> String {
+    format!("{}/settings", organization_address(organization))
+}
+
+/// The answer to a form that was fine.
+pub(crate) fn done(organization: &str, word: &'static str) -> Response {
+    Redirect::to(&notice::with(&address(organization), word)).into_response()
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct OrganizationForm {
+    name: String,
+    email: String,
+    mode: String,
+    agent_pool: String,
+    user_tokens: Ticked,
+    #[serde(skip)]
+    complaint: Complaint,
+}
+
+impl OrganizationForm {
+    fn of(name: &str, organization: &Organization) -> Self {
+        let execution = organization.default_execution;
+        Self {
+            name: name.to_owned(),
+            email: organization.email.to_string(),
+            mode: execution.mode.to_string(),
+            agent_pool: execution.agent_pool.map(|pool| pool.to_string()).unwrap_or_default(),
+            user_tokens: Ticked(organization.user_tokens_enabled),
+            complaint: Complaint::default(),
+        }
+    }
+
+    fn patch(&self) -> Result<OrganizationPatch, Error> {
+        let pool = match (self.mode.as_str(), self.agent_pool.as_str()) {
+            ("agent", id) if !id.is_empty() => {
+                let unknown = |_| Error::invalid("default-agent-pool-id", "There is no such agent pool");
+                Some(id.parse().map_err(unknown)?)
+            }
+            _ => None,
+        };
+        Ok(OrganizationPatch {
+            name: Some(self.name.trim().to_owned()),
+            email: Some(self.email.trim().to_owned()),
+            default_execution_mode: Some(self.mode.clone()),
+            default_agent_pool: Some(pool),
+            user_tokens_enabled: Some(self.user_tokens.0),
+            ..OrganizationPatch::default()
+        })
+    }
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct DeletionForm {
+    /// The organization's name, typed by hand.
+    confirmation: String,
+    #[serde(skip)]
+    complaint: Complaint,
+}
+
+#[derive(Template)]
+#[template(path = "organization_settings.html")]
+pub(crate) struct SettingsPage {
+    layout: Layout,
+    address: String,
+    name: String,
+    id: String,
+    right: Decision,
+    general: OrganizationForm,
+    pools: Vec<Choice>,
+    token_right: Decision,
+    tokens: Vec<TokenSlot>,
+    lifetimes: Vec<Lifetime>,
+    /// The text of a token that was made just now.
+    pub(crate) issued: Option<String>,
+    key_right: Decision,
+    keys: Vec<KeyRow>,
+    pub(crate) key: KeyForm,
+    deletion_right: Decision,
+    workspaces: usize,
+    resources: u64,
+    deletion: DeletionForm,
+}
+
+impl SettingsPage {
+    pub(crate) async fn of(web: &Web, visitor: &Visitor, name: &str) -> Result<Self, PageError> {
+        let (caller, control_plane) = (&visitor.caller, &web.control_plane);
+        let view = control_plane.organization(caller, name).await?;
+        let OrganizationView { organization, open, .. } = &view;
+        let may = |action| caller.may(action, open.resource());
+        let all = PageRequest::new(1, PageRequest::LARGEST_SIZE);
+        let pools = control_plane.agent_pools(caller, name, &AgentPoolFilter::default(), all).await?;
+        let keys = control_plane.ssh_keys(caller, name, all).await?;
+        let general = OrganizationForm::of(name, organization);
+        let token_right = may(Action::ManageOrganizationToken);
+        let mut tokens = Vec::new();
+        for kind in [OrganizationTokenKind::Organization, OrganizationTokenKind::AuditTrail] {
+            let token = if token_right.allowed {
+                match control_plane.organization_token(caller, name, kind).await {
+                    Err(Error::NotFound(_)) => None,
+                    other => Some(other?),
+                }
+            } else {
+                None
+            };
+            tokens.push(TokenSlot::of(kind, token, control_plane.now()));
+        }
+        Ok(Self {
+            layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Settings),
+            address: address(name),
+            name: name.to_owned(),
+            id: organization.id.to_string(),
+            right: may(Action::UpdateOrganization),
+            pools: pools
+                .items
+                .iter()
+                .map(|view| Choice::new(view.pool.id, &view.pool.name, &general.agent_pool))
+                .collect(),
+            token_right,
+            tokens,
+            lifetimes: lifetimes::offered(USUAL_LIFETIME, control_plane.now()),
+            issued: None,
+            key_right: may(Action::ManageVcsSettings),
+            keys: keys.items.iter().map(|key| KeyRow::of(&open.state, key)).collect(),
+            key: KeyForm::default(),
+            deletion_right: may(Action::DeleteOrganization),
+            workspaces: open.state.workspaces.len(),
+            resources: open.state.workspaces.iter().map(|workspace| workspace.resource_count).sum(),
+            deletion: DeletionForm::default(),
+            general,
+        })
+    }
+
+    /// The page with a token that was made just now. It is the only one that ever shows it.
+    pub(crate) fn with_token(self, issued: &IssuedToken) -> Response {
+        let page = Self { issued: Some(issued.text.reveal()), ..self };
+        page::render(StatusCode::CREATED, &page)
+    }
+
+    /// The page again, after a form with a mistake, which `put` puts in its place.
+    pub(crate) fn again(mut self, put: impl FnOnce(&mut Self)) -> Response {
+        put(&mut self);
+        page::render(StatusCode::UNPROCESSABLE_ENTITY, &self)
+    }
+}
+
+/// `GET /app/{organization}/settings`
+pub(crate) async fn show(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(organization): Path<String>,
+) -> Result<Response, PageError> {
+    let page = SettingsPage::of(&web, &visitor, &organization).await?;
+    Ok(page::render(StatusCode::OK, &page))
+}
+
+/// `POST /app/{organization}/settings`. The organization may have another name afterwards.
+pub(crate) async fn save(
+    State(web): State<Web>,
+    Path(organization): Path<String>,
+    VisitorForm(visitor, form): VisitorForm<OrganizationForm>,
+) -> Result<Response, PageError> {
+    let saved = match form.patch() {
+        Ok(patch) => web.control_plane.update_organization(&visitor.caller, &organization, &patch).await,
+        Err(error) => Err(error),
+    };
+    match saved {
+        Ok(view) => Ok(done(&view.name, "saved")),
+        Err(error) => {
+            let fields = ["name", "email", "default-execution-mode", "default-agent-pool-id"];
+            let general = OrganizationForm { complaint: Complaint::of(error, &fields)?, ..form };
+            Ok(SettingsPage::of(&web, &visitor, &organization).await?.again(|page| page.general = general))
+        }
+    }
+}
+
+/// `POST /app/{organization}/settings/delete`
+pub(crate) async fn delete(
+    State(web): State<Web>,
+    Path(organization): Path<String>,
+    VisitorForm(visitor, form): VisitorForm<DeletionForm>,
+) -> Result<Response, PageError> {
+    if form.confirmation.trim() != organization {
+        let page = SettingsPage::of(&web, &visitor, &organization).await?;
+        let detail = format!("Type the organization's name, {organization}, to delete it");
+        let deletion = DeletionForm { complaint: Complaint::about_field("confirmation", detail), ..form };
+        return Ok(page.again(|page| page.deletion = deletion));
+    }
+    web.control_plane.delete_organization(&visitor.caller, &organization).await?;
+    Ok(Redirect::to(&notice::with("/app/organizations", "deleted")).into_response())
+}

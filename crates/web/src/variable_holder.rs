@@ -1,0 +1,98 @@
+//! Whose variables a page is about: a workspace's or a variable set's. Both have the same pages under them.
+
+use serde::Deserialize;
+use taco_control_plane::{VariableRef, WorkspaceRef};
+use taco_domain::permission::{Action, Decision};
+use taco_domain::variable::VariableOwner;
+
+use crate::Web;
+use crate::error::PageError;
+use crate::navigation::{Section, WorkspaceSection, variable_set_address, workspace_address};
+use crate::page::Layout;
+use crate::visitor::Visitor;
+
+/// What an address says; one of workspace and set is there.
+#[derive(Deserialize, Debug)]
+pub(crate) struct Place {
+    organization: String,
+    workspace: Option<String>,
+    variable_set: Option<String>,
+    variable: Option<String>,
+}
+
+impl Place {
+    pub(crate) fn organization(&self) -> &str {
+        &self.organization
+    }
+}
+
+/// A workspace or a variable set that the visitor may see the variables of.
+pub(crate) struct Holder {
+    organization: String,
+    workspace: Option<String>,
+    pub(crate) owner: VariableOwner,
+    /// Its name, for people.
+    pub(crate) name: String,
+    /// The page that lists the variables.
+    pub(crate) page: String,
+    /// Under which the pages of single variables are.
+    pub(crate) variables: String,
+    /// Whether the visitor may change them.
+    pub(crate) right: Decision,
+}
+
+impl Holder {
+    pub(crate) async fn find(web: &Web, visitor: &Visitor, place: &Place) -> Result<Self, PageError> {
+        let caller = &visitor.caller;
+        let organization = place.organization.clone();
+        if let Some(name) = &place.workspace {
+            let wanted = WorkspaceRef::Named { organization: organization.clone(), name: name.clone() };
+            let view = web.control_plane.workspace_with_variables(caller, &wanted).await?;
+            let page = format!("{}/variables", workspace_address(&organization, name));
+            return Ok(Self {
+                organization,
+                workspace: Some(name.clone()),
+                owner: VariableOwner::Workspace(view.workspace.id),
+                name: name.clone(),
+                variables: page.clone(),
+                page,
+                right: caller.may(Action::WriteVariables, view.resource()),
+            });
+        }
+        let unknown = || PageError::not_found("variable set");
+        let id = place.variable_set.as_deref().unwrap_or_default().parse().map_err(|_| unknown())?;
+        let view = web.control_plane.variable_set(caller, id).await?;
+        if view.open.entry().name.as_str() != organization {
+            return Err(unknown());
+        }
+        let page = variable_set_address(&organization, id);
+        Ok(Self {
+            organization,
+            workspace: None,
+            owner: VariableOwner::VariableSet(id),
+            name: view.set.name.to_string(),
+            variables: format!("{page}/variables"),
+            page,
+            right: view.may_change(caller),
+        })
+    }
+
+    /// Refuses someone who may look but not change.
+    pub(crate) fn require_right(&self) -> Result<(), PageError> {
+        if self.right.allowed { Ok(()) } else { Err(PageError::denied(self.right.reason.clone())) }
+    }
+
+    /// The variable that the address names.
+    pub(crate) fn variable(&self, place: &Place) -> Result<VariableRef, PageError> {
+        let id = place.variable.as_deref().unwrap_or_default().parse();
+        Ok(VariableRef { id: id.map_err(|_| PageError::not_found("variable"))?, owner: Some(self.owner) })
+    }
+
+    pub(crate) fn layout(&self, web: &Web, visitor: &Visitor) -> Layout {
+        let layout = Layout::for_visitor(web, visitor);
+        match &self.workspace {
+            Some(workspace) => layout.in_workspace(&self.organization, workspace, WorkspaceSection::Variables),
+            None => layout.in_organization(&self.organization, Section::VariableSets),
+        }
+    }
+}

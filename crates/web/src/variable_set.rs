@@ -1,0 +1,242 @@
+//! `/app/{organization}/variable-sets/{variable_set}`: one set, its variables, and what it applies to.
+
+use std::collections::BTreeSet;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use taco_control_plane::{Error, ListChange, VariableSetTargets, VariableSetView, WorkspaceRef};
+use taco_domain::id::{ProjectId, VariableSetId, WorkspaceId};
+use taco_domain::permission::{Action, Resource};
+
+use crate::error::PageError;
+use crate::form::{Complaint, Nothing, Ticked, VisitorForm};
+use crate::navigation::{organization_address, workspace_address};
+use crate::page::Layout;
+use crate::variable_form::VariableForm;
+use crate::variable_holder::{Holder, Place};
+use crate::variable_import::ImportForm;
+use crate::variable_sets::{SetForm, reach_in_words};
+use crate::variables::Row;
+use crate::visitor::Visitor;
+use crate::{Web, notice, page};
+
+/// So many workspaces are offered to choose from; others can be typed.
+const OFFERED: usize = 200;
+
+/// Something that the set applies to.
+struct Target {
+    kind: &'static str,
+    id: String,
+    name: String,
+    address: String,
+}
+
+/// What stands in the form that applies the set to something.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct TargetForm {
+    workspace: String,
+    project: String,
+    #[serde(skip)]
+    complaint: Complaint,
+}
+
+#[derive(Template)]
+#[template(path = "variable_set.html")]
+struct VariableSetPage {
+    layout: Layout,
+    holder: Holder,
+    id: VariableSetId,
+    reach: String,
+    is_global: bool,
+    owned_by: Option<String>,
+    set: SetForm,
+    own: Vec<Row>,
+    targets: Vec<Target>,
+    /// How many targets the visitor may not see.
+    hidden_targets: usize,
+    target: TargetForm,
+    offered_projects: Vec<(ProjectId, String)>,
+    offered_workspaces: Vec<String>,
+    form: VariableForm,
+    import: ImportForm,
+}
+
+impl VariableSetPage {
+    async fn of(web: &Web, visitor: &Visitor, place: &Place) -> Result<Self, PageError> {
+        let holder = Holder::find(web, visitor, place).await?;
+        let taco_domain::variable::VariableOwner::VariableSet(id) = holder.owner else {
+            return Err(PageError::not_found("variable set"));
+        };
+        let view = web.control_plane.variable_set(&visitor.caller, id).await?;
+        let organization = view.open.entry().name.to_string();
+        let (targets, hidden_targets) = targets(visitor, &view, &organization);
+        let state = &view.open.state;
+        let inside = |project: ProjectId| view.set.parent.is_none_or(|parent| parent == project);
+        let offered_workspaces = state.workspaces_by_name().filter(|workspace| {
+            inside(workspace.project)
+                && !view.set.workspaces.contains(&workspace.id)
+                && visitor.caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).allowed
+        });
+        let offered_projects = state.projects.iter().filter(|project| {
+            inside(project.id)
+                && !view.set.projects.contains(&project.id)
+                && visitor.caller.may(Action::ReadProject, Resource::Project(state, project)).allowed
+        });
+        Ok(Self {
+            layout: holder.layout(web, visitor),
+            id,
+            reach: reach_in_words(&view.set),
+            is_global: view.set.global,
+            owned_by: view.set.parent.and_then(|id| state.projects.get(&id)).map(|project| project.name.to_string()),
+            set: SetForm {
+                name: view.set.name.to_string(),
+                description: view.set.description.clone(),
+                global: Ticked(view.set.global),
+                priority: Ticked(view.set.priority),
+                ..SetForm::default()
+            },
+            own: view.variables().map(|row| Row::of(row, format!("{}/{}", holder.variables, row.id))).collect(),
+            targets,
+            hidden_targets,
+            target: TargetForm::default(),
+            offered_projects: offered_projects.map(|project| (project.id, project.name.to_string())).collect(),
+            offered_workspaces: offered_workspaces.take(OFFERED).map(|workspace| workspace.name.to_string()).collect(),
+            form: VariableForm::default(),
+            import: ImportForm::default(),
+            holder,
+        })
+    }
+}
+
+/// What the set applies to, as far as the visitor may know, and of how much they may not.
+fn targets(visitor: &Visitor, view: &VariableSetView, organization: &str) -> (Vec<Target>, usize) {
+    let state = &view.open.state;
+    let may = |action, resource| visitor.caller.may(action, resource).allowed;
+    let projects = view.set.projects.iter().filter_map(|id| state.projects.get(id));
+    let projects = projects.filter(|project| may(Action::ReadProject, Resource::Project(state, project)));
+    let workspaces = view.set.workspaces.iter().filter_map(|id| state.workspaces.get(id));
+    let workspaces = workspaces.filter(|workspace| may(Action::ReadWorkspace, Resource::Workspace(state, workspace)));
+    let projects = projects.map(|project| Target {
+        kind: "project",
+        id: project.id.to_string(),
+        name: project.name.to_string(),
+        address: format!("{}/projects/{}", organization_address(organization), project.id),
+    });
+    let workspaces = workspaces.map(|workspace| Target {
+        kind: "workspace",
+        id: workspace.id.to_string(),
+        name: workspace.name.to_string(),
+        address: workspace_address(organization, workspace.name.as_str()),
+    });
+    let shown: Vec<Target> = projects.chain(workspaces).collect();
+    let hidden = view.set.projects.len() + view.set.workspaces.len() - shown.len();
+    (shown, hidden)
+}
+
+/// `GET /app/{organization}/variable-sets/{variable_set}`
+pub(crate) async fn show(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(place): Path<Place>,
+) -> Result<Response, PageError> {
+    let page = VariableSetPage::of(&web, &visitor, &place).await?;
+    Ok(page::render(StatusCode::OK, &page))
+}
+
+/// `POST /app/{organization}/variable-sets/{variable_set}`
+pub(crate) async fn update(
+    State(web): State<Web>,
+    Path(place): Path<Place>,
+    VisitorForm(visitor, form): VisitorForm<SetForm>,
+) -> Result<Response, PageError> {
+    let page = VariableSetPage::of(&web, &visitor, &place).await?;
+    match web.control_plane.update_variable_set(&visitor.caller, page.id, form.patch()).await {
+        Ok(_) => Ok(Redirect::to(&notice::with(&page.holder.page, "saved")).into_response()),
+        Err(error) => {
+            let set = SetForm { complaint: Complaint::of(error, &["name", "description"])?, ..form };
+            Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &VariableSetPage { set, ..page }))
+        }
+    }
+}
+
+/// What a form means to apply the set to.
+async fn chosen(web: &Web, visitor: &Visitor, place: &Place, form: &TargetForm) -> Result<VariableSetTargets, Error> {
+    let unknown = |what: &'static str, name: &str| {
+        Error::invalid(what, format!("There is no {what} {name:?} in this organization, or not for you"))
+    };
+    if let Some(id) = Some(form.project.trim()).filter(|id| !id.is_empty()) {
+        let id: ProjectId = id.parse().map_err(|_| unknown("project", id))?;
+        return Ok(VariableSetTargets::Projects(BTreeSet::from([id])));
+    }
+    let name = form.workspace.trim();
+    if name.is_empty() {
+        return Err(Error::invalid("workspace", "Choose a project, or type the name of a workspace"));
+    }
+    // Lists remove by id, people add by name.
+    if let Ok(id) = name.parse::<WorkspaceId>() {
+        return Ok(VariableSetTargets::Workspaces(BTreeSet::from([id])));
+    }
+    let wanted = WorkspaceRef::Named { organization: place.organization().to_owned(), name: name.to_owned() };
+    match web.control_plane.workspace(&visitor.caller, &wanted).await {
+        Ok(view) => Ok(VariableSetTargets::Workspaces(BTreeSet::from([view.workspace.id]))),
+        Err(Error::NotFound(_)) => Err(unknown("workspace", name)),
+        Err(error) => Err(error),
+    }
+}
+
+async fn change_targets(
+    web: &Web,
+    visitor: &Visitor,
+    place: &Place,
+    form: TargetForm,
+    change: ListChange,
+) -> Result<Response, PageError> {
+    let page = VariableSetPage::of(web, visitor, place).await?;
+    let changed = match chosen(web, visitor, place, &form).await {
+        Ok(targets) => web.control_plane.apply_variable_set(&visitor.caller, page.id, targets, change).await,
+        Err(error) => Err(error),
+    };
+    match changed {
+        Ok(_) => Ok(Redirect::to(&notice::with(&page.holder.page, "saved")).into_response()),
+        Err(error) => {
+            let target = TargetForm { complaint: Complaint::of(error, &["workspace", "project"])?, ..form };
+            Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &VariableSetPage { target, ..page }))
+        }
+    }
+}
+
+/// `POST /app/{organization}/variable-sets/{variable_set}/apply`
+pub(crate) async fn apply(
+    State(web): State<Web>,
+    Path(place): Path<Place>,
+    VisitorForm(visitor, form): VisitorForm<TargetForm>,
+) -> Result<Response, PageError> {
+    change_targets(&web, &visitor, &place, form, ListChange::Add).await
+}
+
+/// `POST /app/{organization}/variable-sets/{variable_set}/withdraw`
+pub(crate) async fn withdraw(
+    State(web): State<Web>,
+    Path(place): Path<Place>,
+    VisitorForm(visitor, form): VisitorForm<TargetForm>,
+) -> Result<Response, PageError> {
+    change_targets(&web, &visitor, &place, form, ListChange::Remove).await
+}
+
+/// `POST /app/{organization}/variable-sets/{variable_set}/delete`
+pub(crate) async fn delete(
+    State(web): State<Web>,
+    Path(place): Path<Place>,
+    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
+) -> Result<Response, PageError> {
+    let holder = Holder::find(&web, &visitor, &place).await?;
+    if let taco_domain::variable::VariableOwner::VariableSet(id) = holder.owner {
+        web.control_plane.delete_variable_set(&visitor.caller, id).await?;
+    }
+    let list = format!("{}/variable-sets", organization_address(place.organization()));
+    Ok(Redirect::to(&notice::with(&list, "deleted")).into_response())
+}

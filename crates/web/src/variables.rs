@@ -1,0 +1,110 @@
+//! `/app/{organization}/workspaces/{workspace}/variables`: what runs of a workspace get, and from where.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use taco_control_plane::WorkspaceRef;
+use taco_domain::OrganizationState;
+use taco_domain::variable::{Variable, VariableCategory, VariableOwner};
+use taco_domain::variable_precedence::{ReachingVariable, variables_reaching};
+
+use crate::error::PageError;
+use crate::navigation::variable_set_address;
+use crate::page::Layout;
+use crate::variable_form::{VariableForm, category_word};
+use crate::variable_holder::{Holder, Place};
+use crate::variable_import::ImportForm;
+use crate::visitor::Visitor;
+use crate::{Web, page, text};
+
+/// A variable as a list shows it.
+pub(crate) struct Row {
+    pub(crate) key: String,
+    /// Where it is edited.
+    pub(crate) address: String,
+    /// `None` where it is sensitive.
+    pub(crate) value: Option<String>,
+    pub(crate) category: &'static str,
+    pub(crate) hcl: bool,
+    pub(crate) description: String,
+    /// What counts in its place.
+    pub(crate) overridden_by: Option<String>,
+}
+
+impl Row {
+    pub(crate) fn of(variable: &Variable, address: String) -> Self {
+        Self {
+            key: variable.key.clone(),
+            address,
+            value: variable.shown_value().map(text::plain),
+            category: category_word(variable.category),
+            hcl: variable.hcl && variable.category == VariableCategory::Terraform,
+            description: text::plain(&variable.description),
+            overridden_by: None,
+        }
+    }
+}
+
+/// A variable that comes with a set.
+struct SharedRow {
+    row: Row,
+    set_name: String,
+    set_address: String,
+}
+
+#[derive(Template)]
+#[template(path = "variables.html")]
+struct VariablesPage {
+    layout: Layout,
+    holder: Holder,
+    own: Vec<Row>,
+    shared: Vec<SharedRow>,
+    form: VariableForm,
+    import: ImportForm,
+}
+
+/// `GET /app/{organization}/workspaces/{workspace}/variables`
+pub(crate) async fn list(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path((organization, name)): Path<(String, String)>,
+    Path(place): Path<Place>,
+) -> Result<Response, PageError> {
+    let holder = Holder::find(&web, &visitor, &place).await?;
+    let wanted = WorkspaceRef::Named { organization: organization.clone(), name };
+    let view = web.control_plane.workspace_with_variables(&visitor.caller, &wanted).await?;
+    let state = &view.open.state;
+    let (mut own, mut shared) = (Vec::new(), Vec::new());
+    for reaching in variables_reaching(state, &view.workspace) {
+        let ReachingVariable { variable, set, overridden_by } = reaching;
+        let overridden_by = overridden_by.map(|winner| origin_in_words(state, winner));
+        let base = match set {
+            None => holder.variables.clone(),
+            Some(set) => format!("{}/variables", variable_set_address(&organization, set.id)),
+        };
+        let row = Row { overridden_by, ..Row::of(variable, format!("{base}/{}", variable.id)) };
+        match set {
+            None => own.push(row),
+            Some(set) => shared.push(SharedRow {
+                row,
+                set_name: set.name.to_string(),
+                set_address: variable_set_address(&organization, set.id),
+            }),
+        }
+    }
+    let layout = holder.layout(&web, &visitor);
+    let (form, import) = (VariableForm::default(), ImportForm::default());
+    Ok(page::render(StatusCode::OK, &VariablesPage { layout, holder, own, shared, form, import }))
+}
+
+/// Completes "overridden by".
+fn origin_in_words(state: &OrganizationState, variable: &Variable) -> String {
+    match variable.owner {
+        VariableOwner::Workspace(_) => "the workspace".to_owned(),
+        VariableOwner::VariableSet(id) => {
+            let name = state.variable_sets.get(&id).map_or_else(|| id.to_string(), |set| set.name.to_string());
+            format!("the set {name}")
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Forms of a workspace's settings that decide who may do what: its lock, its teams, and its end.
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use taco_control_plane::{Deletion as Care, Error, WorkspaceView};
+use taco_domain::id::{TeamId, TeamWorkspaceId};
+use taco_domain::lock::{Claim, Lock};
+use taco_domain::permission::{Action, Decision};
+use taco_domain::team_access::{TeamWorkspace, WorkspaceRole};
+use taco_domain::team_access_patch::TeamWorkspacePatch;
+use taco_domain::variable::VariableOwner;
+use taco_domain::workspace::check_safe_delete;
+use taco_domain::{Author, OrganizationState};
+
+use crate::error::PageError;
+use crate::form::{Complaint, Nothing, VisitorForm, typed};
+use crate::navigation::organization_address;
+use crate::text::Moment;
+use crate::visitor::Visitor;
+use crate::workspace_settings::{Place, SettingsPage};
+use crate::{Web, notice, text};
+
+/// Who holds the workspace.
+pub(crate) struct LockState {
+    pub(crate) holder: String,
+    pub(crate) since: Moment,
+    pub(crate) reason: Option<String>,
+    pub(crate) is_visitors: bool,
+    /// May it be taken away? A run that is under way keeps it.
+    pub(crate) force: Decision,
+}
+
+impl LockState {
+    pub(crate) fn of(visitor: &Visitor, view: &WorkspaceView, lock: &Lock) -> Self {
+        let mut force = visitor.caller.may(Action::ForceUnlockWorkspace, view.resource());
+        if let Author::Run(run) = lock.holder
+            && view.open.state.runs.get(&run).is_some_and(|run| !run.status.is_final())
+        {
+            let reason = format!("The run {run} lets go of it when it is over: cancel or discard the run");
+            force = Decision { allowed: false, reason: reason.into(), ..force };
+        }
+        Self {
+            holder: format!("{} {}", lock.holder.kind(), lock.holder_name),
+            since: Moment(lock.since),
+            reason: lock.reason.as_deref().map(text::plain),
+            is_visitors: lock.is_held_by(&Claim::Api(visitor.caller.author())),
+            force,
+        }
+    }
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct LockForm {
+    pub(crate) reason: String,
+}
+
+/// `POST …/settings/lock`
+pub(crate) async fn lock(
+    State(web): State<Web>,
+    Path(place): Path<Place>,
+    VisitorForm(visitor, form): VisitorForm<LockForm>,
+) -> Result<Response, PageError> {
+    let reason = Some(typed(form.reason.trim())).filter(|reason| !reason.is_empty());
+    web.control_plane.lock_workspace(&visitor.caller, &place.workspace(), reason).await?;
+    Ok(place.done("locked"))
+}
+
+/// `POST …/settings/unlock`
+pub(crate) async fn unlock(
+    State(web): State<Web>,
+    Path(place): Path<Place>,
+    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
+) -> Result<Response, PageError> {
+    web.control_plane.unlock_workspace(&visitor.caller, &place.workspace()).await?;
+    Ok(place.done("unlocked"))
+}
+
+/// `POST …/settings/force-unlock`
+pub(crate) async fn force_unlock(
+    State(web): State<Web>,
+    Path(place): Path<Place>,
+    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
+) -> Result<Response, PageError> {
+    web.control_plane.force_unlock_workspace(&visitor.caller, &place.workspace()).await?;
+    Ok(place.done("unlocked"))
+}
+
+/// What a form offers.
+pub(crate) const ROLES: [WorkspaceRole; 4] =
+    [WorkspaceRole::Read, WorkspaceRole::Plan, WorkspaceRole::Write, WorkspaceRole::Admin];
+
+/// What a team may do here.
+pub(crate) struct Access {
+    pub(crate) id: TeamWorkspaceId,
+    pub(crate) team: String,
+    pub(crate) access: WorkspaceRole,
+}
+
+impl Access {
+    pub(crate) fn of(state: &OrganizationState, access: &TeamWorkspace) -> Self {
+        let team = state.teams.get(&access.team).map_or_else(|| access.team.to_string(), |team| team.name.to_string());
+        Self { id: access.id, team, access: access.access }
+    }
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct TeamForm {
+    pub(crate) team: String,
+    pub(crate) access: String,
+    #[serde(skip)]
+    pub(crate) complaint: Complaint,
+}
+
+impl TeamForm {
+    fn patch(&self) -> Result<TeamWorkspacePatch, Error> {
+        let access = ROLES.into_iter().find(|role| role.to_string() == self.access);
+        let access = access.ok_or_else(|| Error::invalid("access", "Access is read, plan, write or admin"))?;
+        Ok(TeamWorkspacePatch { access: Some(access), ..TeamWorkspacePatch::default() })
+    }
+
+    async fn add(&self, web: &Web, visitor: &Visitor, place: &Place) -> Result<TeamWorkspace, Error> {
+        let team: TeamId = self.team.parse().map_err(|_| Error::invalid("team", "Choose a team"))?;
+        let workspace = web.control_plane.workspace(&visitor.caller, &place.workspace()).await?.workspace.id;
+        web.control_plane.add_team_workspace(&visitor.caller, team, workspace, self.patch()?).await
+    }
+}
+
+/// `POST …/settings/teams`
+pub(crate) async fn add_team(
+    State(web): State<Web>,
+    Path(place): Path<Place>,
+    VisitorForm(visitor, form): VisitorForm<TeamForm>,
+) -> Result<Response, PageError> {
+    match form.add(&web, &visitor, &place).await {
+        Ok(_) => Ok(place.done("saved")),
+        Err(error) => {
+            let team = TeamForm { complaint: Complaint::of(error, &["team", "access"])?, ..form };
+            Ok(SettingsPage::of(&web, &visitor, &place).await?.again(|page| page.team = team))
+        }
+    }
+}
+
+fn access_id(id: &str) -> Result<TeamWorkspaceId, PageError> {
+    id.parse().map_err(|_| PageError::not_found("team access"))
+}
+
+/// `POST …/settings/teams/{access}`
+pub(crate) async fn change_team(
+    State(web): State<Web>,
+    Path((organization, workspace, id)): Path<(String, String, String)>,
+    VisitorForm(visitor, form): VisitorForm<TeamForm>,
+) -> Result<Response, PageError> {
+    web.control_plane.update_team_workspace(&visitor.caller, access_id(&id)?, form.patch()?).await?;
+    Ok(Place { organization, workspace }.done("saved"))
+}
+
+/// `POST …/settings/teams/{access}/remove`
+pub(crate) async fn remove_team(
+    State(web): State<Web>,
+    Path((organization, workspace, id)): Path<(String, String, String)>,
+    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
+) -> Result<Response, PageError> {
+    web.control_plane.remove_team_workspace(&visitor.caller, access_id(&id)?).await?;
+    Ok(Place { organization, workspace }.done("deleted"))
+}
+
+/// What would be lost.
+pub(crate) struct Deletion {
+    pub(crate) right: Decision,
+    /// Why it should not go without force.
+    pub(crate) unsafe_because: Option<String>,
+    pub(crate) resources: u64,
+    pub(crate) states: usize,
+    pub(crate) runs: usize,
+    pub(crate) variables: usize,
+}
+
+impl Deletion {
+    pub(crate) fn of(view: &WorkspaceView, right: Decision) -> Self {
+        let (workspace, state) = (&view.workspace, &view.open.state);
+        Self {
+            right,
+            unsafe_because: check_safe_delete(workspace).err().map(|refusal| refusal.to_string()),
+            resources: workspace.resource_count,
+            states: state.state_versions_of(workspace.id).count(),
+            runs: state.runs_of(workspace.id).count(),
+            variables: state.variables_of(VariableOwner::Workspace(workspace.id)).count(),
+        }
+    }
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct DeletionForm {
+    /// The workspace's name, typed by hand.
+    pub(crate) confirmation: String,
+    care: String,
+    #[serde(skip)]
+    pub(crate) complaint: Complaint,
+}
+
+/// `POST …/settings/delete`
+pub(crate) async fn delete(
+    State(web): State<Web>,
+    Path(place): Path<Place>,
+    VisitorForm(visitor, form): VisitorForm<DeletionForm>,
+) -> Result<Response, PageError> {
+    if form.confirmation.trim() != place.workspace {
+        let detail = format!("Type the workspace's name, {}, to delete it", place.workspace);
+        let delete = DeletionForm { complaint: Complaint::about_field("confirmation", detail), ..form };
+        return Ok(SettingsPage::of(&web, &visitor, &place).await?.again(|page| page.delete = delete));
+    }
+    let care = if form.care == "force" { Care::Forced } else { Care::Safe };
+    web.control_plane.delete_workspace(&visitor.caller, &place.workspace(), care).await?;
+    let list = format!("{}/workspaces", organization_address(&place.organization));
+    Ok(Redirect::to(&notice::with(&list, "deleted")).into_response())
+}

@@ -1,0 +1,172 @@
+//! `/app/{organization}/workspaces/{workspace}/settings`: everything that can be set about a workspace, on one page.
+//! What its forms do is in `workspace_general`, `workspace_sharing` and `workspace_control`.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use taco_control_plane::{AgentPoolFilter, PageRequest, ProjectFilter, TriggerDirection, WorkspaceRef};
+use taco_domain::id::WorkspaceId;
+use taco_domain::permission::{Action, Decision, Resource};
+
+use crate::choice::Choice;
+use crate::error::PageError;
+use crate::navigation::{WorkspaceSection, workspace_address};
+use crate::page::Layout;
+use crate::visitor::Visitor;
+use crate::workspace_control::{Access, Deletion, DeletionForm, LockForm, LockState, TeamForm};
+use crate::workspace_general::{ExecutionForm, GeneralForm};
+use crate::workspace_sharing::{Other, OtherForm, Trigger};
+use crate::{Web, notice, page};
+
+/// A form offers at most so many of anything.
+const OFFERED: usize = PageRequest::LARGEST_SIZE;
+
+#[derive(Deserialize)]
+pub(crate) struct Place {
+    pub(crate) organization: String,
+    pub(crate) workspace: String,
+}
+
+impl Place {
+    pub(crate) fn workspace(&self) -> WorkspaceRef {
+        WorkspaceRef::Named { organization: self.organization.clone(), name: self.workspace.clone() }
+    }
+
+    /// The settings' own address.
+    pub(crate) fn address(&self) -> String {
+        format!("{}/settings", workspace_address(&self.organization, &self.workspace))
+    }
+
+    /// The answer to a form that was fine.
+    pub(crate) fn done(&self, word: &'static str) -> Response {
+        Redirect::to(&notice::with(&self.address(), word)).into_response()
+    }
+}
+
+#[derive(Template)]
+#[template(path = "workspace_settings.html")]
+pub(crate) struct SettingsPage {
+    layout: Layout,
+    address: String,
+    organization: String,
+    name: String,
+    id: WorkspaceId,
+    right: Decision,
+    move_right: Decision,
+    pub(crate) general: GeneralForm,
+    projects: Vec<Choice>,
+    pub(crate) execution: ExecutionForm,
+    pools: Vec<Choice>,
+    inherited: String,
+    shares_with_all: bool,
+    shares_with_project: bool,
+    consumers: Vec<Other>,
+    pub(crate) consumer: OtherForm,
+    inbound: Vec<Trigger>,
+    outbound: Vec<Trigger>,
+    pub(crate) source: OtherForm,
+    /// Names of other workspaces, to choose from.
+    others: Vec<String>,
+    keys: Vec<Choice>,
+    lock: Option<LockState>,
+    lock_right: Decision,
+    pub(crate) locking: LockForm,
+    team_right: Decision,
+    teams: Vec<Access>,
+    offered_teams: Vec<Choice>,
+    pub(crate) team: TeamForm,
+    deletion: Deletion,
+    pub(crate) delete: DeletionForm,
+}
+
+impl SettingsPage {
+    pub(crate) async fn of(web: &Web, visitor: &Visitor, place: &Place) -> Result<Self, PageError> {
+        let (caller, control_plane) = (&visitor.caller, &web.control_plane);
+        let wanted = place.workspace();
+        let view = control_plane.workspace(caller, &wanted).await?;
+        let organization = place.organization.as_str();
+        let all = PageRequest::new(1, OFFERED);
+        let (workspace, state) = (&view.workspace, &view.open.state);
+        let may = |action| caller.may(action, view.resource());
+        let projects = control_plane.projects(caller, organization, &ProjectFilter::default(), all).await?;
+        let pools = control_plane.agent_pools(caller, organization, &AgentPoolFilter::default(), all).await?;
+        let consumers = control_plane.remote_state_consumers(caller, &wanted, all).await?;
+        let triggers = |direction| control_plane.run_triggers(caller, &wanted, direction, all);
+        let (inbound, outbound) =
+            (triggers(TriggerDirection::Inbound).await?, triggers(TriggerDirection::Outbound).await?);
+        let keys = control_plane.ssh_keys(caller, organization, all).await?;
+        let teams = control_plane.teams(caller, organization, &[], all).await?;
+        let accesses = control_plane.team_workspaces(caller, workspace.id, all).await?;
+        let general = GeneralForm::of(workspace);
+        let execution = ExecutionForm::of(workspace);
+        let key = workspace.ssh_key.map(|key| key.to_string()).unwrap_or_default();
+        let offered_teams =
+            teams.items.iter().filter(|team| !accesses.items.iter().any(|has| has.team == team.team.id));
+        let others = state.workspaces_by_name().filter(|other| {
+            let resource = Resource::Workspace(state, other);
+            other.id != workspace.id && caller.may(Action::ReadWorkspace, resource).allowed
+        });
+        Ok(Self {
+            layout: Layout::for_visitor(web, visitor).in_workspace(
+                organization,
+                &place.workspace,
+                WorkspaceSection::Settings,
+            ),
+            address: place.address(),
+            organization: organization.to_owned(),
+            name: place.workspace.clone(),
+            id: workspace.id,
+            right: may(Action::UpdateWorkspace),
+            move_right: may(Action::MoveWorkspace),
+            projects: projects
+                .items
+                .iter()
+                .map(|view| Choice::new(view.project.id, &view.project.name, &general.project))
+                .collect(),
+            pools: pools
+                .items
+                .iter()
+                .map(|view| Choice::new(view.pool.id, &view.pool.name, &execution.agent_pool))
+                .collect(),
+            inherited: state.default_execution(&workspace.project).mode.to_string(),
+            shares_with_all: workspace.global_remote_state,
+            shares_with_project: workspace.project_remote_state,
+            consumers: consumers.items.iter().map(|other| Other::of(organization, &other.workspace)).collect(),
+            consumer: OtherForm::default(),
+            inbound: inbound.items.iter().map(|view| Trigger::of(organization, view, &view.source)).collect(),
+            outbound: outbound.items.iter().map(|view| Trigger::of(organization, view, &view.workspace)).collect(),
+            source: OtherForm::default(),
+            others: others.take(OFFERED).map(|other| other.name.to_string()).collect(),
+            keys: keys.items.iter().map(|item| Choice::new(item.id, &item.name, &key)).collect(),
+            lock: workspace.lock.as_ref().map(|lock| LockState::of(visitor, &view, lock)),
+            lock_right: may(Action::LockWorkspace),
+            locking: LockForm::default(),
+            team_right: may(Action::ManageWorkspaceTeams),
+            teams: accesses.items.iter().map(|access| Access::of(state, access)).collect(),
+            offered_teams: offered_teams.map(|team| Choice::new(team.team.id, &team.team.name, "")).collect(),
+            team: TeamForm::default(),
+            deletion: Deletion::of(&view, may(Action::DeleteWorkspace)),
+            delete: DeletionForm::default(),
+            general,
+            execution,
+        })
+    }
+
+    /// The page again, after a form with a mistake, which `put` puts in its place.
+    pub(crate) fn again(mut self, put: impl FnOnce(&mut Self)) -> Response {
+        put(&mut self);
+        page::render(StatusCode::UNPROCESSABLE_ENTITY, &self)
+    }
+}
+
+/// `GET /app/{organization}/workspaces/{workspace}/settings`
+pub(crate) async fn show(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(place): Path<Place>,
+) -> Result<Response, PageError> {
+    let page = SettingsPage::of(&web, &visitor, &place).await?;
+    Ok(page::render(StatusCode::OK, &page))
+}

@@ -1,0 +1,77 @@
+use reqwest::StatusCode;
+
+use crate::form_scene::{FormScene, exactly, log_in};
+
+const ADMIN: &str = "/app/admin";
+
+#[tokio::test]
+async fn the_page_tells_how_the_site_is_doing() {
+    let scene = FormScene::new().await;
+    let page = scene.admin.get(ADMIN).await;
+    assert_eq!(page.status, StatusCode::OK);
+    for part in ["Answers", "file:///", "taco 0.", "acme", "admin@localhost", "site admin"] {
+        assert!(page.text.contains(part), "{part} is missing:\n{}", page.text);
+    }
+}
+
+#[tokio::test]
+async fn a_user_is_made_suspended_and_let_in_again() {
+    let scene = FormScene::new().await;
+    let jane = scene.stranger("jane").await;
+    assert_eq!(jane.get("/app").await.status, StatusCode::OK);
+    assert!(!scene.admin.get(ADMIN).await.text.contains("/setup/"), "the link is shown once");
+
+    let page = scene.admin.get("/app/admin?search=JANE").await;
+    assert!(page.text.contains("jane@acme.test") && !page.text.contains("admin@localhost</td>"), "{}", page.text);
+    let id = page.text.split("/app/admin/users/").nth(1).and_then(|rest| rest.split('/').next()).expect("an id");
+    let form = |what: &str| page.form(&format!("{ADMIN}/users/{id}/{what}"));
+    assert_eq!(scene.admin.send(&form("suspend"), &[]).await.location(), "/app/admin?notice=suspended");
+    assert!(jane.get("/app").await.location().starts_with("/login"));
+    let page = scene.admin.get("/app/admin?search=jane").await;
+    let resume = page.form(&format!("{ADMIN}/users/{id}/resume"));
+    assert_eq!(scene.admin.send(&resume, &[]).await.location(), "/app/admin?notice=resumed");
+    log_in(&scene.site, "jane").await;
+
+    let page = scene.admin.send(&form("password-link"), &[]).await;
+    assert_eq!(page.status, StatusCode::CREATED);
+    assert!(page.text.contains("A link for jane") && page.text.contains("/setup/"), "{}", page.text);
+}
+
+#[tokio::test]
+async fn a_user_with_a_name_that_cannot_be_is_refused_beside_the_field() {
+    let scene = FormScene::new().await;
+    let form = exactly(&scene.admin.get(ADMIN).await, "/app/admin/users");
+    for (username, email, field) in
+        [("admin", "new@acme.test", "error-username"), ("new", "nonsense", "error-email"), ("", "n@a.test", "error-")]
+    {
+        let page = scene.admin.send(&form, &[("username", username), ("email", email)]).await;
+        assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY, "{username}");
+        assert!(page.text.contains(field), "{field}: {}", page.text);
+    }
+    let own = scene.admin.get("/app/settings/account").await;
+    let id = own.text.split("<code class=\"id\">").nth(1).and_then(|rest| rest.split('<').next()).expect("an id");
+    let mut suspend = form.clone();
+    suspend.action = format!("{ADMIN}/users/{id}/suspend");
+    let page = scene.admin.send(&suspend, &[]).await;
+    assert_eq!(page.status, StatusCode::CONFLICT, "nobody suspends themselves");
+    suspend.action = format!("{ADMIN}/users/nonsense/suspend");
+    assert_eq!(scene.admin.send(&suspend, &[]).await.status, StatusCode::NOT_FOUND);
+    suspend.hidden.clear();
+    assert_eq!(scene.admin.send(&suspend, &[]).await.status, StatusCode::FORBIDDEN, "without a proof");
+}
+
+#[tokio::test]
+async fn for_anyone_else_there_is_no_such_page() {
+    let scene = FormScene::new().await;
+    let jane = scene.stranger("jane").await;
+    let mine = jane.get("/app/settings/account").await;
+    assert!(!mine.text.contains("/app/admin"), "the menu does not lead there");
+    assert_eq!(jane.get(ADMIN).await.status, StatusCode::NOT_FOUND);
+    let mut form = mine.form("/app/settings/account");
+    for path in ["/users", "/users/user-1111111111111111/suspend", "/users/user-1111111111111111/password-link"] {
+        form.action = format!("{ADMIN}{path}");
+        let fields = [("username", "eve"), ("email", "eve@acme.test")];
+        assert_eq!(jane.send(&form, &fields).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+    assert!(scene.site.browser().get(ADMIN).await.location().starts_with("/login"));
+}
