@@ -118,8 +118,8 @@ fn bucket_in_words(status: &BucketStatus) -> (Badge, String) {
         BucketStatus::Answers { after, format, created_at, created_by } => (
             Badge::new("Answers", "✓", "good"),
             format!(
-                "It answered after {} ms. It has format {format} and was made on {} by {created_by}.",
-                after.as_millis(),
+                "It answered within {} ms. It has format {format} and was made on {} by {created_by}.",
+                after.as_millis() + 1,
                 Moment(*created_at).text()
             ),
         ),

@@ -27,37 +27,9 @@ impl Web {
             .route("/app", get(landing::show))
             .route("/app/settings/tokens", get(tokens::list).post(tokens::create))
             .route("/app/settings/tokens/{token_id}/revoke", post(tokens::revoke))
-            //
-            .route("/app/admin", get(admin::show))
-            .route("/app/admin/users", post(admin::create_user))
-            .route("/app/admin/users/{user}/suspend", post(admin::suspend))
-            .route("/app/admin/users/{user}/resume", post(admin::resume))
-            .route("/app/admin/users/{user}/password-link", post(admin::renew_link))
-            .route("/app/settings/account", get(account::show).post(account::update))
-            .route("/app/settings/account/password", post(account::change_password))
-            .route("/app/settings/sessions", get(sessions::list))
-            .route("/app/settings/sessions/close-others", post(sessions::close_others))
-            .route("/app/settings/sessions/{session}/revoke", post(sessions::revoke))
-            //
-            .route("/app/{organization}/settings", get(organization_settings::show).post(organization_settings::save))
-            .route("/app/{organization}/settings/delete", post(organization_settings::delete))
-            .route("/app/{organization}/settings/tokens/{kind}", post(organization_secrets::make_token))
-            .route("/app/{organization}/settings/tokens/{kind}/revoke", post(organization_secrets::revoke_token))
-            .route("/app/{organization}/settings/ssh-keys", post(organization_secrets::add_key))
-            .route("/app/{organization}/settings/ssh-keys/{key}/delete", post(organization_secrets::delete_key))
-            .merge(workspace_settings_pages())
-            //
-            .merge(variable_pages("/app/{organization}/workspaces/{workspace}/variables"))
-            .route("/app/{organization}/workspaces/{workspace}/variables", get(variables::list))
-            .route("/app/{organization}/variable-sets", get(variable_sets::list).post(variable_sets::create))
-            .route(
-                "/app/{organization}/variable-sets/{variable_set}",
-                get(variable_set::show).post(variable_set::update),
-            )
-            .route("/app/{organization}/variable-sets/{variable_set}/apply", post(variable_set::apply))
-            .route("/app/{organization}/variable-sets/{variable_set}/withdraw", post(variable_set::withdraw))
-            .route("/app/{organization}/variable-sets/{variable_set}/delete", post(variable_set::delete))
-            .merge(variable_pages("/app/{organization}/variable-sets/{variable_set}/variables"))
+            .merge(account_pages())
+            .merge(settings_pages())
+            .merge(variable_pages())
             //
             // What no page is at. A star right behind `/app/` would leave no room for the names of organizations; so these
             // are three, of which the first two go when there is a page at their address.
@@ -79,35 +51,93 @@ async fn no_such_page() -> PageError {
     PageError::not_found("page")
 }
 
-/// The pages of variables, which workspaces and variable sets have under them.
-fn variable_pages(base: &str) -> Router<Web> {
+/// The variables of workspaces, sets of variables and theirs.
+fn variable_pages() -> Router<Web> {
     Router::new()
-        .route(base, post(variable_form::create))
-        .route(&format!("{base}/import"), post(variable_import::preview))
-        .route(&format!("{base}/import/confirm"), post(variable_import::confirm))
-        .route(&format!("{base}/{{variable}}"), get(variable_form::show).post(variable_form::update))
-        .route(&format!("{base}/{{variable}}/delete"), post(variable_form::delete))
+        .route("/app/{organization}/workspaces/{workspace}/variables", get(variables::list).post(variable_form::create))
+        .route("/app/{organization}/workspaces/{workspace}/variables/import", post(variable_import::preview))
+        .route("/app/{organization}/workspaces/{workspace}/variables/import/confirm", post(variable_import::confirm))
+        .route(
+            "/app/{organization}/workspaces/{workspace}/variables/{variable}",
+            get(variable_form::show).post(variable_form::update),
+        )
+        .route("/app/{organization}/workspaces/{workspace}/variables/{variable}/delete", post(variable_form::delete))
+        //
+        .route("/app/{organization}/variable-sets", get(variable_sets::list).post(variable_sets::create))
+        .route("/app/{organization}/variable-sets/{variable_set}", get(variable_set::show).post(variable_set::update))
+        .route("/app/{organization}/variable-sets/{variable_set}/apply", post(variable_set::apply))
+        .route("/app/{organization}/variable-sets/{variable_set}/withdraw", post(variable_set::withdraw))
+        .route("/app/{organization}/variable-sets/{variable_set}/delete", post(variable_set::delete))
+        .route("/app/{organization}/variable-sets/{variable_set}/variables", post(variable_form::create))
+        .route("/app/{organization}/variable-sets/{variable_set}/variables/import", post(variable_import::preview))
+        .route(
+            "/app/{organization}/variable-sets/{variable_set}/variables/import/confirm",
+            post(variable_import::confirm),
+        )
+        .route(
+            "/app/{organization}/variable-sets/{variable_set}/variables/{variable}",
+            get(variable_form::show).post(variable_form::update),
+        )
+        .route(
+            "/app/{organization}/variable-sets/{variable_set}/variables/{variable}/delete",
+            post(variable_form::delete),
+        )
 }
 
-/// The page of a workspace's settings, and where its forms go.
-fn workspace_settings_pages() -> Router<Web> {
-    let base = "/app/{organization}/workspaces/{workspace}/settings";
-    let at = |path: &str| format!("{base}/{path}");
+/// What can be set about organizations and workspaces.
+fn settings_pages() -> Router<Web> {
     Router::new()
-        .route(base, get(workspace_settings::show))
-        .route(&at("general"), post(workspace_general::save_general))
-        .route(&at("execution"), post(workspace_general::save_execution))
-        .route(&at("sharing"), post(workspace_sharing::save_sharing))
-        .route(&at("consumers"), post(workspace_sharing::add_consumer))
-        .route(&at("consumers/remove"), post(workspace_sharing::remove_consumer))
-        .route(&at("triggers"), post(workspace_sharing::add_trigger))
-        .route(&at("triggers/{trigger}/delete"), post(workspace_sharing::remove_trigger))
-        .route(&at("ssh-key"), post(workspace_sharing::choose_key))
-        .route(&at("lock"), post(workspace_control::lock))
-        .route(&at("unlock"), post(workspace_control::unlock))
-        .route(&at("force-unlock"), post(workspace_control::force_unlock))
-        .route(&at("teams"), post(workspace_control::add_team))
-        .route(&at("teams/{access}"), post(workspace_control::change_team))
-        .route(&at("teams/{access}/remove"), post(workspace_control::remove_team))
-        .route(&at("delete"), post(workspace_control::delete))
+        .route("/app/{organization}/settings", get(organization_settings::show).post(organization_settings::save))
+        .route("/app/{organization}/settings/delete", post(organization_settings::delete))
+        .route("/app/{organization}/settings/tokens/{kind}", post(organization_secrets::make_token))
+        .route("/app/{organization}/settings/tokens/{kind}/revoke", post(organization_secrets::revoke_token))
+        .route("/app/{organization}/settings/ssh-keys", post(organization_secrets::add_key))
+        .route("/app/{organization}/settings/ssh-keys/{key}/delete", post(organization_secrets::delete_key))
+        //
+        .route("/app/{organization}/workspaces/{workspace}/settings", get(workspace_settings::show))
+        .route("/app/{organization}/workspaces/{workspace}/settings/general", post(workspace_general::save_general))
+        .route("/app/{organization}/workspaces/{workspace}/settings/execution", post(workspace_general::save_execution))
+        .route("/app/{organization}/workspaces/{workspace}/settings/sharing", post(workspace_sharing::save_sharing))
+        .route("/app/{organization}/workspaces/{workspace}/settings/consumers", post(workspace_sharing::add_consumer))
+        .route(
+            "/app/{organization}/workspaces/{workspace}/settings/consumers/remove",
+            post(workspace_sharing::remove_consumer),
+        )
+        .route("/app/{organization}/workspaces/{workspace}/settings/triggers", post(workspace_sharing::add_trigger))
+        .route(
+            "/app/{organization}/workspaces/{workspace}/settings/triggers/{trigger}/delete",
+            post(workspace_sharing::remove_trigger),
+        )
+        .route("/app/{organization}/workspaces/{workspace}/settings/ssh-key", post(workspace_sharing::choose_key))
+        .route("/app/{organization}/workspaces/{workspace}/settings/lock", post(workspace_control::lock))
+        .route("/app/{organization}/workspaces/{workspace}/settings/unlock", post(workspace_control::unlock))
+        .route(
+            "/app/{organization}/workspaces/{workspace}/settings/force-unlock",
+            post(workspace_control::force_unlock),
+        )
+        .route("/app/{organization}/workspaces/{workspace}/settings/teams", post(workspace_control::add_team))
+        .route(
+            "/app/{organization}/workspaces/{workspace}/settings/teams/{access}",
+            post(workspace_control::change_team),
+        )
+        .route(
+            "/app/{organization}/workspaces/{workspace}/settings/teams/{access}/remove",
+            post(workspace_control::remove_team),
+        )
+        .route("/app/{organization}/workspaces/{workspace}/settings/delete", post(workspace_control::delete))
+}
+
+/// A person's own account, and those of everyone for site admins.
+fn account_pages() -> Router<Web> {
+    Router::new()
+        .route("/app/settings/account", get(account::show).post(account::update))
+        .route("/app/settings/account/password", post(account::change_password))
+        .route("/app/settings/sessions", get(sessions::list))
+        .route("/app/settings/sessions/close-others", post(sessions::close_others))
+        .route("/app/settings/sessions/{session}/revoke", post(sessions::revoke))
+        .route("/app/admin", get(admin::show))
+        .route("/app/admin/users", post(admin::create_user))
+        .route("/app/admin/users/{user}/suspend", post(admin::suspend))
+        .route("/app/admin/users/{user}/resume", post(admin::resume))
+        .route("/app/admin/users/{user}/password-link", post(admin::renew_link))
 }
