@@ -30,6 +30,11 @@ impl ProjectView {
     pub fn resource(&self) -> Resource<'_> {
         Resource::Project(&self.open.state, &self.project)
     }
+
+    /// Whether it can be deleted as things are, or why not. Who may do so is another question.
+    pub fn is_deletable(&self) -> Result<(), String> {
+        check_deletable(&self.open.state, self.project.id)
+    }
 }
 
 /// Which projects of an organization are wanted.
@@ -155,15 +160,7 @@ impl ControlPlane {
             let state = tx.state();
             let Some(project) = state.projects.get(&id) else { return Ok(()) };
             asker.require(Action::DeleteProject, Resource::Project(state, project), WHAT)?;
-            if state.organization().is_some_and(|organization| organization.default_project == id) {
-                let detail = "The default project cannot be deleted: workspaces that name no project live in it";
-                return Err(Error::Conflict(detail.to_owned()));
-            }
-            let workspaces = state.workspaces_in(id).count();
-            if workspaces > 0 {
-                let detail = format!("The project has {workspaces} workspaces: move or delete them first");
-                return Err(Error::Conflict(detail));
-            }
+            check_deletable(state, id).map_err(Error::Conflict)?;
             let accesses = state.team_projects.iter().filter(|access| access.project == id);
             let accesses: Vec<_> = accesses.map(|access| access.id).collect();
             for access in accesses {
@@ -174,6 +171,17 @@ impl ControlPlane {
             Ok(())
         };
         open.commit(caller.intent("project.delete"), once(caller, now, decide)).await
+    }
+}
+
+fn check_deletable(state: &OrganizationState, id: ProjectId) -> Result<(), String> {
+    if state.organization().is_some_and(|organization| organization.default_project == id) {
+        let reason = "The default project cannot be deleted: workspaces that name no project live in it";
+        return Err(reason.to_owned());
+    }
+    match state.workspaces_in(id).count() {
+        0 => Ok(()),
+        workspaces => Err(format!("The project has {workspaces} workspaces: move or delete them first")),
     }
 }
 

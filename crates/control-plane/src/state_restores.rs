@@ -6,14 +6,18 @@ use futures::{Stream, TryStreamExt};
 use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::json_cut::{JsonCut, Piece};
 use taco_domain::lock::Claim;
-use taco_domain::state_version::StateOrigin;
+use taco_domain::permission::Action;
+use taco_domain::state_version::{StateOrigin, StateVersionStatus};
+use taco_domain::workspace::Workspace;
 use taco_ledger::BucketError;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
+use crate::state_blobs::broken;
 use crate::state_versions::{StateVersionView, WHAT};
 use crate::state_writes::NewState;
+use crate::workspaces::{WorkspaceRef, WorkspaceView};
 
 impl ControlPlane {
     /// Writes the content of an older version under a new serial. One that its client encrypted keeps its own.
@@ -43,6 +47,60 @@ impl ControlPlane {
         let arrived = self.receive_state(caller, workspace, claim, body).await?;
         self.commit_arrived(caller, arrived, new, StateOrigin::Restore(from)).await
     }
+}
+
+impl ControlPlane {
+    /// Restores a state for someone who does not hold the lock: takes it, restores, and lets go of it again. That is
+    /// three commits. If the server dies between them, the workspace stays locked by the caller, who may unlock it.
+    pub async fn lock_and_restore_state(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        from: StateVersionId,
+    ) -> Result<StateVersionView, Error> {
+        let wanted = WorkspaceRef::Id(workspace);
+        let view = self.find_workspace(caller, &wanted).await?;
+        if is_held_by(&view.workspace, caller) {
+            return self.restore_state(caller, workspace, from).await;
+        }
+        caller.require(Action::WriteState, view.resource(), "workspace")?;
+        let (control_plane, caller) = (self.clone(), caller.clone());
+        // On its own: a browser that hangs up must not leave the lock behind.
+        let task = tokio::spawn(async move {
+            let reason = format!("Restoring {from}");
+            control_plane.lock_workspace(&caller, &wanted, Some(reason)).await?;
+            let restored = control_plane.restore_state(&caller, workspace, from).await;
+            if let Err(error) = control_plane.unlock_workspace(&caller, &wanted).await {
+                tracing::warn!(%workspace, %error, "a workspace stays locked after a state was restored");
+            }
+            restored
+        });
+        task.await.map_err(|error| broken(error.to_string()))?
+    }
+}
+
+impl StateVersionView {
+    /// Whether the caller could make this the current state now, or why not.
+    pub fn restore_choice(&self, caller: &Caller) -> Result<(), String> {
+        let gone = || "The workspace is gone".to_owned();
+        let owner = self.open.state.workspaces.get(&self.version.workspace).ok_or_else(gone)?;
+        let view = WorkspaceView { workspace: owner.clone(), open: self.open.clone() };
+        let decision = caller.may(Action::WriteState, view.resource());
+        if !decision.allowed {
+            return Err(decision.reason.into_owned());
+        }
+        if owner.current_state_version == Some(self.version.id) {
+            return Err("It is the current state already".to_owned());
+        }
+        if self.version.status != StateVersionStatus::Finalized {
+            return Err("Its data was deleted".to_owned());
+        }
+        if is_held_by(owner, caller) { Ok(()) } else { view.lock_choices(caller).lock }
+    }
+}
+
+fn is_held_by(workspace: &Workspace, caller: &Caller) -> bool {
+    workspace.lock.as_ref().is_some_and(|lock| lock.is_held_by(&Claim::Api(caller.author())))
 }
 
 /// The same state with another serial and lineage; everything else keeps its exact text.

@@ -68,6 +68,17 @@ impl ControlPlane {
         Ok((version, download))
     }
 
+    /// The bytes of a state, for someone who may read it.
+    pub async fn download_state_version(
+        &self,
+        caller: &Caller,
+        id: StateVersionId,
+    ) -> Result<(StateVersionView, Download), Error> {
+        let view = self.state_version(caller, id).await?;
+        let download = self.state_bytes(&view.open, &view.version).await?;
+        Ok((view, download))
+    }
+
     /// A workspace's current state, if it has one.
     pub async fn download_current_state(
         &self,

@@ -136,7 +136,7 @@ pub(crate) fn unlocked(tx: &mut Transaction<OrganizationState>, workspace: Works
 }
 
 /// A run lets go of its workspace when it ends; before, nobody takes it away.
-fn check_holder_is_over(state: &OrganizationState, lock: &Lock) -> Result<(), Error> {
+pub(crate) fn check_holder_is_over(state: &OrganizationState, lock: &Lock) -> Result<(), Error> {
     let Author::Run(id) = lock.holder else { return Ok(()) };
     match state.runs.get(&id).filter(|run| !run.status.is_final()) {
         Some(run) => Err(Error::Conflict(format!(

@@ -12,7 +12,6 @@ use taco_domain::run::Run;
 use taco_domain::run_status::RunStatus;
 use taco_domain::run_trigger::RunTrigger;
 use taco_domain::state_version::StateVersion;
-use taco_domain::tag;
 use taco_domain::team_access::TeamWorkspace;
 use taco_domain::variable::VariableOwner;
 use taco_domain::workspace::{Workspace, WorkspacePatch, WorkspaceSource, check_consumers, check_safe_delete};
@@ -48,91 +47,6 @@ impl WorkspaceView {
 pub enum WorkspaceRef {
     Id(WorkspaceId),
     Named { organization: String, name: String },
-}
-
-/// Which workspaces of an organization are wanted.
-#[derive(Clone, Default, Debug)]
-pub struct WorkspaceFilter {
-    /// A part of the name.
-    pub name: Option<String>,
-    /// The name, with `*` for whatever may stand there.
-    pub wildcard_name: Option<String>,
-    pub project: Option<ProjectId>,
-    /// All of these keys.
-    pub tags: Vec<String>,
-    /// None of these keys.
-    pub exclude_tags: Vec<String>,
-    /// All of these, with the value where there is one.
-    pub tagged: Vec<(String, Option<String>)>,
-    /// The statuses that the current run may have.
-    pub current_run: Vec<String>,
-    /// By when the current run was made, instead of by name. Workspaces without one come last.
-    pub by_current_run: bool,
-    /// From the last to the first.
-    pub reverse: bool,
-}
-
-impl WorkspaceFilter {
-    fn takes_all(&self) -> bool {
-        let Self {
-            name,
-            wildcard_name,
-            project,
-            tags,
-            exclude_tags,
-            tagged,
-            current_run,
-            by_current_run: _,
-            reverse: _,
-        } = self;
-        name.is_none()
-            && wildcard_name.is_none()
-            && project.is_none()
-            && tags.is_empty()
-            && exclude_tags.is_empty()
-            && tagged.is_empty()
-            && current_run.is_empty()
-    }
-
-    fn takes(&self, state: &OrganizationState, workspace: &Workspace) -> bool {
-        let name = workspace.name.key();
-        let no_tags = tag::Tags::new();
-        let project = state.projects.get(&workspace.project).map_or(&no_tags, |project| &project.tags);
-        let carries = |key: &str, value: Option<&str>| tag::matches(&workspace.tags, project, key, value);
-        self.name.as_ref().is_none_or(|part| name.as_str().contains(&part.to_lowercase()))
-            && self
-                .wildcard_name
-                .as_ref()
-                .is_none_or(|pattern| matches_wildcard(&pattern.to_lowercase(), name.as_str()))
-            && self.project.is_none_or(|project| workspace.project == project)
-            && self.tags.iter().all(|key| carries(key, None))
-            && !self.exclude_tags.iter().any(|key| carries(key, None))
-            && self.tagged.iter().all(|(key, value)| carries(key, value.as_deref()))
-            && (self.current_run.is_empty() || self.has_such_a_run(state, workspace))
-    }
-}
-
-impl WorkspaceFilter {
-    fn has_such_a_run(&self, state: &OrganizationState, workspace: &Workspace) -> bool {
-        let status = state.current_run(workspace.id).map(|run| run.status.to_string());
-        status.is_some_and(|status| self.current_run.contains(&status))
-    }
-}
-
-/// `*` stands for any text, at whatever place.
-fn matches_wildcard(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
-    for part in parts {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
 }
 
 /// How careful a deletion is.
@@ -182,42 +96,6 @@ impl ControlPlane {
         let view = self.find_workspace(caller, wanted).await?;
         caller.require(Action::ReadWorkspace, view.resource(), WHAT)?;
         Ok(view)
-    }
-
-    /// The workspaces that the caller may see, by name.
-    pub async fn workspaces(
-        &self,
-        caller: &Caller,
-        organization: &str,
-        filter: &WorkspaceFilter,
-        page: PageRequest,
-    ) -> Result<Listed<WorkspaceView>, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        let state = &open.state;
-        let sees_all = caller.may(Action::ReadWorkspace, open.resource()).allowed;
-        let view = |workspace: &Workspace| WorkspaceView { workspace: workspace.clone(), open: open.clone() };
-        // The common case costs the same in a large organization as in a small one.
-        if sees_all && filter.takes_all() && !filter.reverse && !filter.by_current_run {
-            let items = state.workspaces_by_name().skip(page.skip()).take(page.size()).map(view).collect();
-            return Ok(Listed { items, page, total: state.workspaces.len() });
-        }
-        let wanted = |workspace: &&Workspace| {
-            filter.takes(state, workspace)
-                && (sees_all || caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).allowed)
-        };
-        let listed = if filter.by_current_run {
-            let mut found: Vec<_> = state.workspaces_by_name().filter(wanted).collect();
-            found.sort_by_key(|workspace| {
-                let made = state.current_run(workspace.id).map(|run| run.created_at.as_nanosecond());
-                (made.is_none(), made.map(|made| if filter.reverse { -made } else { made }))
-            });
-            Listed::from_all(found, page)
-        } else if filter.reverse {
-            Listed::from_all(state.workspaces_by_name().rev().filter(wanted), page)
-        } else {
-            Listed::from_all(state.workspaces_by_name().filter(wanted), page)
-        };
-        Ok(listed.map(view))
     }
 
     pub async fn create_workspace(
@@ -473,27 +351,5 @@ fn delete_runs_of(tx: &mut Transaction<OrganizationState>, workspace: WorkspaceI
     }
     for id in triggers {
         tx.delete::<RunTrigger>(&id);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_star_stands_for_any_text() {
-        for (pattern, name, expected) in [
-            ("*-prod", "web-prod", true),
-            ("*-prod", "web-prod-2", false),
-            ("web-*", "web-prod", true),
-            ("*eb*", "web-prod", true),
-            ("w*-*d", "web-prod", true),
-            ("web", "web", true),
-            ("web", "web-prod", false),
-            ("*", "", true),
-            ("a*a", "a", false),
-        ] {
-            assert_eq!(matches_wildcard(pattern, name), expected, "{pattern} {name}");
-        }
     }
 }

@@ -161,6 +161,12 @@ impl OrganizationState {
         self.variable_sets.by().name.iter().filter_map(|(_, id)| self.variable_sets.get(id))
     }
 
+    /// When a workspace's settings or its state changed last.
+    pub fn latest_change(&self, workspace: &Workspace) -> Timestamp {
+        let state = self.current_state_version(workspace).map(|version| version.created_at);
+        state.map_or(workspace.updated_at, |created_at| created_at.max(workspace.updated_at))
+    }
+
     /// A workspace's current state version.
     pub fn current_state_version(&self, workspace: &Workspace) -> Option<&StateVersion> {
         workspace.current_state_version.as_ref().and_then(|id| self.state_versions.get(id))
@@ -295,5 +301,13 @@ mod tests {
         }
         let serials: Vec<u64> = state.state_versions_of(web).map(|version| version.serial).collect();
         assert_eq!(serials, [3, 1, 4]);
+
+        let newest = state.state_versions_of(web).next().map(|version| (version.id, version.created_at)).expect("one");
+        let workspace = state.workspaces.get(&web).expect("there").clone();
+        assert_eq!(state.latest_change(&workspace), Timestamp::UNIX_EPOCH, "none of them is current");
+        let workspace = Workspace { current_state_version: Some(newest.0), ..workspace };
+        assert_eq!(state.latest_change(&workspace), newest.1);
+        let workspace = Workspace { updated_at: Timestamp::MAX, ..workspace };
+        assert_eq!(state.latest_change(&workspace), Timestamp::MAX, "its settings changed after that");
     }
 }

@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use taco_control_plane::{
-    Caller, ControlPlane, Deletion, ListChange, OutputView, RunView, WorkspaceFilter, WorkspaceRef, WorkspaceView,
+    Caller, ControlPlane, Deletion, ListChange, OutputView, RunView, WorkspaceFilter, WorkspaceOrder, WorkspaceRef,
+    WorkspaceView,
 };
 use taco_domain::Author;
 use taco_domain::attribute::{nullable, shown};
@@ -477,8 +478,13 @@ pub(crate) async fn list(
         exclude_tags: owned(query.list("search[exclude-tags]")),
         tagged: query.tagged(),
         current_run: owned(query.list("filter[current-run][status]")),
-        by_current_run: sort.trim_start_matches('-') == "current-run.created-at",
-        reverse: sort.starts_with('-'),
+        locked: false,
+        order: match sort {
+            "current-run.created-at" => WorkspaceOrder::CurrentRun,
+            "-current-run.created-at" => WorkspaceOrder::CurrentRunReversed,
+            sort if sort.starts_with('-') => WorkspaceOrder::NameReversed,
+            _ => WorkspaceOrder::Name,
+        },
     };
     let listed = api.control_plane.workspaces(&caller, &organization, &filter, query.page()?).await?;
     let views = listed.items.clone();

@@ -1,0 +1,39 @@
+//! What a caller could do about a workspace's lock, for pages that show what is out of reach and why.
+
+use taco_domain::lock::{Claim, LockConflict, release_lock};
+use taco_domain::permission::Action;
+
+use crate::caller::Caller;
+use crate::workspace_locks::check_holder_is_over;
+use crate::workspaces::WorkspaceView;
+
+/// Each is possible now, or there is a reason why not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LockChoices {
+    pub lock: Result<(), String>,
+    pub unlock: Result<(), String>,
+    pub force_unlock: Result<(), String>,
+}
+
+impl WorkspaceView {
+    pub fn lock_choices(&self, caller: &Caller) -> LockChoices {
+        let lock = self.workspace.lock.as_ref();
+        let allowed = |action: Action| {
+            let decision = caller.may(action, self.resource());
+            if decision.allowed { Ok(()) } else { Err(decision.reason.into_owned()) }
+        };
+        let in_words = |conflict: LockConflict| conflict.to_string();
+        LockChoices {
+            lock: allowed(Action::LockWorkspace).and_then(|()| match lock {
+                Some(lock) => Err(in_words(LockConflict::Locked(Box::new(lock.clone())))),
+                None => Ok(()),
+            }),
+            unlock: allowed(Action::LockWorkspace)
+                .and_then(|()| release_lock(lock, &Claim::Api(caller.author())).map_err(in_words)),
+            force_unlock: allowed(Action::ForceUnlockWorkspace).and_then(|()| match lock {
+                Some(lock) => check_holder_is_over(&self.open.state, lock).map_err(|error| error.to_string()),
+                None => Err(in_words(LockConflict::AlreadyUnlocked)),
+            }),
+        }
+    }
+}
