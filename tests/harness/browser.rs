@@ -48,6 +48,12 @@ impl Browser {
         self.ask(path, request).await
     }
 
+    /// Asks for a part of a page as htmx does.
+    pub async fn get_part(&self, path: &str) -> Page {
+        let request = self.client.get(format!("{}{path}", self.origin)).header("hx-request", "true");
+        self.ask(path, request).await
+    }
+
     /// Sends a form as browsers do.
     pub async fn send(&self, form: &PageForm, fields: &[(&str, &str)]) -> Page {
         self.send_from(form, fields, &[("origin", &self.origin), ("sec-fetch-site", "same-origin")]).await
@@ -98,13 +104,13 @@ impl Page {
         self.header("location")
     }
 
-    /// The first form whose action begins so; an action that is missing is the page's own address.
+    /// The first form to post whose action begins so; an action that is missing is the page's own address.
     pub fn form(&self, action: &str) -> PageForm {
         let forms = self.text.split("<form ").skip(1).map(|rest| rest.split("</form>").next().expect("a first part"));
         for form in forms {
-            let found = attribute(form.split('>').next().expect("a first part"), "action");
-            let found = found.unwrap_or_else(|| self.path.clone());
-            if !found.starts_with(action) {
+            let tag = form.split('>').next().expect("a first part");
+            let found = attribute(tag, "action").unwrap_or_else(|| self.path.clone());
+            if !found.starts_with(action) || tag.contains(r#"method="get""#) {
                 continue;
             }
             let inputs = form.split("<input ").skip(1).map(|input| input.split('>').next().expect("a first part"));

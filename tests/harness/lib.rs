@@ -18,6 +18,7 @@ pub mod home;
 pub mod installation;
 pub mod kill_point;
 pub mod page_routes;
+pub mod page_server;
 pub mod pages;
 pub mod process;
 pub mod provider_mirror;

@@ -88,6 +88,8 @@ pub const LISTED: &[Page] = &[
     page("states-empty", "/app/{organization}/workspaces/{workspace}/states", "/app/acme/workspaces/mail-dev/states"),
     page("state", "/app/{organization}/workspaces/{workspace}/states/{state}", "/app/acme/workspaces/network/states/{state}"),
     page("state-diff", "/app/{organization}/workspaces/{workspace}/states/{state}/diff", "/app/acme/workspaces/network/states/{state}/diff"),
+    page("state-diff-json", "/app/{organization}/workspaces/{workspace}/states/{state}/diff", "/app/acme/workspaces/network/states/{state}/diff?view=json"),
+    page("state-old", "/app/{organization}/workspaces/{workspace}/states/{state}", "/app/acme/workspaces/network/states/{state-first}"),
     page("variables", "/app/{organization}/workspaces/{workspace}/variables", "/app/acme/workspaces/network/variables"),
     page("variables-empty", "/app/{organization}/workspaces/{workspace}/variables", "/app/acme/workspaces/mail-dev/variables"),
     page("variable", "/app/{organization}/workspaces/{workspace}/variables/{variable}", "/app/acme/workspaces/network/variables/{variable}"),

@@ -8,9 +8,10 @@ use axum::routing::{any, get, post};
 use crate::error::{self, PageError};
 use crate::static_files::STATIC_FILES;
 use crate::{
-    Web, account, admin, consent, landing, login, oauth, organization_secrets, organization_settings, password_link,
-    security_headers, sessions, theme, tokens, variable_form, variable_import, variable_set, variable_sets, variables,
-    workspace_control, workspace_general, workspace_settings, workspace_sharing,
+    Web, account, admin, consent, login, oauth, organization_secrets, organization_settings, organizations,
+    password_link, projects, security_headers, sessions, state, state_diff, states, theme, tokens, variable_form,
+    variable_import, variable_set, variable_sets, variables, workspace, workspace_control, workspace_general,
+    workspace_lock, workspace_settings, workspace_sharing, workspaces,
 };
 
 impl Web {
@@ -24,17 +25,14 @@ impl Web {
             .route("/setup/{secret}", get(password_link::show).post(password_link::set_password))
             .route("/oauth/authorize", get(consent::show).post(consent::decide))
             .route("/oauth/token", post(oauth::token))
-            .route("/app", get(landing::show))
             .route("/app/settings/tokens", get(tokens::list).post(tokens::create))
             .route("/app/settings/tokens/{token_id}/revoke", post(tokens::revoke))
+            .merge(workspace_pages())
             .merge(account_pages())
             .merge(settings_pages())
             .merge(variable_pages())
             //
-            // What no page is at. A star right behind `/app/` would leave no room for the names of organizations; so these
-            // are three, of which the first two go when there is a page at their address.
-            .route("/app/{organization}", any(no_such_page))
-            .route("/app/{organization}/{workspace}", any(no_such_page))
+            // What no page is at. A star right behind `/app/` would leave no room for the names of organizations.
             .route("/app/{organization}/{workspace}/{*path}", any(no_such_page));
         STATIC_FILES
             .all()
@@ -49,6 +47,28 @@ impl Web {
 
 async fn no_such_page() -> PageError {
     PageError::not_found("page")
+}
+
+/// Organizations, their projects and workspaces, and the states of those.
+fn workspace_pages() -> Router<Web> {
+    Router::new()
+        .route("/app", get(organizations::start))
+        .route("/app/organizations", get(organizations::list).post(organizations::create))
+        .route("/app/{organization}", get(organizations::home))
+        .route("/app/{organization}/workspaces", get(workspaces::list).post(workspaces::create))
+        .route("/app/{organization}/{workspace}", get(workspace::redirect))
+        .route("/app/{organization}/workspaces/{workspace}", get(workspace::show))
+        .route("/app/{organization}/workspaces/{workspace}/lock", post(workspace_lock::lock))
+        .route("/app/{organization}/workspaces/{workspace}/unlock", post(workspace_lock::unlock))
+        .route("/app/{organization}/workspaces/{workspace}/force-unlock", post(workspace_lock::force_unlock))
+        .route("/app/{organization}/workspaces/{workspace}/states", get(states::list))
+        .route("/app/{organization}/workspaces/{workspace}/states/{state}", get(state::show))
+        .route("/app/{organization}/workspaces/{workspace}/states/{state}/diff", get(state_diff::show))
+        .route("/app/{organization}/workspaces/{workspace}/states/{state}/download", get(state::download))
+        .route("/app/{organization}/workspaces/{workspace}/states/{state}/restore", post(state::restore))
+        .route("/app/{organization}/projects", get(projects::list).post(projects::create))
+        .route("/app/{organization}/projects/{project}", get(projects::show).post(projects::update))
+        .route("/app/{organization}/projects/{project}/delete", post(projects::delete))
 }
 
 /// The variables of workspaces, sets of variables and theirs.

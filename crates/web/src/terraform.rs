@@ -33,6 +33,27 @@ pub fn host_block(address: &Url) -> String {
     )
 }
 
+/// What has to stand in terraform's configuration before it finds this server: nothing, where it speaks https.
+pub(crate) fn needed_host_block(address: &Url) -> Option<String> {
+    (address.scheme() == "http").then(|| host_block(address))
+}
+
+/// What a configuration says to keep its state in a workspace here.
+pub(crate) fn cloud_block(address: &Url, organization: &str, workspace: &str) -> String {
+    format!(
+        r#"terraform {{
+  cloud {{
+    hostname     = "{host}"
+    organization = "{organization}"
+    workspaces {{
+      name = "{workspace}"
+    }}
+  }}
+}}"#,
+        host = host_name(address)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

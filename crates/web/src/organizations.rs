@@ -1,0 +1,174 @@
+//! `/app` and `/app/organizations`: where one begins.
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use taco_control_plane::{Error, OrganizationView, PageRequest};
+use taco_domain::organization::OrganizationPatch;
+
+use crate::error::PageError;
+use crate::form::VisitorForm;
+use crate::navigation::organization_address;
+use crate::page::Layout;
+use crate::pagination::{self, Pagination};
+use crate::problem::Problem;
+use crate::text::Moment;
+use crate::visitor::Visitor;
+use crate::{Web, notice, page, terraform};
+
+const PATH: &str = "/app/organizations";
+
+#[derive(Template)]
+#[template(path = "landing.html")]
+struct LandingPage<'a> {
+    layout: Layout,
+    username: &'a str,
+    host: String,
+    /// For terraform's configuration, where it cannot find our services itself.
+    host_block: Option<String>,
+    form: FormContent,
+}
+
+#[derive(Template)]
+#[template(path = "organizations.html")]
+struct OrganizationsPage {
+    layout: Layout,
+    search: String,
+    rows: Vec<Row>,
+    pages: Pagination,
+    form: FormContent,
+}
+
+struct Row {
+    name: String,
+    address: String,
+    email: String,
+    workspaces: usize,
+    created: Moment,
+}
+
+impl Row {
+    fn of(view: OrganizationView) -> Self {
+        Self {
+            address: organization_address(&view.name),
+            email: view.organization.email.to_string(),
+            workspaces: view.open.state.workspaces.len(),
+            created: Moment(view.organization.created_at),
+            name: view.name,
+        }
+    }
+}
+
+/// What stands in the form for a new organization.
+#[derive(Default)]
+struct FormContent {
+    name: String,
+    email: String,
+    problem: Problem,
+}
+
+impl FormContent {
+    fn empty(visitor: &Visitor) -> Self {
+        Self { email: visitor.user.email.to_string(), ..Self::default() }
+    }
+}
+
+/// `GET /app`. Who has one organization is led to it, and who has none learns what to do.
+pub(crate) async fn start(State(web): State<Web>, visitor: Visitor) -> Result<Response, PageError> {
+    let seen = web.control_plane.organizations(&visitor.caller, None, PageRequest::new(1, 2)).await?;
+    Ok(match seen.items.as_slice() {
+        [] => page::render(StatusCode::OK, &landing(&web, &visitor, FormContent::empty(&visitor))),
+        [only] if seen.total == 1 => Redirect::to(&organization_address(&only.name)).into_response(),
+        _ => Redirect::to(PATH).into_response(),
+    })
+}
+
+fn landing<'a>(web: &Web, visitor: &'a Visitor, form: FormContent) -> LandingPage<'a> {
+    LandingPage {
+        layout: Layout::for_visitor(web, visitor),
+        username: visitor.user.username.as_str(),
+        host: terraform::host_name(&web.address),
+        host_block: terraform::needed_host_block(&web.address),
+        form,
+    }
+}
+
+/// `GET /app/{organization}`
+pub(crate) async fn home(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(name): Path<String>,
+) -> Result<Redirect, PageError> {
+    let open = web.control_plane.organization_named(&visitor.caller, &name).await?;
+    Ok(Redirect::to(&format!("{}/workspaces", organization_address(open.entry().name.as_str()))))
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    search: String,
+    page: String,
+}
+
+/// `GET /app/organizations`
+pub(crate) async fn list(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, PageError> {
+    let form = FormContent::empty(&visitor);
+    Ok(page::render(StatusCode::OK, &organizations(&web, &visitor, wanted, form).await?))
+}
+
+async fn organizations(
+    web: &Web,
+    visitor: &Visitor,
+    wanted: Wanted,
+    form: FormContent,
+) -> Result<OrganizationsPage, Error> {
+    let (search, number) = (wanted.search.trim(), pagination::asked_for(&wanted.page));
+    let listed = web.control_plane.organizations(&visitor.caller, Some(search), number).await?;
+    let address = |number: usize| {
+        let mut fields = url::form_urlencoded::Serializer::new(format!("{PATH}?"));
+        fields.append_pair("search", search).append_pair("page", &number.to_string()).finish()
+    };
+    Ok(OrganizationsPage {
+        layout: Layout::for_visitor(web, visitor),
+        pages: Pagination::of(&listed, address),
+        rows: listed.items.into_iter().map(Row::of).collect(),
+        search: search.to_owned(),
+        form,
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+pub(crate) struct Create {
+    name: String,
+    email: String,
+}
+
+/// `POST /app/organizations`
+pub(crate) async fn create(
+    State(web): State<Web>,
+    VisitorForm(visitor, form): VisitorForm<Create>,
+) -> Result<Response, PageError> {
+    let (name, email) = (form.name.trim().to_owned(), form.email.trim().to_owned());
+    let patch =
+        OrganizationPatch { name: Some(name.clone()), email: Some(email.clone()), ..OrganizationPatch::default() };
+    match web.control_plane.create_organization(&visitor.caller, &patch).await {
+        Ok(made) => {
+            // Where an empty list says what to do next.
+            let address = format!("{}/workspaces", organization_address(&made.name));
+            Ok(Redirect::to(&notice::with(&address, "created")).into_response())
+        }
+        Err(error) => {
+            let form = FormContent { name, email, problem: Problem::of(error)? };
+            let page = organizations(&web, &visitor, Wanted::default(), form).await?;
+            Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! `/app/{organization}/projects`: workspaces that belong together.
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use taco_control_plane::{Error, PageRequest, ProjectFilter, ProjectView, WorkspaceFilter};
+use taco_domain::id::ProjectId;
+use taco_domain::permission::Action;
+use taco_domain::project::ProjectPatch;
+
+use crate::error::PageError;
+use crate::form::{Nothing, VisitorForm};
+use crate::navigation::{Section, organization_address};
+use crate::page::Layout;
+use crate::pagination::{self, Pagination};
+use crate::problem::Problem;
+use crate::text::{self, Moment};
+use crate::visitor::Visitor;
+use crate::{Web, notice, page};
+
+#[derive(Template)]
+#[template(path = "projects.html")]
+struct ProjectsPage {
+    layout: Layout,
+    address: String,
+    search: String,
+    rows: Vec<Row>,
+    pages: Pagination,
+    form: FormContent,
+    /// Why the visitor may make no project, if so.
+    refusal: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "project.html")]
+struct ProjectPage {
+    layout: Layout,
+    /// Of the list.
+    list: String,
+    address: String,
+    project: Row,
+    created: Moment,
+    workspaces_address: String,
+    workspaces: Vec<(String, String)>,
+    /// How many more there are.
+    left_out: usize,
+    form: FormContent,
+    update: Result<(), String>,
+    delete: Result<(), String>,
+}
+
+struct Row {
+    id: ProjectId,
+    name: String,
+    description: String,
+    workspaces: usize,
+    execution: String,
+    is_default: bool,
+}
+
+impl Row {
+    fn of(view: &ProjectView) -> Self {
+        let ProjectView { project, open } = view;
+        let own = project.default_execution.map(|execution| execution.mode.to_string());
+        let inherited = || format!("{}, as the organization says", open.state.default_execution(&project.id).mode);
+        Self {
+            id: project.id,
+            name: project.name.to_string(),
+            description: text::plain(&project.description),
+            workspaces: open.state.workspaces_in(project.id).count(),
+            execution: own.unwrap_or_else(inherited),
+            is_default: open.state.organization().is_some_and(|it| it.default_project == project.id),
+        }
+    }
+}
+
+/// What stands in the form for a project.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct FormContent {
+    name: String,
+    description: String,
+    #[serde(skip)]
+    problem: Problem,
+}
+
+impl FormContent {
+    fn patch(&self) -> ProjectPatch {
+        ProjectPatch {
+            name: Some(self.name.trim().to_owned()),
+            description: Some(Some(self.description.trim().to_owned())),
+            ..ProjectPatch::default()
+        }
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    search: String,
+    page: String,
+}
+
+/// `GET /app/{organization}/projects`
+pub(crate) async fn list(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(organization): Path<String>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, PageError> {
+    let page = projects(&web, &visitor, &organization, wanted, FormContent::default()).await?;
+    Ok(page::render(StatusCode::OK, &page))
+}
+
+async fn projects(
+    web: &Web,
+    visitor: &Visitor,
+    organization: &str,
+    wanted: Wanted,
+    form: FormContent,
+) -> Result<ProjectsPage, Error> {
+    let open = web.control_plane.organization_named(&visitor.caller, organization).await?;
+    let name = open.entry().name.as_str();
+    let search = wanted.search.trim().to_owned();
+    let filter = ProjectFilter { query: Some(search.clone()), ..ProjectFilter::default() };
+    let number = pagination::asked_for(&wanted.page);
+    let listed = web.control_plane.projects(&visitor.caller, name, &filter, number).await?;
+    let address = format!("{}/projects", organization_address(name));
+    let decision = visitor.caller.may(Action::CreateProject, open.resource());
+    let page = |number: usize| {
+        let mut fields = url::form_urlencoded::Serializer::new(format!("{address}?"));
+        fields.append_pair("search", &search).append_pair("page", &number.to_string()).finish()
+    };
+    Ok(ProjectsPage {
+        layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Projects),
+        pages: Pagination::of(&listed, page),
+        rows: listed.items.iter().map(Row::of).collect(),
+        form,
+        refusal: (!decision.allowed).then(|| decision.reason.into_owned()),
+        address,
+        search,
+    })
+}
+
+/// `POST /app/{organization}/projects`
+pub(crate) async fn create(
+    State(web): State<Web>,
+    Path(organization): Path<String>,
+    VisitorForm(visitor, form): VisitorForm<FormContent>,
+) -> Result<Response, PageError> {
+    match web.control_plane.create_project(&visitor.caller, &organization, form.patch()).await {
+        Ok(made) => Ok(Redirect::to(&notice::with(&address_of(&made), "created")).into_response()),
+        Err(error) => {
+            let form = FormContent { problem: Problem::of(error)?, ..form };
+            let page = projects(&web, &visitor, &organization, Wanted::default(), form).await?;
+            Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
+        }
+    }
+}
+
+fn list_address(view: &ProjectView) -> String {
+    format!("{}/projects", organization_address(view.open.entry().name.as_str()))
+}
+
+fn address_of(view: &ProjectView) -> String {
+    format!("{}/{}", list_address(view), view.project.id)
+}
+
+/// The project that a path names, if the organization has it.
+async fn find(web: &Web, visitor: &Visitor, (organization, id): (String, String)) -> Result<ProjectView, PageError> {
+    let id = id.parse().map_err(|_| PageError::not_found("project"))?;
+    let view = web.control_plane.project(&visitor.caller, id).await?;
+    if view.open.entry().name.as_str() != organization {
+        return Err(PageError::not_found("project"));
+    }
+    Ok(view)
+}
+
+/// `GET /app/{organization}/projects/{project}`
+pub(crate) async fn show(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(path): Path<(String, String)>,
+) -> Result<Response, PageError> {
+    let view = find(&web, &visitor, path).await?;
+    let (name, description) = (view.project.name.to_string(), view.project.description.clone());
+    let form = FormContent { name, description, problem: Problem::default() };
+    Ok(page::render(StatusCode::OK, &project_page(&web, &visitor, &view, form).await?))
+}
+
+async fn project_page(
+    web: &Web,
+    visitor: &Visitor,
+    view: &ProjectView,
+    form: FormContent,
+) -> Result<ProjectPage, PageError> {
+    let organization = view.open.entry().name.as_str();
+    let filter = WorkspaceFilter { project: Some(view.project.id), ..WorkspaceFilter::default() };
+    let first = PageRequest::new(1, pagination::ROWS);
+    let listed = web.control_plane.workspaces(&visitor.caller, organization, &filter, first).await?;
+    let link = |name: &str| (name.to_owned(), crate::navigation::workspace_address(organization, name));
+    let may = |action: Action| {
+        let decision = visitor.caller.may(action, view.resource());
+        if decision.allowed { Ok(()) } else { Err(decision.reason.into_owned()) }
+    };
+    Ok(ProjectPage {
+        layout: Layout::for_visitor(web, visitor).in_organization(organization, Section::Projects),
+        list: list_address(view),
+        address: address_of(view),
+        project: Row::of(view),
+        created: Moment(view.project.created_at),
+        workspaces_address: format!("{}/workspaces?project={}", organization_address(organization), view.project.id),
+        left_out: listed.total.saturating_sub(listed.items.len()),
+        workspaces: listed.items.iter().map(|view| link(view.workspace.name.as_str())).collect(),
+        form,
+        update: may(Action::UpdateProject),
+        delete: may(Action::DeleteProject).and_then(|()| view.is_deletable()),
+    })
+}
+
+/// `POST /app/{organization}/projects/{project}`
+pub(crate) async fn update(
+    State(web): State<Web>,
+    Path(path): Path<(String, String)>,
+    VisitorForm(visitor, form): VisitorForm<FormContent>,
+) -> Result<Response, PageError> {
+    let view = find(&web, &visitor, path).await?;
+    match web.control_plane.update_project(&visitor.caller, view.project.id, form.patch()).await {
+        Ok(changed) => Ok(Redirect::to(&notice::with(&address_of(&changed), "saved")).into_response()),
+        Err(error) => {
+            let form = FormContent { problem: Problem::of(error)?, ..form };
+            let page = project_page(&web, &visitor, &view, form).await?;
+            Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
+        }
+    }
+}
+
+/// `POST /app/{organization}/projects/{project}/delete`
+pub(crate) async fn delete(
+    State(web): State<Web>,
+    Path(path): Path<(String, String)>,
+    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
+) -> Result<Response, PageError> {
+    let view = find(&web, &visitor, path).await?;
+    web.control_plane.delete_project(&visitor.caller, view.project.id).await?;
+    Ok(Redirect::to(&notice::with(&list_address(&view), "deleted")).into_response())
+}

@@ -1,0 +1,153 @@
+//! `/app/{organization}/workspaces/{workspace}/states/{id}`: one version of a state, its download, and the way back to
+//! it.
+
+use askama::Template;
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
+use serde::Deserialize;
+use taco_control_plane::{Error, PageRequest, StateVersionView, WorkspaceView};
+use taco_domain::id::StateVersionId;
+
+use crate::error::PageError;
+use crate::form::{Nothing, VisitorForm};
+use crate::navigation::WorkspaceSection;
+use crate::page::Layout;
+use crate::pagination;
+use crate::state_parts::{OutputRow, Resources, ShownValue};
+use crate::states::StateRow;
+use crate::visitor::Visitor;
+use crate::workspace::{address_of, named};
+use crate::{Web, notice, page};
+
+#[derive(Template)]
+#[template(path = "state.html")]
+struct StatePage {
+    layout: Layout,
+    address: String,
+    version: StateRow,
+    lineage: String,
+    others: Vec<Other>,
+    restore: Result<(), String>,
+    outputs: Vec<OutputRow>,
+    resources: Resources,
+    now: Timestamp,
+}
+
+/// Another version, to compare with.
+pub(crate) struct Other {
+    pub(crate) id: StateVersionId,
+    pub(crate) serial: u64,
+    pub(crate) created: String,
+    pub(crate) chosen: bool,
+}
+
+/// Organization, workspace, state version.
+pub(crate) type StatePath = Path<(String, String, String)>;
+
+/// The workspace and the version that a path names, if the one has the other.
+pub(crate) async fn find(
+    web: &Web,
+    visitor: &Visitor,
+    Path((organization, name, id)): StatePath,
+) -> Result<(WorkspaceView, StateVersionView), PageError> {
+    let id = id.parse().map_err(|_| PageError::not_found("state version"))?;
+    let workspace = web.control_plane.workspace(&visitor.caller, &named((organization, name))).await?;
+    let state = web.control_plane.state_version(&visitor.caller, id).await?;
+    if state.version.workspace != workspace.workspace.id {
+        return Err(PageError::not_found("state version"));
+    }
+    Ok((workspace, state))
+}
+
+/// The versions that one can be compared with: the newest ones, and `chosen` in any case.
+pub(crate) async fn others(
+    web: &Web,
+    visitor: &Visitor,
+    state: &StateVersionView,
+    chosen: Option<StateVersionId>,
+) -> Result<Vec<Other>, Error> {
+    let workspace = taco_control_plane::WorkspaceRef::Id(state.version.workspace);
+    let listed = web
+        .control_plane
+        .state_versions(&visitor.caller, &workspace, None, PageRequest::new(1, pagination::ROWS))
+        .await?;
+    let mut others = listed.items;
+    if let Some(id) = chosen
+        && others.iter().all(|other| other.version.id != id)
+    {
+        others.push(web.control_plane.state_version(&visitor.caller, id).await?);
+    }
+    others.retain(|other| other.version.id != state.version.id);
+    let of = |other: StateVersionView| Other {
+        id: other.version.id,
+        serial: other.version.serial,
+        created: crate::text::Moment(other.version.created_at).text(),
+        chosen: chosen == Some(other.version.id),
+    };
+    Ok(others.into_iter().map(of).collect())
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    resource: String,
+    page: String,
+}
+
+/// `GET /app/{organization}/workspaces/{workspace}/states/{id}`
+pub(crate) async fn show(
+    State(web): State<Web>,
+    visitor: Visitor,
+    path: StatePath,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, PageError> {
+    let (workspace, state) = find(&web, &visitor, path).await?;
+    let overview = address_of(&workspace);
+    let address = format!("{overview}/states/{}", state.version.id);
+    let summary = web.control_plane.resource_summary(&state).await?;
+    let outputs = web.control_plane.outputs(&visitor.caller, state.version.id).await?;
+    let (organization, name) = (workspace.open.entry().name.as_str(), workspace.workspace.name.as_str());
+    let page = StatePage {
+        layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::States),
+        version: StateRow::of(&state, &overview),
+        lineage: state.version.lineage.clone(),
+        others: others(&web, &visitor, &state, None).await?,
+        restore: state.restore_choice(&visitor.caller),
+        outputs: outputs.into_iter().map(OutputRow::of).collect(),
+        resources: Resources::of(&summary, wanted.resource, &wanted.page, &address),
+        address,
+        now: web.control_plane.now(),
+    };
+    Ok(page::render(StatusCode::OK, &page))
+}
+
+/// `GET /app/{organization}/workspaces/{workspace}/states/{id}/download`
+pub(crate) async fn download(State(web): State<Web>, visitor: Visitor, path: StatePath) -> Result<Response, PageError> {
+    let (workspace, state) = find(&web, &visitor, path).await?;
+    let (view, download) = web.control_plane.download_state_version(&visitor.caller, state.version.id).await?;
+    // Names of workspaces need no quoting: see `taco_domain::name`.
+    let file = format!("{}-{}.tfstate", workspace.workspace.name, view.version.serial);
+    let headers = [
+        (CONTENT_TYPE, "application/json".to_owned()),
+        (CONTENT_LENGTH, download.size.to_string()),
+        (CONTENT_DISPOSITION, format!("attachment; filename=\"{file}\"")),
+    ];
+    Ok((headers, Body::from_stream(download.body)).into_response())
+}
+
+/// `POST /app/{organization}/workspaces/{workspace}/states/{id}/restore`
+pub(crate) async fn restore(
+    State(web): State<Web>,
+    path: StatePath,
+    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
+) -> Result<Response, PageError> {
+    let (workspace, state) = find(&web, &visitor, path).await?;
+    let (id, from) = (workspace.workspace.id, state.version.id);
+    let restored = web.control_plane.lock_and_restore_state(&visitor.caller, id, from).await?;
+    let address = format!("{}/states/{}", address_of(&workspace), restored.version.id);
+    Ok(Redirect::to(&notice::with(&address, "restored")).into_response())
+}

@@ -1,0 +1,170 @@
+//! `/app/{organization}/workspaces/{workspace}/states/{id}/diff`: what changed between two versions of a state.
+
+use askama::Template;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+use taco_control_plane::{Compared, StateVersionView};
+use taco_domain::id::StateVersionId;
+use taco_domain::state_diff::{Change, Difference};
+
+use crate::error::PageError;
+use crate::navigation::WorkspaceSection;
+use crate::page::Layout;
+use crate::state::{Other, StatePath, find, others};
+use crate::state_parts::shortened;
+use crate::states::StateRow;
+use crate::text_diff::{self, Line};
+use crate::visitor::Visitor;
+use crate::workspace::address_of;
+use crate::{Web, page};
+
+/// Of more things that differ, only the first are shown.
+const MOST: usize = 500;
+
+#[derive(Template)]
+#[template(path = "state_diff.html")]
+struct StateDiffPage {
+    layout: Layout,
+    /// Of the version that is looked at.
+    address: String,
+    after: StateRow,
+    before: Option<StateRow>,
+    others: Vec<Other>,
+    shown: Shown,
+}
+
+enum Shown {
+    /// There is nothing to compare with, or it cannot be done.
+    Nothing(String),
+    Tree(Tree),
+    Json(Vec<Line>),
+}
+
+impl Shown {
+    fn is_json(&self) -> bool {
+        matches!(self, Self::Json(_))
+    }
+}
+
+struct Tree {
+    /// The word and how many.
+    counts: [(&'static str, usize); 3],
+    unchanged: usize,
+    modules: Vec<(String, Vec<Row>)>,
+    outputs: Vec<Row>,
+    left_out: usize,
+}
+
+struct Row {
+    address: String,
+    sign: &'static str,
+    word: &'static str,
+    class: &'static str,
+    attributes: Vec<(String, Option<String>, Option<String>)>,
+}
+
+impl Row {
+    fn of(difference: &Difference) -> Self {
+        let (sign, word, class) = in_words(difference.change);
+        let attributes = difference.attributes.iter().map(|attribute| {
+            let shown = |value: &Option<String>| value.as_deref().map(shortened);
+            (shortened(&attribute.path), shown(&attribute.before), shown(&attribute.after))
+        });
+        Self { address: shortened(&difference.address), sign, word, class, attributes: attributes.collect() }
+    }
+}
+
+fn in_words(change: Change) -> (&'static str, &'static str, &'static str) {
+    match change {
+        Change::Added => ("+", "added", "added"),
+        Change::Removed => ("−", "removed", "removed"),
+        Change::Changed => ("~", "changed", "changed"),
+    }
+}
+
+impl Tree {
+    fn of(compared: &Compared) -> Self {
+        let diff = &compared.diff;
+        let count =
+            |change| (in_words(change).1, diff.resources.iter().filter(|resource| resource.change == change).count());
+        let mut modules: Vec<(String, Vec<Row>)> = Vec::new();
+        for resource in diff.resources.iter().take(MOST) {
+            match modules.last_mut() {
+                Some((module, rows)) if *module == resource.module => rows.push(Row::of(resource)),
+                _ => modules.push((resource.module.clone(), vec![Row::of(resource)])),
+            }
+        }
+        Self {
+            counts: [Change::Added, Change::Changed, Change::Removed].map(count),
+            unchanged: diff.unchanged,
+            modules,
+            outputs: diff.outputs.iter().take(MOST).map(Row::of).collect(),
+            left_out: diff.resources.len().saturating_sub(MOST),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.modules.is_empty() && self.outputs.is_empty()
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    /// The version to compare with; the one before where it is empty.
+    against: String,
+    view: String,
+}
+
+/// `GET /app/{organization}/workspaces/{workspace}/states/{id}/diff`
+pub(crate) async fn show(
+    State(web): State<Web>,
+    visitor: Visitor,
+    path: StatePath,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, PageError> {
+    let (workspace, after) = find(&web, &visitor, path).await?;
+    let against: Option<StateVersionId> = match wanted.against.as_str() {
+        "" => one_before(&after),
+        id => Some(id.parse().map_err(|_| PageError::not_found("state version"))?),
+    };
+    let overview = address_of(&workspace);
+    let (before, shown) = match against {
+        None => (None, Shown::Nothing("This is the first version: there is none before it.".to_owned())),
+        Some(before) => {
+            let comparison = web.control_plane.compare_states(&visitor.caller, before, after.version.id).await?;
+            let shown = match comparison.result {
+                Err(refusal) => Shown::Nothing(refusal.to_string()),
+                Ok(compared) if wanted.view == "json" => Shown::Json(json_lines(compared).await),
+                Ok(compared) => Shown::Tree(Tree::of(&compared)),
+            };
+            (Some(StateRow::of(&comparison.before, &overview)), shown)
+        }
+    };
+    let (organization, name) = (workspace.open.entry().name.as_str(), workspace.workspace.name.as_str());
+    let page = StateDiffPage {
+        layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::States),
+        address: format!("{overview}/states/{}", after.version.id),
+        after: StateRow::of(&after, &overview),
+        before,
+        others: others(&web, &visitor, &after, against).await?,
+        shown,
+    };
+    Ok(page::render(StatusCode::OK, &page))
+}
+
+/// The version that came before this one.
+fn one_before(view: &StateVersionView) -> Option<StateVersionId> {
+    use taco_domain::state_version::StateVersionStatus as Status;
+    let older = view.open.state.state_versions_of(view.version.workspace);
+    let mut older = older.skip_while(|other| other.id != view.version.id).skip(1);
+    older.find(|other| !matches!(other.status, Status::Pending | Status::Discarded)).map(|other| other.id)
+}
+
+/// On a thread of its own: large texts take their time.
+async fn json_lines(compared: Compared) -> Vec<Line> {
+    let work = move || text_diff::lines(&compared.before.pretty(), &compared.after.pretty());
+    tokio::task::spawn_blocking(work).await.unwrap_or_default()
+}

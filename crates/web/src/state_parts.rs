@@ -1,0 +1,153 @@
+//! What stands in a state, as pages show it: outputs, and resources with their counts.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use taco_control_plane::{Listed, OutputView, PageRequest};
+use taco_domain::state_file::{ResourceCount, ResourceSummary};
+use url::form_urlencoded::Serializer;
+
+use crate::pagination::{self, Pagination};
+use crate::text;
+
+/// Of a longer value only this much is shown.
+const LONGEST_VALUE: usize = 2000;
+
+pub(crate) struct OutputRow {
+    pub(crate) name: String,
+    pub(crate) kind: &'static str,
+    pub(crate) shown: ShownValue,
+}
+
+pub(crate) enum ShownValue {
+    Sensitive,
+    /// Only whoever can decrypt the state knows it.
+    Encrypted,
+    Text(String),
+}
+
+impl OutputRow {
+    /// A sensitive value stays hidden, also from one who may download the whole state: others look at screens too.
+    pub(crate) fn of(output: OutputView) -> Self {
+        let shown = match output.value {
+            _ if output.type_name == "encrypted" => ShownValue::Encrypted,
+            Some(value) if !output.sensitive => ShownValue::Text(shortened(value.get())),
+            _ => ShownValue::Sensitive,
+        };
+        Self { name: output.name, kind: output.type_name, shown }
+    }
+}
+
+/// Text of a state as a page may show it.
+pub(crate) fn shortened(value: &str) -> String {
+    match value.char_indices().nth(LONGEST_VALUE) {
+        Some((end, _)) => format!("{} …", text::plain(&value[..end])),
+        None => text::plain(value),
+    }
+}
+
+pub(crate) struct ResourceRow {
+    pub(crate) address: String,
+    pub(crate) module: String,
+    pub(crate) provider: String,
+    pub(crate) instances: u64,
+}
+
+/// The resources of a state that a page shows: see `resources.html`.
+pub(crate) struct Resources {
+    pub(crate) search: String,
+    pub(crate) managed: u64,
+    pub(crate) types: Vec<(String, u64)>,
+    pub(crate) rows: Vec<ResourceRow>,
+    pub(crate) pages: Pagination,
+}
+
+impl Resources {
+    /// `address` is where the page is; its fields `resource` and `page` say which are wanted.
+    pub(crate) fn of(summary: &ResourceSummary, search: String, page: &str, address: &str) -> Self {
+        let listed = resources(summary, &search, pagination::asked_for(page));
+        let page = |number: usize| {
+            let mut fields = Serializer::new(format!("{address}?"));
+            fields.append_pair("resource", &search).append_pair("page", &number.to_string());
+            format!("{}#resources", fields.finish())
+        };
+        let pages = Pagination::of(&listed, page);
+        Self { managed: summary.managed(), types: types(summary), pages, rows: listed.items, search }
+    }
+}
+
+/// How many there are of each type, the most first.
+fn types(summary: &ResourceSummary) -> Vec<(String, u64)> {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for resource in &summary.resources {
+        *counts.entry(&resource.kind).or_default() += resource.count;
+    }
+    let mut counts: Vec<(String, u64)> = counts.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();
+    counts.sort_by_key(|(_, count)| Reverse(*count));
+    counts
+}
+
+/// The resources whose address, module or provider has `search` in it.
+fn resources(summary: &ResourceSummary, search: &str, page: PageRequest) -> Listed<ResourceRow> {
+    let search = search.trim().to_lowercase();
+    let fits = |resource: &&ResourceCount| {
+        let has = |text: &str| text.to_lowercase().contains(&search);
+        search.is_empty()
+            || has(&format!("{}.{}", resource.kind, resource.name))
+            || has(&resource.module)
+            || has(&resource.provider)
+    };
+    Listed::from_all(summary.resources.iter().filter(fits), page).map(|resource| ResourceRow {
+        address: text::plain(&format!("{}.{}", resource.kind, resource.name)),
+        module: text::plain(&resource.module),
+        provider: text::plain(provider_name(&resource.provider)),
+        instances: resource.count,
+    })
+}
+
+/// `provider["registry.terraform.io/hashicorp/null"]` is called `hashicorp/null`.
+fn provider_name(provider: &str) -> &str {
+    let source = provider.split('"').nth(1).unwrap_or(provider);
+    source.split_once('/').map_or(source, |(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary() -> ResourceSummary {
+        let resource = |name: &str, kind: &str, count: u64, module: &str| ResourceCount {
+            name: name.into(),
+            kind: kind.into(),
+            count,
+            module: module.into(),
+            provider: r#"provider["registry.terraform.io/hashicorp/null"]"#.into(),
+        };
+        ResourceSummary {
+            resources: vec![
+                resource("a", "null_resource", 2, "root"),
+                resource("b", "random_id", 3, "network"),
+                resource("c", "null_resource", 4, "network"),
+            ],
+            ..ResourceSummary::default()
+        }
+    }
+
+    #[test]
+    fn types_are_counted_and_the_most_come_first() {
+        assert_eq!(types(&summary()), [("null_resource".to_owned(), 6), ("random_id".to_owned(), 3)]);
+    }
+
+    #[test]
+    fn resources_are_found_by_any_part_of_them() {
+        let found = |search: &str| {
+            let listed = resources(&summary(), search, PageRequest::default());
+            listed.items.into_iter().map(|row| row.address).collect::<Vec<_>>()
+        };
+        assert_eq!(found(""), ["null_resource.a", "random_id.b", "null_resource.c"]);
+        assert_eq!(found("NULL_resource.c"), ["null_resource.c"]);
+        assert_eq!(found("net"), ["random_id.b", "null_resource.c"]);
+        assert_eq!(found("hashicorp").len(), 3);
+        assert_eq!(provider_name("odd"), "odd");
+    }
+}

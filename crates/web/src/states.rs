@@ -1,0 +1,115 @@
+//! `/app/{organization}/workspaces/{workspace}/states`: all versions of a workspace's state, newest first.
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use jiff::Timestamp;
+use serde::Deserialize;
+use taco_control_plane::StateVersionView;
+use taco_domain::id::StateVersionId;
+use taco_domain::state_version::{StateOrigin, StateVersionStatus};
+
+use crate::error::PageError;
+use crate::navigation::WorkspaceSection;
+use crate::page::Layout;
+use crate::pagination::{self, Pagination};
+use crate::text::{self, Moment};
+use crate::visitor::Visitor;
+use crate::workspace::{address_of, named};
+use crate::{Web, page};
+
+#[derive(Template)]
+#[template(path = "states.html")]
+struct StatesPage {
+    layout: Layout,
+    address: String,
+    rows: Vec<StateRow>,
+    pages: Pagination,
+    now: Timestamp,
+}
+
+/// One version of a state, as lists and its own page show it.
+pub(crate) struct StateRow {
+    pub(crate) id: StateVersionId,
+    pub(crate) serial: u64,
+    pub(crate) current: bool,
+    pub(crate) created: Moment,
+    pub(crate) by: String,
+    pub(crate) run: Option<(String, String)>,
+    pub(crate) origin: String,
+    pub(crate) resources: u64,
+    pub(crate) size: String,
+    pub(crate) engine: String,
+    pub(crate) encrypted: bool,
+    /// Its bytes are there.
+    pub(crate) readable: bool,
+}
+
+impl StateRow {
+    /// `workspace` is the address of the workspace's page.
+    pub(crate) fn of(view: &StateVersionView, workspace: &str) -> Self {
+        let StateVersionView { version, open } = view;
+        let owner = open.state.workspaces.get(&version.workspace);
+        Self {
+            id: version.id,
+            serial: version.serial,
+            current: owner.is_some_and(|owner| owner.current_state_version == Some(version.id)),
+            created: Moment(version.created_at),
+            by: open.name_of(&version.created_by),
+            run: version.run.map(|id| (id.to_string(), format!("{workspace}/runs/{id}"))),
+            origin: origin_in_words(view),
+            resources: version.resource_count,
+            size: text::size(version.size),
+            engine: version.terraform_version.as_deref().map(text::plain).unwrap_or_default(),
+            encrypted: version.encrypted,
+            readable: version.status == StateVersionStatus::Finalized,
+        }
+    }
+}
+
+fn origin_in_words(view: &StateVersionView) -> String {
+    match view.version.origin {
+        StateOrigin::Apply => "apply".to_owned(),
+        StateOrigin::RefreshOnly => "refresh".to_owned(),
+        StateOrigin::Push | StateOrigin::Unknown => "sent by a client".to_owned(),
+        StateOrigin::Import => "import".to_owned(),
+        StateOrigin::StateCommand => "state command".to_owned(),
+        StateOrigin::Restore(from) => match view.open.state.state_versions.get(&from) {
+            Some(old) => format!("restored from serial {}", old.serial),
+            None => "restored".to_owned(),
+        },
+        StateOrigin::OutOfBand => "written around taco".to_owned(),
+        StateOrigin::Rescue => "saved from a lost agent".to_owned(),
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    page: String,
+}
+
+/// `GET /app/{organization}/workspaces/{workspace}/states`
+pub(crate) async fn list(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(path): Path<(String, String)>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, PageError> {
+    let workspace = named(path);
+    let view = web.control_plane.workspace(&visitor.caller, &workspace).await?;
+    let number = pagination::asked_for(&wanted.page);
+    let listed = web.control_plane.state_versions(&visitor.caller, &workspace, None, number).await?;
+    let overview = address_of(&view);
+    let address = format!("{overview}/states");
+    let (organization, name) = (view.open.entry().name.as_str(), view.workspace.name.as_str());
+    let page = StatesPage {
+        layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::States),
+        pages: Pagination::of(&listed, |number| format!("{address}?page={number}")),
+        rows: listed.items.iter().map(|view| StateRow::of(view, &overview)).collect(),
+        address,
+        now: web.control_plane.now(),
+    };
+    Ok(page::render(StatusCode::OK, &page))
+}

@@ -1,0 +1,229 @@
+//! `/app/{organization}/workspaces/{workspace}`: what a workspace is and how it is doing.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
+use serde::Deserialize;
+use taco_control_plane::{Error, LockChoices, WorkspaceRef, WorkspaceView};
+use taco_domain::Author;
+use taco_domain::run::Run;
+use taco_domain::state_file::ResourceSummary;
+
+use crate::badge::Badge;
+use crate::error::PageError;
+use crate::navigation::{WorkspaceSection, organization_address, run_address, workspace_address};
+use crate::page::Layout;
+use crate::state_parts::{OutputRow, Resources, ShownValue};
+use crate::text::{self, Moment};
+use crate::visitor::Visitor;
+use crate::workspace_query::Query as ListQuery;
+use crate::{Web, page, terraform};
+
+#[derive(Template)]
+#[template(path = "workspace.html")]
+struct WorkspacePage {
+    layout: Layout,
+    address: String,
+    facts: Facts,
+    run: Option<LatestRun>,
+    lock: Option<LockLine>,
+    choices: LockChoices,
+    state: Option<StateLine>,
+    resources: Result<Resources, String>,
+    outputs: Result<Vec<OutputRow>, String>,
+    cloud_block: String,
+    host_block: Option<String>,
+    now: Timestamp,
+}
+
+struct Facts {
+    id: String,
+    name: String,
+    description: String,
+    project: String,
+    project_address: String,
+    /// With the address of the list of those that carry it.
+    tags: Vec<(String, String)>,
+    engine: String,
+    execution: String,
+    working_directory: String,
+    auto_apply: bool,
+    created: Moment,
+}
+
+struct LatestRun {
+    badge: Badge,
+    address: String,
+    id: String,
+    message: String,
+    by: String,
+    created: Moment,
+}
+
+struct LockLine {
+    kind: &'static str,
+    holder: String,
+    /// Where a run holds it.
+    run_address: Option<String>,
+    since: Moment,
+    from: Option<String>,
+    reason: Option<String>,
+    /// What a client of the `http` backend says of itself.
+    client: Option<String>,
+}
+
+struct StateLine {
+    serial: u64,
+    address: String,
+    changed: Moment,
+}
+
+/// How a path of a page names a workspace.
+pub(crate) fn named((organization, name): (String, String)) -> WorkspaceRef {
+    WorkspaceRef::Named { organization, name }
+}
+
+/// The address of a workspace's page.
+pub(crate) fn address_of(view: &WorkspaceView) -> String {
+    workspace_address(view.open.entry().name.as_str(), view.workspace.name.as_str())
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    resource: String,
+    page: String,
+}
+
+/// `GET /app/{organization}/{workspace}`: what the CLIs print.
+pub(crate) async fn redirect(Path((organization, name)): Path<(String, String)>) -> Redirect {
+    let part = |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    Redirect::to(&workspace_address(&part(&organization), &part(&name)))
+}
+
+/// `GET /app/{organization}/workspaces/{workspace}`
+pub(crate) async fn show(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(path): Path<(String, String)>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, PageError> {
+    let wanted_workspace = named(path);
+    let view = web.control_plane.workspace(&visitor.caller, &wanted_workspace).await?;
+    let outputs = web.control_plane.current_outputs(&visitor.caller, &wanted_workspace).await;
+    let outputs = explained(outputs)?.map(|outputs| outputs.into_iter().map(OutputRow::of).collect());
+    let resources = explained(summary(&web, &visitor, &view).await)?;
+    let resources = resources.map(|summary| Resources::of(&summary, wanted.resource, &wanted.page, &address_of(&view)));
+    let page = overview(&web, &visitor, &view, resources, outputs);
+    Ok(page::render(StatusCode::OK, &page).into_response())
+}
+
+/// A part that is out of the visitor's reach says so in its place; the page is there nevertheless.
+fn explained<T>(part: Result<T, Error>) -> Result<Result<T, String>, PageError> {
+    match part {
+        Ok(part) => Ok(Ok(part)),
+        Err(Error::Denied(reason)) => Ok(Err(reason)),
+        Err(other) => Err(other.into()),
+    }
+}
+
+async fn summary(web: &Web, visitor: &Visitor, view: &WorkspaceView) -> Result<Arc<ResourceSummary>, Error> {
+    match web.control_plane.current_state_version(&visitor.caller, view.workspace.id).await {
+        Ok(state) => web.control_plane.resource_summary(&state).await,
+        // There is none yet.
+        Err(Error::NotFound(_)) => Ok(Arc::default()),
+        Err(other) => Err(other),
+    }
+}
+
+fn overview(
+    web: &Web,
+    visitor: &Visitor,
+    view: &WorkspaceView,
+    resources: Result<Resources, String>,
+    outputs: Result<Vec<OutputRow>, String>,
+) -> WorkspacePage {
+    let WorkspaceView { workspace, open } = view;
+    let (organization, name) = (open.entry().name.as_str(), workspace.name.as_str());
+    let state = open.state.current_state_version(workspace);
+    WorkspacePage {
+        layout: Layout::for_visitor(web, visitor).in_workspace(organization, name, WorkspaceSection::Overview),
+        address: address_of(view),
+        facts: facts(view),
+        run: open.state.current_run(workspace.id).map(|run| latest_run(view, run)),
+        lock: lock_line(view),
+        choices: view.lock_choices(&visitor.caller),
+        state: state.map(|version| StateLine {
+            serial: version.serial,
+            address: format!("{}/states/{}", address_of(view), version.id),
+            changed: Moment(version.created_at),
+        }),
+        resources,
+        outputs,
+        cloud_block: terraform::cloud_block(&web.address, organization, name),
+        host_block: terraform::needed_host_block(&web.address),
+        now: web.control_plane.now(),
+    }
+}
+
+fn facts(view: &WorkspaceView) -> Facts {
+    let WorkspaceView { workspace, open } = view;
+    let list = format!("{}/workspaces", organization_address(open.entry().name.as_str()));
+    let project = open.state.projects.get(&workspace.project);
+    let execution = open.state.execution_of(workspace);
+    let pool = execution.agent_pool.and_then(|id| open.state.agent_pools.get(&id));
+    let tags = workspace.tags.iter().map(|(key, value)| {
+        let text = if value.is_empty() { key.to_string() } else { format!("{key}:{value}") };
+        let address = format!("{list}?{}", ListQuery::tagged(&text).in_address());
+        (text, address)
+    });
+    Facts {
+        id: workspace.id.to_string(),
+        name: workspace.name.to_string(),
+        description: text::plain(&workspace.description),
+        project: project.map(|project| project.name.to_string()).unwrap_or_default(),
+        project_address: format!("{}/projects/{}", organization_address(open.entry().name.as_str()), workspace.project),
+        tags: tags.collect(),
+        engine: format!("{} {}", workspace.engine, workspace.terraform_version),
+        execution: match pool {
+            Some(pool) => format!("{}, in pool {}", execution.mode, pool.name),
+            None => execution.mode.to_string(),
+        },
+        working_directory: text::plain(&workspace.working_directory),
+        auto_apply: workspace.auto_apply,
+        created: Moment(workspace.created_at),
+    }
+}
+
+fn latest_run(view: &WorkspaceView, run: &Run) -> LatestRun {
+    LatestRun {
+        badge: Badge::of_run(run.status),
+        address: run_address(view.open.entry().name.as_str(), view.workspace.name.as_str(), run.id),
+        id: run.id.to_string(),
+        message: text::plain(&run.options.message),
+        by: view.open.name_of(&run.created_by),
+        created: Moment(run.created_at),
+    }
+}
+
+fn lock_line(view: &WorkspaceView) -> Option<LockLine> {
+    let lock = view.workspace.lock.as_ref()?;
+    let run_address = match lock.holder {
+        Author::Run(id) => Some(format!("{}/runs/{id}", address_of(view))),
+        _ => None,
+    };
+    let client = lock.http.as_ref().map(|info| [info.who.as_str(), info.operation.as_str(), info.info.as_str()]);
+    Some(LockLine {
+        kind: lock.holder.kind(),
+        holder: text::plain(&lock.holder_name),
+        run_address,
+        since: Moment(lock.since),
+        from: lock.from.as_deref().map(text::plain),
+        reason: lock.reason.as_deref().map(text::plain),
+        client: client.map(|parts| text::plain(parts.join(" ").trim())).filter(|text| !text.is_empty()),
+    })
+}

@@ -1,0 +1,170 @@
+//! What the address of a list of workspaces says: which of them, and in which order.
+
+use serde::Deserialize;
+use taco_control_plane::{WorkspaceFilter, WorkspaceOrder};
+use taco_domain::run_status::RunStatus;
+use url::form_urlencoded::Serializer;
+
+/// The fields of the address. What is empty is not asked for.
+#[derive(Clone, PartialEq, Eq, Default, Deserialize, Debug)]
+#[serde(default)]
+pub(crate) struct Query {
+    /// A part of the name.
+    pub(crate) search: String,
+    pub(crate) status: String,
+    /// `key` or `key:value`.
+    pub(crate) tag: String,
+    /// An id.
+    pub(crate) project: String,
+    pub(crate) sort: String,
+    pub(crate) page: String,
+}
+
+/// One of the values that a field can have, as a link.
+pub(crate) struct Choice {
+    pub(crate) name: &'static str,
+    pub(crate) value: &'static str,
+    pub(crate) address: String,
+    pub(crate) chosen: bool,
+}
+
+impl Choice {
+    pub(crate) fn leading_to(self, address: String) -> Self {
+        Self { address, ..self }
+    }
+}
+
+/// What people look for, and which statuses of the latest run that is.
+const STATUSES: &[(&str, &str, &[RunStatus])] = {
+    use RunStatus as S;
+    &[
+        ("", "All", &[]),
+        ("waiting", "Needs confirmation", &[S::Planned, S::PlannedAndSaved]),
+        ("busy", "Under way", &[S::Pending, S::PlanQueued, S::Planning, S::Confirmed, S::ApplyQueued, S::Applying]),
+        ("errored", "Errored", &[S::Errored]),
+        ("done", "Applied", &[S::Applied, S::PlannedAndFinished]),
+        ("stopped", "Discarded or canceled", &[S::Discarded, S::Canceled]),
+        (LOCKED, "Locked", &[]),
+    ]
+};
+
+const LOCKED: &str = "locked";
+
+const SORTS: &[(&str, &str, WorkspaceOrder)] = &[
+    ("", "Name", WorkspaceOrder::Name),
+    ("name-reversed", "Name, from the last", WorkspaceOrder::NameReversed),
+    ("changed", "Last change", WorkspaceOrder::LatestChange),
+    ("resources", "Most resources", WorkspaceOrder::MostResources),
+];
+
+impl Query {
+    pub(crate) fn tagged(tag: &str) -> Self {
+        Self { tag: tag.to_owned(), ..Self::default() }
+    }
+
+    pub(crate) fn on_page(&self, number: usize) -> Self {
+        Self { page: number.to_string(), ..self.clone() }
+    }
+
+    /// The same choice in the form of an address, without what is empty.
+    pub(crate) fn in_address(&self) -> String {
+        let Self { search, status, tag, project, sort, page } = self;
+        let fields = [("search", search), ("status", status), ("tag", tag), ("project", project), ("sort", sort)];
+        let mut address = Serializer::new(String::new());
+        address.extend_pairs(fields.into_iter().chain([("page", page)]).filter(|(_, value)| !value.is_empty()));
+        address.finish()
+    }
+
+    /// Whether anything is left out of the list.
+    pub(crate) fn narrows(&self) -> bool {
+        !(self.search.is_empty() && self.status.is_empty() && self.tag.is_empty() && self.project.is_empty())
+    }
+
+    /// What the control plane is asked for; `None` where nothing can fit.
+    pub(crate) fn filter(&self) -> Option<WorkspaceFilter> {
+        let (_, _, statuses) = STATUSES.iter().find(|(value, ..)| *value == self.status)?;
+        let project = match self.project.as_str() {
+            "" => None,
+            id => Some(id.parse().ok()?),
+        };
+        let tag = self.tag.trim();
+        let tagged = match tag.split_once(':') {
+            Some((key, value)) => (key.to_owned(), Some(value.to_owned())),
+            None => (tag.to_owned(), None),
+        };
+        let search = self.search.trim();
+        Some(WorkspaceFilter {
+            name: (!search.is_empty()).then(|| search.to_owned()),
+            project,
+            tagged: if tag.is_empty() { Vec::new() } else { vec![tagged] },
+            current_run: statuses.iter().map(ToString::to_string).collect(),
+            locked: self.status == LOCKED,
+            order: SORTS.iter().find(|(value, ..)| *value == self.sort).map(|(_, _, order)| *order).unwrap_or_default(),
+            ..WorkspaceFilter::default()
+        })
+    }
+
+    /// The statuses to choose from, with what each leads to.
+    pub(crate) fn statuses(&self) -> impl Iterator<Item = (Choice, Self)> {
+        let of = |(value, name, _): &(&'static str, &'static str, _)| {
+            let chosen = self.status == *value;
+            let wanted = Self { status: (*value).to_owned(), page: String::new(), ..self.clone() };
+            (Choice { name, value, address: String::new(), chosen }, wanted)
+        };
+        STATUSES.iter().map(of)
+    }
+
+    /// The orders to choose from, with what each leads to.
+    pub(crate) fn sorts(&self) -> impl Iterator<Item = (Choice, Self)> {
+        let of = |(value, name, _): &(&'static str, &'static str, _)| {
+            let chosen = self.sort == *value;
+            let wanted = Self { sort: (*value).to_owned(), page: String::new(), ..self.clone() };
+            (Choice { name, value, address: String::new(), chosen }, wanted)
+        };
+        SORTS.iter().map(of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_status_of_a_run_is_under_one_choice() {
+        for status in RunStatus::ALL {
+            let choices = STATUSES.iter().filter(|(_, _, statuses)| statuses.contains(&status));
+            assert_eq!(choices.count(), 1, "{status}");
+        }
+    }
+
+    #[test]
+    fn an_address_holds_what_was_chosen_and_nothing_empty() {
+        let query = Query { search: "a b&c".into(), tag: "env:prod".into(), ..Query::default() };
+        assert_eq!(query.in_address(), "search=a+b%26c&tag=env%3Aprod");
+        assert_eq!(query.on_page(2).in_address(), "search=a+b%26c&tag=env%3Aprod&page=2");
+        let (_, busy) = query.on_page(2).statuses().find(|(choice, _)| choice.value == "busy").expect("a choice");
+        assert_eq!(busy.in_address(), "search=a+b%26c&status=busy&tag=env%3Aprod", "on the first page");
+        assert!(query.narrows() && !Query { sort: "changed".into(), ..Query::default() }.narrows());
+    }
+
+    #[test]
+    fn an_address_becomes_a_filter() {
+        let query =
+            Query { search: " web ".into(), tag: "env:prod".into(), status: "errored".into(), ..Query::default() };
+        let filter = query.filter().expect("one that can fit");
+        assert_eq!(filter.name.as_deref(), Some("web"));
+        assert_eq!(filter.tagged, [("env".to_owned(), Some("prod".to_owned()))]);
+        assert_eq!(filter.current_run, ["errored"]);
+        assert_eq!(
+            Query { sort: "changed".into(), ..query }.filter().expect("one").order,
+            WorkspaceOrder::LatestChange
+        );
+        assert!(Query { status: "locked".into(), ..Query::default() }.filter().expect("one").locked);
+        for nonsense in [
+            Query { status: "nonsense".into(), ..Query::default() },
+            Query { project: "nonsense".into(), ..Query::default() },
+        ] {
+            assert!(nonsense.filter().is_none(), "{nonsense:?}");
+        }
+    }
+}

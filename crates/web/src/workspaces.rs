@@ -1,0 +1,226 @@
+//! `/app/{organization}/workspaces`: the list with its filters, and the form for a new one.
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
+use serde::Deserialize;
+use taco_control_plane::{Caller, Error, Listed, OpenOrganization, PageRequest, ProjectFilter, WorkspaceView};
+use taco_domain::execution::ExecutionMode;
+use taco_domain::id::ProjectId;
+use taco_domain::permission::{Action, Resource};
+use taco_domain::workspace::{WorkspacePatch, WorkspaceSource};
+
+use crate::badge::Badge;
+use crate::error::PageError;
+use crate::form::VisitorForm;
+use crate::navigation::{Section, organization_address, run_address, workspace_address};
+use crate::page::Layout;
+use crate::pagination::{self, Pagination};
+use crate::problem::Problem;
+use crate::text::Moment;
+use crate::visitor::Visitor;
+use crate::workspace_query::{Choice, Query as Wanted};
+use crate::{Web, live, notice, page, terraform};
+
+#[derive(Template)]
+#[template(path = "workspaces.html", blocks = ["list"])]
+struct WorkspacesPage {
+    layout: Layout,
+    /// Without a query.
+    address: String,
+    wanted: Wanted,
+    /// There is no workspace at all, as far as the visitor can see.
+    is_empty: bool,
+    statuses: Vec<Choice>,
+    sorts: Vec<Choice>,
+    projects: Vec<ProjectChoice>,
+    rows: Vec<Row>,
+    pages: Pagination,
+    now: Timestamp,
+    form: FormContent,
+    /// Why the visitor may make no workspace, if so.
+    refusal: Option<String>,
+    host: String,
+    host_block: Option<String>,
+    cloud_block: String,
+}
+
+struct ProjectChoice {
+    id: ProjectId,
+    name: String,
+}
+
+struct Row {
+    name: String,
+    address: String,
+    project: ProjectId,
+    project_name: String,
+    tags: Vec<TagLink>,
+    badge: Option<Badge>,
+    run_address: String,
+    resources: u64,
+    changed: Moment,
+    locked_by: Option<String>,
+}
+
+struct TagLink {
+    text: String,
+    address: String,
+}
+
+impl Row {
+    fn of(view: &WorkspaceView, list: &str) -> Self {
+        let WorkspaceView { workspace, open } = view;
+        let (organization, name) = (open.entry().name.as_str(), workspace.name.as_str());
+        let run = open.state.current_run(workspace.id);
+        let tags = workspace.tags.iter().map(|(key, value)| {
+            let text = if value.is_empty() { key.to_string() } else { format!("{key}:{value}") };
+            TagLink { address: format!("{list}?{}", Wanted::tagged(&text).in_address()), text }
+        });
+        Self {
+            address: workspace_address(organization, name),
+            name: name.to_owned(),
+            project: workspace.project,
+            project_name: open
+                .state
+                .projects
+                .get(&workspace.project)
+                .map_or_else(String::new, |it| it.name.to_string()),
+            tags: tags.collect(),
+            badge: run.map(|run| Badge::of_run(run.status)),
+            run_address: run.map(|run| run_address(organization, name, run.id)).unwrap_or_default(),
+            resources: workspace.resource_count,
+            changed: Moment(open.state.latest_change(workspace)),
+            locked_by: workspace.lock.as_ref().map(|lock| format!("{} {}", lock.holder.kind(), lock.holder_name)),
+        }
+    }
+}
+
+/// What stands in the form for a new workspace.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct FormContent {
+    name: String,
+    description: String,
+    project: String,
+    execution_mode: String,
+    engine: String,
+    version: String,
+    #[serde(skip)]
+    problem: Problem,
+}
+
+impl FormContent {
+    fn patch(&self) -> Result<WorkspacePatch, PageError> {
+        let some = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        let project = some(&self.project).map(|id| id.parse().map_err(|_| PageError::not_found("project")));
+        Ok(WorkspacePatch {
+            name: Some(self.name.trim().to_owned()),
+            description: Some(some(&self.description)),
+            project: project.transpose()?,
+            execution_mode: some(&self.execution_mode),
+            engine: some(&self.engine),
+            terraform_version: some(&self.version),
+            ..WorkspacePatch::default()
+        })
+    }
+}
+
+/// `GET /app/{organization}/workspaces`
+pub(crate) async fn list(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(organization): Path<String>,
+    Query(wanted): Query<Wanted>,
+    headers: HeaderMap,
+) -> Result<Response, PageError> {
+    let form = FormContent { project: wanted.project.clone(), ..FormContent::default() };
+    let page = workspaces(&web, &visitor, &organization, wanted, form).await?;
+    Ok(if live::wants_part(&headers) {
+        page::render(StatusCode::OK, &page.as_list())
+    } else {
+        page::render(StatusCode::OK, &page)
+    })
+}
+
+async fn workspaces(
+    web: &Web,
+    visitor: &Visitor,
+    organization: &str,
+    wanted: Wanted,
+    form: FormContent,
+) -> Result<WorkspacesPage, Error> {
+    let (caller, control_plane) = (&visitor.caller, &web.control_plane);
+    let open = control_plane.organization_named(caller, organization).await?;
+    let name = open.entry().name.as_str();
+    let number = pagination::asked_for(&wanted.page);
+    let listed = match wanted.filter() {
+        Some(filter) => control_plane.workspaces(caller, name, &filter, number).await?,
+        None => Listed::from_all([], number),
+    };
+    let projects = control_plane.projects(caller, name, &ProjectFilter::default(), PageRequest::new(1, 100)).await?;
+    let mut projects: Vec<ProjectChoice> = projects
+        .items
+        .into_iter()
+        .map(|view| ProjectChoice { id: view.project.id, name: view.project.name.to_string() })
+        .collect();
+    // Of many projects only the first are offered; one that is asked for is always among them.
+    if let Ok(id) = wanted.project.parse::<ProjectId>()
+        && projects.iter().all(|project| project.id != id)
+        && let Ok(view) = control_plane.project(caller, id).await
+    {
+        projects.insert(0, ProjectChoice { id, name: view.project.name.to_string() });
+    }
+    let refusal = why_none_may_be_made(caller, &open, &projects);
+    let address = format!("{}/workspaces", organization_address(name));
+    let list = |wanted: &Wanted| format!("{address}?{}", wanted.in_address());
+    Ok(WorkspacesPage {
+        is_empty: listed.total == 0 && !wanted.narrows(),
+        layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Workspaces),
+        statuses: wanted.statuses().map(|(choice, wanted)| choice.leading_to(list(&wanted))).collect(),
+        sorts: wanted.sorts().map(|(choice, wanted)| choice.leading_to(list(&wanted))).collect(),
+        refusal,
+        projects,
+        pages: Pagination::of(&listed, |number| list(&wanted.on_page(number))),
+        rows: listed.items.iter().map(|view| Row::of(view, &address)).collect(),
+        now: control_plane.now(),
+        form,
+        host: terraform::host_name(&web.address),
+        host_block: terraform::needed_host_block(&web.address),
+        cloud_block: terraform::cloud_block(&web.address, name, "my-workspace"),
+        address,
+        wanted,
+    })
+}
+
+/// None, if the caller may make a workspace in one of the projects.
+fn why_none_may_be_made(caller: &Caller, open: &OpenOrganization, projects: &[ProjectChoice]) -> Option<String> {
+    let project = |choice: &ProjectChoice| open.state.projects.get(&choice.id);
+    let places = projects.iter().filter_map(project).map(|project| Resource::Project(&open.state, project));
+    let decision = |place: Resource<'_>| caller.may(Action::CreateWorkspace, place);
+    let mut decisions: Vec<_> = places.chain([open.resource()]).map(decision).collect();
+    if decisions.iter().any(|decision| decision.allowed) { None } else { Some(decisions.remove(0).reason.into_owned()) }
+}
+
+/// `POST /app/{organization}/workspaces`
+pub(crate) async fn create(
+    State(web): State<Web>,
+    Path(organization): Path<String>,
+    VisitorForm(visitor, form): VisitorForm<FormContent>,
+) -> Result<Response, PageError> {
+    let made =
+        web.control_plane.create_workspace(&visitor.caller, &organization, form.patch()?, WorkspaceSource::Page).await;
+    match made {
+        Ok(WorkspaceView { workspace, open }) => {
+            let address = workspace_address(open.entry().name.as_str(), workspace.name.as_str());
+            Ok(Redirect::to(&notice::with(&address, "created")).into_response())
+        }
+        Err(error) => {
+            let form = FormContent { problem: Problem::of(error)?, ..form };
+            let page = workspaces(&web, &visitor, &organization, Wanted::default(), form).await?;
+            Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
+        }
+    }
+}

@@ -1,0 +1,193 @@
+use axum::http::StatusCode as ApiStatus;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use harness::browser::{Browser, PageForm};
+use harness::page_server::PageServer;
+use md5::{Digest, Md5};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+const PATH: &str = "/app/acme/workspaces/web/states";
+
+/// A state of one resource with this content, and a password.
+fn state(serial: u64, content: &str, password: &str) -> Value {
+    json!({
+        "version": 4, "terraform_version": "1.11.4", "serial": serial, "lineage": "L",
+        "outputs": {
+            "secret": { "value": password, "type": "string", "sensitive": true },
+            "plain": { "value": [content], "type": ["list", "string"] },
+        },
+        "resources": [{
+            "module": "module.shop", "mode": "managed", "type": "terraform_data", "name": "one",
+            "provider": "provider[\"terraform.io/builtin/terraform\"]",
+            "instances": [{
+                "attributes": { "input": content, "result": password },
+                "sensitive_attributes": [[{ "type": "get_attr", "value": "result" }]],
+            }],
+        }],
+    })
+}
+
+struct Given {
+    site: PageServer,
+    admin: Browser,
+    workspace: String,
+}
+
+impl Given {
+    async fn workspace() -> Self {
+        let site = PageServer::start().await;
+        site.api.given_organization("acme").await;
+        let workspace = site.api.given_workspace("acme", "web").await;
+        let admin = site.admin().await;
+        Self { site, admin, workspace }
+    }
+
+    async fn act(&self, action: &str) {
+        let path = format!("/api/v2/workspaces/{}/actions/{action}", self.workspace);
+        self.site.api.admin().post(&path, &json!({})).await.expect(ApiStatus::OK);
+    }
+
+    /// Writes a state as a client does, and tells its id.
+    async fn push(&self, serial: u64, content: &str, password: &str) -> String {
+        let bytes = state(serial, content, password).to_string();
+        let attributes = json!({
+            "serial": serial, "lineage": "L", "md5": hex::encode(Md5::digest(&bytes)), "state": STANDARD.encode(&bytes),
+        });
+        let body = json!({ "data": { "type": "state-versions", "attributes": attributes } });
+        self.act("lock").await;
+        let path = format!("/api/v2/workspaces/{}/state-versions", self.workspace);
+        let id = self.site.api.admin().post(&path, &body).await.expect(ApiStatus::CREATED).id();
+        self.act("unlock").await;
+        // The clock stands still unless it is moved, and lists are in the order of time.
+        self.site.api.pass(jiff::SignedDuration::from_secs(60));
+        id
+    }
+}
+
+#[tokio::test]
+async fn versions_are_listed_and_shown_without_what_is_sensitive() {
+    let given = Given::workspace().await;
+    assert!(given.admin.get(PATH).await.text.contains("There is no state yet"));
+    let first = given.push(1, "old <b>", "hunter2").await;
+    let second = given.push(2, "new", "hunter3").await;
+    let list = given.admin.get(PATH).await;
+    let at = |id: &str| list.text.find(&format!("{PATH}/{id}\"")).unwrap_or_else(|| panic!("{id}:\n{}", list.text));
+    assert!(at(&second) < at(&first), "newest first");
+
+    let page = given.admin.get(&format!("{PATH}/{first}")).await;
+    assert_eq!(page.status, StatusCode::OK, "{}", page.text);
+    for part in ["[&#34;old &#60;b&#62;&#34;]", "sensitive: hidden", "terraform_data.one", "<td>shop</td>", "serial 1"]
+    {
+        assert!(page.text.contains(part), "{part} is missing:\n{}", page.text);
+    }
+    assert!(!page.text.contains("hunter2"), "{}", page.text);
+    let overview = given.admin.get("/app/acme/workspaces/web").await;
+    for part in ["[&#34;new&#34;]", "sensitive: hidden", "terraform_data.one", "serial 2"] {
+        assert!(overview.text.contains(part), "{part} is missing:\n{}", overview.text);
+    }
+    assert!(!overview.text.contains("hunter3"));
+    let found = given.admin.get("/app/acme/workspaces/web?resource=nothing").await;
+    assert!(found.text.contains("No resource fits"), "{}", found.text);
+}
+
+#[tokio::test]
+async fn a_state_is_downloaded_as_it_was_sent_by_who_may_read_it() {
+    let given = Given::workspace().await;
+    let id = given.push(7, "x", "hunter2").await;
+    let file = given.admin.get(&format!("{PATH}/{id}/download")).await;
+    assert_eq!(file.status, StatusCode::OK);
+    assert_eq!(file.text, state(7, "x", "hunter2").to_string());
+    assert_eq!(file.header("content-disposition"), "attachment; filename=\"web-7.tfstate\"");
+    assert_eq!((file.header("cache-control"), file.header("x-content-type-options")), ("no-store", "nosniff"));
+    let stranger = given.site.stranger("eve").await;
+    for page in ["", "/diff", "/download"] {
+        assert_eq!(stranger.get(&format!("{PATH}/{id}{page}")).await.status, StatusCode::NOT_FOUND, "{page}");
+    }
+    assert_eq!(stranger.get(PATH).await.status, StatusCode::NOT_FOUND);
+    let nobody = given.site.browser().get(&format!("{PATH}/{id}/download")).await;
+    assert_eq!(nobody.status, StatusCode::SEE_OTHER);
+    for path in [format!("{PATH}/nonsense"), format!("{PATH}/sv-0000000000000000/download")] {
+        assert_eq!(given.admin.get(&path).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+    given.site.api.given_workspace("acme", "other").await;
+    let elsewhere = given.admin.get(&format!("/app/acme/workspaces/other/states/{id}")).await;
+    assert_eq!(elsewhere.status, StatusCode::NOT_FOUND, "it is another workspace's");
+}
+
+#[tokio::test]
+async fn two_versions_are_compared_and_secrets_stay_hidden() {
+    let given = Given::workspace().await;
+    let first = given.push(1, "old", "hunter2").await;
+    let second = given.push(2, "new <i>", "hunter3").await;
+    let third = given.push(3, "newer", "hunter3").await;
+    let page = given.admin.get(&format!("{PATH}/{second}/diff")).await;
+    assert_eq!(page.status, StatusCode::OK, "{}", page.text);
+    for part in [
+        "from serial 1 to serial 2",
+        "<code>module.shop</code>",
+        "terraform_data.one",
+        "&#34;old&#34;",
+        "&#34;new &#60;i&#62;&#34;",
+        "<code class=\"value old\">(sensitive)</code>",
+    ] {
+        assert!(page.text.contains(part), "{part} is missing:\n{}", page.text);
+    }
+    let any = given.admin.get(&format!("{PATH}/{third}/diff?against={first}&view=json")).await;
+    for part in ["from serial 1 to serial 3", "- ", "&#34;input&#34;: &#34;newer&#34;", "(sensitive)"] {
+        assert!(any.text.contains(part), "{part} is missing:\n{}", any.text);
+    }
+    for page in [&page, &any] {
+        assert!(!page.text.contains("hunter"), "{}", page.text);
+    }
+    let oldest = given.admin.get(&format!("{PATH}/{first}/diff")).await;
+    assert!(oldest.text.contains("there is none before it"), "{}", oldest.text);
+    let nonsense = given.admin.get(&format!("{PATH}/{first}/diff?against=nonsense")).await;
+    assert_eq!(nonsense.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn an_old_state_is_restored_under_a_new_serial() {
+    let given = Given::workspace().await;
+    let first = given.push(1, "old", "x").await;
+    let second = given.push(2, "new", "x").await;
+    let form = given.admin.get(&format!("{PATH}/{first}")).await.form(&format!("{PATH}/{first}/restore"));
+    let done = given.admin.send(&form, &[]).await;
+    assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
+    let page = given.admin.get(done.location()).await;
+    for part in ["serial 3", "current", "restored from serial 1", "The old state is current again", "[&#34;old&#34;]"] {
+        assert!(page.text.contains(part), "{part} is missing:\n{}", page.text);
+    }
+    assert!(page.text.contains("It is the current state already"), "and cannot be restored again: {}", page.text);
+    let overview = given.admin.get("/app/acme/workspaces/web").await;
+    assert!(overview.text.contains("Nobody holds it"), "the lock was let go of: {}", overview.text);
+
+    let unproven = PageForm { hidden: Vec::new(), ..form.clone() };
+    assert_eq!(given.admin.send(&unproven, &[]).await.status, StatusCode::FORBIDDEN);
+    let reader = given.site.member("joe", "acme", &given.workspace, "read").await;
+    let page = reader.get(&format!("{PATH}/{second}")).await;
+    assert!(page.text.contains("You may not write the workspace&#39;s state"), "{}", page.text);
+    let form = page.form(&format!("{PATH}/{second}/restore"));
+    assert_eq!(reader.send(&form, &[]).await.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn a_restore_waits_for_nobodys_lock_and_says_whose_it_is() {
+    let given = Given::workspace().await;
+    let first = given.push(1, "old", "x").await;
+    given.push(2, "new", "x").await;
+    let form = given.admin.get(&format!("{PATH}/{first}")).await.form(&format!("{PATH}/{first}/restore"));
+    let writer = given.site.member("jane", "acme", &given.workspace, "write").await;
+    let overview = "/app/acme/workspaces/web";
+    writer.send(&writer.get(overview).await.form(&format!("{overview}/lock")), &[("reason", "mine")]).await;
+
+    let refused = given.admin.send(&form, &[]).await;
+    assert_eq!(refused.status, StatusCode::CONFLICT);
+    assert!(refused.text.contains("is locked by User jane"), "{}", refused.text);
+    let page = given.admin.get(&format!("{PATH}/{first}")).await;
+    assert!(page.text.contains("is locked by User jane"), "the button says so before: {}", page.text);
+
+    let mine = writer.get(&format!("{PATH}/{first}")).await.form(&format!("{PATH}/{first}/restore"));
+    assert_eq!(writer.send(&mine, &[]).await.status, StatusCode::SEE_OTHER, "whoever holds the lock may");
+    assert!(writer.get(overview).await.text.contains("by User <strong>jane"), "and keeps it");
+}
