@@ -54,7 +54,7 @@ async fn a_plan_that_is_lost_twice_is_given_up_and_lets_others_go_on() {
     let run = admin.start_run(&workspace).await;
     let next = admin.start_run(&workspace).await;
     site.engine.comes_to(Step::Plan, &run, 1).await;
-    // An agent that comes back says that it executes nothing, which is as good as silence.
+    // One that is started again is another agent.
     agent.signal(Signal::SIGKILL);
     agent.wait();
     agent = site.agent("one", &server.address);
@@ -100,6 +100,8 @@ async fn an_apply_is_never_repeated(step: Step) {
     assert!(reason.contains("apply outcome unknown"), "{reason}");
     assert_eq!(admin.work_in_state(&workspace).await, sent, "a state that was sent is kept");
     assert_eq!(admin.run(&next).await["status"], "pending", "nobody goes on before a person has looked");
+    assert_eq!(site.status_of_agent(&admin, "one").await, "errored");
+    assert_eq!(site.status_of_agent(&admin, "two").await, "idle");
 
     site.engine.let_go(step);
     let unlock = format!("/api/v2/workspaces/{workspace}/actions/force-unlock");

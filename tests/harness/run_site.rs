@@ -96,12 +96,16 @@ impl RunSite {
     pub async fn given_workspace(&self, admin: &ApiClient, name: &str) -> String {
         let body = self.workspace_for_agents(name);
         let workspace = text(&admin.post("/api/v2/organizations/acme/workspaces", body).await["data"]["id"]);
-        let body = json!({ "data": { "type": "configuration-versions", "attributes": { "auto-queue-runs": false } } });
-        let versions = format!("/api/v2/workspaces/{workspace}/configuration-versions");
-        let address = text(&admin.post(&versions, body).await["data"]["attributes"]["upload-url"]);
-        let sent = admin.client.put(address).body(configuration()).send().await.expect("an answer");
-        assert!(sent.status().is_success(), "{sent:?}");
+        admin.given_configuration(&workspace, configuration()).await;
         workspace
+    }
+
+    /// What people are told of an agent: `idle`, `busy`, `unknown`, `errored` or `exited`.
+    pub async fn status_of_agent(&self, admin: &ApiClient, name: &str) -> String {
+        let listed = admin.get(&format!("/api/v2/agent-pools/{}/agents", self.pool)).await;
+        let agents = listed["data"].as_array().expect("a list");
+        let named = agents.iter().find(|agent| agent["attributes"]["name"] == name).expect("such an agent");
+        text(&named["attributes"]["status"])
     }
 
     /// Nobody had to mend anything.
@@ -120,14 +124,19 @@ pub fn admin_of(server: &str) -> ApiClient {
     ApiClient { origin, client, token: SITE_TOKEN.to_owned() }
 }
 
-/// A configuration with nothing in it, as clients pack it.
+/// What the engine that stands in has no need to read.
 pub fn configuration() -> Vec<u8> {
+    configuration_of("")
+}
+
+/// A configuration of one file, as clients pack it.
+pub fn configuration_of(main: &str) -> Vec<u8> {
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    let content = b"output \"work\" {}\n";
+    let content = main.as_bytes();
     let mut header = tar::Header::new_gnu();
     header.set_size(content.len() as u64);
     header.set_mode(0o644);
-    archive.append_data(&mut header, "main.tf", content.as_slice()).expect("there is room");
+    archive.append_data(&mut header, "main.tf", content).expect("there is room");
     archive.into_inner().and_then(GzEncoder::finish).expect("there is room")
 }
 
@@ -136,6 +145,15 @@ pub fn text(value: &Value) -> String {
 }
 
 impl ApiClient {
+    /// Uploads a configuration, and starts nothing.
+    pub async fn given_configuration(&self, workspace: &str, archive: Vec<u8>) {
+        let body = json!({ "data": { "type": "configuration-versions", "attributes": { "auto-queue-runs": false } } });
+        let versions = format!("/api/v2/workspaces/{workspace}/configuration-versions");
+        let address = text(&self.post(&versions, body).await["data"]["attributes"]["upload-url"]);
+        let sent = self.client.put(address).body(archive).send().await.expect("an answer");
+        assert!(sent.status().is_success(), "{sent:?}");
+    }
+
     /// Starts a run that applies itself.
     pub async fn start_run(&self, workspace: &str) -> String {
         text(&self.post("/api/v2/runs", run_that_applies_itself(workspace)).await["data"]["id"])

@@ -56,11 +56,13 @@ struct Station {
     upstream: String,
     client: reqwest::Client,
     trap: Arc<Mutex<Option<Trap>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 pub struct WayStation {
     address: SocketAddr,
     trap: Arc<Mutex<Option<Trap>>>,
+    requests: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
 }
 
@@ -79,7 +81,9 @@ impl WayStation {
         let address = listener.local_addr().expect("an address");
         let trap = Arc::new(Mutex::new(None));
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
-        let station = Station { upstream: upstream.trim_end_matches('/').to_owned(), client, trap: Arc::clone(&trap) };
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let upstream = upstream.trim_end_matches('/').to_owned();
+        let station = Station { upstream, client, trap: Arc::clone(&trap), requests: Arc::clone(&requests) };
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let station = station.clone();
@@ -91,12 +95,17 @@ impl WayStation {
                 });
             }
         });
-        Self { address, trap, task }
+        Self { address, trap, requests, task }
     }
 
     /// Where clients find it.
     pub fn address(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Method, path and query of all that came by, in order.
+    pub fn requests(&self) -> Vec<String> {
+        self.requests.lock().expect("no thread panicked").clone()
     }
 
     /// Stops the next request that is `wanted` by its method and its path.
@@ -142,6 +151,7 @@ impl Station {
 }
 
 async fn pass(station: Station, request: Request<Incoming>) -> Result<Response<Body>, CutOff> {
+    station.requests.lock().expect("no thread panicked").push(format!("{} {}", request.method(), request.uri()));
     let trap = station.springs(&request);
     let path = request.uri().path().to_owned();
     if let Some(trap) = trap {

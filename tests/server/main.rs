@@ -2,8 +2,10 @@
 
 mod configuration;
 mod doctor;
+mod embedded_agent;
 mod health;
 mod help;
+mod idle;
 mod key_rotation;
 mod memory;
 mod requests;

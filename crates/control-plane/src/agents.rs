@@ -41,6 +41,7 @@ impl ControlPlane {
             address: caller.request.from.clone(),
             registered_at: self.now(),
             exited_at: None,
+            lost_at: None,
         };
         let agent = open
             .commit(caller.intent("agent.connect"), move |tx| {
@@ -50,7 +51,7 @@ impl ControlPlane {
                 }
                 let before = known.and_then(|id| state.agents.get(&id)).filter(|agent| agent.pool == pool);
                 let agent = match before {
-                    Some(agent) => Agent { exited_at: None, ..agent.clone() },
+                    Some(agent) => Agent { exited_at: None, lost_at: None, ..agent.clone() },
                     None => fresh.clone(),
                 };
                 tx.put(&agent);
@@ -119,10 +120,10 @@ impl ControlPlane {
         let present = self.presence().agents().iter().find(|present| present.agent == agent.id).cloned();
         let last_heard_at = present.as_ref().and_then(|present| present.last_heard_at);
         let silent = last_heard_at.is_some_and(|heard| self.now().duration_since(heard) > DOUBT);
-        let status = match &present {
+        let status = match present.as_ref().filter(|_| !silent) {
             _ if agent.exited_at.is_some() => AgentStatus::Exited,
+            None if agent.lost_at.is_some() => AgentStatus::Errored,
             None => AgentStatus::Unknown,
-            Some(_) if silent => AgentStatus::Unknown,
             Some(present) if present.busy > 0 => AgentStatus::Busy,
             Some(_) => AgentStatus::Idle,
         };

@@ -1,5 +1,6 @@
 //! Agents that went silent, and what becomes of their phases.
 
+use taco_domain::agent::Agent;
 use taco_domain::id::AgentId;
 use taco_domain::phase_loss::after_loss;
 
@@ -23,10 +24,16 @@ impl ControlPlane {
                 return Ok(false);
             };
             let workspace = state.workspaces.get(&run.workspace).ok_or(Error::NotFound("workspace"))?;
+            let executor = run.phase(attempt.kind).executor.as_ref();
+            let agent = executor.and_then(|executor| state.agents.get(&executor.agent)).cloned();
             let (mut run, workspace) = after_loss(run, workspace, attempt.kind, &why, now)
                 .map_err(|error| Error::Conflict(error.to_string()))?;
             run.phase_mut(attempt.kind).earlier_logs.push(logged);
             settle_in(tx, run, workspace, now)?;
+            // One within a server has no record.
+            if let Some(agent) = agent {
+                tx.put(&Agent { lost_at: Some(now), ..agent });
+            }
             Ok(true)
         })
         .await

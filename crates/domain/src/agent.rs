@@ -17,6 +17,9 @@ pub struct Agent {
     /// It said goodbye.
     #[serde(default)]
     pub exited_at: Option<Timestamp>,
+    /// It was not heard for so long that a phase was taken from it.
+    #[serde(default)]
+    pub lost_at: Option<Timestamp>,
 }
 
 impl Record for Agent {

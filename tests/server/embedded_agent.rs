@@ -1,0 +1,94 @@
+//! The agent within the server: what its runs may see, and for whom it works.
+
+use std::path::Path;
+
+use harness::api_client::ApiClient;
+use harness::bucket_servers::{BucketServer, variables_of};
+use harness::engine::Engine;
+use harness::home::{Home, ServerProcess};
+use harness::run_site::{SITE_TOKEN, admin_of, configuration_of, text};
+use harness::stand_in_engine::{StandInEngine, Step};
+use serde_json::json;
+use taco_ledger::Location;
+
+/// A workspace for the server's own agent, with a configuration.
+async fn given_workspace(admin: &ApiClient, organization: &str, main: &str) -> String {
+    admin.given_organization(organization).await;
+    let attributes = json!({ "name": "web", "execution-mode": "remote" });
+    let body = json!({ "data": { "type": "workspaces", "attributes": attributes } });
+    let made = admin.post(&format!("/api/v2/organizations/{organization}/workspaces"), body).await;
+    let workspace = text(&made["data"]["id"]);
+    admin.given_configuration(&workspace, configuration_of(main)).await;
+    workspace
+}
+
+/// Writes down the environment and the arguments of itself and all ancestors up to this process, and whatever that one
+/// has on its standard input.
+fn looks_around(server: u32, found: &Path) -> String {
+    let found = found.display();
+    let script = format!(
+        "p=$$; while [ $p -gt 1 ]; do cat /proc/$p/environ /proc/$p/cmdline >> {found}; echo process $p >> {found}; \
+         [ $p = {server} ] && break; p=$(awk '/^PPid/ {{ print $2 }}' /proc/$p/status); done; \
+         dd if=/proc/{server}/fd/0 iflag=nonblock >> {found}; echo looked >> {found}"
+    );
+    format!(
+        "resource \"terraform_data\" \"look\" {{\n  provisioner \"local-exec\" {{ command = {} }}\n}}\n",
+        json!(script)
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_finds_no_secret_of_the_server() {
+    let bucket = BucketServer::gofakes3().await.expect("gofakes3");
+    let location = Location { s3_secret_access_key: Some("s3cr3t-of-the-bucket".to_owned()), ..bucket.location() };
+    let home = Home::default();
+    let mut command = home.taco(&["server"]);
+    command.envs(variables_of(&location)).env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN);
+    command
+        .env("TACO_SECRET_KEY", "s3cr3t-key-of-the-server-of-32-letters")
+        .env("AWS_SESSION_TOKEN", "s3cr3t-of-the-host");
+    command.env("PATH", Engine::search_path()).env("TACO_ENGINE_MIRROR", "http://127.0.0.1:9");
+    let server = ServerProcess::start(&mut command);
+    let admin = admin_of(&server.address);
+    let found = home.path().join("found");
+    let workspace = given_workspace(&admin, "acme", &looks_around(server.process.id(), &found)).await;
+    let own = json!({ "data": { "type": "vars",
+        "attributes": { "key": "OWN", "value": "s3cr3t-of-the-run", "category": "env", "sensitive": true } } });
+    admin.post(&format!("/api/v2/workspaces/{workspace}/vars"), own).await;
+    let run = admin.start_run(&workspace).await;
+    assert_eq!(admin.end_of(&run).await, "applied", "{}", server.process.stderr());
+    let found = String::from_utf8_lossy(&std::fs::read(found).expect("it looked")).into_owned();
+    assert!(found.contains(&format!("process {}\n", server.process.id())), "it looked as far as the server: {found}");
+    assert!(found.contains("looked\n") && found.contains("s3cr3t-of-the-run"), "its own it may see: {found}");
+    for secret in ["s3cr3t-of-the-bucket", "s3cr3t-key-of-the-server-of-32-letters", "s3cr3t-of-the-host", SITE_TOKEN] {
+        assert!(!found.contains(secret), "{secret}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_agent_works_for_several_organizations_at_once() {
+    let (home, engine) = (Home::default(), StandInEngine::install());
+    let mut command = home.taco(&["server"]);
+    command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN).env("TACO_AGENT_CONCURRENCY", "2");
+    command.env("PATH", engine.search_path()).env("TACO_ENGINE_MIRROR", "http://127.0.0.1:9");
+    let server = ServerProcess::start(&mut command);
+    let admin = admin_of(&server.address);
+    engine.hold(Step::ApplyIsHalfDone);
+    let mut runs = Vec::new();
+    for organization in ["acme", "umbrella"] {
+        let workspace = given_workspace(&admin, organization, "").await;
+        runs.push((admin.start_run(&workspace).await, workspace));
+    }
+    for (run, _) in &runs {
+        assert!(engine.comes_to(Step::ApplyIsHalfDone, run, 1).await.lives());
+    }
+    let workspace = given_workspace(&admin, "initech", "").await;
+    let third = admin.start_run(&workspace).await;
+    assert_eq!(admin.run(&third).await["status"], "plan_queued", "there is no room for it");
+    runs.push((third, workspace));
+    engine.let_go(Step::ApplyIsHalfDone);
+    for (run, workspace) in &runs {
+        assert_eq!(admin.end_of(run).await, "applied");
+        assert_eq!(admin.work_in_state(workspace).await, Some(format!("all of {run}")));
+    }
+}
