@@ -116,22 +116,23 @@ impl SettingsPage {
         let OrganizationView { organization, open, .. } = &view;
         let may = |action| caller.may(action, open.resource());
         let all = PageRequest::new(1, PageRequest::LARGEST_SIZE);
-        let pools = control_plane.agent_pools(caller, name, &AgentPoolFilter::default(), all).await?;
-        let keys = control_plane.ssh_keys(caller, name, all).await?;
-        let general = OrganizationForm::of(name, organization);
         let token_right = may(Action::ManageOrganizationToken);
-        let mut tokens = Vec::new();
-        for kind in [OrganizationTokenKind::Organization, OrganizationTokenKind::AuditTrail] {
-            let token = if token_right.allowed {
-                match control_plane.organization_token(caller, name, kind).await {
-                    Err(Error::NotFound(_)) => None,
-                    other => Some(other?),
-                }
-            } else {
-                None
+        let slot = async |kind| -> Result<TokenSlot, Error> {
+            let token = match control_plane.organization_token(caller, name, kind).await {
+                Err(Error::NotFound(_) | Error::Denied(_)) => None,
+                other => Some(other?),
             };
-            tokens.push(TokenSlot::of(kind, token, control_plane.now()));
-        }
+            Ok(TokenSlot::of(kind, token, control_plane.now()))
+        };
+        // At once, so that they share one look at the bucket.
+        let every_pool = AgentPoolFilter::default();
+        let (pools, keys, own_token, audit_token) = tokio::try_join!(
+            control_plane.agent_pools(caller, name, &every_pool, all),
+            control_plane.ssh_keys(caller, name, all),
+            slot(OrganizationTokenKind::Organization),
+            slot(OrganizationTokenKind::AuditTrail),
+        )?;
+        let general = OrganizationForm::of(name, organization);
         Ok(Self {
             layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Settings),
             address: address(name),
@@ -144,7 +145,7 @@ impl SettingsPage {
                 .map(|view| Choice::new(view.pool.id, &view.pool.name, &general.agent_pool))
                 .collect(),
             token_right,
-            tokens,
+            tokens: vec![own_token, audit_token],
             lifetimes: lifetimes::offered(USUAL_LIFETIME, control_plane.now()),
             issued: None,
             key_right: may(Action::ManageVcsSettings),

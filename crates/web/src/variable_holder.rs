@@ -1,7 +1,7 @@
 //! Whose variables a page is about: a workspace's or a variable set's. Both have the same pages under them.
 
 use serde::Deserialize;
-use taco_control_plane::{VariableRef, WorkspaceRef};
+use taco_control_plane::{VariableRef, VariableSetView, WorkspaceRef, WorkspaceView};
 use taco_domain::permission::{Action, Decision};
 use taco_domain::variable::VariableOwner;
 
@@ -20,16 +20,16 @@ pub(crate) struct Place {
     variable: Option<String>,
 }
 
-impl Place {
-    pub(crate) fn organization(&self) -> &str {
-        &self.organization
-    }
+/// What holds variables, as it was when the visitor asked.
+pub(crate) enum Subject {
+    Workspace(WorkspaceView),
+    VariableSet(VariableSetView),
 }
 
 /// A workspace or a variable set that the visitor may see the variables of.
 pub(crate) struct Holder {
-    organization: String,
-    workspace: Option<String>,
+    pub(crate) organization: String,
+    pub(crate) subject: Subject,
     pub(crate) owner: VariableOwner,
     /// Its name, for people.
     pub(crate) name: String,
@@ -51,12 +51,12 @@ impl Holder {
             let page = format!("{}/variables", workspace_address(&organization, name));
             return Ok(Self {
                 organization,
-                workspace: Some(name.clone()),
                 owner: VariableOwner::Workspace(view.workspace.id),
                 name: name.clone(),
                 variables: page.clone(),
                 page,
                 right: caller.may(Action::WriteVariables, view.resource()),
+                subject: Subject::Workspace(view),
             });
         }
         let unknown = || PageError::not_found("variable set");
@@ -68,12 +68,12 @@ impl Holder {
         let page = variable_set_address(&organization, id);
         Ok(Self {
             organization,
-            workspace: None,
             owner: VariableOwner::VariableSet(id),
             name: view.set.name.to_string(),
             variables: format!("{page}/variables"),
             page,
             right: view.may_change(caller),
+            subject: Subject::VariableSet(view),
         })
     }
 
@@ -90,9 +90,9 @@ impl Holder {
 
     pub(crate) fn layout(&self, web: &Web, visitor: &Visitor) -> Layout {
         let layout = Layout::for_visitor(web, visitor);
-        match &self.workspace {
-            Some(workspace) => layout.in_workspace(&self.organization, workspace, WorkspaceSection::Variables),
-            None => layout.in_organization(&self.organization, Section::VariableSets),
+        match &self.subject {
+            Subject::Workspace(_) => layout.in_workspace(&self.organization, &self.name, WorkspaceSection::Variables),
+            Subject::VariableSet(_) => layout.in_organization(&self.organization, Section::VariableSets),
         }
     }
 }

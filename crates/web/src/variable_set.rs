@@ -16,7 +16,7 @@ use crate::form::{Complaint, Nothing, Ticked, VisitorForm};
 use crate::navigation::{organization_address, workspace_address};
 use crate::page::Layout;
 use crate::variable_form::VariableForm;
-use crate::variable_holder::{Holder, Place};
+use crate::variable_holder::{Holder, Place, Subject};
 use crate::variable_import::ImportForm;
 use crate::variable_sets::{SetForm, reach_in_words};
 use crate::variables::Row;
@@ -68,12 +68,8 @@ struct VariableSetPage {
 impl VariableSetPage {
     async fn of(web: &Web, visitor: &Visitor, place: &Place) -> Result<Self, PageError> {
         let holder = Holder::find(web, visitor, place).await?;
-        let taco_domain::variable::VariableOwner::VariableSet(id) = holder.owner else {
-            return Err(PageError::not_found("variable set"));
-        };
-        let view = web.control_plane.variable_set(&visitor.caller, id).await?;
-        let organization = view.open.entry().name.to_string();
-        let (targets, hidden_targets) = targets(visitor, &view, &organization);
+        let Subject::VariableSet(view) = &holder.subject else { return Err(PageError::not_found("variable set")) };
+        let (targets, hidden_targets) = targets(visitor, view, &holder.organization);
         let state = &view.open.state;
         let inside = |project: ProjectId| view.set.parent.is_none_or(|parent| parent == project);
         let offered_workspaces = state.workspaces_by_name().filter(|workspace| {
@@ -88,7 +84,7 @@ impl VariableSetPage {
         });
         Ok(Self {
             layout: holder.layout(web, visitor),
-            id,
+            id: view.set.id,
             reach: reach_in_words(&view.set),
             is_global: view.set.global,
             owned_by: view.set.parent.and_then(|id| state.projects.get(&id)).map(|project| project.name.to_string()),
@@ -164,7 +160,12 @@ pub(crate) async fn update(
 }
 
 /// What a form means to apply the set to.
-async fn chosen(web: &Web, visitor: &Visitor, place: &Place, form: &TargetForm) -> Result<VariableSetTargets, Error> {
+async fn chosen(
+    web: &Web,
+    visitor: &Visitor,
+    organization: &str,
+    form: &TargetForm,
+) -> Result<VariableSetTargets, Error> {
     let unknown = |what: &'static str, name: &str| {
         Error::invalid(what, format!("There is no {what} {name:?} in this organization, or not for you"))
     };
@@ -180,7 +181,7 @@ async fn chosen(web: &Web, visitor: &Visitor, place: &Place, form: &TargetForm) 
     if let Ok(id) = name.parse::<WorkspaceId>() {
         return Ok(VariableSetTargets::Workspaces(BTreeSet::from([id])));
     }
-    let wanted = WorkspaceRef::Named { organization: place.organization().to_owned(), name: name.to_owned() };
+    let wanted = WorkspaceRef::Named { organization: organization.to_owned(), name: name.to_owned() };
     match web.control_plane.workspace(&visitor.caller, &wanted).await {
         Ok(view) => Ok(VariableSetTargets::Workspaces(BTreeSet::from([view.workspace.id]))),
         Err(Error::NotFound(_)) => Err(unknown("workspace", name)),
@@ -196,7 +197,7 @@ async fn change_targets(
     change: ListChange,
 ) -> Result<Response, PageError> {
     let page = VariableSetPage::of(web, visitor, place).await?;
-    let changed = match chosen(web, visitor, place, &form).await {
+    let changed = match chosen(web, visitor, &page.holder.organization, &form).await {
         Ok(targets) => web.control_plane.apply_variable_set(&visitor.caller, page.id, targets, change).await,
         Err(error) => Err(error),
     };
@@ -234,9 +235,8 @@ pub(crate) async fn delete(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     let holder = Holder::find(&web, &visitor, &place).await?;
-    if let taco_domain::variable::VariableOwner::VariableSet(id) = holder.owner {
-        web.control_plane.delete_variable_set(&visitor.caller, id).await?;
-    }
-    let list = format!("{}/variable-sets", organization_address(place.organization()));
+    let Subject::VariableSet(view) = &holder.subject else { return Err(PageError::not_found("variable set")) };
+    web.control_plane.delete_variable_set(&visitor.caller, view.set.id).await?;
+    let list = format!("{}/variable-sets", organization_address(&holder.organization));
     Ok(Redirect::to(&notice::with(&list, "deleted")).into_response())
 }

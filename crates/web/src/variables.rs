@@ -4,7 +4,6 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use taco_control_plane::WorkspaceRef;
 use taco_domain::OrganizationState;
 use taco_domain::variable::{Variable, VariableCategory, VariableOwner};
 use taco_domain::variable_precedence::{ReachingVariable, variables_reaching};
@@ -13,7 +12,7 @@ use crate::error::PageError;
 use crate::navigation::variable_set_address;
 use crate::page::Layout;
 use crate::variable_form::{VariableForm, category_word};
-use crate::variable_holder::{Holder, Place};
+use crate::variable_holder::{Holder, Place, Subject};
 use crate::variable_import::ImportForm;
 use crate::visitor::Visitor;
 use crate::{Web, page, text};
@@ -68,20 +67,18 @@ struct VariablesPage {
 pub(crate) async fn list(
     State(web): State<Web>,
     visitor: Visitor,
-    Path((organization, name)): Path<(String, String)>,
     Path(place): Path<Place>,
 ) -> Result<Response, PageError> {
     let holder = Holder::find(&web, &visitor, &place).await?;
-    let wanted = WorkspaceRef::Named { organization: organization.clone(), name };
-    let view = web.control_plane.workspace_with_variables(&visitor.caller, &wanted).await?;
-    let state = &view.open.state;
+    let Subject::Workspace(view) = &holder.subject else { return Err(PageError::not_found("workspace")) };
+    let (state, organization) = (&view.open.state, &holder.organization);
     let (mut own, mut shared) = (Vec::new(), Vec::new());
     for reaching in variables_reaching(state, &view.workspace) {
         let ReachingVariable { variable, set, overridden_by } = reaching;
         let overridden_by = overridden_by.map(|winner| origin_in_words(state, winner));
         let base = match set {
             None => holder.variables.clone(),
-            Some(set) => format!("{}/variables", variable_set_address(&organization, set.id)),
+            Some(set) => format!("{}/variables", variable_set_address(organization, set.id)),
         };
         let row = Row { overridden_by, ..Row::of(variable, format!("{base}/{}", variable.id)) };
         match set {
@@ -89,7 +86,7 @@ pub(crate) async fn list(
             Some(set) => shared.push(SharedRow {
                 row,
                 set_name: set.name.to_string(),
-                set_address: variable_set_address(&organization, set.id),
+                set_address: variable_set_address(organization, set.id),
             }),
         }
     }

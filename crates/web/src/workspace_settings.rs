@@ -90,15 +90,18 @@ impl SettingsPage {
         let all = PageRequest::new(1, OFFERED);
         let (workspace, state) = (&view.workspace, &view.open.state);
         let may = |action| caller.may(action, view.resource());
-        let projects = control_plane.projects(caller, organization, &ProjectFilter::default(), all).await?;
-        let pools = control_plane.agent_pools(caller, organization, &AgentPoolFilter::default(), all).await?;
-        let consumers = control_plane.remote_state_consumers(caller, &wanted, all).await?;
-        let triggers = |direction| control_plane.run_triggers(caller, &wanted, direction, all);
-        let (inbound, outbound) =
-            (triggers(TriggerDirection::Inbound).await?, triggers(TriggerDirection::Outbound).await?);
-        let keys = control_plane.ssh_keys(caller, organization, all).await?;
-        let teams = control_plane.teams(caller, organization, &[], all).await?;
-        let accesses = control_plane.team_workspaces(caller, workspace.id, all).await?;
+        // At once, so that they share one look at the bucket.
+        let (every_project, every_pool) = (ProjectFilter::default(), AgentPoolFilter::default());
+        let (projects, pools, consumers, inbound, outbound, keys, teams, accesses) = tokio::try_join!(
+            control_plane.projects(caller, organization, &every_project, all),
+            control_plane.agent_pools(caller, organization, &every_pool, all),
+            control_plane.remote_state_consumers(caller, &wanted, all),
+            control_plane.run_triggers(caller, &wanted, TriggerDirection::Inbound, all),
+            control_plane.run_triggers(caller, &wanted, TriggerDirection::Outbound, all),
+            control_plane.ssh_keys(caller, organization, all),
+            control_plane.teams(caller, organization, &[], all),
+            control_plane.team_workspaces(caller, workspace.id, all),
+        )?;
         let general = GeneralForm::of(workspace);
         let execution = ExecutionForm::of(workspace);
         let key = workspace.ssh_key.map(|key| key.to_string()).unwrap_or_default();
