@@ -53,7 +53,9 @@ async fn an_error_is_a_page_with_the_id_of_its_request() {
 #[tokio::test]
 async fn pages_can_be_walked_without_a_mouse() {
     let scene = FormScene::new().await;
-    for path in ["/app", "/app/settings/tokens", "/app/acme/settings", "/app/acme/workspaces/web/variables"] {
+    for path in
+        ["/app/organizations", "/app/settings/tokens", "/app/acme/settings", "/app/acme/workspaces/web/variables"]
+    {
         let page = scene.admin.get(path).await;
         for part in [r##"href="#content""##, r#"<main id="content""#, r#"<html lang="en""#] {
             assert!(page.text.contains(part), "{part} is missing on {path}");

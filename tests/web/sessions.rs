@@ -87,10 +87,10 @@ async fn name_and_address_are_changed_by_their_owner() {
 async fn an_error_page_keeps_the_header_of_whoever_is_logged_in() {
     let site = Site::start();
     let browser = site.admin().await;
-    let page = browser.get("/app/settings/nothing-here").await;
+    let page = browser.get("/app/settings/nothing/here").await;
     assert_eq!(page.status, StatusCode::NOT_FOUND);
     assert!(page.text.contains(r#"<details class="menu">"#) && page.text.contains("Log out"), "{}", page.text);
     assert!(page.text.contains(page.header("x-request-id")));
-    let page = site.browser().get("/app/settings/nothing-here").await;
+    let page = site.browser().get("/app/settings/nothing/here").await;
     assert!(!page.text.contains(r#"<details class="menu">"#), "{}", page.text);
 }

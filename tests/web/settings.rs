@@ -73,17 +73,17 @@ async fn how_runs_happen_is_chosen_and_mistakes_stand_beside_their_field() {
 async fn a_workspace_is_locked_with_a_reason_and_unlocked() {
     let scene = FormScene::new().await;
     let jane = scene.member("jane", "admin").await;
-    let form = scene.admin.get(WORKSPACE_SETTINGS).await.form(&format!("{WORKSPACE_SETTINGS}/lock"));
+    let form = scene.admin.get(WORKSPACE_SETTINGS).await.form(&format!("{WORKSPACE}/lock"));
     assert_eq!(scene.admin.send(&form, &[("reason", "moving <house>")]).await.status, StatusCode::SEE_OTHER);
     assert_eq!(scene.workspace().await["attributes"]["locked"], true);
     let page = jane.get(WORKSPACE_SETTINGS).await;
     assert!(page.text.contains("moving &#60;house&#62;") && page.text.contains("Unlock by force"), "{}", page.text);
-    let again = jane.send(&PageForm { action: format!("{WORKSPACE_SETTINGS}/lock"), ..page.form("/app") }, &[]).await;
+    let again = jane.send(&PageForm { action: format!("{WORKSPACE}/lock"), ..page.form("/app") }, &[]).await;
     assert_eq!(again.status, StatusCode::CONFLICT, "someone else holds it");
-    let unlock = scene.admin.get(WORKSPACE_SETTINGS).await.form(&format!("{WORKSPACE_SETTINGS}/unlock"));
+    let unlock = scene.admin.get(WORKSPACE_SETTINGS).await.form(&format!("{WORKSPACE}/unlock"));
     assert_eq!(scene.admin.send(&unlock, &[]).await.status, StatusCode::SEE_OTHER);
     scene.admin.send(&form, &[]).await;
-    let force = jane.get(WORKSPACE_SETTINGS).await.form(&format!("{WORKSPACE_SETTINGS}/force-unlock"));
+    let force = jane.get(WORKSPACE_SETTINGS).await.form(&format!("{WORKSPACE}/force-unlock"));
     assert_eq!(jane.send(&force, &[]).await.status, StatusCode::SEE_OTHER);
     assert_eq!(scene.workspace().await["attributes"]["locked"], false);
 }
@@ -151,7 +151,7 @@ async fn whoever_may_not_change_a_workspace_sees_why() {
     assert!(page.text.contains("You may not delete the workspace"), "{}", page.text);
     let proof = page.form(&format!("{WORKSPACE_SETTINGS}/general"));
     let fields = [("name", "mine"), ("workspace", "web"), ("confirmation", "web"), ("care", "force"), ("version", "1")];
-    for path in ["general", "execution", "lock", "sharing", "ssh-key", "delete"] {
+    for path in ["general", "execution", "sharing", "ssh-key", "delete"] {
         let form = PageForm { action: format!("{WORKSPACE_SETTINGS}/{path}"), ..proof.clone() };
         assert_eq!(jane.send(&form, &fields).await.status, StatusCode::FORBIDDEN, "{path}");
     }
@@ -167,7 +167,7 @@ async fn a_workspace_goes_when_its_name_is_typed() {
     let page = scene.admin.send(&form, &[("confirmation", "wep"), ("care", "safe")]).await;
     assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(page.text.contains("error-confirmation"), "{}", page.text);
-    let lock = scene.admin.get(WORKSPACE_SETTINGS).await.form(&format!("{WORKSPACE_SETTINGS}/lock"));
+    let lock = scene.admin.get(WORKSPACE_SETTINGS).await.form(&format!("{WORKSPACE}/lock"));
     scene.admin.send(&lock, &[]).await;
     let refused = scene.admin.send(&form, &[("confirmation", "web"), ("care", "safe")]).await;
     assert_eq!(refused.status, StatusCode::CONFLICT, "it is locked");

@@ -129,12 +129,6 @@ fn settings_pages() -> Router<Web> {
             post(workspace_sharing::remove_trigger),
         )
         .route("/app/{organization}/workspaces/{workspace}/settings/ssh-key", post(workspace_sharing::choose_key))
-        .route("/app/{organization}/workspaces/{workspace}/settings/lock", post(workspace_control::lock))
-        .route("/app/{organization}/workspaces/{workspace}/settings/unlock", post(workspace_control::unlock))
-        .route(
-            "/app/{organization}/workspaces/{workspace}/settings/force-unlock",
-            post(workspace_control::force_unlock),
-        )
         .route("/app/{organization}/workspaces/{workspace}/settings/teams", post(workspace_control::add_team))
         .route(
             "/app/{organization}/workspaces/{workspace}/settings/teams/{access}",

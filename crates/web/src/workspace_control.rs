@@ -1,90 +1,42 @@
-//! Forms of a workspace's settings that decide who may do what: its lock, its teams, and its end.
+//! Forms of a workspace's settings that decide who may do what: its teams, and its end. Those of its lock are in
+//! `workspace_lock`.
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use taco_control_plane::{Deletion as Care, Error, WorkspaceView};
+use taco_domain::OrganizationState;
 use taco_domain::id::{TeamId, TeamWorkspaceId};
-use taco_domain::lock::{Claim, Lock};
-use taco_domain::permission::{Action, Decision};
+use taco_domain::lock::Lock;
+use taco_domain::permission::Decision;
 use taco_domain::team_access::{TeamWorkspace, WorkspaceRole};
 use taco_domain::team_access_patch::TeamWorkspacePatch;
 use taco_domain::variable::VariableOwner;
 use taco_domain::workspace::check_safe_delete;
-use taco_domain::{Author, OrganizationState};
 
 use crate::error::PageError;
-use crate::form::{Complaint, Nothing, VisitorForm, typed};
+use crate::form::{Complaint, Nothing, VisitorForm};
 use crate::navigation::organization_address;
 use crate::text::Moment;
 use crate::visitor::Visitor;
 use crate::workspace_settings::{Place, SettingsPage};
 use crate::{Web, notice, text};
 
-/// Who holds the workspace.
+/// Who holds the workspace. What can be done about it is on the workspace's own page.
 pub(crate) struct LockState {
     pub(crate) holder: String,
     pub(crate) since: Moment,
     pub(crate) reason: Option<String>,
-    pub(crate) is_visitors: bool,
-    /// May it be taken away? A run that is under way keeps it.
-    pub(crate) force: Decision,
 }
 
 impl LockState {
-    pub(crate) fn of(visitor: &Visitor, view: &WorkspaceView, lock: &Lock) -> Self {
-        let mut force = visitor.caller.may(Action::ForceUnlockWorkspace, view.resource());
-        if let Author::Run(run) = lock.holder
-            && view.open.state.runs.get(&run).is_some_and(|run| !run.status.is_final())
-        {
-            let reason = format!("The run {run} lets go of it when it is over: cancel or discard the run");
-            force = Decision { allowed: false, reason: reason.into(), ..force };
-        }
+    pub(crate) fn of(lock: &Lock) -> Self {
         Self {
             holder: format!("{} {}", lock.holder.kind(), lock.holder_name),
             since: Moment(lock.since),
             reason: lock.reason.as_deref().map(text::plain),
-            is_visitors: lock.is_held_by(&Claim::Api(visitor.caller.author())),
-            force,
         }
     }
-}
-
-#[derive(Clone, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct LockForm {
-    pub(crate) reason: String,
-}
-
-/// `POST …/settings/lock`
-pub(crate) async fn lock(
-    State(web): State<Web>,
-    Path(place): Path<Place>,
-    VisitorForm(visitor, form): VisitorForm<LockForm>,
-) -> Result<Response, PageError> {
-    let reason = Some(typed(form.reason.trim())).filter(|reason| !reason.is_empty());
-    web.control_plane.lock_workspace(&visitor.caller, &place.workspace(), reason).await?;
-    Ok(place.done("locked"))
-}
-
-/// `POST …/settings/unlock`
-pub(crate) async fn unlock(
-    State(web): State<Web>,
-    Path(place): Path<Place>,
-    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
-) -> Result<Response, PageError> {
-    web.control_plane.unlock_workspace(&visitor.caller, &place.workspace()).await?;
-    Ok(place.done("unlocked"))
-}
-
-/// `POST …/settings/force-unlock`
-pub(crate) async fn force_unlock(
-    State(web): State<Web>,
-    Path(place): Path<Place>,
-    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
-) -> Result<Response, PageError> {
-    web.control_plane.force_unlock_workspace(&visitor.caller, &place.workspace()).await?;
-    Ok(place.done("unlocked"))
 }
 
 /// What a form offers.

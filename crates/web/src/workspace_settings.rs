@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
-use taco_control_plane::{AgentPoolFilter, PageRequest, ProjectFilter, TriggerDirection, WorkspaceRef};
+use taco_control_plane::{AgentPoolFilter, LockChoices, PageRequest, ProjectFilter, TriggerDirection, WorkspaceRef};
 use taco_domain::id::WorkspaceId;
 use taco_domain::permission::{Action, Decision, Resource};
 
@@ -15,7 +15,7 @@ use crate::error::PageError;
 use crate::navigation::{WorkspaceSection, workspace_address};
 use crate::page::Layout;
 use crate::visitor::Visitor;
-use crate::workspace_control::{Access, Deletion, DeletionForm, LockForm, LockState, TeamForm};
+use crate::workspace_control::{Access, Deletion, DeletionForm, LockState, TeamForm};
 use crate::workspace_general::{ExecutionForm, GeneralForm};
 use crate::workspace_sharing::{Other, OtherForm, Trigger};
 use crate::{Web, notice, page};
@@ -50,6 +50,7 @@ impl Place {
 pub(crate) struct SettingsPage {
     layout: Layout,
     address: String,
+    workspace_address: String,
     organization: String,
     name: String,
     id: WorkspaceId,
@@ -71,8 +72,7 @@ pub(crate) struct SettingsPage {
     others: Vec<String>,
     keys: Vec<Choice>,
     lock: Option<LockState>,
-    lock_right: Decision,
-    pub(crate) locking: LockForm,
+    choices: LockChoices,
     team_right: Decision,
     teams: Vec<Access>,
     offered_teams: Vec<Choice>,
@@ -118,6 +118,7 @@ impl SettingsPage {
                 WorkspaceSection::Settings,
             ),
             address: place.address(),
+            workspace_address: workspace_address(organization, &place.workspace),
             organization: organization.to_owned(),
             name: place.workspace.clone(),
             id: workspace.id,
@@ -143,9 +144,8 @@ impl SettingsPage {
             source: OtherForm::default(),
             others: others.take(OFFERED).map(|other| other.name.to_string()).collect(),
             keys: keys.items.iter().map(|item| Choice::new(item.id, &item.name, &key)).collect(),
-            lock: workspace.lock.as_ref().map(|lock| LockState::of(visitor, &view, lock)),
-            lock_right: may(Action::LockWorkspace),
-            locking: LockForm::default(),
+            lock: workspace.lock.as_ref().map(LockState::of),
+            choices: view.lock_choices(caller),
             team_right: may(Action::ManageWorkspaceTeams),
             teams: accesses.items.iter().map(|access| Access::of(state, access)).collect(),
             offered_teams: offered_teams.map(|team| Choice::new(team.team.id, &team.team.name, "")).collect(),
