@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::phase_uploads::log_id;
+use crate::runs::RunView;
 
 /// How often a reader who waits looks, because the log may grow through another server. The first look comes soon.
 const LOOKS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
@@ -49,6 +50,33 @@ impl ControlPlane {
             open.look().await?;
             state = open.last_seen();
         }
+    }
+
+    /// How far a phase's log reaches now, in bytes as readers count them.
+    pub async fn log_end(&self, view: &RunView, kind: PhaseKind) -> Result<u64, Error> {
+        let phase = view.run.phase(kind);
+        let (epoch, begins) = attempt_at(phase, u64::MAX);
+        if epoch == 0 {
+            return Ok(0);
+        }
+        let end = self.shared.logs.end(view.open.ledger.name(), &log_id(view.run.id, kind), epoch).await;
+        let end = end.map_err(taco_ledger::Error::from)?;
+        Ok(begins + end.saturating_sub(u64::from(begins > 0)))
+    }
+
+    /// The bytes of a phase's log from `offset` on, at most `limit`, as far as there are any now.
+    pub async fn log_part(&self, view: &RunView, kind: PhaseKind, offset: u64, limit: usize) -> Result<Vec<u8>, Error> {
+        let mut found = Vec::new();
+        while found.len() < limit {
+            let at = offset + found.len() as u64;
+            let phase = view.run.phase(kind);
+            let more = self.log_bytes(&view.open, view.run.id, kind, phase, at, limit - found.len()).await?;
+            if more.is_empty() {
+                break;
+            }
+            found.extend(more);
+        }
+        Ok(found)
     }
 
     async fn log_bytes(

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures::TryStreamExt as _;
 use taco_domain::id::{ApplyId, PlanId, RunId};
 use taco_domain::permission::Action;
 use taco_domain::phase::PhaseKind;
@@ -52,6 +54,21 @@ impl ControlPlane {
         let key = plan_key(&view.open, form.blobs(), view.run.id, phase.epoch);
         let found = self.blobs().read(&key, None).await.map_err(|error| blob_error(error.into()))?;
         found.map(PlanOutput::Ready).ok_or(Error::NotFound("plan"))
+    }
+
+    /// The plan without what is sensitive, for everyone who may see the run; `None` where there is none, or a larger
+    /// one than `limit`.
+    pub async fn redacted_plan(&self, view: &RunView, limit: u64) -> Result<Option<Vec<u8>>, Error> {
+        let phase = &view.run.plan;
+        if !phase.status.is_final() {
+            return Ok(None);
+        }
+        let key = plan_key(&view.open, PlanForm::Redacted.blobs(), view.run.id, phase.epoch);
+        let found = self.blobs().read(&key, None).await.map_err(|error| blob_error(error.into()))?;
+        let Some(download) = found.filter(|download| download.size <= limit) else { return Ok(None) };
+        let pieces: Vec<Bytes> =
+            download.body.try_collect().await.map_err(|error| Error::from(taco_ledger::Error::from(error)))?;
+        Ok(Some(pieces.concat()))
     }
 
     /// The bytes of a log from `offset` on, at most `limit`, for whoever has a pass. Waits up to `patience` for some.

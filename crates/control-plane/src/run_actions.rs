@@ -21,7 +21,56 @@ use crate::runs::{RunView, run_seen_after};
 
 const WHAT: &str = "run";
 
+/// What someone can decide about a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RunDecision {
+    Confirm,
+    Discard,
+    Cancel,
+    ForceCancel,
+    ForceExecute,
+}
+
+impl RunDecision {
+    fn action(self) -> Action {
+        match self {
+            Self::Confirm | Self::Discard | Self::Cancel => Action::ApplyRun,
+            Self::ForceCancel | Self::ForceExecute => Action::ForceCancelRun,
+        }
+    }
+}
+
 impl ControlPlane {
+    /// Why the caller cannot decide this about a run now; `None` where they can.
+    pub fn refusal(&self, caller: &Caller, view: &RunView, decision: RunDecision) -> Option<String> {
+        let right = caller.may(decision.action(), view.resource());
+        if !right.allowed {
+            return Some(right.reason.into_owned());
+        }
+        let RunView { run, workspace, open } = view;
+        let now = self.now();
+        let illegal = |event| run.status.after(event).err().map(|refusal| refusal.to_string());
+        match decision {
+            RunDecision::Confirm => illegal(RunEvent::Confirmed),
+            RunDecision::Discard => illegal(RunEvent::Discarded),
+            RunDecision::Cancel if run.cancel.is_some() && run.status.is_executing() => {
+                Some("the run was asked to stop already: its agent is ending it".to_owned())
+            }
+            RunDecision::Cancel => illegal(RunEvent::Canceled),
+            RunDecision::ForceCancel if run.cancel.as_ref().is_some_and(|cancel| cancel.force) => {
+                Some("the run is being stopped by force already".to_owned())
+            }
+            RunDecision::ForceCancel => {
+                let check = run.check_force_cancel(now, self.shared.timeouts.before_force);
+                check.err().map(|refusal| refusal.to_string())
+            }
+            RunDecision::ForceExecute => {
+                let way = make_way(&open.state, workspace, run, caller.author(), now);
+                way.err().map(|refusal| refusal.to_string())
+            }
+        }
+    }
+
     /// Lets a plan be applied.
     pub async fn confirm_run(&self, caller: &Caller, id: RunId, comment: Option<String>) -> Result<RunView, Error> {
         let (by, now) = (caller.author(), self.now());

@@ -22,7 +22,7 @@ use crate::page::{Listed, PageRequest};
 use crate::phases::run_variable_name;
 use crate::run_filter::RunFilter;
 use crate::run_flow::{new_run, settle};
-use crate::workspaces::WorkspaceRef;
+use crate::workspaces::{WorkspaceRef, WorkspaceView};
 
 const WHAT: &str = "run";
 
@@ -95,6 +95,20 @@ impl ControlPlane {
         };
         let run = open.commit(caller.intent("run.create"), once(caller, now, decide)).await?;
         run_seen_after(open, run)
+    }
+
+    /// Why the caller cannot start a run of the newest configuration in a workspace; `None` where they can.
+    pub fn new_run_refusal(&self, caller: &Caller, view: &WorkspaceView) -> Option<String> {
+        let right = caller.may(Action::QueuePlan, view.resource());
+        if !right.allowed {
+            return Some(right.reason.into_owned());
+        }
+        let state = &view.open.state;
+        let checked = check_workspace(state, &view.workspace);
+        checked
+            .and_then(|()| configuration_for(state, &view.workspace, None).map(|_| ()))
+            .err()
+            .map(|why| why.to_string())
     }
 
     pub async fn run(&self, caller: &Caller, id: RunId) -> Result<RunView, Error> {
@@ -194,19 +208,19 @@ impl ControlPlane {
 }
 
 /// Which workspaces a caller may see, asked once for each.
-struct Sight<'a> {
+pub(crate) struct Sight<'a> {
     caller: &'a Caller,
     state: &'a OrganizationState,
     known: HashMap<WorkspaceId, bool>,
 }
 
 impl<'a> Sight<'a> {
-    fn new(caller: &'a Caller, state: &'a OrganizationState) -> Self {
+    pub(crate) fn new(caller: &'a Caller, state: &'a OrganizationState) -> Self {
         Self { caller, state, known: HashMap::new() }
     }
 
     /// The run's workspace, if the caller may see it.
-    fn of(&mut self, run: &Run) -> Option<&'a Workspace> {
+    pub(crate) fn of(&mut self, run: &Run) -> Option<&'a Workspace> {
         let workspace = self.state.workspaces.get(&run.workspace)?;
         let (caller, state) = (self.caller, self.state);
         let seen = self

@@ -216,6 +216,16 @@ impl Run {
         }
     }
 
+    /// Whether the state moved on since the plan was made, so that applying it would fail. `current` is the serial of
+    /// the workspace's state. A plan that is not to be applied any more is not stale, it is over.
+    pub fn is_stale(&self, current: Option<u64>) -> bool {
+        let waits = matches!(
+            self.status,
+            RunStatus::Planned | RunStatus::PlannedAndSaved | RunStatus::Confirmed | RunStatus::ApplyQueued
+        );
+        waits && self.planned_serial != current
+    }
+
     /// The run as it begins: in its workspace's queue, or at once where it waits for nobody.
     pub fn created(mut self, now: Timestamp) -> Self {
         self.timestamps.insert("plan-queueable-at".to_owned(), now);
@@ -459,5 +469,20 @@ pub(crate) mod tests {
         let queued = given_run(1).after(RunEvent::ReachedFront, now, Author::Taco).expect("legal");
         let failed = queued.after(RunEvent::Failed, now, Author::Taco).expect("legal");
         assert_eq!((failed.plan.status, failed.apply.status), (PhaseStatus::Errored, PhaseStatus::Unreachable));
+    }
+
+    #[test]
+    fn a_plan_is_stale_while_it_waits_and_the_state_moved_on() {
+        let plan = |status, planned_serial| Run { status, planned_serial, ..given_run(1) };
+        for (run, current, stale) in [
+            (plan(RunStatus::Planned, Some(3)), Some(3), false),
+            (plan(RunStatus::Planned, Some(3)), Some(4), true),
+            (plan(RunStatus::PlannedAndSaved, None), Some(1), true),
+            (plan(RunStatus::ApplyQueued, None), None, false),
+            (plan(RunStatus::Applied, Some(3)), Some(4), false),
+            (plan(RunStatus::Planning, Some(3)), Some(4), false),
+        ] {
+            assert_eq!(run.is_stale(current), stale, "{run:?} {current:?}");
+        }
     }
 }

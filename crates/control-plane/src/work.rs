@@ -1,0 +1,138 @@
+//! What an organization has to do, as its members look at it: what waits for a decision, what is under way, what
+//! failed, what waits and why, and who could execute it.
+
+use jiff::{SignedDuration, Timestamp};
+use taco_domain::agent::{Agent, AgentPresence};
+use taco_domain::permission::Action;
+use taco_domain::run::Run;
+use taco_domain::run_status::RunStatus;
+use taco_domain::workspace::Workspace;
+use taco_domain::{Author, OrganizationState};
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::page::{Listed, PageRequest};
+use crate::runs::{RunView, Sight};
+
+/// So many of each are told; the lists tell all.
+const MOST: usize = 20;
+/// How many runs are looked at for those that failed.
+const NEWEST: usize = 2000;
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+/// An organization at a glance, as far as the caller may see it.
+pub struct Work {
+    pub open: OpenOrganization,
+    /// Plans that the caller may confirm or discard.
+    pub to_decide: Vec<RunView>,
+    /// Plans that others have to decide about.
+    pub for_others: usize,
+    pub under_way: Vec<RunView>,
+    /// Those that failed within a day, newest first.
+    pub failed: Vec<RunView>,
+    /// Runs that wait for their turn or for an agent.
+    pub waiting: usize,
+    /// Workspaces that someone has locked, with no run in them.
+    pub locked: Vec<Workspace>,
+    /// Agents that are there and could execute something here, and how many of them are busy.
+    pub agents: usize,
+    pub busy_agents: usize,
+    /// Agents of pools that neither left nor are heard.
+    pub silent_agents: Vec<Agent>,
+}
+
+impl ControlPlane {
+    pub async fn work(&self, caller: &Caller, organization: &str) -> Result<Work, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        let state = open.state.clone();
+        let mut sight = Sight::new(caller, &state);
+        let mut view = |run: &Run| {
+            let workspace = sight.of(run)?;
+            Some(RunView { run: run.clone(), workspace: workspace.clone(), open: open.clone() })
+        };
+        let open_runs: Vec<&Run> = state.runs.by().open.iter().filter_map(|(_, id)| state.runs.get(id)).collect();
+        let in_status = |wanted: &'static [RunStatus]| {
+            let mut found: Vec<&Run> = open_runs.iter().copied().filter(|run| wanted.contains(&run.status)).collect();
+            found.sort_by_key(|run| (run.created_at, run.id));
+            found
+        };
+        let planned: Vec<RunView> =
+            in_status(&[RunStatus::Planned, RunStatus::PlannedAndSaved]).into_iter().filter_map(&mut view).collect();
+        let under_way = in_status(&[RunStatus::Planning, RunStatus::Applying])
+            .into_iter()
+            .filter_map(&mut view)
+            .take(MOST)
+            .collect();
+        let waits = [RunStatus::Pending, RunStatus::Confirmed, RunStatus::PlanQueued, RunStatus::ApplyQueued];
+        let waiting = open_runs.iter().filter(|run| waits.contains(&run.status)).count();
+        let since = self.now().saturating_sub(DAY).unwrap_or(Timestamp::MIN);
+        let newest = state.runs.by().newest.iter().take(NEWEST).filter_map(|(_, id)| state.runs.get(id));
+        let failed = newest.filter(|run| failed_after(run, since)).filter_map(&mut view).take(MOST).collect();
+        let may_decide = |view: &RunView| caller.may(Action::ApplyRun, view.resource()).allowed;
+        let (mut to_decide, for_others): (Vec<_>, Vec<_>) = planned.into_iter().partition(may_decide);
+        to_decide.truncate(MOST);
+        let locked = state.workspaces_by_name().filter(|workspace| is_locked_by_someone(workspace));
+        let seen = |workspace: &&Workspace| {
+            let resource = taco_domain::permission::Resource::Workspace(&state, workspace);
+            caller.may(Action::ReadWorkspace, resource).allowed
+        };
+        let locked = locked.filter(seen).take(MOST).cloned().collect();
+        let present = self.presence().agents();
+        let able: Vec<&AgentPresence> = present.iter().filter(|agent| is_of(&state, agent)).collect();
+        let silent = state
+            .agents
+            .iter()
+            .filter(|agent| agent.exited_at.is_none() && !present.iter().any(|present| present.agent == agent.id));
+        Ok(Work {
+            to_decide,
+            for_others: for_others.len(),
+            under_way,
+            failed,
+            waiting,
+            locked,
+            agents: able.len(),
+            busy_agents: able.iter().filter(|agent| agent.busy > 0).count(),
+            silent_agents: silent.take(MOST).cloned().collect(),
+            open: open.clone(),
+        })
+    }
+
+    /// What agents execute, what waits for one, and what waits for its turn, in this order, as far as the caller may
+    /// see it.
+    pub async fn everything_queued(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        page: PageRequest,
+    ) -> Result<Listed<RunView>, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        let state = &open.state;
+        let mut sight = Sight::new(caller, state);
+        let open_runs = state.runs.by().open.iter().filter_map(|(_, id)| state.runs.get(id));
+        let mut behind: Vec<&Run> =
+            open_runs.filter(|run| matches!(run.status, RunStatus::Pending | RunStatus::Confirmed)).collect();
+        behind.sort_by_key(|run| (run.created_at, run.id));
+        let all = state.run_queue().chain(behind);
+        let seen = all.filter_map(|run| sight.of(run).map(|workspace| (run, workspace)));
+        let listed = Listed::from_all(seen, page);
+        Ok(listed.map(|(run, workspace)| RunView {
+            run: run.clone(),
+            workspace: workspace.clone(),
+            open: open.clone(),
+        }))
+    }
+}
+
+fn failed_after(run: &Run, since: Timestamp) -> bool {
+    run.status == RunStatus::Errored && run.timestamps.get("errored-at").is_some_and(|at| *at >= since)
+}
+
+fn is_locked_by_someone(workspace: &Workspace) -> bool {
+    workspace.lock.as_ref().is_some_and(|lock| !matches!(lock.holder, Author::Run(_)))
+}
+
+/// Whether an agent is one of the organization's pools', or within a server.
+fn is_of(state: &OrganizationState, agent: &AgentPresence) -> bool {
+    agent.pool.is_none_or(|pool| state.agent_pools.contains(&pool))
+}
