@@ -54,6 +54,18 @@ impl Browser {
         self.ask(path, request).await
     }
 
+    /// Begins to read something that goes on, from behind the event with this id.
+    pub async fn open(&self, path: &str, last_event_id: Option<&str>) -> Response {
+        let mut request = self.client.get(format!("{}{path}", self.origin));
+        if let Some(cookie) = self.cookie.borrow().as_deref() {
+            request = request.header("cookie", cookie);
+        }
+        if let Some(id) = last_event_id {
+            request = request.header("last-event-id", id);
+        }
+        request.send().await.expect("the server answers")
+    }
+
     /// Sends a form as browsers do.
     pub async fn send(&self, form: &PageForm, fields: &[(&str, &str)]) -> Page {
         self.send_from(form, fields, &[("origin", &self.origin), ("sec-fetch-site", "same-origin")]).await

@@ -1,13 +1,18 @@
 //! Pages, as a browser without JavaScript meets them, and the login of a CLI.
 
 mod admin;
+mod agents;
 mod consent;
+mod dashboard;
 mod form_scene;
 mod login;
 mod no_auth;
 mod organizations;
 mod pages;
 mod projects;
+mod run_log;
+mod run_scene;
+mod runs;
 mod sessions;
 mod settings;
 mod site;

@@ -8,10 +8,10 @@ use axum::routing::{any, get, post};
 use crate::error::{self, PageError};
 use crate::static_files::STATIC_FILES;
 use crate::{
-    Web, account, admin, consent, login, oauth, organization_secrets, organization_settings, organizations,
-    password_link, projects, security_headers, sessions, state, state_diff, states, theme, tokens, variable_form,
-    variable_import, variable_set, variable_sets, variables, workspace, workspace_control, workspace_general,
-    workspace_lock, workspace_settings, workspace_sharing, workspaces,
+    Web, account, admin, agent_pool, agents, consent, dashboard, login, new_run, oauth, organization_secrets,
+    organization_settings, organizations, password_link, projects, run, runs, security_headers, sessions, state,
+    state_diff, states, theme, tokens, variable_form, variable_import, variable_set, variable_sets, variables,
+    workspace, workspace_control, workspace_general, workspace_lock, workspace_settings, workspace_sharing, workspaces,
 };
 
 impl Web {
@@ -28,6 +28,7 @@ impl Web {
             .route("/app/settings/tokens", get(tokens::list).post(tokens::create))
             .route("/app/settings/tokens/{token_id}/revoke", post(tokens::revoke))
             .merge(workspace_pages())
+            .merge(run_pages())
             .merge(account_pages())
             .merge(settings_pages())
             .merge(variable_pages())
@@ -54,7 +55,6 @@ fn workspace_pages() -> Router<Web> {
     Router::new()
         .route("/app", get(organizations::start))
         .route("/app/organizations", get(organizations::list).post(organizations::create))
-        .route("/app/{organization}", get(organizations::home))
         .route("/app/{organization}/workspaces", get(workspaces::list).post(workspaces::create))
         .route("/app/{organization}/{workspace}", get(workspace::redirect))
         .route("/app/{organization}/workspaces/{workspace}", get(workspace::show))
@@ -154,4 +154,28 @@ fn account_pages() -> Router<Web> {
         .route("/app/admin/users/{user}/suspend", post(admin::suspend))
         .route("/app/admin/users/{user}/resume", post(admin::resume))
         .route("/app/admin/users/{user}/password-link", post(admin::renew_link))
+}
+
+/// What an organization has to do: runs, the queue, and who executes them.
+fn run_pages() -> Router<Web> {
+    Router::new()
+        .route("/app/{organization}", get(dashboard::show))
+        .route("/app/{organization}/queue", get(dashboard::queue))
+        .route("/app/{organization}/runs", get(runs::of_organization))
+        .route("/app/{organization}/workspaces/{workspace}/runs", get(runs::of_workspace))
+        .route("/app/{organization}/workspaces/{workspace}/runs/new", get(new_run::show).post(new_run::start))
+        //
+        .route("/app/{organization}/{workspace}/runs/{run}", get(run::page::redirect))
+        .route("/app/{organization}/workspaces/{workspace}/runs/{run}", get(run::page::show))
+        .route("/app/{organization}/workspaces/{workspace}/runs/{run}/events", get(run::events::follow))
+        .route("/app/{organization}/workspaces/{workspace}/runs/{run}/log/{phase}", get(run::log::whole))
+        .route("/app/{organization}/workspaces/{workspace}/runs/{run}/log/{phase}/part", get(run::log::earlier))
+        .route("/app/{organization}/workspaces/{workspace}/runs/{run}/comments", post(run::actions::comment))
+        .route("/app/{organization}/workspaces/{workspace}/runs/{run}/decisions/{decision}", post(run::actions::decide))
+        //
+        .route("/app/{organization}/agents", get(agents::list).post(agents::create))
+        .route("/app/{organization}/agents/pools/{pool}", get(agent_pool::show).post(agent_pool::update))
+        .route("/app/{organization}/agents/pools/{pool}/delete", post(agent_pool::delete))
+        .route("/app/{organization}/agents/pools/{pool}/tokens", post(agent_pool::create_token))
+        .route("/app/{organization}/agents/pools/{pool}/tokens/{token}/revoke", post(agent_pool::revoke_token))
 }

@@ -1,6 +1,8 @@
 //! How statuses look: one table of words, signs and tones. A sign and a word always stand together, so that colour
 //! is never all there is.
 
+use taco_domain::agent::AgentStatus;
+use taco_domain::phase::PhaseStatus;
 use taco_domain::run_status::RunStatus;
 
 /// What a template needs to show a status; see `parts.html`.
@@ -32,6 +34,28 @@ impl Badge {
             RunStatus::Discarded => Self::new("Discarded", "–", "off"),
             RunStatus::Canceled => Self::new("Canceled", "–", "off"),
             RunStatus::Errored => Self::new("Errored", "✗", "bad"),
+        }
+    }
+
+    pub(crate) fn of_phase(status: PhaseStatus) -> Self {
+        match status {
+            PhaseStatus::Pending => Self::new("Not yet", "○", "calm"),
+            PhaseStatus::Queued => Self::new("Queued", "○", "calm"),
+            PhaseStatus::Running => Self::new("Running", "◑", "busy"),
+            PhaseStatus::Finished => Self::new("Finished", "✓", "good"),
+            PhaseStatus::Errored => Self::new("Errored", "✗", "bad"),
+            PhaseStatus::Canceled => Self::new("Canceled", "–", "off"),
+            PhaseStatus::Unreachable => Self::new("Never", "–", "off"),
+        }
+    }
+
+    pub(crate) fn of_agent(status: AgentStatus) -> Self {
+        match status {
+            AgentStatus::Idle => Self::new("Idle", "○", "good"),
+            AgentStatus::Busy => Self::new("Busy", "◑", "busy"),
+            AgentStatus::Unknown => Self::new("Not heard", "?", "asks"),
+            AgentStatus::Errored => Self::new("Lost", "✗", "bad"),
+            AgentStatus::Exited => Self::new("Exited", "–", "off"),
         }
     }
 }

@@ -6,10 +6,15 @@
 
 mod account;
 mod admin;
+mod agent_pool;
+mod agents;
+mod ansi;
 mod app;
 mod badge;
 mod choice;
 mod consent;
+mod dashboard;
+mod engine_line;
 mod error;
 mod form;
 mod lifetimes;
@@ -17,6 +22,7 @@ mod live;
 mod login;
 mod login_limit;
 mod navigation;
+mod new_run;
 mod notice;
 pub mod oauth;
 mod organization_secrets;
@@ -25,8 +31,13 @@ mod organizations;
 mod page;
 mod pagination;
 mod password_link;
+mod plan_cache;
+mod plan_view;
 mod problem;
 mod projects;
+mod run;
+mod run_query;
+mod runs;
 mod security_headers;
 mod session_cookie;
 mod sessions;
@@ -47,6 +58,7 @@ mod variable_set;
 mod variable_sets;
 mod variables;
 mod visitor;
+mod words;
 mod workspace;
 mod workspace_control;
 mod workspace_general;
@@ -62,6 +74,7 @@ use taco_control_plane::ControlPlane;
 use url::Url;
 
 use crate::login_limit::LoginLimit;
+use crate::plan_cache::PlanCache;
 
 pub use password_link::address as password_link_address;
 pub use terraform::{host_block, host_name};
@@ -77,12 +90,21 @@ pub struct Web {
     /// Everyone is the first admin: for a laptop.
     pub(crate) without_login: bool,
     pub(crate) login_limit: Arc<LoginLimit>,
+    /// Plans that were looked at lately.
+    pub(crate) plans: Arc<PlanCache>,
 }
 
 impl Web {
     pub fn new(control_plane: ControlPlane, address: &Url) -> Self {
         let address = Arc::new(address.clone());
-        Self { control_plane, address, bucket: Arc::default(), without_login: false, login_limit: Arc::default() }
+        Self {
+            control_plane,
+            address,
+            bucket: Arc::default(),
+            without_login: false,
+            login_limit: Arc::default(),
+            plans: Arc::default(),
+        }
     }
 
     /// Tells the site's admins where the bucket is. An address with credentials is not for this.

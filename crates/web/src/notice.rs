@@ -11,6 +11,8 @@ const NOTICES: &[(&str, &str)] = &[
     ("confirmed", "Confirmed: the apply is queued."),
     ("discarded", "The plan was discarded."),
     ("canceled", "Cancel was asked for."),
+    ("begun", "The run goes before the others, which are over."),
+    ("started", "The run is started."),
     ("commented", "Your comment was added."),
     ("revoked", "Revoked."),
     ("closed", "Your other sessions have ended."),

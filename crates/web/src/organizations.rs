@@ -1,7 +1,7 @@
 //! `/app` and `/app/organizations`: where one begins.
 
 use askama::Template;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
@@ -93,16 +93,6 @@ fn landing<'a>(web: &Web, visitor: &'a Visitor, form: FormContent) -> LandingPag
         host_block: terraform::needed_host_block(&web.address),
         form,
     }
-}
-
-/// `GET /app/{organization}`
-pub(crate) async fn home(
-    State(web): State<Web>,
-    visitor: Visitor,
-    Path(name): Path<String>,
-) -> Result<Redirect, PageError> {
-    let open = web.control_plane.organization_named(&visitor.caller, &name).await?;
-    Ok(Redirect::to(&format!("{}/workspaces", organization_address(open.entry().name.as_str()))))
 }
 
 #[derive(Deserialize, Default)]

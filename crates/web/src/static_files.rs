@@ -43,12 +43,14 @@ pub(crate) struct StaticFiles {
     pub(crate) htmx_events: StaticFile,
     /// What our own pages add: shortcuts, copying, relative times.
     pub(crate) script: StaticFile,
+    /// Follows a run on its page.
+    pub(crate) run_script: StaticFile,
     pub(crate) icon: StaticFile,
 }
 
 impl StaticFiles {
-    pub(crate) fn all(&'static self) -> [&'static StaticFile; 5] {
-        [&self.style_sheet, &self.htmx, &self.htmx_events, &self.script, &self.icon]
+    pub(crate) fn all(&'static self) -> [&'static StaticFile; 6] {
+        [&self.style_sheet, &self.htmx, &self.htmx_events, &self.script, &self.run_script, &self.icon]
     }
 }
 
@@ -65,6 +67,7 @@ pub(crate) static STATIC_FILES: LazyLock<StaticFiles> = LazyLock::new(|| StaticF
     htmx: StaticFile::new("htmx", "js", include_str!("../../../static/vendor/htmx-4.0.0.min.js")),
     htmx_events: StaticFile::new("hx-sse", "js", include_str!("../../../static/vendor/hx-sse-4.0.0.min.js")),
     script: StaticFile::new("app", "js", include_str!("../../../static/app.js")),
+    run_script: StaticFile::new("run", "js", include_str!("../../../static/run.js")),
     icon: StaticFile::new("icon", "svg", include_str!("../../../static/icon.svg")),
 });
 

@@ -1,0 +1,335 @@
+//! `/app/{organization}/agents/pools/{pool}`: for whom a pool works, its tokens, its agents, and how to start one.
+
+use std::collections::BTreeSet;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
+use serde::Deserialize;
+use taco_control_plane::{AgentPoolPatch, AgentPoolView, AgentView, NewToken, PageRequest};
+use taco_domain::id::{AgentPoolId, ProjectId, TokenId, WorkspaceId};
+use taco_domain::permission::{Action, Resource};
+use taco_domain::token::Token;
+
+use crate::agents::pool_address;
+use crate::badge::Badge;
+use crate::error::PageError;
+use crate::form::{Nothing, VisitorForm};
+use crate::lifetimes::{self, Lifetime};
+use crate::navigation::{Section, organization_address, run_address};
+use crate::page::Layout;
+use crate::problem::Problem;
+use crate::text::{Moment, plain};
+use crate::visitor::Visitor;
+use crate::{Web, notice, page};
+
+/// In days.
+const USUAL_LIFETIME: i64 = 365;
+/// So many agents and tokens are shown; a pool that has more has too many.
+const ALL: usize = PageRequest::LARGEST_SIZE;
+
+#[derive(Template)]
+#[template(path = "agent_pool.html")]
+struct PoolPage {
+    layout: Layout,
+    now: Timestamp,
+    address: String,
+    id: AgentPoolId,
+    name: String,
+    agents: Vec<AgentRow>,
+    /// `None` for whoever may not see them.
+    tokens: Option<Vec<TokenRow>>,
+    /// Why the visitor cannot change anything.
+    refusal: Option<String>,
+    form: PoolForm,
+    projects: Vec<ProjectChoice>,
+    problem: Problem,
+    token_problem: Problem,
+    /// The text of a token that was made just now.
+    issued: Option<String>,
+    lifetimes: Vec<Lifetime>,
+    site: String,
+}
+
+struct AgentRow {
+    name: String,
+    id: String,
+    badge: Badge,
+    version: String,
+    address: String,
+    last_heard: Option<Moment>,
+    run: Option<(String, String)>,
+}
+
+struct TokenRow {
+    id: TokenId,
+    description: String,
+    created: Moment,
+    last_used: Option<Moment>,
+    expires: Option<Moment>,
+    expired: bool,
+}
+
+struct ProjectChoice {
+    id: String,
+    name: String,
+    chosen: bool,
+}
+
+/// What the form about a pool holds.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PoolForm {
+    name: String,
+    /// `all` or `some`.
+    scope: String,
+    /// One name on each line.
+    workspaces: String,
+    project: Vec<String>,
+}
+
+impl PoolForm {
+    fn of(view: &AgentPoolView) -> Self {
+        let names = view.pool.allowed_workspaces.iter().filter_map(|id| view.open.state.workspaces.get(id));
+        Self {
+            name: view.pool.name.to_string(),
+            scope: if view.pool.organization_scoped { "all" } else { "some" }.to_owned(),
+            workspaces: names.map(|workspace| format!("{}\n", workspace.name)).collect(),
+            project: view.pool.allowed_projects.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// What it asks for, or the name of a workspace that is not there.
+    fn patch(&self, view: &AgentPoolView) -> Result<AgentPoolPatch, String> {
+        let names = self.workspaces.lines().map(str::trim).filter(|name| !name.is_empty());
+        let id = |name: &str| {
+            let found = view.open.state.workspace_named(name);
+            found.map(|workspace| workspace.id).ok_or_else(|| name.to_owned())
+        };
+        let workspaces = names.map(id).collect::<Result<BTreeSet<WorkspaceId>, String>>()?;
+        let projects: BTreeSet<ProjectId> = self.project.iter().filter_map(|id| id.parse().ok()).collect();
+        Ok(AgentPoolPatch {
+            name: Some(self.name.trim().to_owned()),
+            organization_scoped: Some(self.scope == "all"),
+            allowed_workspaces: Some(workspaces),
+            allowed_projects: Some(projects),
+            excluded_workspaces: None,
+        })
+    }
+}
+
+impl TokenRow {
+    fn of(token: Token, now: Timestamp) -> Self {
+        Self {
+            id: token.id,
+            expired: token.check(now).is_err(),
+            description: plain(&token.description.unwrap_or_default()),
+            created: Moment(token.created_at),
+            last_used: token.last_used_at.map(Moment),
+            expires: token.expires_at.map(Moment),
+        }
+    }
+}
+
+impl AgentRow {
+    fn of(visitor: &Visitor, view: &AgentPoolView, found: AgentView) -> Self {
+        let state = &view.open.state;
+        let agent = found.agent;
+        let run = state.runs.by().executing.first(&agent.id).and_then(|id| state.runs.get(id));
+        let workspace = run.and_then(|run| state.workspaces.get(&run.workspace)).filter(|workspace| {
+            visitor.caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).allowed
+        });
+        let organization = view.open.entry().name.as_str();
+        let run = run
+            .zip(workspace)
+            .map(|(run, workspace)| (run.id.to_string(), run_address(organization, workspace.name.as_str(), run.id)));
+        Self {
+            name: plain(&agent.name),
+            id: agent.id.to_string(),
+            badge: Badge::of_agent(found.status),
+            version: plain(&agent.version),
+            address: plain(&agent.address.unwrap_or_default()),
+            last_heard: found.last_heard_at.map(Moment),
+            run,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct PoolPath {
+    pool: String,
+}
+
+impl PoolPath {
+    fn id(&self) -> Result<AgentPoolId, PageError> {
+        self.pool.parse().map_err(|_| PageError::not_found("agent pool"))
+    }
+}
+
+/// What a form of the page brought back.
+#[derive(Default)]
+struct Again {
+    form: Option<PoolForm>,
+    problem: Problem,
+    token_problem: Problem,
+    issued: Option<String>,
+}
+
+async fn render(
+    web: &Web,
+    visitor: &Visitor,
+    id: AgentPoolId,
+    again: Again,
+    status: StatusCode,
+) -> Result<Response, PageError> {
+    let (control_plane, caller) = (&web.control_plane, &visitor.caller);
+    let view = control_plane.agent_pool(caller, id).await?;
+    let all = PageRequest::new(1, ALL);
+    let now = control_plane.now();
+    let right = caller.may(Action::ManageAgentPools, view.open.resource());
+    let tokens = match right.allowed {
+        true => Some(control_plane.agent_pool_tokens(caller, id, all).await?.items),
+        false => None,
+    };
+    let agents = control_plane.agents(caller, id, all).await?.items;
+    let organization = view.open.entry().name.as_str();
+    let form = again.form.unwrap_or_else(|| PoolForm::of(&view));
+    let seen = view
+        .open
+        .state
+        .projects
+        .iter()
+        .filter(|project| caller.may(Action::ReadProject, Resource::Project(&view.open.state, project)).allowed);
+    let projects = seen.map(|project| ProjectChoice {
+        id: project.id.to_string(),
+        name: project.name.to_string(),
+        chosen: form.project.contains(&project.id.to_string()),
+    });
+    let page = PoolPage {
+        layout: Layout::for_visitor(web, visitor).in_organization(organization, Section::Agents),
+        now,
+        address: pool_address(organization, id),
+        id,
+        name: view.pool.name.to_string(),
+        agents: agents.into_iter().map(|agent| AgentRow::of(visitor, &view, agent)).collect(),
+        tokens: tokens.map(|tokens| tokens.into_iter().map(|token| TokenRow::of(token, now)).collect()),
+        refusal: (!right.allowed).then(|| right.reason.into_owned()),
+        projects: projects.collect(),
+        form,
+        problem: again.problem,
+        token_problem: again.token_problem,
+        issued: again.issued,
+        lifetimes: lifetimes::offered(USUAL_LIFETIME, now),
+        site: web.address.as_str().trim_end_matches('/').to_owned(),
+    };
+    Ok(page::render(status, &page))
+}
+
+/// `GET …/agents/pools/{pool}`
+pub(crate) async fn show(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(path): Path<PoolPath>,
+) -> Result<Response, PageError> {
+    render(&web, &visitor, path.id()?, Again::default(), StatusCode::OK).await
+}
+
+/// `POST …/agents/pools/{pool}`
+pub(crate) async fn update(
+    State(web): State<Web>,
+    Path(path): Path<PoolPath>,
+    VisitorForm(visitor, form): VisitorForm<PoolForm>,
+) -> Result<Response, PageError> {
+    let id = path.id()?;
+    let view = web.control_plane.agent_pool(&visitor.caller, id).await?;
+    let updated = match form.patch(&view) {
+        Ok(patch) => web.control_plane.update_agent_pool(&visitor.caller, id, patch).await,
+        Err(name) => {
+            Err(taco_control_plane::Error::invalid("workspaces", format!("There is no workspace {}", plain(&name))))
+        }
+    };
+    match updated {
+        Ok(view) => {
+            let address = pool_address(view.open.entry().name.as_str(), id);
+            Ok(Redirect::to(&notice::with(&address, "saved")).into_response())
+        }
+        Err(error) => {
+            let again = Again { problem: Problem::of(error)?, form: Some(form), ..Again::default() };
+            render(&web, &visitor, id, again, StatusCode::UNPROCESSABLE_ENTITY).await
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct NewPoolToken {
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    days: String,
+}
+
+/// `POST …/agents/pools/{pool}/tokens`. The answer is the page itself: it is the only one that ever shows the token.
+pub(crate) async fn create_token(
+    State(web): State<Web>,
+    Path(path): Path<PoolPath>,
+    VisitorForm(visitor, form): VisitorForm<NewPoolToken>,
+) -> Result<Response, PageError> {
+    let id = path.id()?;
+    let expires_at = Some(lifetimes::chosen(&form.days, web.control_plane.now())?);
+    let new = NewToken { description: Some(form.description.trim().to_owned()), expires_at };
+    match web.control_plane.create_agent_pool_token(&visitor.caller, id, new).await {
+        Ok(issued) => {
+            let again = Again { issued: Some(issued.text.reveal()), ..Again::default() };
+            render(&web, &visitor, id, again, StatusCode::CREATED).await
+        }
+        Err(error) => {
+            let again = Again { token_problem: Problem::of(error)?, ..Again::default() };
+            render(&web, &visitor, id, again, StatusCode::UNPROCESSABLE_ENTITY).await
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct PoolTokenPath {
+    organization: String,
+    token: String,
+}
+
+/// `POST …/agents/pools/{pool}/tokens/{token}/revoke`
+pub(crate) async fn revoke_token(
+    State(web): State<Web>,
+    Path(path): Path<PoolPath>,
+    Path(PoolTokenPath { organization, token }): Path<PoolTokenPath>,
+    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
+) -> Result<Response, PageError> {
+    let id = path.id()?;
+    let token: TokenId = token.parse().map_err(|_| PageError::not_found("token"))?;
+    web.control_plane.revoke_token(&visitor.caller, token).await?;
+    Ok(Redirect::to(&notice::with(&pool_address(&organization, id), "revoked")).into_response())
+}
+
+#[derive(Deserialize)]
+pub(crate) struct DeletePool {
+    #[serde(default)]
+    typed_name: String,
+}
+
+/// `POST …/agents/pools/{pool}/delete`
+pub(crate) async fn delete(
+    State(web): State<Web>,
+    Path(path): Path<PoolPath>,
+    VisitorForm(visitor, form): VisitorForm<DeletePool>,
+) -> Result<Response, PageError> {
+    let id = path.id()?;
+    let view = web.control_plane.agent_pool(&visitor.caller, id).await?;
+    if form.typed_name.trim() != view.pool.name.as_str() {
+        let problem = taco_control_plane::Error::invalid("typed-name", "Type the pool's name to delete it");
+        let again = Again { problem: Problem::of(problem)?, ..Again::default() };
+        return render(&web, &visitor, id, again, StatusCode::UNPROCESSABLE_ENTITY).await;
+    }
+    web.control_plane.delete_agent_pool(&visitor.caller, id).await?;
+    let address = format!("{}/agents", organization_address(view.open.entry().name.as_str()));
+    Ok(Redirect::to(&notice::with(&address, "deleted")).into_response())
+}

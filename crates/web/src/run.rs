@@ -1,0 +1,10 @@
+//! One run: its page, its log as it grows, and what people decide about it.
+
+pub(crate) mod actions;
+pub(crate) mod events;
+mod history;
+pub(crate) mod log;
+pub(crate) mod page;
+pub(crate) mod progress;
+mod stages;
+pub(crate) mod waits;

@@ -1,0 +1,187 @@
+//! What people decide about a run: confirm, discard, cancel, by force; and what they say about it.
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use taco_control_plane::{Error, RunDecision, RunView};
+use taco_domain::permission::Action;
+use taco_domain::run_status::RunStatus;
+
+use crate::error::PageError;
+use crate::form::VisitorForm;
+use crate::run::page::{RunPath, ViewQuery, address_of, counts, find, render};
+use crate::run::waits::sentence;
+use crate::text::Moment;
+use crate::visitor::Visitor;
+use crate::words::counts_words;
+use crate::{Web, notice};
+
+/// The bar of buttons.
+pub(crate) struct Decisions {
+    pub(crate) buttons: Vec<Button>,
+    /// What a confirmation would do, in words.
+    pub(crate) consequence: Option<String>,
+    /// For a destroy, the name that has to be typed.
+    pub(crate) typed_name: Option<String>,
+    pub(crate) confirm_error: Option<String>,
+}
+
+/// A decision, and why it cannot be made.
+pub(crate) struct Button {
+    pub(crate) word: &'static str,
+    /// The last part of its address.
+    pub(crate) path: &'static str,
+    pub(crate) class: &'static str,
+    pub(crate) refusal: Option<String>,
+}
+
+impl Button {
+    pub(crate) fn is_confirm(&self) -> bool {
+        self.path == "confirm"
+    }
+}
+
+impl Decisions {
+    pub(crate) fn of(web: &Web, visitor: &Visitor, view: &RunView, confirm_error: Option<String>) -> Self {
+        let run = &view.run;
+        let offered = offered(view).into_iter().map(|decision| {
+            let (word, path, class) = spelled(decision);
+            let refusal = web.control_plane.refusal(&visitor.caller, view, decision).map(|why| {
+                match web.control_plane.force_cancel_available_at(run) {
+                    Some(at) if decision == RunDecision::ForceCancel && web.control_plane.now() < at => {
+                        format!(
+                            "Possible from {} on: its agent has time to stop by itself until then.",
+                            Moment(at).text()
+                        )
+                    }
+                    _ => sentence(&why),
+                }
+            });
+            Button { word, path, class, refusal }
+        });
+        Self {
+            buttons: offered.collect(),
+            consequence: counts(run).map(|counts| counts_words(&counts)),
+            typed_name: run.options.is_destroy.then(|| view.workspace.name.to_string()),
+            confirm_error,
+        }
+    }
+}
+
+/// Which decisions make sense for a run in its status, whoever asks.
+fn offered(view: &RunView) -> Vec<RunDecision> {
+    use RunDecision as D;
+    let run = &view.run;
+    match run.status {
+        RunStatus::Pending => vec![D::Cancel, D::ForceExecute],
+        RunStatus::PlanQueued => vec![D::Cancel],
+        RunStatus::Planning | RunStatus::Applying if run.cancel.is_some() => vec![D::Cancel, D::ForceCancel],
+        RunStatus::Planning if run.options.plan_only || run.options.auto_apply => vec![D::Cancel],
+        RunStatus::Planning => vec![D::Confirm, D::Cancel],
+        RunStatus::Planned | RunStatus::PlannedAndSaved => vec![D::Confirm, D::Discard],
+        RunStatus::Confirmed => vec![D::Discard, D::Cancel],
+        RunStatus::ApplyQueued | RunStatus::Applying => vec![D::Cancel],
+        RunStatus::PlannedAndFinished
+        | RunStatus::Applied
+        | RunStatus::Discarded
+        | RunStatus::Canceled
+        | RunStatus::Errored => Vec::new(),
+    }
+}
+
+fn spelled(decision: RunDecision) -> (&'static str, &'static str, &'static str) {
+    match decision {
+        RunDecision::Confirm => ("Confirm & apply", "confirm", "primary"),
+        RunDecision::Discard => ("Discard", "discard", ""),
+        RunDecision::Cancel => ("Cancel", "cancel", "danger"),
+        RunDecision::ForceCancel => ("Force cancel", "force-cancel", "danger"),
+        RunDecision::ForceExecute => ("Run now, before the others", "force-execute", ""),
+    }
+}
+
+/// The field for a remark.
+#[derive(Default)]
+pub(crate) struct CommentBox {
+    pub(crate) text: String,
+    pub(crate) error: Option<String>,
+    pub(crate) refusal: Option<String>,
+}
+
+impl CommentBox {
+    pub(crate) fn for_visitor(self, visitor: &Visitor, view: &RunView) -> Self {
+        let right = visitor.caller.may(Action::QueuePlan, view.resource());
+        Self { refusal: (!right.allowed).then(|| right.reason.into_owned()), ..self }
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct DecisionForm {
+    #[serde(default)]
+    comment: String,
+    /// The workspace's name, where something is destroyed.
+    #[serde(default)]
+    typed_name: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct DecisionPath {
+    decision: String,
+}
+
+/// `POST …/runs/{run}/decisions/{decision}`
+pub(crate) async fn decide(
+    State(web): State<Web>,
+    Path(path): Path<RunPath>,
+    Path(DecisionPath { decision }): Path<DecisionPath>,
+    VisitorForm(visitor, form): VisitorForm<DecisionForm>,
+) -> Result<Response, PageError> {
+    let view = find(&web, &visitor, &path).await?;
+    let (control_plane, caller, run) = (&web.control_plane, &visitor.caller, view.run.id);
+    let comment = Some(form.comment.trim().to_owned());
+    let (decided, word) = match decision.as_str() {
+        "confirm" => {
+            let name = view.workspace.name.as_str();
+            if view.run.options.is_destroy && form.typed_name.trim() != name {
+                let error = format!(
+                    "Everything that this workspace manages would be destroyed. Type its name, {name}, to confirm that."
+                );
+                let (status, query) = (StatusCode::UNPROCESSABLE_ENTITY, ViewQuery::default());
+                return render(&web, &visitor, &view, status, &query, CommentBox::default(), Some(error)).await;
+            }
+            (control_plane.confirm_run(caller, run, comment).await, "confirmed")
+        }
+        "discard" => (control_plane.discard_run(caller, run, comment).await, "discarded"),
+        "cancel" => (control_plane.cancel_run(caller, run, comment).await, "canceled"),
+        "force-cancel" => (control_plane.force_cancel_run(caller, run, comment).await, "canceled"),
+        "force-execute" => (control_plane.force_execute_run(caller, run).await, "begun"),
+        _ => return Err(PageError::not_found("decision")),
+    };
+    Ok(Redirect::to(&notice::with(&address_of(&decided?), word)).into_response())
+}
+
+#[derive(Deserialize)]
+pub(crate) struct CommentForm {
+    #[serde(default)]
+    body: String,
+}
+
+/// `POST …/runs/{run}/comments`
+pub(crate) async fn comment(
+    State(web): State<Web>,
+    Path(path): Path<RunPath>,
+    VisitorForm(visitor, form): VisitorForm<CommentForm>,
+) -> Result<Response, PageError> {
+    let view = find(&web, &visitor, &path).await?;
+    // Browsers send line breaks as two characters.
+    let body = form.body.replace("\r\n", "\n").trim().to_owned();
+    match web.control_plane.create_comment(&visitor.caller, view.run.id, body.clone()).await {
+        Ok(_) => Ok(Redirect::to(&notice::with(&address_of(&view), "commented")).into_response()),
+        Err(Error::Invalid { detail, .. }) => {
+            let comment_box = CommentBox { text: body, error: Some(detail), refusal: None };
+            let (status, query) = (StatusCode::UNPROCESSABLE_ENTITY, ViewQuery::default());
+            render(&web, &visitor, &view, status, &query, comment_box, None).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}

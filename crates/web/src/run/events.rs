@@ -1,0 +1,203 @@
+//! A run as it goes on, as one stream of events: `log` carries lines as HTML, `progress` how far the resources are,
+//! and `status` says that the page is old. The id of an event says how far the log was sent, so that a browser that was
+//! cut off goes on from there.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive};
+use futures::{Stream, stream};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use taco_control_plane::{Error, RunView};
+use taco_domain::phase::PhaseKind;
+use tokio::time::{Instant, sleep};
+
+use crate::Web;
+use crate::error::PageError;
+use crate::run::log::{LogText, part};
+use crate::run::page::{RunPath, find};
+use crate::run::progress::Facts;
+use crate::visitor::Visitor;
+
+/// A stream ends after this long, and the browser comes again: so whoever lost a right loses the stream, and a server
+/// that goes down waits for nobody.
+const LIFETIME: Duration = Duration::from_secs(10);
+/// How soon the browser comes again.
+const RETRY: Duration = Duration::from_millis(200);
+/// How often a stream looks for what other servers did, at the least.
+const LOOK: Duration = Duration::from_secs(1);
+/// The largest piece of a log in one event.
+const PIECE: usize = 128 * 1024;
+
+#[derive(Deserialize)]
+pub(crate) struct Since {
+    /// How far the page's log reaches, such as `plan:1234`.
+    #[serde(default)]
+    from: String,
+    /// What the page shows; see [`seen`].
+    #[serde(default)]
+    seen: String,
+}
+
+/// What a page shows of a run, in short: anything that changes it changes this.
+pub(crate) fn seen(web: &Web, view: &RunView) -> String {
+    let waits: Vec<String> = web.control_plane.wait_reasons(view).iter().map(|reason| reason.in_words()).collect();
+    let text = format!("{} {} {waits:?}", view.run.status, view.run.history.len());
+    hex::encode(&Sha256::digest(text)[..6])
+}
+
+/// `GET …/runs/{run}/events`
+pub(crate) async fn follow(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(path): Path<RunPath>,
+    Query(since): Query<Since>,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, PageError> {
+    let view = find(&web, &visitor, &path).await?;
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let (kind, at) = place(last.unwrap_or(&since.from)).unwrap_or((PhaseKind::Plan, 0));
+    let facts = if view.run.structured_output && kind == PhaseKind::Apply {
+        part(&web, &view, kind, Some(at)).await?.facts
+    } else {
+        Facts::default()
+    };
+    let follower = Follower {
+        web,
+        view,
+        kind,
+        at,
+        text: LogText::default(),
+        facts,
+        seen: since.seen,
+        ends: Instant::now() + LIFETIME,
+        told_progress: 0,
+    };
+    let events = stream::unfold(Some(follower), |follower| async {
+        let mut follower = follower?;
+        match follower.next().await {
+            Ok(Some(event)) => Some((Ok(event.retry(RETRY)), Some(follower))),
+            Ok(None) => None,
+            Err(error) => {
+                tracing::warn!(%error, "a stream of events ended early");
+                None
+            }
+        }
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()))
+}
+
+/// Reads what an event's id says.
+fn place(id: &str) -> Option<(PhaseKind, u64)> {
+    let (kind, at) = id.split_once(':')?;
+    Some((kind.parse().ok()?, at.parse().ok()?))
+}
+
+#[derive(Template)]
+#[template(path = "run_progress.html")]
+struct ProgressPart<'a> {
+    facts: &'a Facts,
+}
+
+struct Follower {
+    web: Web,
+    view: RunView,
+    kind: PhaseKind,
+    at: u64,
+    text: LogText,
+    facts: Facts,
+    seen: String,
+    ends: Instant,
+    /// How far the log was when the progress was told.
+    told_progress: u64,
+}
+
+impl Follower {
+    /// The next event; `None` when it is time for the browser to come again.
+    async fn next(&mut self) -> Result<Option<Event>, Error> {
+        let mut changes = self.view.open.changes();
+        while Instant::now() < self.ends {
+            let over = self.view.run.phase(self.kind).status.is_final();
+            let bytes = self.web.control_plane.log_part(&self.view, self.kind, self.at, PIECE).await?;
+            if !bytes.is_empty() {
+                self.at += bytes.len() as u64;
+                self.facts.push(&bytes);
+                let mut html = self.text.push(&bytes);
+                if over && bytes.len() < PIECE {
+                    html.push_str(&self.text.finish());
+                }
+                if !html.is_empty() {
+                    return Ok(Some(self.log_event(&html)));
+                }
+                continue;
+            }
+            if self.told_progress != self.at && !self.facts.resources.is_empty() {
+                self.told_progress = self.at;
+                let html = ProgressPart { facts: &self.facts }.render().unwrap_or_default();
+                return Ok(Some(self.event("progress", &html)));
+            }
+            let seen = seen(&self.web, &self.view);
+            if seen != self.seen {
+                self.seen = seen;
+                return Ok(Some(self.event("status", "look")));
+            }
+            let organization = self.view.open.id();
+            let wait = async {
+                match over {
+                    true => sleep(LOOK).await,
+                    // Woken when the log grows through this server.
+                    false => {
+                        let (run, kind) = (self.view.run.id, self.kind);
+                        let follow = self.web.control_plane.follow_log(organization, run, kind, self.at, 1, LOOK);
+                        follow.await.ok();
+                    }
+                }
+            };
+            tokio::select! {
+                () = wait => {}
+                _ = changes.next() => {}
+            }
+            self.look().await?;
+        }
+        Ok(None)
+    }
+
+    async fn look(&mut self) -> Result<(), Error> {
+        let open = &mut self.view.open;
+        open.look().await?;
+        open.state = open.last_seen();
+        let run = open.state.runs.get(&self.view.run.id).cloned().ok_or(Error::NotFound("run"))?;
+        let workspace = open.state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound("run"))?;
+        (self.view.run, self.view.workspace) = (run, workspace);
+        Ok(())
+    }
+
+    fn log_event(&self, html: &str) -> Event {
+        // A line break at the end would be lost: the format ends each line of an event with one.
+        self.event("log", html)
+    }
+
+    fn event(&self, name: &str, data: &str) -> Event {
+        let at = self.at - self.text.waiting();
+        Event::default().event(name).id(format!("{}:{at}", self.kind)).data(data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_says_how_far_which_log_was_sent() {
+        assert_eq!(place("plan:12"), Some((PhaseKind::Plan, 12)));
+        assert_eq!(place("apply:0"), Some((PhaseKind::Apply, 0)));
+        for nonsense in ["", "plan", "plan:", "plan:-1", "other:1", "plan:1:2"] {
+            assert_eq!(place(nonsense), None, "{nonsense}");
+        }
+    }
+}

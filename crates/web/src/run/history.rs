@@ -1,0 +1,56 @@
+//! What happened to a run and what people said about it, as one list.
+
+use taco_control_plane::{RunEventView, RunView};
+use taco_domain::Author;
+
+use crate::text::{Moment, plain};
+
+/// One entry.
+pub(crate) struct HistoryEntry {
+    pub(crate) words: String,
+    pub(crate) by: Option<String>,
+    pub(crate) at: Moment,
+    pub(crate) comment: Option<String>,
+}
+
+/// Oldest first.
+pub(crate) fn history(view: &RunView) -> Vec<HistoryEntry> {
+    view.events().into_iter().map(|event| HistoryEntry::of(view, event)).collect()
+}
+
+impl HistoryEntry {
+    fn of(view: &RunView, event: RunEventView) -> Self {
+        let by = &event.entry.by;
+        Self {
+            words: words(&event.entry.action).to_owned(),
+            by: (*by != Author::Taco).then(|| view.open.name_of(by)),
+            at: Moment(event.entry.at),
+            comment: event.comment.map(|comment| plain(&comment.body)),
+        }
+    }
+}
+
+/// What follows the name of whoever did it.
+fn words(action: &str) -> &str {
+    match action {
+        "created" => "started the run",
+        "plan_queued" => "its plan is ready for an agent",
+        "planning" => "an agent took the plan",
+        "plan_requeued" => "the agent was lost; the plan goes to another",
+        "planned" => "the plan is finished and waits for a decision",
+        "planned_and_finished" => "the plan is finished, and nothing is to be applied",
+        "planned_and_saved" => "the plan is finished and saved",
+        "confirmed" => "confirmed the plan",
+        "apply_queued" => "its apply is ready for an agent",
+        "applying" => "an agent took the apply",
+        "applied" => "the apply is finished",
+        "discarded" => "discarded the run",
+        "cancel_requested" => "asked the run to stop",
+        "force_canceled" => "stopped the run by force",
+        "canceled" => "canceled the run",
+        "errored" => "the run failed",
+        "force_executed" => "let the run begin before the others",
+        "commented" => "commented",
+        other => other,
+    }
+}

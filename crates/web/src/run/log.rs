@@ -1,0 +1,224 @@
+//! A phase's log as people see it: its last part on the page, earlier parts on demand, all of it as plain text.
+
+use std::convert::Infallible;
+
+use askama::Template;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use futures::stream;
+use serde::Deserialize;
+use taco_control_plane::{Error, RunView};
+use taco_domain::phase::PhaseKind;
+
+use crate::ansi::Renderer;
+use crate::engine_line::EngineLine;
+use crate::error::PageError;
+use crate::run::page::{RunPath, find};
+use crate::run::progress::Facts;
+use crate::visitor::Visitor;
+use crate::{Web, page};
+
+/// So much of a log is looked at for one part of it: more than its lines mostly need.
+const WINDOW: u64 = 512 * 1024;
+/// So many lines are shown at once.
+const LINES: usize = 2000;
+/// What a whole log is read in.
+const PIECE: usize = 1024 * 1024;
+
+/// A part of a log.
+#[derive(Debug)]
+pub(crate) struct LogPart {
+    /// Its bytes within the log.
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) html: String,
+    /// What its lines tell, where they are JSON.
+    pub(crate) facts: Facts,
+}
+
+impl LogPart {
+    pub(crate) fn has_earlier(&self) -> bool {
+        self.from > 0
+    }
+}
+
+/// Turns a log into HTML as it grows, line by line.
+#[derive(Default)]
+pub(crate) struct LogText {
+    renderer: Renderer,
+    /// The beginning of a line whose end has not come.
+    rest: Vec<u8>,
+}
+
+impl LogText {
+    /// The HTML of the lines that are whole now.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
+        let mut html = String::new();
+        let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') else {
+            self.rest.extend_from_slice(bytes);
+            return html;
+        };
+        let mut whole = std::mem::take(&mut self.rest);
+        whole.extend_from_slice(&bytes[..=end]);
+        self.rest = bytes[end + 1..].to_vec();
+        for line in whole.split_inclusive(|byte| *byte == b'\n') {
+            self.line(line, &mut html);
+        }
+        html
+    }
+
+    /// The HTML of what is left.
+    pub(crate) fn finish(&mut self) -> String {
+        let mut html = String::new();
+        let rest = std::mem::take(&mut self.rest);
+        self.line(&rest, &mut html);
+        self.renderer.finish(&mut html);
+        html
+    }
+
+    /// How many bytes wait for the end of their line.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.rest.len() as u64
+    }
+
+    fn line(&mut self, line: &[u8], html: &mut String) {
+        match EngineLine::parse(line) {
+            Some(parsed) => self.renderer.render(format!("{}\n", parsed.in_words()).as_bytes(), html),
+            None => self.renderer.render(line, html),
+        }
+    }
+}
+
+/// The last lines of a log before `before`, or before its end.
+pub(crate) async fn part(web: &Web, view: &RunView, kind: PhaseKind, before: Option<u64>) -> Result<LogPart, Error> {
+    let end = web.control_plane.log_end(view, kind).await?;
+    let to = before.map_or(end, |before| before.min(end));
+    let from = to.saturating_sub(WINDOW);
+    let limit = usize::try_from(to - from).unwrap_or(usize::MAX);
+    let bytes = web.control_plane.log_part(view, kind, from, limit).await?;
+    let skipped = first_shown(&bytes, from == 0);
+    let shown = &bytes[skipped..];
+    // What is written at the moment goes on in the stream of events, from its line's beginning.
+    let whole = match view.run.phase(kind).status.is_final() || before.is_some() {
+        true => shown.len(),
+        false => shown.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1),
+    };
+    let mut text = LogText::default();
+    let mut html = text.push(&shown[..whole]);
+    html.push_str(&text.finish());
+    let mut facts = Facts::default();
+    facts.push(&bytes);
+    let from = from + skipped as u64;
+    Ok(LogPart { from, to: from + whole as u64, html, facts })
+}
+
+/// Where the last lines of a window begin. Only the window at a log's beginning begins with a whole line.
+fn first_shown(bytes: &[u8], at_beginning: bool) -> usize {
+    let ends = |byte: &u8| *byte == b'\n';
+    let first_line = match at_beginning {
+        true => 0,
+        false => bytes.iter().position(ends).map_or(0, |end| end + 1),
+    };
+    let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let mut ends_from_last = body.iter().enumerate().rev().filter(|(_, byte)| ends(byte));
+    let counted = ends_from_last.nth(LINES - 1).map_or(0, |(end, _)| end + 1);
+    first_line.max(counted).min(bytes.len())
+}
+
+#[derive(Deserialize)]
+pub(crate) struct PhasePath {
+    phase: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct LogQuery {
+    before: Option<u64>,
+}
+
+#[derive(Template)]
+#[template(path = "run_log.html")]
+struct EarlierPart {
+    part: LogPart,
+    address: String,
+    kind: PhaseKind,
+}
+
+/// `GET …/runs/{run}/log/{phase}/part?before=…`: what the link above a log leads to.
+pub(crate) async fn earlier(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(path): Path<RunPath>,
+    Path(PhasePath { phase }): Path<PhasePath>,
+    Query(query): Query<LogQuery>,
+) -> Result<Response, PageError> {
+    let kind = phase.parse().map_err(|_| PageError::not_found("log"))?;
+    let view = find(&web, &visitor, &path).await?;
+    let part = part(&web, &view, kind, query.before).await?;
+    Ok(page::render(StatusCode::OK, &EarlierPart { part, address: path.address(), kind }))
+}
+
+/// `GET …/runs/{run}/log/{phase}`: all of it, as it was written but for the marks at its ends.
+pub(crate) async fn whole(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(path): Path<RunPath>,
+    Path(PhasePath { phase }): Path<PhasePath>,
+) -> Result<Response, PageError> {
+    let kind: PhaseKind = phase.parse().map_err(|_| PageError::not_found("log"))?;
+    let view = find(&web, &visitor, &path).await?;
+    let name = format!("inline; filename=\"{}-{kind}.txt\"", view.run.id);
+    let pieces = stream::unfold(Some(0), move |at| {
+        let (web, view) = (web.clone(), view.clone());
+        async move {
+            let at = at?;
+            match web.control_plane.log_part(&view, kind, at, PIECE).await {
+                Ok(bytes) if bytes.is_empty() => None,
+                Ok(bytes) => {
+                    let next = at + bytes.len() as u64;
+                    Some((Ok::<_, Infallible>(without_marks(bytes)), Some(next)))
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a log ended early");
+                    None
+                }
+            }
+        }
+    });
+    let headers = [(CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()), (CONTENT_DISPOSITION, name)];
+    Ok((headers, Body::from_stream(pieces)).into_response())
+}
+
+/// Logs begin with STX and end with ETX, for clients that wait for the end.
+fn without_marks(mut bytes: Vec<u8>) -> Bytes {
+    bytes.retain(|byte| !matches!(byte, 0x02 | 0x03));
+    bytes.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_lines_become_sentences_and_others_stay() {
+        let mut text = LogText::default();
+        let mut html = text.push(b"\x02Initializing...\n{\"@level\":\"info\",\"@mess");
+        html.push_str(&text.push(b"age\":\"a <b>: Plan to create\",\"type\":\"planned_change\"}\nlast"));
+        assert_eq!(html, "Initializing...\na &#60;b&#62;: Plan to create\n");
+        assert_eq!(text.waiting(), 4);
+        assert_eq!(text.finish(), "last");
+    }
+
+    #[test]
+    fn a_window_begins_with_a_whole_line_and_has_no_more_than_fit() {
+        assert_eq!(first_shown(b"half\nwhole\n", false), 5);
+        assert_eq!(first_shown(b"one\ntwo\n", true), 0);
+        assert_eq!(first_shown(b"no end", false), 0);
+        assert_eq!(first_shown(b"", true), 0);
+        let many = "x\n".repeat(LINES + 10);
+        assert_eq!(first_shown(many.as_bytes(), true), 20);
+        assert_eq!(first_shown(many.trim_end().as_bytes(), true), 20);
+    }
+}

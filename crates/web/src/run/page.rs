@@ -1,0 +1,277 @@
+//! `/app/{organization}/workspaces/{workspace}/runs/{run}`: all about one run.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
+use serde::Deserialize;
+use taco_control_plane::{Error, RunView};
+use taco_domain::id::RunId;
+use taco_domain::phase::{PhaseKind, PhaseStatus, ResourceCounts};
+use taco_domain::run::Run;
+
+use crate::badge::Badge;
+use crate::error::PageError;
+use crate::navigation::{WorkspaceSection, run_address};
+use crate::page::Layout;
+use crate::plan_view::PlanView;
+use crate::run::actions::{CommentBox, Decisions};
+use crate::run::history::{HistoryEntry, history};
+use crate::run::log::{LogPart, part};
+use crate::run::stages::{Stage, stages};
+use crate::run::waits::Wait;
+use crate::text::{Moment, plain, size, stopwatch};
+use crate::visitor::Visitor;
+use crate::words::{source_words, subject};
+use crate::{Web, page};
+
+/// A plan that is larger than this is shown as text alone.
+const LARGEST_PLAN: u64 = 64 * 1024 * 1024;
+
+/// How an address names a run.
+#[derive(Clone, Deserialize, Debug)]
+pub(crate) struct RunPath {
+    pub(crate) organization: String,
+    pub(crate) workspace: String,
+    pub(crate) run: String,
+}
+
+impl RunPath {
+    pub(crate) fn address(&self) -> String {
+        run_address(&self.organization, &self.workspace, &self.run)
+    }
+}
+
+/// The run that an address names, if the visitor may see it.
+pub(crate) async fn find(web: &Web, visitor: &Visitor, path: &RunPath) -> Result<RunView, PageError> {
+    let id: RunId = path.run.parse().map_err(|_| PageError::not_found("run"))?;
+    Ok(web.control_plane.run(&visitor.caller, id).await?)
+}
+
+/// Where a run's page is.
+pub(crate) fn address_of(view: &RunView) -> String {
+    run_address(view.open.entry().name.as_str(), view.workspace.name.as_str(), view.run.id)
+}
+
+#[derive(Template)]
+#[template(path = "run.html")]
+struct RunPage {
+    layout: Layout,
+    now: Timestamp,
+    address: String,
+    head: Head,
+    stages: Vec<Stage>,
+    waits: Vec<Wait>,
+    is_stale: bool,
+    plan: Section,
+    apply: Option<Section>,
+    decisions: Decisions,
+    comment_box: CommentBox,
+    history: Vec<HistoryEntry>,
+    live: Option<Live>,
+}
+
+/// What the page's script follows.
+struct Live {
+    /// How far the page's log reaches: `plan:1234`.
+    from: String,
+    /// What the page shows of the run; when the server sees another, the page is old.
+    seen: String,
+}
+
+/// What stands at the top.
+struct Head {
+    id: RunId,
+    badge: Badge,
+    /// The message's first line, and what follows it.
+    subject: String,
+    body: String,
+    by: String,
+    created: Moment,
+    source: &'static str,
+    engine: String,
+    configuration: String,
+    counts: Option<ResourceCounts>,
+    /// What is special about it, such as `destroy`.
+    tags: Vec<&'static str>,
+    targets: Vec<String>,
+    replacements: Vec<String>,
+    took: String,
+    confirmed_by: Option<String>,
+}
+
+/// One of the two phases.
+struct Section {
+    kind: PhaseKind,
+    title: &'static str,
+    badge: Badge,
+    took: Option<String>,
+    agent: Option<String>,
+    error: Option<String>,
+    has_log: bool,
+    log_size: String,
+    is_running: bool,
+    log: LogPart,
+    /// The plan as a tree, and whether it is what the visitor wants to see.
+    plan: Option<Arc<PlanView>>,
+    console: bool,
+}
+
+impl Head {
+    fn of(view: &RunView, now: Timestamp) -> Self {
+        let run = &view.run;
+        let options = &run.options;
+        let end = run.apply.ended_at.or(run.plan.ended_at).filter(|_| run.status.is_final());
+        let tags = [
+            (options.is_destroy, "destroy"),
+            (options.plan_only, "plan only"),
+            (options.save_plan, "saved plan"),
+            (options.refresh_only, "refresh only"),
+            (options.allow_empty_apply, "empty apply allowed"),
+            (options.auto_apply, "applies by itself"),
+            (!options.refresh, "without refresh"),
+        ];
+        Self {
+            id: run.id,
+            badge: Badge::of_run(run.status),
+            subject: subject(&options.message),
+            body: plain(options.message.split_once('\n').map_or("", |(_, body)| body).trim()),
+            by: view.open.name_of(&run.created_by),
+            created: Moment(run.created_at),
+            source: source_words(run.source),
+            engine: format!("{} {}", options.engine, options.terraform_version),
+            configuration: run.configuration_version.to_string(),
+            counts: counts(run),
+            tags: tags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word).collect(),
+            targets: options.target_addrs.iter().map(|address| plain(address)).collect(),
+            replacements: options.replace_addrs.iter().map(|address| plain(address)).collect(),
+            took: stopwatch(end.unwrap_or(now).duration_since(run.created_at)),
+            confirmed_by: run.confirmed_by.as_ref().map(|by| view.open.name_of(by)),
+        }
+    }
+}
+
+/// What a run's plan would do, once that is known.
+pub(crate) fn counts(run: &Run) -> Option<ResourceCounts> {
+    (run.plan.status == PhaseStatus::Finished).then_some(run.plan.counts)
+}
+
+impl Section {
+    async fn of(web: &Web, view: &RunView, kind: PhaseKind, console: bool) -> Result<Self, Error> {
+        let phase = view.run.phase(kind);
+        let now = web.control_plane.now();
+        let is_plan = kind == PhaseKind::Plan;
+        let log = part(web, view, kind, None).await?;
+        let wants_plan = is_plan && phase.status == PhaseStatus::Finished;
+        let plan = if wants_plan { plan_view(web, view).await? } else { None };
+        let took = phase.started_at.map(|start| stopwatch(phase.ended_at.unwrap_or(now).duration_since(start)));
+        Ok(Self {
+            kind,
+            title: if is_plan { "Plan" } else { "Apply" },
+            badge: Badge::of_phase(phase.status),
+            took,
+            agent: phase.executor.as_ref().map(|executor| plain(&executor.agent_name)),
+            error: phase.error.as_ref().map(|error| plain(error)),
+            has_log: log.to > 1,
+            log_size: size(log.to),
+            is_running: phase.status == PhaseStatus::Running,
+            log,
+            console: console || (plan.is_none() && is_plan),
+            plan,
+        })
+    }
+}
+
+/// The plan as a tree; `None` where there is none, or none that can be shown so.
+async fn plan_view(web: &Web, view: &RunView) -> Result<Option<Arc<PlanView>>, Error> {
+    let key = (view.run.id, view.run.plan.epoch);
+    if let Some(known) = web.plans.get(&key) {
+        return Ok(Some(known));
+    }
+    let Some(json) = web.control_plane.redacted_plan(view, LARGEST_PLAN).await? else { return Ok(None) };
+    let parsed = tokio::task::spawn_blocking(move || PlanView::of(&json)).await;
+    match parsed {
+        Ok(Ok(plan)) => Ok(Some(web.plans.put(key, plan))),
+        Ok(Err(error)) => {
+            tracing::warn!(run = %view.run.id, %error, "a plan cannot be shown as a tree");
+            Ok(None)
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+#[derive(Default, Deserialize)]
+pub(crate) struct ViewQuery {
+    #[serde(default)]
+    view: String,
+}
+
+/// `GET …/runs/{run}`
+pub(crate) async fn show(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(path): Path<RunPath>,
+    Query(query): Query<ViewQuery>,
+) -> Result<Response, PageError> {
+    let view = find(&web, &visitor, &path).await?;
+    let canonical = address_of(&view);
+    if canonical != path.address() {
+        return Ok(Redirect::to(&canonical).into_response());
+    }
+    render(&web, &visitor, &view, StatusCode::OK, &query, CommentBox::default(), None).await
+}
+
+/// `GET /app/{organization}/{workspace}/runs/{run}`: what terraform and tofu print.
+pub(crate) async fn redirect(Path(path): Path<RunPath>) -> Redirect {
+    Redirect::to(&path.address())
+}
+
+/// The page, perhaps with what was wrong about a form of it.
+pub(crate) async fn render(
+    web: &Web,
+    visitor: &Visitor,
+    view: &RunView,
+    status: StatusCode,
+    query: &ViewQuery,
+    comment_box: CommentBox,
+    confirm_error: Option<String>,
+) -> Result<Response, PageError> {
+    let run = &view.run;
+    let now = web.control_plane.now();
+    let organization = view.open.entry().name.as_str();
+    let plan = Section::of(web, view, PhaseKind::Plan, query.view == "console").await?;
+    let apply = match run.apply.status {
+        PhaseStatus::Pending | PhaseStatus::Unreachable => None,
+        _ => Some(Section::of(web, view, PhaseKind::Apply, true).await?),
+    };
+    let reasons = web.control_plane.wait_reasons(view);
+    let current = view.open.state.current_state_version(&view.workspace).map(|version| version.serial);
+    let followed = apply.as_ref().unwrap_or(&plan);
+    let live = (!run.status.is_final()).then(|| Live {
+        from: format!("{}:{}", followed.kind, followed.log.to),
+        seen: crate::run::events::seen(web, view),
+    });
+    let refresh = (!run.status.is_final()).then_some(if run.status.is_executing() { 5 } else { 10 });
+    let layout = Layout::for_visitor(web, visitor)
+        .in_workspace(organization, view.workspace.name.as_str(), WorkspaceSection::Runs)
+        .refreshed(refresh);
+    let page = RunPage {
+        layout,
+        now,
+        address: address_of(view),
+        head: Head::of(view, now),
+        stages: stages(run, now),
+        waits: reasons.iter().map(|reason| Wait::of(view, reason)).collect(),
+        is_stale: run.is_stale(current),
+        plan,
+        apply,
+        decisions: Decisions::of(web, visitor, view, confirm_error),
+        comment_box: comment_box.for_visitor(visitor, view),
+        history: history(view),
+        live,
+    };
+    Ok(page::render(status, &page))
+}

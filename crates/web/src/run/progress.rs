@@ -1,0 +1,175 @@
+//! What a log of JSON lines tells beside its words: how far each resource is, and what went wrong.
+
+use std::collections::HashMap;
+
+use crate::engine_line::{Diagnostic, EngineLine};
+use crate::text::{plain, stopwatch};
+
+/// More than anyone reads.
+const MOST_DIAGNOSTICS: usize = 100;
+
+#[derive(Default, Debug)]
+pub(crate) struct Facts {
+    pub(crate) resources: Vec<ResourceProgress>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    places: HashMap<String, usize>,
+    rest: Vec<u8>,
+}
+
+/// How far one resource is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ResourceProgress {
+    pub(crate) address: String,
+    pub(crate) action: String,
+    pub(crate) state: State,
+    pub(crate) took: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    Running,
+    Done,
+    Failed,
+}
+
+impl State {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Running => "under way",
+            Self::Done => "done",
+            Self::Failed => "failed",
+        }
+    }
+
+    pub(crate) fn sign(self) -> &'static str {
+        match self {
+            Self::Running => "◑",
+            Self::Done => "✓",
+            Self::Failed => "✗",
+        }
+    }
+
+    pub(crate) fn tone(self) -> &'static str {
+        match self {
+            Self::Running => "busy",
+            Self::Done => "good",
+            Self::Failed => "bad",
+        }
+    }
+}
+
+impl Facts {
+    /// Takes the next bytes of the log.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.rest.extend_from_slice(bytes);
+        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return };
+        let rest = self.rest.split_off(end + 1);
+        let whole = std::mem::replace(&mut self.rest, rest);
+        for line in whole.split(|byte| *byte == b'\n').filter_map(EngineLine::parse) {
+            self.learn(line);
+        }
+    }
+
+    fn learn(&mut self, line: EngineLine) {
+        if let Some(diagnostic) = line.diagnostic {
+            if self.diagnostics.len() < MOST_DIAGNOSTICS && !self.diagnostics.contains(&diagnostic) {
+                self.diagnostics.push(diagnostic);
+            }
+            return;
+        }
+        let Some(hook) = line.hook else { return };
+        let state = match line.kind.as_str() {
+            "apply_start" | "apply_progress" => State::Running,
+            "apply_complete" => State::Done,
+            "apply_errored" => State::Failed,
+            _ => return,
+        };
+        let took = hook.elapsed_seconds.unwrap_or_default().clamp(0.0, 1e9) as i64;
+        let progress = ResourceProgress {
+            address: plain(&hook.resource.addr),
+            action: action_word(&hook.action).to_owned(),
+            state,
+            took: stopwatch(jiff::SignedDuration::from_secs(took)),
+        };
+        // A resource that is replaced is destroyed and created: two things under one address.
+        let key = format!("{} {}", hook.action, progress.address);
+        match self.places.get(&key) {
+            Some(place) => self.resources[*place] = progress,
+            None => {
+                self.places.insert(key, self.resources.len());
+                self.resources.push(progress);
+            }
+        }
+    }
+
+    pub(crate) fn count(&self, state: State) -> usize {
+        self.resources.iter().filter(|resource| resource.state == state).count()
+    }
+
+    /// Errors before warnings.
+    pub(crate) fn sorted_diagnostics(&self) -> Vec<&Diagnostic> {
+        let mut sorted: Vec<_> = self.diagnostics.iter().collect();
+        sorted.sort_by_key(|diagnostic| !diagnostic.is_error());
+        sorted
+    }
+}
+
+fn action_word(action: &str) -> &str {
+    match action {
+        "create" => "create",
+        "update" => "change",
+        "delete" => "destroy",
+        "replace" => "replace",
+        "read" => "read",
+        _ => "work on",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hook(kind: &str, address: &str, action: &str, seconds: u32) -> String {
+        format!(
+            r#"{{"@level":"info","@message":"x","type":"{kind}","hook":{{"resource":{{"addr":"{address}"}},"action":"{action}","elapsed_seconds":{seconds}}}}}"#
+        ) + "\n"
+    }
+
+    #[test]
+    fn each_resource_is_as_far_as_its_last_line_says() {
+        let mut facts = Facts::default();
+        let log = [
+            "Initializing the backend...\n".to_owned(),
+            hook("apply_start", "a.b", "delete", 0),
+            hook("apply_complete", "a.b", "delete", 1),
+            hook("apply_start", "a.b", "create", 0),
+            hook("apply_start", "a.c", "create", 0),
+            hook("apply_progress", "a.b", "create", 70),
+            hook("apply_errored", "a.c", "create", 2),
+        ];
+        let log = log.concat();
+        let (first, second) = log.split_at(150);
+        facts.push(first.as_bytes());
+        facts.push(second.as_bytes());
+        let told: Vec<_> = facts
+            .resources
+            .iter()
+            .map(|one| format!("{} {} {} {}", one.address, one.action, one.state.word(), one.took))
+            .collect();
+        assert_eq!(told, ["a.b destroy done 0:01", "a.b create under way 1:10", "a.c create failed 0:02"]);
+        assert_eq!((facts.count(State::Done), facts.count(State::Running), facts.count(State::Failed)), (1, 1, 1));
+    }
+
+    #[test]
+    fn errors_come_before_warnings() {
+        let line = |severity: &str| {
+            format!(
+                r#"{{"@level":"x","@message":"x","type":"diagnostic","diagnostic":{{"severity":"{severity}","summary":"s"}}}}"#
+            ) + "\n"
+        };
+        let mut facts = Facts::default();
+        facts.push([line("warning"), line("error"), line("error")].concat().as_bytes());
+        let severities: Vec<_> = facts.sorted_diagnostics().iter().map(|one| one.severity.as_str()).collect();
+        assert_eq!(severities, ["error", "warning"], "the same twice is told once");
+    }
+}

@@ -1,0 +1,65 @@
+//! Why a run does not move, as sentences that lead to what it waits for.
+
+use taco_control_plane::RunView;
+use taco_domain::Author;
+use taco_domain::wait_reason::WaitReason;
+
+use crate::navigation::{organization_address, run_address, workspace_address};
+use crate::text::{Moment, plain};
+
+/// A sentence, with a link to what it is about.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    pub(crate) words: String,
+    pub(crate) link: Option<Link>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) name: String,
+    pub(crate) address: String,
+}
+
+impl Wait {
+    pub(crate) fn of(view: &RunView, reason: &WaitReason) -> Self {
+        let organization = view.open.entry().name.as_str();
+        let workspace = view.workspace.name.as_str();
+        let link = |name: &str, address: String| Some(Link { name: name.to_owned(), address });
+        match reason {
+            WaitReason::RunAhead { run, status, ahead } => {
+                let status = crate::badge::Badge::of_run(*status).word.to_lowercase();
+                let words = match ahead {
+                    1 => format!("Another run of this workspace is first; it is {status}."),
+                    ahead => format!("{ahead} runs of this workspace are first; the one at the front is {status}."),
+                };
+                Self { words, link: link(&run.to_string(), run_address(organization, workspace, run)) }
+            }
+            WaitReason::Locked { holder, since, note } => {
+                let note = note.as_ref().map(|note| format!(" ({})", plain(note))).unwrap_or_default();
+                let words = format!("The workspace is locked by {holder} since {}{note}.", Moment(*since).text());
+                let lock = view.workspace.lock.as_ref();
+                let link = match lock.map(|lock| lock.holder) {
+                    Some(Author::Run(run)) => link("that run", run_address(organization, workspace, run)),
+                    _ => link("the workspace", workspace_address(organization, workspace)),
+                };
+                Self { words, link }
+            }
+            WaitReason::NoAgent { pool: Some(pool), pool_name } => {
+                let name = pool_name.as_deref().unwrap_or("its pool");
+                let address = format!("{}/agents/pools/{pool}", organization_address(organization));
+                Self { words: format!("No agent of {name} is alive: start one."), link: link("how to", address) }
+            }
+            WaitReason::NoAgent { pool: None, .. } | WaitReason::AgentsBusy { .. } | WaitReason::Approval => {
+                Self { words: sentence(&reason.in_words()), link: None }
+            }
+        }
+    }
+}
+
+/// With a capital at its beginning and a point at its end.
+pub(crate) fn sentence(words: &str) -> String {
+    let mut characters = words.chars();
+    let first = characters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    let end = if words.ends_with('.') { "" } else { "." };
+    format!("{first}{}{end}", characters.as_str())
+}

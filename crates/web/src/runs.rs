@@ -1,0 +1,157 @@
+//! Lists of runs: of a workspace, and of an organization.
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use jiff::Timestamp;
+use serde::Deserialize;
+use taco_control_plane::{Listed, RunView, WorkspaceRef};
+use taco_domain::id::RunId;
+use taco_domain::phase::ResourceCounts;
+
+use crate::badge::Badge;
+use crate::error::PageError;
+use crate::navigation::{Section, WorkspaceSection, organization_address, workspace_address};
+use crate::page::Layout;
+use crate::pagination::{self, Pagination};
+use crate::run::page::{address_of, counts};
+use crate::run_query::{RunQuery, SourceChoice, StatusChip};
+use crate::text::Moment;
+use crate::visitor::Visitor;
+use crate::words::{source_words, subject};
+use crate::{Web, page};
+
+/// A run in a list.
+pub(crate) struct RunRow {
+    pub(crate) id: RunId,
+    pub(crate) address: String,
+    pub(crate) subject: String,
+    pub(crate) badge: Badge,
+    pub(crate) workspace: String,
+    pub(crate) workspace_address: String,
+    pub(crate) by: String,
+    pub(crate) source: &'static str,
+    pub(crate) created: Moment,
+    pub(crate) counts: Option<ResourceCounts>,
+    pub(crate) destroys: bool,
+    pub(crate) plan_only: bool,
+}
+
+impl RunRow {
+    pub(crate) fn of(view: &RunView) -> Self {
+        let (organization, workspace) = (view.open.entry().name.as_str(), view.workspace.name.as_str());
+        let subject = subject(&view.run.options.message);
+        Self {
+            id: view.run.id,
+            address: address_of(view),
+            subject: if subject.is_empty() { view.run.id.to_string() } else { subject },
+            badge: Badge::of_run(view.run.status),
+            workspace: workspace.to_owned(),
+            workspace_address: workspace_address(organization, workspace),
+            by: view.open.name_of(&view.run.created_by),
+            source: source_words(view.run.source),
+            created: Moment(view.run.created_at),
+            counts: counts(&view.run),
+            destroys: view.run.options.is_destroy,
+            plan_only: view.run.options.plan_only,
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "runs.html")]
+struct RunsPage {
+    layout: Layout,
+    now: Timestamp,
+    address: String,
+    /// Each row says of which workspace it is.
+    of_organization: bool,
+    rows: Vec<RunRow>,
+    pages: Pagination,
+    wanted: RunQuery,
+    chips: Vec<StatusChip>,
+    sources: Vec<SourceChoice>,
+    /// Where a run is started, or why it cannot be.
+    start: Option<Start>,
+}
+
+struct Start {
+    address: String,
+    refusal: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct OrganizationPath {
+    pub(crate) organization: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WorkspacePath {
+    pub(crate) organization: String,
+    pub(crate) workspace: String,
+}
+
+impl WorkspacePath {
+    pub(crate) fn reference(&self) -> WorkspaceRef {
+        WorkspaceRef::Named { organization: self.organization.clone(), name: self.workspace.clone() }
+    }
+}
+
+fn render(
+    web: &Web,
+    layout: Layout,
+    address: String,
+    wanted: RunQuery,
+    listed: &Listed<RunView>,
+    start: Option<Start>,
+) -> Response {
+    let live = listed.items.iter().any(|view| view.run.status.is_executing());
+    let pages = Pagination::of(listed, |number| format!("{address}?{}", wanted.on_page(number).in_address()));
+    let page = RunsPage {
+        layout: layout.refreshed(live.then_some(10)),
+        now: web.control_plane.now(),
+        of_organization: start.is_none(),
+        rows: listed.items.iter().map(RunRow::of).collect(),
+        pages,
+        chips: wanted.chips(),
+        sources: wanted.sources(),
+        wanted,
+        start,
+        address,
+    };
+    page::render(StatusCode::OK, &page)
+}
+
+/// `GET /app/{organization}/runs`
+pub(crate) async fn of_organization(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(OrganizationPath { organization }): Path<OrganizationPath>,
+    Query(wanted): Query<RunQuery>,
+) -> Result<Response, PageError> {
+    let page = pagination::asked_for(&wanted.page);
+    let listed = web.control_plane.organization_runs(&visitor.caller, &organization, &wanted.filter(), page).await?;
+    let layout = Layout::for_visitor(&web, &visitor).in_organization(&organization, Section::Runs);
+    let address = format!("{}/runs", organization_address(&organization));
+    Ok(render(&web, layout, address, wanted, &listed, None))
+}
+
+/// `GET /app/{organization}/workspaces/{workspace}/runs`
+pub(crate) async fn of_workspace(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(path): Path<WorkspacePath>,
+    Query(wanted): Query<RunQuery>,
+) -> Result<Response, PageError> {
+    let (caller, reference) = (&visitor.caller, path.reference());
+    let workspace = web.control_plane.workspace(caller, &reference).await?;
+    let page = pagination::asked_for(&wanted.page);
+    let listed = web.control_plane.workspace_runs(caller, &reference, &wanted.filter(), page).await?;
+    let WorkspacePath { organization, workspace: name } = &path;
+    let layout = Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::Runs);
+    let address = format!("{}/runs", workspace_address(organization, name));
+    let refusal = web.control_plane.new_run_refusal(caller, &workspace);
+    let start = Start { address: format!("{address}/new"), refusal };
+    Ok(render(&web, layout, address, wanted, &listed, Some(start)))
+}

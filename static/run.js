@@ -1,0 +1,62 @@
+// Follows one run on its page: lines of the log as they come, and the rest of the page whenever it is old.
+"use strict";
+
+(() => {
+  let events = null;
+  let last = null;
+
+  /** The end of a log is followed until someone scrolls up. */
+  const isAtEnd = (log) => log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+
+  function follow() {
+    const run = document.getElementById("run");
+    if (!run || !run.dataset.events || document.hidden) return;
+    const address = new URL(run.dataset.events, location.href);
+    address.searchParams.set("from", last || run.dataset.from);
+    address.searchParams.set("seen", run.dataset.seen);
+    events = new EventSource(address);
+    events.addEventListener("log", (event) => {
+      last = event.lastEventId;
+      const log = document.getElementById(`log-${last.split(":")[0]}`);
+      if (!log) return;
+      const end = isAtEnd(log);
+      log.insertAdjacentHTML("beforeend", event.data);
+      log.closest("[hidden]")?.removeAttribute("hidden");
+      if (end) log.scrollTop = log.scrollHeight;
+    });
+    events.addEventListener("progress", (event) => {
+      const progress = document.getElementById("progress");
+      if (progress) progress.innerHTML = event.data;
+    });
+    events.addEventListener("status", renew);
+  }
+
+  function stop() {
+    if (events) events.close();
+    events = null;
+  }
+
+  /** Takes over what the server shows now. What someone is typing stays: it is outside. */
+  async function renew() {
+    stop();
+    const answer = await fetch(location.href, { headers: { "Accept": "text/html" } });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const run = page.getElementById("run");
+    if (!answer.ok || !run) { location.reload(); return; }
+    document.title = page.title;
+    for (const part of ["run", "history"]) {
+      const [old, fresh] = [document.getElementById(part), page.getElementById(part)];
+      if (old && fresh) { old.replaceWith(fresh); window.htmx?.process(fresh); }
+    }
+    last = null;
+    begin();
+  }
+
+  function begin() {
+    for (const log of document.querySelectorAll("pre.log")) log.scrollTop = log.scrollHeight;
+    follow();
+  }
+
+  document.addEventListener("visibilitychange", () => (document.hidden ? stop() : events || follow()));
+  begin();
+})();

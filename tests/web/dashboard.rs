@@ -1,0 +1,54 @@
+//! What an organization has to do at a glance, and its queue.
+
+use axum::http::StatusCode;
+use jiff::SignedDuration;
+use serde_json::json;
+
+use crate::run_scene::{NASTY, RunScene, errored, is_harmless};
+
+#[tokio::test]
+async fn what_needs_a_decision_comes_first() {
+    let scene = RunScene::start().await;
+    let failed = scene.given_run(json!({ "message": "Bigger cache" })).await;
+    let phase = scene.take().await;
+    scene.finish(&phase, errored("no")).await;
+    let waiting = scene.given_planned_run(json!({ "message": NASTY })).await;
+    let other = scene.server.api.given_workspace("acme", "other").await;
+    scene.given_configuration(&other).await;
+    let under_way = scene.given_run_in(&other, json!({ "message": "Goes on" })).await;
+    let _phase = scene.take().await;
+    let locked = scene.server.api.given_workspace("acme", "held").await;
+    let lock = format!("/api/v2/workspaces/{locked}/actions/lock");
+    scene.server.api.admin().post(&lock, &json!({ "reason": "Careful <b>" })).await.expect(StatusCode::OK);
+
+    let page = scene.admin.get("/app/acme").await;
+    assert_eq!(page.status, StatusCode::OK);
+    let place = |text: &str| page.text.find(text).unwrap_or_else(|| panic!("no {text}: {}", page.text));
+    assert!(place(&waiting) < place(&under_way) && place(&under_way) < place(&failed));
+    assert!(page.text.contains("Careful &#60;b&#62;") && page.text.contains(">held</a>"));
+    is_harmless(&page);
+
+    scene.server.api.pass(SignedDuration::from_hours(25));
+    assert!(!scene.admin.get("/app/acme").await.text.contains(&failed), "that was yesterday");
+
+    let reader = scene.server.member("reader", "acme", &scene.workspace, "read").await;
+    let page = reader.get("/app/acme").await;
+    assert!(page.text.contains("1 plan waits for others") && !page.text.contains(&under_way), "{}", page.text);
+    assert_eq!(scene.server.stranger("stranger").await.get("/app/acme").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn the_queue_says_what_waits_and_why() {
+    let scene = RunScene::start().await;
+    assert!(scene.admin.get("/app/acme/queue").await.text.contains("Nothing is under way"));
+    let first = scene.given_run(json!({ "message": "First" })).await;
+    let second = scene.given_run(json!({ "message": "Second" })).await;
+    let page = scene.admin.get("/app/acme/queue").await;
+    assert!(page.text.find(&first) < page.text.find(&second));
+    for part in ["No server has an agent within", "Another run of this workspace is first"] {
+        assert!(page.text.contains(part), "{part}: {}", page.text);
+    }
+    let _phase = scene.take().await;
+    assert!(scene.admin.get("/app/acme/queue").await.text.contains("on within"));
+    assert_eq!(scene.server.stranger("stranger").await.get("/app/acme/queue").await.status, StatusCode::NOT_FOUND);
+}

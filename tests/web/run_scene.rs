@@ -1,0 +1,122 @@
+//! A workspace whose runs a test executes itself, as an agent would, and people who look at them.
+
+use axum::http::StatusCode;
+use harness::browser::{Browser, Page};
+use harness::page_server::PageServer;
+use serde_json::{Value, json};
+use taco_control_plane::{PhaseCaller, PhaseOutcome, PlanForm, RequestInfo};
+use taco_domain::engine::Engine;
+use taco_domain::global_queue::Reach;
+use taco_domain::phase::{Executor, ResourceCounts};
+
+pub(crate) struct RunScene {
+    pub(crate) server: PageServer,
+    pub(crate) admin: Browser,
+    /// The id of `acme/web`.
+    pub(crate) workspace: String,
+}
+
+impl RunScene {
+    /// The organization `acme` with the workspace `web`, which has a configuration.
+    pub(crate) async fn start() -> Self {
+        let server = PageServer::start().await;
+        let admin = server.admin().await;
+        server.api.given_organization("acme").await;
+        let workspace = server.api.given_workspace("acme", "web").await;
+        let scene = Self { server, admin, workspace };
+        scene.given_configuration(&scene.workspace).await;
+        scene
+    }
+
+    pub(crate) async fn given_configuration(&self, workspace: &str) {
+        let body = json!({ "data": { "type": "configuration-versions", "attributes": { "auto-queue-runs": false } } });
+        let path = format!("/api/v2/workspaces/{workspace}/configuration-versions");
+        let announced = self.server.api.admin().post(&path, &body).await.expect(StatusCode::CREATED);
+        let address = announced.attribute("upload-url");
+        let path = address.as_str().and_then(|address| address.strip_prefix("http://taco.test")).expect("an address");
+        let anyone = self.server.api.with_authorization(None);
+        anyone.send("PUT", path, None, b"\x1f\x8bconfiguration".to_vec()).await.expect(StatusCode::OK);
+    }
+
+    /// Starts a run through the API, and returns its id.
+    pub(crate) async fn given_run(&self, attributes: Value) -> String {
+        self.given_run_in(&self.workspace, attributes).await
+    }
+
+    pub(crate) async fn given_run_in(&self, workspace: &str, attributes: Value) -> String {
+        let relationships = json!({ "workspace": { "data": { "type": "workspaces", "id": workspace } } });
+        let body = json!({ "data": { "type": "runs", "attributes": attributes, "relationships": relationships } });
+        self.server.api.admin().post("/api/v2/runs", &body).await.expect(StatusCode::CREATED).id()
+    }
+
+    pub(crate) async fn status(&self, run: &str) -> String {
+        let read = self.server.api.admin().get(&format!("/api/v2/runs/{run}")).await.expect(StatusCode::OK);
+        read.attribute("status").as_str().expect("a status").to_owned()
+    }
+
+    /// Takes the next phase, as an agent within a server does.
+    pub(crate) async fn take(&self) -> PhaseCaller {
+        let control_plane = &self.server.api.control_plane;
+        let agent = control_plane.id_for_agent_within();
+        let executor = Executor { agent, agent_name: "within".to_owned(), pool: None };
+        let open = control_plane.all_organizations().await.expect("organizations").remove(0);
+        let taken = control_plane.take_phase(&open, Reach::WithinServer, executor).await.expect("a bucket");
+        let token = taken.expect("a phase is ready").token;
+        control_plane.phase_caller(&token, RequestInfo::default()).await.expect("a phase's token")
+    }
+
+    pub(crate) async fn log(&self, phase: &PhaseCaller, offset: usize, text: impl Into<bytes::Bytes>) {
+        let appended = self.server.api.control_plane.append_log(phase, offset as u64, text.into()).await;
+        assert!(appended.is_ok(), "{appended:?}");
+    }
+
+    pub(crate) async fn plan(&self, phase: &PhaseCaller, json: &Value) {
+        let body = futures::stream::iter([Ok::<_, std::io::Error>(bytes::Bytes::from(json.to_string()))]);
+        let stored = self.server.api.control_plane.upload_plan(phase, PlanForm::Redacted, body).await;
+        stored.expect("the plan is stored");
+    }
+
+    pub(crate) async fn finish(&self, phase: &PhaseCaller, outcome: PhaseOutcome) {
+        self.server.api.control_plane.finish_phase(phase, outcome).await.expect("the phase ends");
+    }
+
+    /// A run whose plan found something and waits for a decision.
+    pub(crate) async fn given_planned_run(&self, attributes: Value) -> String {
+        let run = self.given_run(attributes).await;
+        let phase = self.take().await;
+        self.finish(&phase, planned()).await;
+        run
+    }
+
+    /// Where a run's page is.
+    pub(crate) fn address(run: &str) -> String {
+        format!("/app/acme/workspaces/web/runs/{run}")
+    }
+
+    pub(crate) async fn look(&self, run: &str) -> Page {
+        self.admin.get(&Self::address(run)).await
+    }
+}
+
+pub(crate) fn planned() -> PhaseOutcome {
+    let counts = ResourceCounts { additions: 3, changes: 1, destructions: 2, imports: 0 };
+    let engine = (Engine::Terraform, "1.11.4".to_owned());
+    PhaseOutcome::Planned { has_changes: true, counts, generated_configuration: false, engine }
+}
+
+pub(crate) fn applied() -> PhaseOutcome {
+    PhaseOutcome::Applied { counts: ResourceCounts::default(), engine: (Engine::Terraform, "1.11.4".to_owned()) }
+}
+
+pub(crate) fn errored(message: &str) -> PhaseOutcome {
+    PhaseOutcome::Errored { message: message.to_owned(), engine: None }
+}
+
+/// What every stored name and message is tried with.
+pub(crate) const NASTY: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;";
+
+/// That nothing of [`NASTY`] became markup.
+#[track_caller]
+pub(crate) fn is_harmless(page: &Page) {
+    assert!(!page.text.contains("<script>alert") && !page.text.contains("<img src=x"), "{}", page.text);
+}
