@@ -214,7 +214,7 @@ mod tests {
             lines(&diff.resources),
             [
                 r#"Removed :null_resource.gone id: "1" > -"#,
-                r#"Changed :null_resource.kept (status): - > "tainted" ports[2]: - > 3 tags.a: "x" > "z" tags.b: "y" > - tags.c: - > "n""#,
+                r#"Changed :null_resource.kept ports[2]: - > 3 tags.a: "x" > "z" tags.b: "y" > - tags.c: - > "n" (status): - > "tainted""#,
                 r#"Added :null_resource.many["k"] id: - > "5""#,
                 r#"Added :null_resource.many[0] id: - > "4""#,
             ]

@@ -2,13 +2,19 @@
 //!
 //! A state names the attributes that are sensitive; sensitive outputs say so themselves. Older engines did not write
 //! down what a provider calls sensitive, so attributes whose names sound like a secret are hidden too: hiding one too
-//! many costs a look into the state itself, showing one too many cannot be undone.
+//! many costs a look into the state itself, showing one too many cannot be undone. For the same reason a text that is
+//! hidden in one place is hidden wherever else it stands alone: engines forget that what was copied is sensitive too.
+
+use std::collections::HashSet;
 
 use crate::json_tree::JsonTree;
 
 /// Parts of names that sound like a secret.
 const SECRET_WORDS: &[&str] =
     &["password", "passwd", "passphrase", "secret", "token", "private_key", "api_key", "access_key", "credential"];
+
+/// Shorter texts are not looked for elsewhere: too many things are called so by chance.
+const SHORTEST_COPY: usize = 6;
 
 /// The same state with what is sensitive hidden.
 pub fn mask(mut state: JsonTree) -> JsonTree {
@@ -26,7 +32,43 @@ pub fn mask(mut state: JsonTree) -> JsonTree {
             mask_instance(instance);
         }
     }
+    let mut texts = HashSet::new();
+    collect_hidden(&state, false, &mut texts);
+    for place in ["outputs", "resources"] {
+        if let Some(tree) = state.get_mut(place) {
+            hide_copies(tree, &texts);
+        }
+    }
     state
+}
+
+/// The texts that are hidden, with their quotes.
+fn collect_hidden(tree: &JsonTree, hidden: bool, texts: &mut HashSet<String>) {
+    match tree {
+        JsonTree::Hidden(inner) => collect_hidden(inner, true, texts),
+        JsonTree::List(elements) => elements.iter().for_each(|element| collect_hidden(element, hidden, texts)),
+        JsonTree::Object(fields) => {
+            // A value that says its own type: `string` is no secret.
+            let typed = fields.len() == 2 && fields.contains_key("type") && fields.contains_key("value");
+            for (_, field) in fields.iter().filter(|(name, _)| !(typed && name.as_str() == "type")) {
+                collect_hidden(field, hidden, texts);
+            }
+        }
+        JsonTree::Scalar(raw) => {
+            if hidden && raw.starts_with('"') && raw.len() >= SHORTEST_COPY + 2 {
+                texts.insert(raw.clone());
+            }
+        }
+    }
+}
+
+fn hide_copies(tree: &mut JsonTree, texts: &HashSet<String>) {
+    match tree {
+        JsonTree::Scalar(raw) if texts.contains(raw) => tree.hide(),
+        JsonTree::List(elements) => elements.iter_mut().for_each(|element| hide_copies(element, texts)),
+        JsonTree::Object(fields) => fields.values_mut().for_each(|field| hide_copies(field, texts)),
+        JsonTree::Scalar(_) | JsonTree::Hidden(_) => {}
+    }
 }
 
 fn mask_instance(instance: &mut JsonTree) {
@@ -132,6 +174,18 @@ mod tests {
         let expected =
             r#"{"db_Password":(sensitive),"list":[{"api_key":(sensitive)}],"secret_count":3,"token":"","user":"jane"}"#;
         assert_eq!(masked(attributes, "[]"), expected);
+    }
+
+    #[test]
+    fn a_copy_of_what_is_sensitive_is_hidden_too() {
+        let attributes = r#"{"input":"hunter2-and-3","output":{"value":"hunter2-and-3"},"short":"abc","zone":"abc"}"#;
+        let paths = r#"[[{"type":"get_attr","value":"input"}],[{"type":"get_attr","value":"short"}]]"#;
+        let expected = r#"{"input":(sensitive),"output":{"value":(sensitive)},"short":(sensitive),"zone":"abc"}"#;
+        assert_eq!(masked(attributes, paths), expected);
+
+        let attributes = r#"{"input":{"type":"string","value":"hunter2"},"kind":"string","output":"hunter2"}"#;
+        let expected = r#"{"input":(sensitive),"kind":"string","output":(sensitive)}"#;
+        assert_eq!(masked(attributes, r#"[[{"type":"get_attr","value":"input"}]]"#), expected);
     }
 
     #[test]
