@@ -32,9 +32,9 @@ async fn a_mistake_stands_beside_its_field_and_the_input_is_kept() {
     let browser = site.admin().await;
     let form = browser.get("/app").await.form(PATH);
     for (name, email, error, described) in [
-        ("a <b>", "ops@example.com", "Name may only contain", "name-error"),
-        ("settings", "ops@example.com", "is reserved", "name-error"),
-        ("acme", "nobody", "Email", "email-error"),
+        ("a <b>", "ops@example.com", "Name may only contain", "error-name"),
+        ("settings", "ops@example.com", "is reserved", "error-name"),
+        ("acme", "nobody", "Email", "error-email"),
     ] {
         let page = browser.send(&form, &[("name", name), ("email", email)]).await;
         assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY, "{name} {email}");

@@ -77,13 +77,12 @@ async fn versions_are_listed_and_shown_without_what_is_sensitive() {
 
     let page = given.admin.get(&format!("{PATH}/{first}")).await;
     assert_eq!(page.status, StatusCode::OK, "{}", page.text);
-    for part in ["[&#34;old &#60;b&#62;&#34;]", "sensitive: hidden", "terraform_data.one", "<td>shop</td>", "serial 1"]
-    {
+    for part in ["&#34;old &#60;b&#62;&#34;", "sensitive: hidden", "terraform_data.one", "<td>shop</td>", "serial 1"] {
         assert!(page.text.contains(part), "{part} is missing:\n{}", page.text);
     }
     assert!(!page.text.contains("hunter2"), "{}", page.text);
     let overview = given.admin.get("/app/acme/workspaces/web").await;
-    for part in ["[&#34;new&#34;]", "sensitive: hidden", "terraform_data.one", "serial 2"] {
+    for part in ["&#34;new&#34;", "sensitive: hidden", "terraform_data.one", "serial 2"] {
         assert!(overview.text.contains(part), "{part} is missing:\n{}", overview.text);
     }
     assert!(!overview.text.contains("hunter3"));
@@ -155,7 +154,7 @@ async fn an_old_state_is_restored_under_a_new_serial() {
     let done = given.admin.send(&form, &[]).await;
     assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
     let page = given.admin.get(done.location()).await;
-    for part in ["serial 3", "current", "restored from serial 1", "The old state is current again", "[&#34;old&#34;]"] {
+    for part in ["serial 3", "current", "restored from serial 1", "The old state is current again", "&#34;old&#34;"] {
         assert!(page.text.contains(part), "{part} is missing:\n{}", page.text);
     }
     assert!(page.text.contains("It is the current state already"), "and cannot be restored again: {}", page.text);

@@ -41,11 +41,15 @@ async fn what_the_command_line_prints_leads_to_the_workspace() {
     let browser = site.admin().await;
     let page = browser.get("/app/acme/web").await;
     assert_eq!((page.status, page.location()), (StatusCode::SEE_OTHER, PATH));
-    for path in ["/app/acme/workspaces/nothing", "/app/nobody/workspaces/web", "/app/acme/workspaces/WEB"] {
+    for path in [
+        "/app/acme/workspaces/nothing",
+        "/app/nobody/workspaces/web",
+        "/app/acme/workspaces/WEB",
+        "/app/acme/nothing",
+        "/app/acme/%0d%0a%3Cb%3E",
+    ] {
         assert_eq!(browser.get(path).await.status, StatusCode::NOT_FOUND, "{path}");
     }
-    let odd = browser.get("/app/acme/%0d%0a%3Cb%3E").await;
-    assert!(!odd.location().contains('<') && !odd.location().contains('\n'), "{}", odd.location());
 }
 
 #[tokio::test]

@@ -40,9 +40,9 @@ async fn a_mistake_stands_beside_its_field_and_the_input_is_kept() {
     let browser = site.admin().await;
     let form = browser.get(PATH).await.form(PATH);
     for (fields, error, described) in [
-        ([("name", "a b"), ("version", "1.11.4")], "Name may only contain", "name-error"),
-        ([("name", "TAKEN"), ("version", "1.11.4")], "has already been taken", "name-error"),
-        ([("name", "new"), ("version", "<b>")], "version", "version-error"),
+        ([("name", "a b"), ("version", "1.11.4")], "Name may only contain", "error-name"),
+        ([("name", "TAKEN"), ("version", "1.11.4")], "has already been taken", "error-name"),
+        ([("name", "new"), ("version", "<b>")], "version", "error-terraform-version"),
     ] {
         let page = browser.send(&form, &fields).await;
         assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY, "{fields:?}");

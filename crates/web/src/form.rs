@@ -135,6 +135,10 @@ impl Complaint {
         Self(Some((field.to_owned(), text::plain(&detail.into()))))
     }
 
+    pub(crate) fn is_there(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// What to say beside a field; an empty name is the form as a whole.
     pub(crate) fn about(&self, field: &str) -> Option<&str> {
         self.0.as_ref().filter(|(about, _)| about == field).map(|(_, detail)| detail.as_str())

@@ -9,16 +9,18 @@ use taco_control_plane::{Error, OrganizationView, PageRequest};
 use taco_domain::organization::OrganizationPatch;
 
 use crate::error::PageError;
-use crate::form::VisitorForm;
+use crate::form::{Complaint, VisitorForm};
 use crate::navigation::organization_address;
 use crate::page::Layout;
 use crate::pagination::{self, Pagination};
-use crate::problem::Problem;
 use crate::text::Moment;
 use crate::visitor::Visitor;
 use crate::{Web, notice, page, terraform};
 
 const PATH: &str = "/app/organizations";
+
+/// The fields beside which a complaint can stand.
+const FIELDS: [&str; 2] = ["name", "email"];
 
 #[derive(Template)]
 #[template(path = "landing.html")]
@@ -66,7 +68,7 @@ impl Row {
 struct FormContent {
     name: String,
     email: String,
-    problem: Problem,
+    complaint: Complaint,
 }
 
 impl FormContent {
@@ -156,7 +158,7 @@ pub(crate) async fn create(
             Ok(Redirect::to(&notice::with(&address, "created")).into_response())
         }
         Err(error) => {
-            let form = FormContent { name, email, problem: Problem::of(error)? };
+            let form = FormContent { name, email, complaint: Complaint::of(error, &FIELDS)? };
             let page = organizations(&web, &visitor, Wanted::default(), form).await?;
             Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }

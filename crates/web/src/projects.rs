@@ -11,14 +11,16 @@ use taco_domain::permission::Action;
 use taco_domain::project::ProjectPatch;
 
 use crate::error::PageError;
-use crate::form::{Nothing, VisitorForm};
+use crate::form::{Complaint, Nothing, VisitorForm};
 use crate::navigation::{Section, organization_address};
 use crate::page::Layout;
 use crate::pagination::{self, Pagination};
-use crate::problem::Problem;
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
 use crate::{Web, notice, page};
+
+/// The fields beside which a complaint can stand.
+const FIELDS: [&str; 2] = ["name", "description"];
 
 #[derive(Template)]
 #[template(path = "projects.html")]
@@ -83,7 +85,7 @@ pub(crate) struct FormContent {
     name: String,
     description: String,
     #[serde(skip)]
-    problem: Problem,
+    complaint: Complaint,
 }
 
 impl FormContent {
@@ -153,7 +155,7 @@ pub(crate) async fn create(
     match web.control_plane.create_project(&visitor.caller, &organization, form.patch()).await {
         Ok(made) => Ok(Redirect::to(&notice::with(&address_of(&made), "created")).into_response()),
         Err(error) => {
-            let form = FormContent { problem: Problem::of(error)?, ..form };
+            let form = FormContent { complaint: Complaint::of(error, &FIELDS)?, ..form };
             let page = projects(&web, &visitor, &organization, Wanted::default(), form).await?;
             Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }
@@ -186,7 +188,7 @@ pub(crate) async fn show(
 ) -> Result<Response, PageError> {
     let view = find(&web, &visitor, path).await?;
     let (name, description) = (view.project.name.to_string(), view.project.description.clone());
-    let form = FormContent { name, description, problem: Problem::default() };
+    let form = FormContent { name, description, complaint: Complaint::default() };
     Ok(page::render(StatusCode::OK, &project_page(&web, &visitor, &view, form).await?))
 }
 
@@ -230,7 +232,7 @@ pub(crate) async fn update(
     match web.control_plane.update_project(&visitor.caller, view.project.id, form.patch()).await {
         Ok(changed) => Ok(Redirect::to(&notice::with(&address_of(&changed), "saved")).into_response()),
         Err(error) => {
-            let form = FormContent { problem: Problem::of(error)?, ..form };
+            let form = FormContent { complaint: Complaint::of(error, &FIELDS)?, ..form };
             let page = project_page(&web, &visitor, &view, form).await?;
             Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }

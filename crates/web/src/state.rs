@@ -9,8 +9,9 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
 use serde::Deserialize;
-use taco_control_plane::{Error, PageRequest, StateVersionView, WorkspaceView};
+use taco_control_plane::{Error, PageRequest, StateVersionView, WorkspaceRef, WorkspaceView};
 use taco_domain::id::StateVersionId;
+use taco_domain::state_version::StateVersionStatus;
 
 use crate::error::PageError;
 use crate::form::{Nothing, VisitorForm};
@@ -19,6 +20,7 @@ use crate::page::Layout;
 use crate::pagination;
 use crate::state_parts::{OutputRow, Resources, ShownValue};
 use crate::states::StateRow;
+use crate::text::Moment;
 use crate::visitor::Visitor;
 use crate::workspace::{address_of, named};
 use crate::{Web, notice, page};
@@ -63,6 +65,15 @@ pub(crate) async fn find(
     Ok((workspace, state))
 }
 
+/// The version that came before this one.
+pub(crate) fn one_before(view: &StateVersionView) -> Option<StateVersionId> {
+    let older = view.open.state.state_versions_of(view.version.workspace);
+    let mut older = older.skip_while(|other| other.id != view.version.id).skip(1);
+    older
+        .find(|other| !matches!(other.status, StateVersionStatus::Pending | StateVersionStatus::Discarded))
+        .map(|other| other.id)
+}
+
 /// The versions that one can be compared with: the newest ones, and `chosen` in any case.
 pub(crate) async fn others(
     web: &Web,
@@ -70,7 +81,7 @@ pub(crate) async fn others(
     state: &StateVersionView,
     chosen: Option<StateVersionId>,
 ) -> Result<Vec<Other>, Error> {
-    let workspace = taco_control_plane::WorkspaceRef::Id(state.version.workspace);
+    let workspace = WorkspaceRef::Id(state.version.workspace);
     let listed = web
         .control_plane
         .state_versions(&visitor.caller, &workspace, None, PageRequest::new(1, pagination::ROWS))
@@ -85,7 +96,7 @@ pub(crate) async fn others(
     let of = |other: StateVersionView| Other {
         id: other.version.id,
         serial: other.version.serial,
-        created: crate::text::Moment(other.version.created_at).text(),
+        created: Moment(other.version.created_at).text(),
         chosen: chosen == Some(other.version.id),
     };
     Ok(others.into_iter().map(of).collect())
@@ -108,14 +119,17 @@ pub(crate) async fn show(
     let (workspace, state) = find(&web, &visitor, path).await?;
     let overview = address_of(&workspace);
     let address = format!("{overview}/states/{}", state.version.id);
-    let summary = web.control_plane.resource_summary(&state).await?;
-    let outputs = web.control_plane.outputs(&visitor.caller, state.version.id).await?;
+    let (summary, outputs, others) = tokio::try_join!(
+        web.control_plane.resource_summary(&state),
+        web.control_plane.outputs(&visitor.caller, state.version.id),
+        others(&web, &visitor, &state, one_before(&state)),
+    )?;
     let (organization, name) = (workspace.open.entry().name.as_str(), workspace.workspace.name.as_str());
     let page = StatePage {
         layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::States),
         version: StateRow::of(&state, &overview),
         lineage: state.version.lineage.clone(),
-        others: others(&web, &visitor, &state, None).await?,
+        others,
         restore: state.restore_choice(&visitor.caller),
         outputs: outputs.into_iter().map(OutputRow::of).collect(),
         resources: Resources::of(&summary, wanted.resource, &wanted.page, &address),

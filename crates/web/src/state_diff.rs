@@ -5,14 +5,14 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
-use taco_control_plane::{Compared, StateVersionView};
+use taco_control_plane::Compared;
 use taco_domain::id::StateVersionId;
 use taco_domain::state_diff::{Change, Difference};
 
 use crate::error::PageError;
 use crate::navigation::WorkspaceSection;
 use crate::page::Layout;
-use crate::state::{Other, StatePath, find, others};
+use crate::state::{Other, StatePath, find, one_before, others};
 use crate::state_parts::shortened;
 use crate::states::StateRow;
 use crate::text_diff::{self, Line};
@@ -153,14 +153,6 @@ pub(crate) async fn show(
         shown,
     };
     Ok(page::render(StatusCode::OK, &page))
-}
-
-/// The version that came before this one.
-fn one_before(view: &StateVersionView) -> Option<StateVersionId> {
-    use taco_domain::state_version::StateVersionStatus as Status;
-    let older = view.open.state.state_versions_of(view.version.workspace);
-    let mut older = older.skip_while(|other| other.id != view.version.id).skip(1);
-    older.find(|other| !matches!(other.status, Status::Pending | Status::Discarded)).map(|other| other.id)
 }
 
 /// On a thread of its own: large texts take their time.

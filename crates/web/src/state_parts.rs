@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use taco_control_plane::{Listed, OutputView, PageRequest};
+use taco_domain::json_tree::JsonTree;
 use taco_domain::state_file::{ResourceCount, ResourceSummary};
 use url::form_urlencoded::Serializer;
 
@@ -31,10 +32,18 @@ impl OutputRow {
     pub(crate) fn of(output: OutputView) -> Self {
         let shown = match output.value {
             _ if output.type_name == "encrypted" => ShownValue::Encrypted,
-            Some(value) if !output.sensitive => ShownValue::Text(shortened(value.get())),
+            Some(value) if !output.sensitive => ShownValue::Text(laid_out(value.get())),
             _ => ShownValue::Sensitive,
         };
         Self { name: output.name, kind: output.type_name, shown }
+    }
+}
+
+/// A value of an output, indented as if it stood alone.
+fn laid_out(value: &str) -> String {
+    match JsonTree::parse(value.as_bytes()) {
+        Ok(tree) => shortened(&tree.pretty()),
+        Err(_) => shortened(value),
     }
 }
 

@@ -100,9 +100,13 @@ pub(crate) struct Wanted {
 }
 
 /// `GET /app/{organization}/{workspace}`: what the CLIs print.
-pub(crate) async fn redirect(Path((organization, name)): Path<(String, String)>) -> Redirect {
-    let part = |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-    Redirect::to(&workspace_address(&part(&organization), &part(&name)))
+pub(crate) async fn redirect(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(path): Path<(String, String)>,
+) -> Result<Redirect, PageError> {
+    let view = web.control_plane.workspace(&visitor.caller, &named(path)).await?;
+    Ok(Redirect::to(&address_of(&view)))
 }
 
 /// `GET /app/{organization}/workspaces/{workspace}`
@@ -114,9 +118,10 @@ pub(crate) async fn show(
 ) -> Result<Response, PageError> {
     let wanted_workspace = named(path);
     let view = web.control_plane.workspace(&visitor.caller, &wanted_workspace).await?;
-    let outputs = web.control_plane.current_outputs(&visitor.caller, &wanted_workspace).await;
+    let outputs = web.control_plane.current_outputs(&visitor.caller, &wanted_workspace);
+    let (outputs, resources) = tokio::join!(outputs, summary(&web, &visitor, &view));
     let outputs = explained(outputs)?.map(|outputs| outputs.into_iter().map(OutputRow::of).collect());
-    let resources = explained(summary(&web, &visitor, &view).await)?;
+    let resources = explained(resources)?;
     let resources = resources.map(|summary| Resources::of(&summary, wanted.resource, &wanted.page, &address_of(&view)));
     let page = overview(&web, &visitor, &view, resources, outputs);
     Ok(page::render(StatusCode::OK, &page).into_response())

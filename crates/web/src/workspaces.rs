@@ -10,19 +10,22 @@ use taco_control_plane::{Caller, Error, Listed, OpenOrganization, PageRequest, P
 use taco_domain::execution::ExecutionMode;
 use taco_domain::id::ProjectId;
 use taco_domain::permission::{Action, Resource};
+use taco_domain::project::Project;
 use taco_domain::workspace::{WorkspacePatch, WorkspaceSource};
 
 use crate::badge::Badge;
 use crate::error::PageError;
-use crate::form::VisitorForm;
+use crate::form::{Complaint, VisitorForm};
 use crate::navigation::{Section, organization_address, run_address, workspace_address};
 use crate::page::Layout;
 use crate::pagination::{self, Pagination};
-use crate::problem::Problem;
 use crate::text::Moment;
 use crate::visitor::Visitor;
 use crate::workspace_query::{Choice, Query as Wanted};
 use crate::{Web, live, notice, page, terraform};
+
+/// The fields beside which a complaint can stand.
+const FIELDS: [&str; 3] = ["name", "description", "terraform-version"];
 
 #[derive(Template)]
 #[template(path = "workspaces.html", blocks = ["list"])]
@@ -109,7 +112,7 @@ pub(crate) struct FormContent {
     engine: String,
     version: String,
     #[serde(skip)]
-    problem: Problem,
+    complaint: Complaint,
 }
 
 impl FormContent {
@@ -153,25 +156,31 @@ async fn workspaces(
     form: FormContent,
 ) -> Result<WorkspacesPage, Error> {
     let (caller, control_plane) = (&visitor.caller, &web.control_plane);
-    let open = control_plane.organization_named(caller, organization).await?;
-    let name = open.entry().name.as_str();
     let number = pagination::asked_for(&wanted.page);
-    let listed = match wanted.filter() {
-        Some(filter) => control_plane.workspaces(caller, name, &filter, number).await?,
-        None => Listed::from_all([], number),
+    let filter = wanted.filter();
+    let listed = async {
+        match &filter {
+            Some(filter) => control_plane.workspaces(caller, organization, filter, number).await,
+            None => Ok(Listed::from_all([], number)),
+        }
     };
-    let projects = control_plane.projects(caller, name, &ProjectFilter::default(), PageRequest::new(1, 100)).await?;
-    let mut projects: Vec<ProjectChoice> = projects
-        .items
-        .into_iter()
-        .map(|view| ProjectChoice { id: view.project.id, name: view.project.name.to_string() })
-        .collect();
+    let (all, first) = (ProjectFilter::default(), PageRequest::new(1, pagination::ROWS));
+    // At once, so that one look into the bucket serves them all.
+    let (open, listed, projects) = tokio::try_join!(
+        control_plane.organization_named(caller, organization),
+        listed,
+        control_plane.projects(caller, organization, &all, first),
+    )?;
+    let name = open.entry().name.as_str();
+    let choice = |project: &Project| ProjectChoice { id: project.id, name: project.name.to_string() };
+    let mut projects: Vec<ProjectChoice> = projects.items.iter().map(|view| choice(&view.project)).collect();
     // Of many projects only the first are offered; one that is asked for is always among them.
     if let Ok(id) = wanted.project.parse::<ProjectId>()
         && projects.iter().all(|project| project.id != id)
-        && let Ok(view) = control_plane.project(caller, id).await
+        && let Some(project) = open.state.projects.get(&id)
+        && caller.may(Action::ReadProject, Resource::Project(&open.state, project)).allowed
     {
-        projects.insert(0, ProjectChoice { id, name: view.project.name.to_string() });
+        projects.insert(0, choice(project));
     }
     let refusal = why_none_may_be_made(caller, &open, &projects);
     let address = format!("{}/workspaces", organization_address(name));
@@ -218,7 +227,7 @@ pub(crate) async fn create(
             Ok(Redirect::to(&notice::with(&address, "created")).into_response())
         }
         Err(error) => {
-            let form = FormContent { problem: Problem::of(error)?, ..form };
+            let form = FormContent { complaint: Complaint::of(error, &FIELDS)?, ..form };
             let page = workspaces(&web, &visitor, &organization, Wanted::default(), form).await?;
             Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }
