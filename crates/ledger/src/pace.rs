@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+const NEAR_NANOS: u64 = 50_000;
+
 /// Smoothed times of a PUT and a GET. They only set the length of a pause, so a rough figure is enough.
 #[derive(Default, Debug)]
 pub(crate) struct Pace {
@@ -19,6 +21,11 @@ impl Pace {
 
     pub(crate) async fn time_get<T>(&self, work: impl Future<Output = T>) -> T {
         time(&self.get_nanos, work).await
+    }
+
+    /// Whether a GET takes no longer than to let other tasks go first, as on a directory.
+    pub(crate) fn is_near(&self) -> bool {
+        (1..NEAR_NANOS).contains(&self.get_nanos.load(Ordering::Relaxed))
     }
 
     /// One PUT and one GET: what a server that lost a race needs to learn of it and to try again. The winner knows
