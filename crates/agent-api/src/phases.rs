@@ -33,7 +33,9 @@ pub(crate) async fn fetch(
     path: PhasePath,
     headers: HeaderMap,
 ) -> Result<Response, AgentError> {
-    let (caller, what) = recognise(&api, path, &headers).await?;
+    let (attempt, what) = named(path)?;
+    let caller = api.control_plane.phase_caller(bearer(&headers)?, request_info(&headers)).await?;
+    let caller = only(attempt, caller)?;
     let download = match what.as_str() {
         "configuration" => api.control_plane.phase_configuration(&caller).await?,
         "state" => api.control_plane.phase_state(&caller).await?,
@@ -50,9 +52,17 @@ pub(crate) async fn upload(
     Query(at): Query<At>,
     request: Request,
 ) -> Result<StatusCode, AgentError> {
-    let (caller, what) = recognise(&api, path, request.headers()).await?;
+    let (attempt, what) = named(path)?;
     let what = Upload::ALL.into_iter().find(|upload| upload.word() == what).ok_or(Error::NotFound("object"))?;
     let plane = &api.control_plane;
+    let (token, info) = (bearer(request.headers())?, request_info(request.headers()));
+    let caller = match what {
+        Upload::State => plane.phase_caller(token, info).await?,
+        Upload::Plan | Upload::JsonPlan | Upload::RedactedPlan | Upload::Log | Upload::Outcome => {
+            plane.phase_sender(token, info).await?
+        }
+    };
+    let caller = only(attempt, caller)?;
     match what {
         Upload::Plan => plane.upload_plan(&caller, PlanForm::File, body_of(request)).await?,
         Upload::JsonPlan => plane.upload_plan(&caller, PlanForm::Json, body_of(request)).await?,
@@ -82,26 +92,26 @@ pub(crate) async fn upload(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The token says which attempt may be written; the path has to say the same.
-async fn recognise(
-    api: &AgentApi,
-    Path((run, phase, epoch, what)): PhasePath,
-    headers: &HeaderMap,
-) -> Result<(PhaseCaller, String), AgentError> {
-    let named = || -> Option<Attempt> {
+/// What a path names: an attempt, and something of it.
+fn named(Path((run, phase, epoch, what)): PhasePath) -> Result<(Attempt, String), AgentError> {
+    let attempt = || -> Option<Attempt> {
         let (run, kind) = (run.parse::<RunId>().ok()?, phase.parse::<PhaseKind>().ok()?);
         Some(Attempt { run, kind, epoch: epoch.parse().ok()? })
     };
-    let named = named().ok_or(Error::NotFound("phase"))?;
-    let info = RequestInfo {
-        id: headers.get("x-request-id").and_then(|value| value.to_str().ok()).map(str::to_owned),
-        ..RequestInfo::default()
-    };
-    let caller = api.control_plane.phase_caller(bearer(headers)?, info).await?;
-    if caller.attempt != named {
-        return Err(Error::NotFound("phase").into());
+    Ok((attempt().ok_or(Error::NotFound("phase"))?, what))
+}
+
+fn request_info(headers: &HeaderMap) -> RequestInfo {
+    let id = headers.get("x-request-id").and_then(|value| value.to_str().ok()).map(str::to_owned);
+    RequestInfo { id, ..RequestInfo::default() }
+}
+
+/// The token says which attempt may be read or written; the path has to say the same.
+fn only(named: Attempt, caller: PhaseCaller) -> Result<PhaseCaller, AgentError> {
+    match caller.attempt == named {
+        true => Ok(caller),
+        false => Err(Error::NotFound("phase").into()),
     }
-    Ok((caller, what))
 }
 
 async fn small(request: Request) -> Result<Bytes, AgentError> {

@@ -1,6 +1,9 @@
+use std::sync::{Arc, Mutex, PoisonError};
+
 use taco_domain::done_request::RequestKey;
+use taco_domain::id::{Home, OrganizationId};
 use taco_domain::permission::{Action, Actor, Decision, Resource, allow};
-use taco_domain::{Author, Site};
+use taco_domain::{Author, OrganizationState, Site};
 use taco_ledger::{Intent, View};
 
 use crate::error::Error;
@@ -16,6 +19,32 @@ pub struct RequestInfo {
     pub key: Option<RequestKey>,
 }
 
+/// The organization that a request seems to be about, from its path alone.
+#[derive(Clone, Debug)]
+pub enum About {
+    Named(String),
+    /// It has something with an id that begins so.
+    At(Home),
+}
+
+/// An organization that was looked at while the caller was recognised. It serves once: whoever asks a second time may
+/// have changed it meanwhile.
+#[derive(Clone, Default)]
+pub(crate) struct Ahead(Arc<Mutex<Option<Seen>>>);
+
+type Seen = (OrganizationId, View<OrganizationState>);
+
+impl Ahead {
+    pub(crate) fn of(id: OrganizationId, state: View<OrganizationState>) -> Self {
+        Self(Arc::new(Mutex::new(Some((id, state)))))
+    }
+
+    pub(crate) fn take(&self, id: OrganizationId) -> Option<View<OrganizationState>> {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        seen.filter(|(seen, _)| *seen == id).map(|(_, state)| state)
+    }
+}
+
 /// Who asks, and what the site looked like when they were recognised. That moment lies within the request, so verbs
 /// may rest on it instead of asking the bucket again.
 #[derive(Clone)]
@@ -23,6 +52,7 @@ pub struct Caller {
     pub actor: Actor,
     pub request: RequestInfo,
     pub(crate) site: View<Site>,
+    pub(crate) ahead: Ahead,
 }
 
 impl std::fmt::Debug for Caller {

@@ -116,9 +116,7 @@ impl ControlPlane {
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
         let id: ConfigurationVersionId = pass.object(PassPurpose::UploadConfiguration)?;
-        let site = self.read_site().await?;
-        let entry = site.organization_at(id.home()).ok_or(Error::NotFound(WHAT))?;
-        let open = self.open_organization(&site, entry.id).await?;
+        let open = self.organization_at(id.home(), WHAT).await?;
         let version = open.state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
         // Each attempt has a blob of its own, so that a second one cannot spoil the first.
         let attempt = RunId::from_random(self.random());

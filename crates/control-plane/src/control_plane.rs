@@ -15,7 +15,7 @@ use taco_ledger::seal::{HEADER, MasterKeys};
 use taco_ledger::{Blobs, Changes, Environment, Intent, Ledger, LedgerName, LogChunks, Options, Transaction, View};
 use tokio::sync::OnceCell;
 
-use crate::caller::Caller;
+use crate::caller::{About, Ahead, Caller};
 use crate::error::Error;
 use crate::log_signals::LogSignals;
 use crate::presence::Presence;
@@ -94,6 +94,11 @@ pub struct OpenOrganization {
 impl OpenOrganization {
     pub fn id(&self) -> OrganizationId {
         self.id
+    }
+
+    /// The site as it was then.
+    pub(crate) fn site(&self) -> &View<Site> {
+        &self.site
     }
 
     /// Its name and how it began.
@@ -257,15 +262,58 @@ impl ControlPlane {
         self.organization_for(caller, id.ok_or(Error::NotFound(what))?, what).await
     }
 
+    /// The organization that an id belongs to, for a transaction that decides everything by itself: if what was last seen
+    /// lets the caller in, nobody looks before the transaction does.
+    pub(crate) async fn organization_to_change(
+        &self,
+        caller: &Caller,
+        home: Home,
+        what: &'static str,
+    ) -> Result<OpenOrganization, Error> {
+        let id = caller.site.organization_at(home).map(|entry| entry.id).ok_or(Error::NotFound(what))?;
+        let ledger = self.organization_ledger(id).await?;
+        let state = ledger.last_seen();
+        let seen = OpenOrganization { site: caller.site.clone(), id, state, ledger };
+        let is_known = seen.state.organization().is_some();
+        if is_known && caller.may(Action::ReadOrganization, seen.resource()).allowed {
+            return Ok(seen);
+        }
+        self.organization_for(caller, id, what).await
+    }
+
     async fn organization_for(
         &self,
         caller: &Caller,
         id: OrganizationId,
         what: &'static str,
     ) -> Result<OpenOrganization, Error> {
-        let organization = self.open_organization(&caller.site, id).await?;
+        let organization = match caller.ahead.take(id) {
+            Some(state) => {
+                let ledger = self.organization_ledger(id).await?;
+                OpenOrganization { site: caller.site.clone(), id, state, ledger }
+            }
+            None => self.open_organization(&caller.site, id).await?,
+        };
         caller.require(Action::ReadOrganization, organization.resource(), what)?;
         Ok(organization)
+    }
+
+    /// Looks at an organization that was opened before, if the request is about one.
+    pub(crate) async fn look_ahead(&self, about: Option<About>) -> Ahead {
+        let seen = self.shared.site.last_seen();
+        let entry = match &about {
+            Some(About::Named(name)) => seen.organization_named(name),
+            Some(About::At(home)) => seen.organization_at(*home),
+            None => None,
+        };
+        let Some((id, ledger)) = entry.and_then(|entry| Some((entry.id, self.opened_ledger(entry.id)?))) else {
+            return Ahead::default();
+        };
+        match ledger.read().await {
+            Ok(state) if state.organization().is_some() => Ahead::of(id, state),
+            // Whoever needs it looks again, and hears what is wrong.
+            _ => Ahead::default(),
+        }
     }
 
     /// Opens an organization that `site` knows, without asking who wants it.
@@ -284,6 +332,28 @@ impl ControlPlane {
         Ok(OpenOrganization { site: site.clone(), id, state, ledger })
     }
 
+    /// The organization that an id belongs to, without asking who wants it. Site and organization are looked at at once,
+    /// because to a far bucket each look is a long way.
+    pub(crate) async fn organization_at(&self, home: Home, what: &'static str) -> Result<OpenOrganization, Error> {
+        // What was last seen is a guess; the look at the site judges it.
+        let guess = self.shared.site.last_seen().organization_at(home).map(|entry| entry.id);
+        let look_ahead = async {
+            let Some(id) = guess else { return Ok(None) };
+            let ledger = self.organization_ledger(id).await?;
+            Ok::<_, Error>(Some((ledger.read().await?, ledger)))
+        };
+        let (site, ahead) = tokio::join!(self.read_site(), look_ahead);
+        let site = site?;
+        let id = site.organization_at(home).map(|entry| entry.id).ok_or(Error::NotFound(what))?;
+        if guess == Some(id)
+            && let Some((state, ledger)) = ahead?
+            && state.organization().is_some()
+        {
+            return Ok(OpenOrganization { site, id, state, ledger });
+        }
+        self.open_organization(&site, id).await
+    }
+
     async fn organization_ledger(&self, id: OrganizationId) -> Result<Ledger<OrganizationState>, Error> {
         let cell = {
             let mut organizations = self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner);
@@ -294,6 +364,19 @@ impl ControlPlane {
             Ledger::open(self.shared.environment.clone(), name, self.shared.ledger_options.clone()).await
         };
         Ok(cell.get_or_try_init(open).await?.clone())
+    }
+
+    fn opened_ledger(&self, id: OrganizationId) -> Option<Ledger<OrganizationState>> {
+        let organizations = self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner);
+        organizations.get(&id).and_then(|cell| cell.get()).cloned()
+    }
+
+    /// The organization that an id belongs to as this server last saw it, at no cost: for hints, never for an answer.
+    pub(crate) fn organization_last_seen(&self, home: Home) -> Option<OpenOrganization> {
+        let site = self.shared.site.last_seen();
+        let id = site.organization_at(home)?.id;
+        let ledger = self.opened_ledger(id)?;
+        Some(OpenOrganization { site, id, state: ledger.last_seen(), ledger })
     }
 
     /// Lets go of an organization's ledger; the next who asks opens it anew.

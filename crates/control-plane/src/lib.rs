@@ -61,7 +61,7 @@ mod workspaces;
 pub use accounts::AccountPatch;
 pub use agent_pools::{AgentPoolFilter, AgentPoolOrder, AgentPoolPatch, AgentPoolView};
 pub use agents::{AgentView, ConnectedAgent};
-pub use caller::{Caller, RequestInfo};
+pub use caller::{About, Caller, RequestInfo};
 pub use configuration_versions::{
     ConfigurationAction, ConfigurationVersionView, LARGEST_CONFIGURATION, NewConfiguration,
 };

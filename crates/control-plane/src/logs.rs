@@ -28,18 +28,31 @@ impl ControlPlane {
         limit: usize,
         patience: Duration,
     ) -> Result<Vec<u8>, Error> {
+        let open = self.organization_to_schedule(organization).await?;
+        self.follow_log_in(&open, run, kind, offset, limit, patience).await
+    }
+
+    /// The same in an organization that was opened for this.
+    pub(crate) async fn follow_log_in(
+        &self,
+        open: &OpenOrganization,
+        run: RunId,
+        kind: PhaseKind,
+        offset: u64,
+        limit: usize,
+        patience: Duration,
+    ) -> Result<Vec<u8>, Error> {
         let log = log_id(run, kind);
         let grown = self.shared.log_signals.follow(&log);
         let end = Instant::now() + patience;
         let mut looks = LOOKS.into_iter();
         let mut pause = LOOKS[LOOKS.len() - 1];
-        let open = self.organization_to_schedule(organization).await?;
         let mut state = open.state.clone();
         loop {
             let signal = grown.notified();
             let found = state.runs.get(&run).ok_or(Error::NotFound("log"))?;
             let over = found.phase(kind).status.is_final();
-            let bytes = self.log_bytes(&open, run, kind, found.phase(kind), offset, limit).await?;
+            let bytes = self.log_bytes(open, run, kind, found.phase(kind), offset, limit).await?;
             if !bytes.is_empty() || over || Instant::now() >= end {
                 return Ok(bytes);
             }

@@ -17,7 +17,7 @@ use taco_domain::{Author, OrganizationState};
 use taco_ledger::bucket::Download;
 use taco_ledger::{Key, layout};
 
-use crate::caller::{Caller, RequestInfo};
+use crate::caller::{Ahead, Caller, RequestInfo};
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::phase_tokens::{Attempt, over};
@@ -85,8 +85,7 @@ impl ControlPlane {
 
     /// One organization, for whoever schedules.
     pub async fn organization_to_schedule(&self, id: OrganizationId) -> Result<OpenOrganization, Error> {
-        let site = self.read_site().await?;
-        self.open_organization(&site, id).await
+        self.organization_at(id.home(), "organization").await
     }
 
     /// Gives the first phase of an organization's queue that is within `reach` to an agent; `None` if there is none.
@@ -151,9 +150,8 @@ impl ControlPlane {
     /// as long as its run still holds the workspace: nobody else has, or ever will have, that apply.
     pub async fn phase_caller(&self, token: &str, request: RequestInfo) -> Result<PhaseCaller, Error> {
         let attempt = self.read_phase_token(token).unwrap_or_else(|| Err(over()))?;
-        let site = self.read_site().await?;
-        let entry = site.organization_at(attempt.run.home()).ok_or_else(over)?;
-        let open = self.open_organization(&site, entry.id).await?;
+        let gone = |error| if matches!(error, Error::NotFound(_)) { over() } else { error };
+        let open = self.organization_at(attempt.run.home(), WHAT).await.map_err(gone)?;
         let run = open.state.runs.get(&attempt.run).ok_or_else(over)?;
         if !attempt.is_current_in(run) && !is_late_apply(&open.state, run, attempt) && !was_the_last(run, attempt) {
             return Err(Error::Conflict(format!(
@@ -166,8 +164,24 @@ impl ControlPlane {
                 run.phase(attempt.kind).epoch
             )));
         }
-        let actor = Actor::Run { organization: entry.id, run: run.id, workspace: run.workspace };
-        Ok(PhaseCaller { attempt, open, caller: Caller { actor, request, site } })
+        let actor = Actor::Run { organization: open.id(), run: run.id, workspace: run.workspace };
+        let caller = Caller { actor, request, site: open.site().clone(), ahead: Ahead::default() };
+        Ok(PhaseCaller { attempt, open, caller })
+    }
+
+    /// Recognises an agent's request to send a log, a plan or an outcome. Where this server last saw the attempt under way,
+    /// it does not look again: what an attempt that was given up sends goes where nobody reads, and an outcome is
+    /// decided by its transaction.
+    pub async fn phase_sender(&self, token: &str, request: RequestInfo) -> Result<PhaseCaller, Error> {
+        let attempt = self.read_phase_token(token).unwrap_or_else(|| Err(over()))?;
+        if let Some(open) = self.organization_last_seen(attempt.run.home())
+            && let Some(run) = open.state.runs.get(&attempt.run).filter(|run| attempt.is_current_in(run))
+        {
+            let actor = Actor::Run { organization: open.id(), run: run.id, workspace: run.workspace };
+            let caller = Caller { actor, request, site: open.site().clone(), ahead: Ahead::default() };
+            return Ok(PhaseCaller { attempt, open, caller });
+        }
+        self.phase_caller(token, request).await
     }
 
     /// The configuration's archive.

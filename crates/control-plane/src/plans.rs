@@ -84,9 +84,8 @@ impl ControlPlane {
             PhaseKind::Plan => run_with(pass.object::<PlanId>(PassPurpose::ReadPlanLog)?.characters()),
             PhaseKind::Apply => run_with(pass.object::<ApplyId>(PassPurpose::ReadApplyLog)?.characters()),
         }?;
-        let site = self.read_site().await?;
-        let entry = site.organization_at(run.home()).ok_or(Error::NotFound("log"))?;
-        self.follow_log(entry.id, run, kind, offset, limit, patience).await
+        let open = self.organization_at(run.home(), "log").await?;
+        self.follow_log_in(&open, run, kind, offset, limit, patience).await
     }
 }
 

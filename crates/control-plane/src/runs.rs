@@ -65,7 +65,7 @@ impl ControlPlane {
             pointer: "/data/relationships/workspace".to_owned(),
             detail: "The workspace in which the run starts must be given".to_owned(),
         })?;
-        let open = self.organization_of(caller, workspace.home(), "workspace").await?;
+        let open = self.organization_to_change(caller, workspace.home(), "workspace").await?;
         let (id, now) = (RunId::at_home(workspace.home(), self.random()), self.now());
         let seal = |sent: &taco_domain::run_request::SentRunVariable| RunVariable {
             key: sent.key.clone(),

@@ -115,9 +115,7 @@ impl ControlPlane {
         purpose: PassPurpose,
     ) -> Result<(OpenOrganization, StateVersion), Error> {
         let id: StateVersionId = pass.object(purpose)?;
-        let site = self.read_site().await?;
-        let organization = site.organization_at(id.home()).map(|entry| entry.id).ok_or(Error::NotFound(WHAT))?;
-        let open = self.open_organization(&site, organization).await?;
+        let open = self.organization_at(id.home(), WHAT).await?;
         let version = open.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
         Ok((open, version))
     }

@@ -11,7 +11,7 @@ use taco_domain::{OrganizationState, Site};
 use taco_ledger::{Ledger, View};
 use taco_tables::{Holds, Table};
 
-use crate::caller::{Caller, RequestInfo};
+use crate::caller::{About, Ahead, Caller, RequestInfo};
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::first_start::first_admin;
@@ -71,24 +71,36 @@ fn not_valid() -> Error {
 impl ControlPlane {
     /// Who comes with this token?
     pub async fn authenticate(&self, text: &str, request: RequestInfo) -> Result<Caller, Error> {
-        let site = self.read_site().await?;
+        self.authenticate_for(text, request, None).await
+    }
+
+    /// The same for a request about an organization, which is looked at meanwhile: to a far bucket each look is a long
+    /// way.
+    pub async fn authenticate_for(
+        &self,
+        text: &str,
+        request: RequestInfo,
+        about: Option<About>,
+    ) -> Result<Caller, Error> {
+        let (site, ahead) = tokio::join!(self.read_site(), self.look_ahead(about));
+        let site = site?;
         let actor = if self.is_site_token(text) {
             Actor::User { id: first_admin(), site_admin: true, by: Credential::Token }
         } else {
             self.actor_with(&site, text).await?
         };
-        Ok(Caller { actor, request, site })
+        Ok(Caller { actor, request, site, ahead })
     }
 
     /// Someone without a token: they may look at what is open to everyone, and log in.
     pub async fn anonymous(&self, request: RequestInfo) -> Result<Caller, Error> {
-        Ok(Caller { actor: Actor::Anonymous, request, site: self.read_site().await? })
+        Ok(Caller { actor: Actor::Anonymous, request, site: self.read_site().await?, ahead: Ahead::default() })
     }
 
     /// The first admin without any token, for a server that runs without login.
     pub async fn without_login(&self, request: RequestInfo) -> Result<Caller, Error> {
         let actor = Actor::User { id: first_admin(), site_admin: true, by: Credential::Session };
-        Ok(Caller { actor, request, site: self.read_site().await? })
+        Ok(Caller { actor, request, site: self.read_site().await?, ahead: Ahead::default() })
     }
 
     fn is_site_token(&self, text: &str) -> bool {

@@ -19,6 +19,22 @@ const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqr
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Home([u8; HOME_LENGTH]);
 
+impl Home {
+    /// Where a text leads that looks like an id of whatever kind.
+    pub fn of(id: &str) -> Option<Self> {
+        let (_, characters) = id.rsplit_once('-')?;
+        let characters = <[u8; LENGTH]>::try_from(characters.as_bytes()).ok()?;
+        let is_id = characters.iter().all(|character| ALPHABET.contains(character));
+        is_id.then(|| Self::at(&characters))
+    }
+
+    fn at(characters: &[u8; LENGTH]) -> Self {
+        let mut home = [0; HOME_LENGTH];
+        home.copy_from_slice(&characters[..HOME_LENGTH]);
+        Self(home)
+    }
+}
+
 impl fmt::Display for Home {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(text(&self.0))
@@ -99,9 +115,7 @@ macro_rules! id_kinds {
 
             /// The organization that it belongs to; meaningless for what belongs to the site.
             pub fn home(&self) -> Home {
-                let mut home = [0; HOME_LENGTH];
-                home.copy_from_slice(&self.0[..HOME_LENGTH]);
-                Home(home)
+                Home::at(&self.0)
             }
 
             /// The 16 characters after the prefix.
@@ -217,6 +231,16 @@ mod tests {
         assert_eq!(serde_json::to_string(&id).expect("JSON"), r#""ws-4Tk9mXbq7cWvZpHn""#);
         assert_eq!(serde_json::from_str::<WorkspaceId>(r#""ws-4Tk9mXbq7cWvZpHn""#).expect("an id"), id);
         assert_eq!(WorkspaceId::from_characters(id.characters()), Ok(id));
+    }
+
+    #[test]
+    fn a_text_that_looks_like_an_id_leads_home() {
+        let id: WorkspaceId = "ws-4Tk9mXbq7cWvZpHn".parse().expect("an id");
+        assert_eq!(Home::of("ws-4Tk9mXbq7cWvZpHn"), Some(id.home()));
+        assert_eq!(Home::of("anything-4Tk9mXbq7cWvZpHn"), Some(id.home()));
+        for text in ["workspaces", "4Tk9mXbq7cWvZpHn", "ws-4Tk9mXbq7cWvZpH", "ws-4Tk9mXbq7cWvZpH0", ""] {
+            assert_eq!(Home::of(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -7,8 +7,9 @@ use axum::http::request::Parts;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::net::SocketAddr;
-use taco_control_plane::{Caller, RequestInfo};
+use taco_control_plane::{About, Caller, RequestInfo};
 use taco_domain::done_request::RequestKey;
+use taco_domain::id::Home;
 
 use crate::Api;
 use crate::error::ApiError;
@@ -46,11 +47,25 @@ fn basic_password(headers: &HeaderMap) -> Option<String> {
     text.split_once(':').map(|(_, password)| password.to_owned()).filter(|password| !password.is_empty())
 }
 
+/// The organization that the path names, or to which the first id in it belongs.
+fn about(path: &str) -> Option<About> {
+    let mut words = path.split('/');
+    while let Some(word) = words.next() {
+        if word == "organizations" {
+            return words.next().map(|name| About::Named(name.to_owned()));
+        }
+        if let Some(home) = Home::of(word) {
+            return Some(About::At(home));
+        }
+    }
+    None
+}
+
 async fn recognise(api: &Api, parts: &Parts, token: Option<String>) -> Result<Caller, ApiError> {
     let info = request_info(parts)?;
     let caller = match token {
         _ if api.without_login => api.control_plane.without_login(info).await?,
-        Some(token) => api.control_plane.authenticate(&token, info).await?,
+        Some(token) => api.control_plane.authenticate_for(&token, info, about(parts.uri.path())).await?,
         None => return Err(ApiError::unauthorized("send a token as `Authorization: Bearer …`")),
     };
     Ok(caller)
