@@ -2,6 +2,7 @@
 
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
@@ -202,12 +203,21 @@ impl Document {
         }
         self
     }
+
+    /// As it goes over the wire.
+    pub(crate) fn to_bytes(&self) -> Bytes {
+        serde_json::to_vec(self).expect("a document is plain data").into()
+    }
+}
+
+/// An answer with a document that is text already.
+pub(crate) fn response(document: Bytes) -> Response {
+    ([(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE))], document).into_response()
 }
 
 impl IntoResponse for Document {
     fn into_response(self) -> Response {
-        let body = serde_json::to_vec(&self).expect("a document is plain data");
-        ([(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE))], body).into_response()
+        response(self.to_bytes())
     }
 }
 

@@ -22,6 +22,7 @@ mod error;
 mod headers;
 mod http_backend;
 mod inline_state;
+mod kept_pages;
 mod log_stream;
 mod organization_memberships;
 mod organization_tags;
@@ -61,6 +62,7 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::routing::any;
 use taco_control_plane::ControlPlane;
 
+use crate::kept_pages::KeptPages;
 use crate::rate_limit::RateLimit;
 
 /// What every handler can reach.
@@ -71,13 +73,14 @@ pub struct Api {
     pub(crate) public_address: String,
     /// Everyone is the first admin: for a laptop.
     pub(crate) without_login: bool,
+    pub(crate) pages: KeptPages,
     rate_limit: Option<RateLimit>,
 }
 
 impl Api {
     pub fn new(control_plane: ControlPlane, public_address: &str) -> Self {
         let public_address = public_address.trim_end_matches('/').to_owned();
-        Self { control_plane, public_address, without_login: false, rate_limit: None }
+        Self { control_plane, public_address, without_login: false, pages: KeptPages::default(), rate_limit: None }
     }
 
     /// Asks nobody who they are.

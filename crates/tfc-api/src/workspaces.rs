@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -25,8 +25,9 @@ use taco_domain::workspace::{VcsRepository, WorkspacePatch, WorkspaceSource};
 
 use crate::address::Address;
 use crate::body::{Body, NoAttributes};
-use crate::document::{Document, Identifier, Resource};
+use crate::document::{self, Document, Identifier, Resource};
 use crate::error::ApiError;
+use crate::kept_pages::PageKey;
 use crate::path::InPath;
 use crate::query::Query;
 use crate::{
@@ -460,7 +461,8 @@ pub(crate) async fn list(
     address: Address,
     InPath(organization): InPath<String>,
     query: Query,
-) -> Result<Document, ApiError> {
+    uri: Uri,
+) -> Result<Response, ApiError> {
     let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let project = match query.get("filter[project][id]") {
         None => None,
@@ -487,14 +489,28 @@ pub(crate) async fn list(
         },
     };
     let listed = api.control_plane.workspaces(&caller, &organization, &filter, query.page()?).await?;
-    let views = listed.items.clone();
-    let mut document = Document::page(listed.map(|view| resource(&caller, &view)));
     if query.get("include").is_some() {
+        let views = listed.items.clone();
+        let mut document = Document::page(listed.map(|view| resource(&caller, &view)));
         for view in &views {
             include(&api, &caller, &address, view, &query, &mut document).await?;
         }
+        return Ok(document.into_response());
     }
-    Ok(document)
+    let key = listed.items.first().map(|WorkspaceView { open, .. }| PageKey {
+        organization: open.id(),
+        seq: open.state.seq(),
+        actor: caller.actor.clone(),
+        address: uri.to_string(),
+    });
+    if let Some(page) = key.as_ref().and_then(|key| api.pages.get(key)) {
+        return Ok(document::response(page));
+    }
+    let page = Document::page(listed.map(|view| resource(&caller, &view))).to_bytes();
+    if let Some(key) = key {
+        api.pages.keep(key, page.clone());
+    }
+    Ok(document::response(page))
 }
 
 /// Terraform and tofu say their version with each request; others who use the API do not.
