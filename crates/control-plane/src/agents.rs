@@ -86,8 +86,9 @@ pub struct AgentView {
     pub last_heard_at: Option<Timestamp>,
 }
 
-/// An agent that was not heard for this long is doubtful.
-const DOUBT: SignedDuration = SignedDuration::from_secs(20);
+/// An agent that was not heard for this long is doubtful. Another server's sign of life, which tells of its agents, can be
+/// one round of 20 seconds old when this server reads it, and stands for one more.
+const DOUBT: SignedDuration = SignedDuration::from_secs(45);
 
 /// What people see of agents.
 impl ControlPlane {

@@ -11,6 +11,9 @@ use tokio::time::Instant;
 
 use crate::agents::Key;
 
+/// How often agents' heartbeats are published while nothing is executed: what two idle servers cost the bucket.
+const IDLE_ROUND: Duration = Duration::from_secs(20);
+
 /// How long agents may be silent.
 #[derive(Clone, Copy, Debug)]
 pub struct Leases {
@@ -29,6 +32,12 @@ impl Leases {
     /// How often agents send a heartbeat, and servers publish what they heard.
     pub fn heartbeat(&self) -> Duration {
         self.lease / 8
+    }
+
+    /// How often servers publish what they heard while nothing is executed. A lease outlasts it, together with the age
+    /// of the newest heartbeat: an idle agent that is given a phase can begin at once.
+    pub(crate) fn idle_round(&self) -> Duration {
+        IDLE_ROUND.min(self.lease * 2 / 3)
     }
 }
 

@@ -16,9 +16,6 @@ use crate::neighbours::Neighbours;
 /// A look without a signal, for signals that got lost.
 const TICK: Duration = Duration::from_secs(5);
 
-/// How often agents' heartbeats are published while nothing is executed.
-const IDLE_ROUND: Duration = Duration::from_secs(20);
-
 /// After trouble with the bucket it waits this long before it tries again.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -177,8 +174,7 @@ impl Scheduler {
                 self.give_up_on_the_silent(&mut watch, asked_at).await;
                 watch.forget_old(&self.leases, asked_at);
             }
-            let round =
-                if self.anything_executes() { self.leases.heartbeat() } else { IDLE_ROUND.min(self.leases.lease / 2) };
+            let round = if self.anything_executes() { self.leases.heartbeat() } else { self.leases.idle_round() };
             let _ = timeout(round, self.publish.notified()).await;
         }
     }
