@@ -12,15 +12,17 @@ use crate::text::{Moment, stopwatch};
 pub(crate) struct Stage {
     pub(crate) name: &'static str,
     pub(crate) sign: &'static str,
-    /// `done`, `now`, `ahead` or `over`.
+    /// `done`, `now`, `ahead` or `last`.
     pub(crate) state: &'static str,
+    /// How the last one ended; see [`Badge`].
+    pub(crate) tone: &'static str,
     pub(crate) began: Option<Moment>,
     pub(crate) took: Option<String>,
 }
 
 impl Stage {
     pub(crate) fn is_current(&self) -> bool {
-        matches!(self.state, "now" | "over")
+        matches!(self.state, "now" | "last")
     }
 }
 
@@ -56,15 +58,18 @@ pub(crate) fn stages(run: &Run, now: Timestamp) -> Vec<Stage> {
             name,
             sign: if current { badge.sign } else { "✓" },
             state: if current { "now" } else { "done" },
+            tone: "",
             began: Some(Moment(*began)),
             took: Some(took),
         });
     }
     if run.status.is_final() {
         let badge = Badge::of_run(run.status);
-        stages.push(Stage { name: badge.word, sign: badge.sign, state: "over", began: end.map(Moment), took: None });
+        let (name, sign, tone) = (badge.word, badge.sign, badge.tone);
+        stages.push(Stage { name, sign, state: "last", tone, began: end.map(Moment), took: None });
     } else {
-        stages.extend(ahead(run).iter().map(|name| Stage { name, sign: "·", state: "ahead", began: None, took: None }));
+        let stage = |name: &&'static str| Stage { name, sign: "·", state: "ahead", tone: "", began: None, took: None };
+        stages.extend(ahead(run).iter().map(stage));
     }
     stages
 }
@@ -150,7 +155,7 @@ mod tests {
             ["Pending done 0:02", "Plan queued done 0:01", "Planning now 0:07", "Applying ahead -", "Applied ahead -"];
         assert_eq!(told(&planning, 10), expected);
         let over = run(RunStatus::Errored, &[("plan-queued-at", 2), ("planning-at", 3), ("errored-at", 65)]);
-        let expected = ["Pending done 0:02", "Plan queued done 0:01", "Planning done 1:02", "Errored over -"];
+        let expected = ["Pending done 0:02", "Plan queued done 0:01", "Planning done 1:02", "Errored last -"];
         assert_eq!(told(&over, 100), expected);
     }
 
