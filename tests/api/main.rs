@@ -4,6 +4,7 @@ mod agents;
 mod bad_input;
 mod configuration_versions;
 mod http_backend;
+mod limits;
 mod permissions;
 mod repeats;
 mod run_phases;

@@ -144,7 +144,12 @@ impl BucketServer {
 
     /// Google Cloud Storage, as far as we use it: a thread of this process.
     pub async fn fake_gcs() -> anyhow::Result<Self> {
-        let fake = FakeGcs::start(BUCKET)?;
+        Self::far_gcs(Duration::ZERO)
+    }
+
+    /// The same, with this much added to every request.
+    pub fn far_gcs(away: Duration) -> anyhow::Result<Self> {
+        let fake = FakeGcs::start_away(BUCKET, away)?;
         let key = serde_json::json!({
             "gcs_base_url": format!("http://{}", fake.address()),
             "disable_oauth": true,

@@ -7,11 +7,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, Response, StatusCode, header};
+use axum::middleware::{Next, from_fn};
 use axum::routing::{any, get};
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
@@ -37,6 +39,11 @@ impl FakeGcs {
     /// Starts it with one empty bucket, on a thread of its own: it has to outlive the runtime of the test that happens
     /// to start it.
     pub fn start(bucket: &str) -> anyhow::Result<Self> {
+        Self::start_away(bucket, Duration::ZERO)
+    }
+
+    /// The same, some way off: every request takes this much longer.
+    pub fn start_away(bucket: &str, away: Duration) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -45,6 +52,10 @@ impl FakeGcs {
             .route("/{bucket}", get(list))
             .route("/{bucket}/{object}", any(on_object))
             .layer(DefaultBodyLimit::disable())
+            .layer(from_fn(move |request: Request, next: Next| async move {
+                tokio::time::sleep(away).await;
+                next.run(request).await
+            }))
             .with_state(fake);
         let (stop, stopped) = oneshot::channel::<()>();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

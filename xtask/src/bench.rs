@@ -6,6 +6,7 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 
 use crate::command::{cargo, quietly, step};
+use crate::tools;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -13,26 +14,25 @@ pub(crate) struct Options {
     name: Option<String>,
 }
 
-struct Benchmark {
-    package: String,
-    name: String,
-}
-
 /// Runs the benchmarks to the end, then fails if one of them failed. Each prints its own table.
 pub(crate) fn bench(options: &Options) -> anyhow::Result<ExitCode> {
     let mut benchmarks = all_benchmarks()?;
     ensure!(!benchmarks.is_empty(), "the workspace has no benchmarks");
     if let Some(name) = &options.name {
-        let known: Vec<String> = benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
-        benchmarks.retain(|benchmark| &benchmark.name == name);
+        let known = benchmarks.clone();
+        benchmarks.retain(|benchmark| benchmark == name);
         ensure!(!benchmarks.is_empty(), "there is no benchmark {name}; there are: {}", known.join(", "));
     }
 
     // A benchmark may start the real programs.
     step(cargo().args(["build", "--workspace", "--bins", "--release", "--locked"]))?;
+    let variables = tools::for_benchmarks()?;
     let mut failed = Vec::new();
-    for Benchmark { package, name } in benchmarks {
-        if let Err(error) = step(cargo().args(["bench", "--locked", "--package", &package, "--bench", &name])) {
+    for name in benchmarks {
+        let mut command = cargo();
+        // Of the whole workspace, so that nothing is built a second time with other features.
+        command.args(["bench", "--locked", "--workspace", "--bench", &name]).envs(variables.iter().cloned());
+        if let Err(error) = step(&mut command) {
             eprintln!("error: {error:#}");
             failed.push(name);
         }
@@ -41,14 +41,14 @@ pub(crate) fn bench(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn all_benchmarks() -> anyhow::Result<Vec<Benchmark>> {
+fn all_benchmarks() -> anyhow::Result<Vec<String>> {
     let metadata = quietly(cargo().args(["metadata", "--no-deps", "--locked", "--format-version", "1"]))?;
     let metadata: Value = serde_json::from_slice(&metadata)?;
     let mut benchmarks = Vec::new();
     for package in list(&metadata, "packages")? {
         for target in list(package, "targets")? {
             if list(target, "kind")?.iter().any(|kind| kind == "bench") {
-                benchmarks.push(Benchmark { package: text(package, "name")?, name: text(target, "name")? });
+                benchmarks.push(text(target, "name")?);
             }
         }
     }

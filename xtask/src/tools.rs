@@ -116,6 +116,11 @@ pub(crate) fn for_screenshots() -> anyhow::Result<Vec<Variable>> {
     Ok(vec![("TACO_TEST_TOFU", TOFU.ensure()?), ("TACO_TEST_TERRAFORM", terraform()?)])
 }
 
+/// Installs what benchmarks start.
+pub(crate) fn for_benchmarks() -> anyhow::Result<Vec<Variable>> {
+    Ok(vec![("TACO_TEST_TERRAFORM", terraform()?)])
+}
+
 /// Installs the check of licences, sources and bans.
 pub(crate) fn cargo_deny() -> anyhow::Result<PathBuf> {
     CARGO_DENY.ensure()
