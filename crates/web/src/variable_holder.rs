@@ -22,7 +22,7 @@ pub(crate) struct Place {
 
 /// What holds variables, as it was when the visitor asked.
 pub(crate) enum Subject {
-    Workspace(WorkspaceView),
+    Workspace(Box<WorkspaceView>),
     VariableSet(VariableSetView),
 }
 
@@ -56,7 +56,7 @@ impl Holder {
                 variables: page.clone(),
                 page,
                 right: caller.may(Action::WriteVariables, view.resource()),
-                subject: Subject::Workspace(view),
+                subject: Subject::Workspace(Box::new(view)),
             });
         }
         let unknown = || PageError::not_found("variable set");
