@@ -29,8 +29,8 @@ impl Wait {
             WaitReason::RunAhead { run, status, ahead } => {
                 let status = crate::badge::Badge::of_run(*status).word.to_lowercase();
                 let words = match ahead {
-                    1 => format!("Another run of this workspace is first; it is {status}."),
-                    ahead => format!("{ahead} runs of this workspace are first; the one at the front is {status}."),
+                    1 => format!("Another run of this workspace is first ({status})."),
+                    ahead => format!("{ahead} runs of this workspace are first (at the front: {status})."),
                 };
                 Self { words, link: link(&run.to_string(), run_address(organization, workspace, run)) }
             }
