@@ -17,6 +17,7 @@ pub mod gallery;
 pub mod home;
 pub mod installation;
 pub mod kill_point;
+pub mod large_site;
 pub mod page_routes;
 pub mod page_server;
 pub mod pages;

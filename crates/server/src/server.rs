@@ -21,8 +21,6 @@ use taco_web::Web;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tower_http::CompressionLevel;
-use tower_http::compression::CompressionLayer;
 use tower_http::timeout::TimeoutLayer;
 
 use crate::config::{PublicUrl, Settings};
@@ -161,7 +159,7 @@ impl Server {
             tracing::warn!("runs without login: everyone on this machine is the site's admin");
             (api, web) = (api.without_login(), web.without_login());
         }
-        let mut doors = api.into_router().merge(packed(in_time(web.into_router()))).merge(further);
+        let mut doors = api.into_router().merge(http::packed(in_time(web.into_router()))).merge(further);
         doors = doors.merge(agent_api.router()).merge(in_time(ear));
         if settings.no_auth {
             doors = no_auth::only_for_this_machine(doors);
@@ -272,15 +270,6 @@ async fn until(shutdown: Shutdown, work: impl Future<Output = ()>) {
         () = shutdown.begun() => {}
         () = work => {}
     }
-}
-
-/// Packs pages for browsers that can unpack them, but not streams of events, of which each has to arrive at once.
-///
-/// How well a page packs tells a little about its secrets to someone who sees its length and chooses some of its
-/// text. The proof in our forms is the only lasting secret on a page, and a form needs its origin beside it.
-fn packed(routes: Router) -> Router {
-    // More would cost more time than it saves on the way.
-    routes.layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
 }
 
 /// Gives up on handlers that take too long.
