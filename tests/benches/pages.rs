@@ -22,7 +22,7 @@ const HOST_NAME: &str = "taco.test";
 async fn main() {
     let mut table = Table::new("Pages, on a local directory");
     let home = tempfile::tempdir().expect("a directory");
-    let location: Location = format!("file://{}", home.path().display()).parse().expect("a location");
+    let location = Location::directory(home.path());
     let site = LargeSite::on(std::sync::Arc::new(location.open().expect("a bucket"))).await;
     site.add_workspaces(5_000).await;
     let short = site.add_run("short", 300, 100).await;

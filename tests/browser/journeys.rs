@@ -1,6 +1,11 @@
 //! What people come for, from the first click to the last, with scripts and without.
 
-use harness::browser::PASSWORD;
+mod agent_pool;
+mod rights;
+mod run;
+mod tokens;
+mod variables;
+
 use harness::chromium::{Chromium, Scripts};
 use harness::gallery::Gallery;
 
@@ -12,41 +17,52 @@ macro_rules! told_with_and_without_scripts {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn with_scripts() {
-                super::$journey(Scripts::Run).await;
+                super::$journey(super::super::begin(Scripts::Run).await).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn without_scripts() {
-                super::$journey(Scripts::Blocked).await;
+                super::$journey(super::super::begin(Scripts::Blocked).await).await;
             }
         }
     )* };
 }
 
-told_with_and_without_scripts!(a_token_is_made_and_revoked);
+pub(crate) use told_with_and_without_scripts;
 
-async fn a_token_is_made_and_revoked(scripts: Scripts) {
+/// A site on which nobody did anything yet, and the browser of its admin, who is logged in.
+pub(crate) struct Journey {
+    pub(crate) gallery: Gallery,
+    pub(crate) admin: Chromium,
+    pub(crate) scripts: Scripts,
+}
+
+async fn begin(scripts: Scripts) -> Journey {
     let gallery = Gallery::bare().await;
-    let chromium = Chromium::start(&gallery.installation.origin, scripts).await;
-    gallery.let_in(&chromium).await;
-    chromium.clicks("details.menu summary").await;
-    chromium.presses("Log out").await;
-    chromium.arrives_at("/login").await;
+    let admin = Chromium::start(&gallery.installation.origin, scripts).await;
+    gallery.let_in(&admin).await;
+    Journey { gallery, admin, scripts }
+}
 
-    chromium.goes_to("/app/settings/tokens").await;
-    chromium.types("[name=username]", "admin").await;
-    chromium.types("[name=password]", PASSWORD).await;
-    chromium.clicks("main button").await;
-    chromium.arrives_at("/app/settings/tokens").await;
+impl Journey {
+    /// Makes the organization `acme` and in it a workspace, of which the server's own agent executes the runs.
+    pub(crate) async fn makes_workspace(&self, name: &str) {
+        let admin = &self.admin;
+        admin.goes_to("/app/organizations").await;
+        admin.types("#name", "acme").await;
+        admin.types("#email", "ops@acme.test").await;
+        admin.presses("Make organization").await;
+        admin.arrives_at("/app/acme").await;
+        admin.follows("Workspaces").await;
+        admin.clicks("details.new > summary").await;
+        admin.types("#name", name).await;
+        admin.clicks("#execution-mode option[value=remote]").await;
+        admin.presses("Make workspace").await;
+        admin.arrives_at(&format!("/app/acme/workspaces/{name}")).await;
+    }
 
-    chromium.types("[name=description]", "laptop").await;
-    chromium.clicks("main form button").await;
-    chromium.reads("taco_u_").await;
-    chromium.goes_to("/app/settings/tokens").await;
-    let text = chromium.text().await;
-    assert!(text.contains("laptop") && !text.contains("taco_u_"), "it is shown once: {text}");
-    chromium.presses("Revoke").await;
-    chromium.find("main").await;
-    assert!(!chromium.text().await.contains("laptop"));
-    assert_eq!(chromium.complaints().await, Vec::<String>::new());
+    /// Nothing went wrong that only the console tells.
+    pub(crate) async fn ends(self) {
+        assert_eq!(self.admin.complaints().await, Vec::<String>::new());
+    }
 }

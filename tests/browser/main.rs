@@ -3,6 +3,7 @@
 mod accessibility;
 mod axe;
 mod journeys;
+mod large;
 mod poison;
 mod security;
 mod themes;

@@ -24,8 +24,7 @@ async fn what_people_write_is_text_on_every_page() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    let clean: Vec<&str> = PAGES.iter().map(|page| page.name).filter(|name| !seen.contains(name)).collect();
-    println!("the poison is not on: {clean:?}");
+    println!("the poison is on: {seen:?}");
     for name in SEEN {
         let there = PAGES.iter().any(|page| page.name == *name);
         assert!(!there || seen.contains(name), "{name} no longer shows what others wrote, and so proves nothing");

@@ -164,8 +164,15 @@ impl Chromium {
     }
 
     pub async fn text_of(&self, selector: &str) -> String {
-        let body = |element: String| format!("element/{element}/text");
-        self.learn(&body(self.find(selector).await)).await
+        loop {
+            let address = format!("{}/element/{}/text", self.session, self.find(selector).await);
+            match ask(&self.client, Method::GET, &address, &Value::Null).await {
+                Ok(text) => return text.as_str().expect("text").to_owned(),
+                // The page was renewed in between.
+                Err(error) if error.contains("stale element") => {}
+                Err(error) => panic!("{selector}: {error}"),
+            }
+        }
     }
 
     pub async fn shows(&self, selector: &str) -> bool {

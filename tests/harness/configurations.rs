@@ -45,18 +45,19 @@ resource "terraform_data" "record" {
 
 /// Fails when it is planned.
 pub const BROKEN: &str = r#"
+variable "nodes" { default = 1 }
 resource "terraform_data" "cache" {
   input = "small"
   lifecycle {
     precondition {
-      condition     = 1 > 2
+      condition     = var.nodes > 1
       error_message = "The cache needs at least two nodes."
     }
   }
 }
 check "budget" {
   assert {
-    condition     = 42 < 40
+    condition     = var.nodes * 42 < 40
     error_message = "The budget of 40 is exceeded."
   }
 }

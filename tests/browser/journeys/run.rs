@@ -1,0 +1,104 @@
+//! The whole way: an organization, a workspace, a run that the CLI starts and a page confirms, its state, and back.
+
+use harness::chromium::Scripts;
+use harness::engine::{Directory, Engine, User};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::{Child, ChildStdout};
+
+use super::{Journey, told_with_and_without_scripts};
+
+told_with_and_without_scripts!(a_run_is_seen_live_confirmed_and_taken_back);
+
+const RESOURCES: &str = r#"
+    variable "greeting" { default = "hello" }
+    resource "terraform_data" "web" {
+      input = var.greeting
+      provisioner "local-exec" { command = "echo someone is at work; sleep 2" }
+    }
+    output "greeting" { value = terraform_data.web.output }
+"#;
+
+async fn a_run_is_seen_live_confirmed_and_taken_back(journey: Journey) {
+    journey.makes_workspace("web").await;
+    let admin = &journey.admin;
+    admin.goes_to("/app/settings/tokens").await;
+    admin.types("[name=description]", "laptop").await;
+    admin.clicks("main form button").await;
+    let token = admin.text_of(".secret code").await;
+    let installation = &journey.gallery.installation;
+    let user = User::new(Engine::Terraform, installation).holds(installation.host(), &token);
+    let block = format!(
+        "terraform {{\n cloud {{\n hostname = \"{}\"\n organization = \"acme\"\n workspaces {{\n name = \"web\"\n }}\n }}\n}}\n",
+        installation.host()
+    );
+    let here = user.directory("web", &format!("{block}{RESOURCES}"));
+    here.runs("init").await;
+
+    let applying = Applying::begin(&here).await;
+    admin.goes_to(&applying.address).await;
+    admin.arrives_at("/app/acme/workspaces/web/runs/run-").await;
+    if journey.scripts == Scripts::Run {
+        admin.evaluates("window.stayed = true").await;
+    }
+    admin.reads("Needs confirmation").await;
+    assert!(admin.text().await.contains("terraform_data.web"), "the plan tells what it would do");
+    admin.presses("Confirm & apply").await;
+    admin.reads("someone is at work").await;
+    if journey.scripts == Scripts::Run {
+        admin.evaluates("window.stayed = true").await;
+    }
+    admin.find(".run-head .badge.good").await;
+    if journey.scripts == Scripts::Run {
+        assert_eq!(admin.evaluates("return window.stayed").await, true, "it changed without being loaded again");
+    }
+    let said = applying.ends().await;
+    assert!(said.contains("Apply complete! Resources: 1 added"), "the CLI goes on as well: {said}");
+
+    here.runs("apply -auto-approve -var=greeting=goodbye").await;
+    admin.goes_to("/app/acme/workspaces/web/states").await;
+    admin.follows("with before").await;
+    admin.reads("terraform_data.web").await;
+    let difference = admin.text().await;
+    assert!(difference.contains("hello") && difference.contains("goodbye"), "{difference}");
+    admin.goes_to("/app/acme/workspaces/web/states").await;
+    admin.clicks("tbody tr:last-child th a").await;
+    admin.clicks("form[action$='/restore'] button").await;
+    admin.find(".flash").await;
+    assert_eq!(here.runs("output -raw greeting").await, "hello");
+    journey.ends().await;
+}
+
+/// `terraform apply`, which waits for someone to type `yes` or to confirm on the page.
+struct Applying {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    said: String,
+    /// The path of the run's page, as the CLI prints it.
+    address: String,
+}
+
+impl Applying {
+    async fn begin(here: &Directory<'_>) -> Self {
+        let mut child = here.command("apply").spawn().expect("it starts");
+        let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut said = String::new();
+        loop {
+            let mut line = String::new();
+            let read = stdout.read_line(&mut line).await.expect("text");
+            said.push_str(&line);
+            assert!(read > 0, "it tells no address: {said}");
+            if let Some((_, path)) = line.trim().split_once("/app/") {
+                let address = format!("/app/{path}");
+                return Self { child, stdout, said, address };
+            }
+        }
+    }
+
+    /// All that it printed.
+    async fn ends(mut self) -> String {
+        self.stdout.read_to_string(&mut self.said).await.expect("text");
+        let done = self.child.wait().await.expect("it ends");
+        assert!(done.success(), "{}", self.said);
+        self.said
+    }
+}
