@@ -34,7 +34,7 @@ async fn a_run_is_seen_live_confirmed_and_taken_back(journey: Journey) {
     let here = user.directory("web", &format!("{block}{RESOURCES}"));
     here.runs("init").await;
 
-    let applying = Applying::begin(&here).await;
+    let mut applying = Applying::begin(&here).await;
     admin.goes_to(&applying.address).await;
     admin.arrives_at("/app/acme/workspaces/web/runs/run-").await;
     if journey.scripts == Scripts::Run {
@@ -42,6 +42,7 @@ async fn a_run_is_seen_live_confirmed_and_taken_back(journey: Journey) {
     }
     admin.reads("Needs confirmation").await;
     assert!(admin.text().await.contains("terraform_data.web"), "the plan tells what it would do");
+    applying.asks().await;
     admin.presses("Confirm & apply").await;
     admin.reads("someone is at work").await;
     if journey.scripts == Scripts::Run {
@@ -92,6 +93,15 @@ impl Applying {
                 return Self { child, stdout, said, address };
             }
         }
+    }
+
+    /// Waits until it asks. A plan that was confirmed before is none of its business: then it goes away.
+    async fn asks(&mut self) {
+        let mut said = Vec::new();
+        while !String::from_utf8_lossy(&said).contains("Enter a value:") {
+            assert!(self.stdout.read_buf(&mut said).await.expect("it is piped") > 0, "it does not ask: {}", self.said);
+        }
+        self.said.push_str(&String::from_utf8_lossy(&said));
     }
 
     /// All that it printed.

@@ -28,6 +28,8 @@ async fn variables_are_added_changed_pasted_and_deleted(journey: Journey) {
     admin.types("#value", "kept").await;
     admin.presses("Add variable").await;
     admin.reads("may only contain").await;
+    let complaints = admin.complaints().await;
+    assert!(complaints.iter().all(|complaint| complaint.contains("422")), "{complaints:?}");
     admin.goes_to("/app/acme/workspaces/web/variables").await;
 
     admin.types("#text", "region = \"us-east\"\nsize = 3").await;
@@ -36,7 +38,7 @@ async fn variables_are_added_changed_pasted_and_deleted(journey: Journey) {
     admin.presses("Take over 2 variables").await;
     admin.reads("us-east").await;
     admin.clicks("summary[aria-label^='Delete size']").await;
-    admin.clicks("button[aria-label^='Delete size']").await;
+    admin.clicks("button[aria-label^='Delete for good: size']").await;
     admin.find(".flash").await;
     admin.goes_to("/app/acme/workspaces/web/variables").await;
     assert!(!admin.text().await.contains("size"), "{}", admin.text().await);
