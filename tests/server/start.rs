@@ -98,3 +98,10 @@ fn a_directory_that_cannot_be_made_is_named() {
     assert_eq!(code, Some(1));
     assert!(line.starts_with(&format!("error: bucket {bucket} (env TACO_BUCKET): ")), "{line}");
 }
+
+#[test]
+fn a_user_who_is_not_there_runs_no_engines() {
+    let (code, line) = refusal(&Home::default(), &[("TACO_AGENT_RUN_AS", "nobody-like-this")]);
+    assert_eq!(code, Some(1));
+    assert_eq!(line, "error: agent_run_as: nobody-like-this is no user of this machine");
+}

@@ -297,8 +297,8 @@ mod tests {
             found,
             [
                 ("workspace".to_owned(), false, winner.clone()),
-                ("priority workspace b".to_owned(), true, None),
                 ("set for workspace a".to_owned(), true, winner),
+                ("priority workspace b".to_owned(), true, None),
             ]
         );
     }

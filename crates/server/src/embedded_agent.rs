@@ -7,7 +7,7 @@ use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use taco_agent::{Dial, EngineMirror, Options, ProviderMirror};
+use taco_agent::{Dial, EngineMirror, Options, ProviderMirror, RunAs};
 use tokio::io::DuplexStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -63,7 +63,13 @@ fn open(door: &Router) -> DuplexStream {
 }
 
 /// What the agent is told.
-pub(crate) fn options(settings: &Settings, journal_secret: String, authority: Option<&Path>, port: u16) -> Options {
+pub(crate) fn options(
+    settings: &Settings,
+    run_as: Option<RunAs>,
+    journal_secret: String,
+    authority: Option<&Path>,
+    port: u16,
+) -> Options {
     Options {
         name: "server".to_owned(),
         token: String::new(),
@@ -76,7 +82,7 @@ pub(crate) fn options(settings: &Settings, journal_secret: String, authority: Op
             None => EngineMirror::Makers,
         },
         ca_file: authority.map(Path::to_owned),
-        run_as: settings.agent_run_as,
+        run_as,
         supervisor: Options::own_supervisor(SUPERVISE),
         journal_secret,
     }

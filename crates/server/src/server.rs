@@ -10,6 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use jiff::SignedDuration;
+use taco_agent::RunAs;
 use taco_agent_api::AgentApi;
 use taco_control_plane::{ControlPlane, FirstStart, Timeouts};
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
@@ -42,6 +43,8 @@ pub enum StartError {
         "no_auth lets everyone in who reaches {address}, so that it needs a loopback address, for example --listen 127.0.0.1:8080"
     )]
     NoAuthInPublic { address: SocketAddr },
+    #[error("agent_run_as: {user} {reason}")]
+    RunAs { user: String, reason: String },
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error(transparent)]
@@ -86,6 +89,7 @@ impl Server {
         if settings.no_auth && !settings.listen.ip().is_loopback() {
             return Err(StartError::NoAuthInPublic { address: settings.listen });
         }
+        let run_as = settings.agent_run_as.as_deref().map(run_as).transpose()?;
         // First, because it fails most often and at once.
         let listener = listen(settings.listen, "listen").await?;
         let metrics_listener = match settings.metrics_listen {
@@ -138,7 +142,7 @@ impl Server {
         if settings.agent_concurrency > 0 {
             let authority = certificate_authority.as_ref().and_then(|path| path.as_deref());
             let secret = control_plane.journal_secret();
-            let options = embedded_agent::options(&settings, secret, authority, address.port());
+            let options = embedded_agent::options(&settings, run_as, secret, authority, address.port());
             tasks.spawn(embedded_agent::run(options, agent_api.router_within(), shutdown.clone()));
         }
 
@@ -206,6 +210,10 @@ impl Running {
     pub async fn wait(self) {
         self.tasks.join_all().await;
     }
+}
+
+fn run_as(user: &str) -> Result<RunAs, StartError> {
+    RunAs::named(user).map_err(|reason| StartError::RunAs { user: user.to_owned(), reason })
 }
 
 fn control_plane_settings(settings: &Settings, dice: &Dice) -> Result<taco_control_plane::Settings, KeyError> {

@@ -4,7 +4,6 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use taco_agent::RunAs;
 use taco_ledger::Location;
 use url::Url;
 
@@ -98,7 +97,7 @@ settings! {
         /// Directory of the server's own agent: engines, and what runs need while they run.
         agent_work_dir: Option<PathBuf>, Nothing, "/var/lib/taco-agent";
         /// User of this machine that the server's own agent runs terraform and tofu as, who must be able to reach agent_work_dir; needs a server of root.
-        agent_run_as: Option<RunAs>, Nothing, "taco-runs";
+        agent_run_as: Option<String>, Nothing, "taco-runs";
         /// Seconds after which an agent that is not heard stops what it executes; servers give it up half as much later.
         agent_lease: u16, Fixed("30"), "60";
         /// Minutes that a plan may take.

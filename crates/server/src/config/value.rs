@@ -4,7 +4,6 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use taco_agent::RunAs;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use url::Url;
 
@@ -132,15 +131,6 @@ impl Value for PathBuf {
     fn parse(text: &str) -> Result<Self, String> {
         let path = Self::from(text);
         if path.is_absolute() { Ok(path) } else { Err("is not an absolute path".to_owned()) }
-    }
-}
-
-/// A user of this machine.
-impl Value for RunAs {
-    const SHAPE: &'static str = "USER";
-
-    fn parse(text: &str) -> Result<Self, String> {
-        Self::named(text)
     }
 }
 
