@@ -52,6 +52,7 @@ async fn serve(configuration: Configuration) -> anyhow::Result<ExitCode> {
             error @ (StartError::Taken { .. }
             | StartError::Listen { .. }
             | StartError::NoAuthInPublic { .. }
+            | StartError::RunAs { .. }
             | StartError::Tls(_)),
         ) => return Err(error.into()),
         about_bucket => about_bucket.with_context(|| configuration.bucket_in_words())?,
