@@ -38,6 +38,20 @@ pub struct RunView {
 }
 
 impl RunView {
+    /// One page of these runs of an organization.
+    pub(crate) fn page_of<'a>(
+        open: &OpenOrganization,
+        runs: impl Iterator<Item = (&'a Run, &'a Workspace)>,
+        page: PageRequest,
+    ) -> Listed<Self> {
+        let view = |(run, workspace): (&Run, &Workspace)| Self {
+            run: run.clone(),
+            workspace: workspace.clone(),
+            open: open.clone(),
+        };
+        Listed::from_all(runs, page).map(view)
+    }
+
     /// For [`Caller::may`].
     pub fn resource(&self) -> Resource<'_> {
         Resource::Workspace(&self.open.state, &self.workspace)
@@ -151,12 +165,7 @@ impl ControlPlane {
             let workspace = sight.of(run)?;
             filter.takes(state, &caller.site, workspace, run).then_some((run, workspace))
         });
-        let listed = Listed::from_all(wanted, page);
-        Ok(listed.map(|(run, workspace)| RunView {
-            run: run.clone(),
-            workspace: workspace.clone(),
-            open: open.clone(),
-        }))
+        Ok(RunView::page_of(&open, wanted, page))
     }
 
     /// What agents execute or wait for in an organization, in order, as far as the caller may see it.
@@ -170,12 +179,7 @@ impl ControlPlane {
         let state = &open.state;
         let mut sight = Sight::new(caller, state);
         let seen = state.run_queue().filter_map(|run| sight.of(run).map(|workspace| (run, workspace)));
-        let listed = Listed::from_all(seen, page);
-        Ok(listed.map(|(run, workspace)| RunView {
-            run: run.clone(),
-            workspace: workspace.clone(),
-            open: open.clone(),
-        }))
+        Ok(RunView::page_of(&open, seen, page))
     }
 
     /// How much an organization has to do.

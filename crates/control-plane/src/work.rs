@@ -115,12 +115,7 @@ impl ControlPlane {
         behind.sort_by_key(|run| (run.created_at, run.id));
         let all = state.run_queue().chain(behind);
         let seen = all.filter_map(|run| sight.of(run).map(|workspace| (run, workspace)));
-        let listed = Listed::from_all(seen, page);
-        Ok(listed.map(|(run, workspace)| RunView {
-            run: run.clone(),
-            workspace: workspace.clone(),
-            open: open.clone(),
-        }))
+        Ok(RunView::page_of(&open, seen, page))
     }
 }
 

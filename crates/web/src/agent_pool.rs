@@ -16,11 +16,10 @@ use taco_domain::token::Token;
 use crate::agents::pool_address;
 use crate::badge::Badge;
 use crate::error::PageError;
-use crate::form::{Nothing, VisitorForm};
+use crate::form::{Complaint, Nothing, VisitorForm};
 use crate::lifetimes::{self, Lifetime};
 use crate::navigation::{Section, organization_address, run_address};
 use crate::page::Layout;
-use crate::problem::Problem;
 use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
 use crate::{Web, notice, page};
@@ -45,8 +44,8 @@ struct PoolPage {
     refusal: Option<String>,
     form: PoolForm,
     projects: Vec<ProjectChoice>,
-    problem: Problem,
-    token_problem: Problem,
+    complaint: Complaint,
+    token_complaint: Complaint,
     /// The text of a token that was made just now.
     issued: Option<String>,
     lifetimes: Vec<Lifetime>,
@@ -172,8 +171,8 @@ impl PoolPath {
 #[derive(Default)]
 struct Again {
     form: Option<PoolForm>,
-    problem: Problem,
-    token_problem: Problem,
+    complaint: Complaint,
+    token_complaint: Complaint,
     issued: Option<String>,
 }
 
@@ -218,8 +217,8 @@ async fn render(
         refusal: (!right.allowed).then(|| right.reason.into_owned()),
         projects: projects.collect(),
         form,
-        problem: again.problem,
-        token_problem: again.token_problem,
+        complaint: again.complaint,
+        token_complaint: again.token_complaint,
         issued: again.issued,
         lifetimes: lifetimes::offered(USUAL_LIFETIME, now),
         site: web.address.as_str().trim_end_matches('/').to_owned(),
@@ -256,7 +255,11 @@ pub(crate) async fn update(
             Ok(Redirect::to(&notice::with(&address, "saved")).into_response())
         }
         Err(error) => {
-            let again = Again { problem: Problem::of(error)?, form: Some(form), ..Again::default() };
+            let again = Again {
+                complaint: Complaint::of(error, &["name", "workspaces", "typed-name"])?,
+                form: Some(form),
+                ..Again::default()
+            };
             render(&web, &visitor, id, again, StatusCode::UNPROCESSABLE_ENTITY).await
         }
     }
@@ -285,7 +288,10 @@ pub(crate) async fn create_token(
             render(&web, &visitor, id, again, StatusCode::CREATED).await
         }
         Err(error) => {
-            let again = Again { token_problem: Problem::of(error)?, ..Again::default() };
+            let again = Again {
+                token_complaint: Complaint::of(error, &["name", "workspaces", "typed-name"])?,
+                ..Again::default()
+            };
             render(&web, &visitor, id, again, StatusCode::UNPROCESSABLE_ENTITY).await
         }
     }
@@ -325,8 +331,9 @@ pub(crate) async fn delete(
     let id = path.id()?;
     let view = web.control_plane.agent_pool(&visitor.caller, id).await?;
     if form.typed_name.trim() != view.pool.name.as_str() {
-        let problem = taco_control_plane::Error::invalid("typed-name", "Type the pool's name to delete it");
-        let again = Again { problem: Problem::of(problem)?, ..Again::default() };
+        let complaint = taco_control_plane::Error::invalid("typed-name", "Type the pool's name to delete it");
+        let again =
+            Again { complaint: Complaint::of(complaint, &["name", "workspaces", "typed-name"])?, ..Again::default() };
         return render(&web, &visitor, id, again, StatusCode::UNPROCESSABLE_ENTITY).await;
     }
     web.control_plane.delete_agent_pool(&visitor.caller, id).await?;

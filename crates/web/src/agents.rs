@@ -12,11 +12,10 @@ use taco_domain::id::AgentPoolId;
 use taco_domain::permission::Action;
 
 use crate::error::PageError;
-use crate::form::VisitorForm;
+use crate::form::{Complaint, VisitorForm};
 use crate::navigation::{Section, organization_address};
 use crate::page::Layout;
 use crate::pagination::{self, Pagination};
-use crate::problem::Problem;
 use crate::runs::OrganizationPath;
 use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
@@ -39,7 +38,7 @@ struct AgentsPage {
     /// Why the visitor cannot make a pool.
     refusal: Option<String>,
     name: String,
-    problem: Problem,
+    complaint: Complaint,
 }
 
 struct PoolRow {
@@ -97,7 +96,7 @@ async fn render(
     organization: &str,
     number: &str,
     name: String,
-    problem: Problem,
+    complaint: Complaint,
     status: StatusCode,
 ) -> Result<Response, PageError> {
     let filter = AgentPoolFilter::default();
@@ -126,7 +125,7 @@ async fn render(
         within: present.iter().filter(|agent| agent.pool.is_none()).map(PresentAgent::of).collect(),
         refusal: (!right.allowed).then(|| right.reason.into_owned()),
         name,
-        problem,
+        complaint,
         address,
     };
     Ok(page::render(status, &page))
@@ -145,7 +144,7 @@ pub(crate) async fn list(
     Path(OrganizationPath { organization }): Path<OrganizationPath>,
     Query(query): Query<AgentsQuery>,
 ) -> Result<Response, PageError> {
-    render(&web, &visitor, &organization, &query.page, String::new(), Problem::default(), StatusCode::OK).await
+    render(&web, &visitor, &organization, &query.page, String::new(), Complaint::default(), StatusCode::OK).await
 }
 
 #[derive(Deserialize)]
@@ -168,8 +167,8 @@ pub(crate) async fn create(
             Ok(Redirect::to(&notice::with(&address, "created")).into_response())
         }
         Err(error) => {
-            let (problem, status) = (Problem::of(error)?, StatusCode::UNPROCESSABLE_ENTITY);
-            render(&web, &visitor, &organization, "", name, problem, status).await
+            let (complaint, status) = (Complaint::of(error, &["name"])?, StatusCode::UNPROCESSABLE_ENTITY);
+            render(&web, &visitor, &organization, "", name, complaint, status).await
         }
     }
 }

@@ -139,6 +139,11 @@ impl Complaint {
         self.0.is_some()
     }
 
+    /// What to say, whatever it is about.
+    pub(crate) fn text(&self) -> &str {
+        self.0.as_ref().map_or("", |(_, detail)| detail)
+    }
+
     /// What to say beside a field; an empty name is the form as a whole.
     pub(crate) fn about(&self, field: &str) -> Option<&str> {
         self.0.as_ref().filter(|(about, _)| about == field).map(|(_, detail)| detail.as_str())
@@ -199,6 +204,7 @@ mod tests {
         let error = |pointer: &str| Error::Invalid { pointer: pointer.to_owned(), detail: "no".to_owned() };
         let beside = Complaint::of(error("/data/attributes/name"), &["name"]).expect("a complaint");
         assert_eq!((beside.about("name"), beside.about("")), (Some("no"), None));
+        assert!(beside.is_there() && beside.text() == "no" && !Complaint::default().is_there());
         let above = Complaint::of(error("/data"), &["name"]).expect("a complaint");
         assert_eq!((above.about("name"), above.about("")), (None, Some("no")));
         assert!(Complaint::of(Error::NotFound("page"), &["name"]).is_err());

@@ -33,7 +33,6 @@ mod pagination;
 mod password_link;
 mod plan_cache;
 mod plan_view;
-mod problem;
 mod projects;
 mod run;
 mod run_query;

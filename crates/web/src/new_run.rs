@@ -11,10 +11,9 @@ use taco_domain::run::RunSource;
 use taco_domain::run_request::RunRequest;
 
 use crate::error::PageError;
-use crate::form::VisitorForm;
+use crate::form::{Complaint, VisitorForm};
 use crate::navigation::{WorkspaceSection, workspace_address};
 use crate::page::Layout;
-use crate::problem::Problem;
 use crate::run::page::address_of;
 use crate::runs::WorkspacePath;
 use crate::text::Moment;
@@ -91,7 +90,7 @@ struct NewRunPage {
     /// Why it cannot apply by itself.
     no_auto_apply: Option<String>,
     form: NewRunForm,
-    problem: Problem,
+    complaint: Complaint,
 }
 
 fn render(
@@ -99,7 +98,7 @@ fn render(
     visitor: &Visitor,
     view: &WorkspaceView,
     form: NewRunForm,
-    problem: Problem,
+    complaint: Complaint,
     status: StatusCode,
 ) -> Response {
     let (organization, workspace) = (view.open.entry().name.as_str(), view.workspace.name.as_str());
@@ -120,7 +119,7 @@ fn render(
         refusal: web.control_plane.new_run_refusal(&visitor.caller, view),
         no_auto_apply: (!apply.allowed).then(|| apply.reason.into_owned()),
         form,
-        problem,
+        complaint,
     };
     page::render(status, &page)
 }
@@ -132,7 +131,7 @@ pub(crate) async fn show(
     Path(path): Path<WorkspacePath>,
 ) -> Result<Response, PageError> {
     let view = web.control_plane.workspace(&visitor.caller, &path.reference()).await?;
-    Ok(render(&web, &visitor, &view, NewRunForm::default(), Problem::default(), StatusCode::OK))
+    Ok(render(&web, &visitor, &view, NewRunForm::default(), Complaint::default(), StatusCode::OK))
 }
 
 /// `POST …/runs/new`
@@ -149,8 +148,8 @@ pub(crate) async fn start(
     match web.control_plane.create_run(&visitor.caller, request, RunSource::Page).await {
         Ok(made) => Ok(Redirect::to(&notice::with(&address_of(&made), "started")).into_response()),
         Err(error) => {
-            let problem = Problem::of(error)?;
-            Ok(render(&web, &visitor, &view, form, problem, StatusCode::UNPROCESSABLE_ENTITY))
+            let complaint = Complaint::of(error, &["message", "target-addrs", "replace-addrs", "is-destroy"])?;
+            Ok(render(&web, &visitor, &view, form, complaint, StatusCode::UNPROCESSABLE_ENTITY))
         }
     }
 }
