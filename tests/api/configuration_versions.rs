@@ -1,14 +1,16 @@
 //! Configurations: announced, uploaded to an address that is its own credential, given up.
 
+mod archives;
+
 use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};
+use harness::curator::packed;
 use serde_json::{Value, json};
 
 use crate::states::path_of;
 
-/// Begins as every gzip file does. Servers look no further: agents unpack.
 pub(crate) fn archive(content: &str) -> Vec<u8> {
-    [&[0x1f, 0x8b], content.as_bytes()].concat()
+    packed(&[("main.tf", content)])
 }
 
 pub(crate) async fn announce(client: &Client, workspace: &str, attributes: Value) -> Answer {

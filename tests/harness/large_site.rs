@@ -17,6 +17,7 @@ use taco_web::Web;
 use url::Url;
 
 use crate::api_server::ApiServer;
+use crate::curator::packed;
 
 /// How much of a log an agent sends at a time.
 const PIECE: usize = 512 * 1024;
@@ -85,7 +86,7 @@ impl LargeSite {
         let address = announced.attribute("upload-url").as_str().expect("an address").to_owned();
         let path = address.strip_prefix("http://taco.test").expect("an address of this site");
         let anyone = self.api.with_authorization(None);
-        anyone.send("PUT", path, None, b"\x1f\x8bconfiguration".to_vec()).await.expect(StatusCode::OK);
+        anyone.send("PUT", path, None, packed(&[("main.tf", "")])).await.expect(StatusCode::OK);
     }
 
     /// Takes the next phase, as an agent within a server does.

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use harness::browser::{Browser, Page};
+use harness::curator::packed;
 use harness::page_server::PageServer;
 use serde_json::{Value, json};
 use taco_control_plane::{PhaseCaller, PhaseOutcome, PlanForm, RequestInfo};
@@ -35,7 +36,7 @@ impl RunScene {
         let address = announced.attribute("upload-url");
         let path = address.as_str().and_then(|address| address.strip_prefix("http://taco.test")).expect("an address");
         let anyone = self.server.api.with_authorization(None);
-        anyone.send("PUT", path, None, b"\x1f\x8bconfiguration".to_vec()).await.expect(StatusCode::OK);
+        anyone.send("PUT", path, None, packed(&[("main.tf", "")])).await.expect(StatusCode::OK);
     }
 
     /// Starts a run through the API, and returns its id.

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use taco_agent_protocol::{Job, PhaseKind};
+use taco_configuration_archive::LIMITS;
 
 use crate::context::Context;
 use crate::control::Control;
@@ -25,7 +26,7 @@ pub(crate) async fn set_up(
         let packed = workdir.file("configuration.tar.gz");
         fetch(requests, "configuration", &packed, control.clone()).await?;
         let root = workdir.configuration();
-        let unpacking = tokio::task::spawn_blocking(move || archive::unpack(&packed, &root, archive::LIMITS));
+        let unpacking = tokio::task::spawn_blocking(move || archive::unpack(&packed, &root, LIMITS));
         unpacking.await.map_err(failed)?.map_err(failed)
     };
     let state = async {

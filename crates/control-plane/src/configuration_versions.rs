@@ -1,10 +1,9 @@
-//! Configurations: announce, upload, list, read, give up. The archive is unpacked by agents alone.
+//! Configurations: announce, upload, list, read, give up.
 
 use std::error::Error as StdError;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use futures::{Stream, TryStreamExt};
+use futures::Stream;
 use jiff::Timestamp;
 use serde::Deserialize;
 use taco_domain::OrganizationState;
@@ -15,9 +14,10 @@ use taco_domain::permission::{Action, Resource};
 use taco_domain::run::{RunOptions, RunSource};
 use taco_domain::state_version::{BackingDataAction, TransitionNotAllowed};
 use taco_ledger::bucket::Download;
-use taco_ledger::{Intent, Key, Transaction, layout};
+use taco_ledger::{Intent, Transaction};
 
 use crate::caller::Caller;
+use crate::configuration_archives::{StoredArchive, configuration_key};
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::once;
 use crate::error::Error;
@@ -29,12 +29,6 @@ use crate::state_blobs::blob_error;
 use crate::workspaces::WorkspaceRef;
 
 const WHAT: &str = "configuration version";
-
-/// The largest archive that is taken.
-pub const LARGEST_CONFIGURATION: u64 = 100 * 1024 * 1024;
-
-/// How every gzip file begins.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A configuration as a door shows it.
 #[derive(Clone)]
@@ -91,6 +85,7 @@ impl ControlPlane {
                 created_at: now,
                 created_by: asker.author(),
                 blob: String::new(),
+                has_readme: false,
                 size: 0,
                 sha256: String::new(),
                 creator_may_apply: asker.may(Action::ApplyRun, resource).allowed,
@@ -118,23 +113,15 @@ impl ControlPlane {
         let id: ConfigurationVersionId = pass.object(PassPurpose::UploadConfiguration)?;
         let open = self.organization_at(id.home(), WHAT).await?;
         let version = open.state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let workspace = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
         // Each attempt has a blob of its own, so that a second one cannot spoil the first.
         let attempt = RunId::from_random(self.random());
         let blob = format!("{}-{}", id.characters(), attempt.characters());
-        let key = configuration_key(&open, &blob);
-        let beginning = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&beginning);
-        let watched = body.inspect_ok(move |bytes| remember_beginning(&seen, bytes));
-        let stored = self.blobs().store(&key, watched, LARGEST_CONFIGURATION).await.map_err(blob_error)?;
-        let is_gzip = *beginning.lock().unwrap_or_else(PoisonError::into_inner) == GZIP;
-        let arrived = Arrived {
-            blob: blob.clone(),
-            size: stored.size,
-            sha256: stored.sha256,
-            is_gzip,
-            now: self.now(),
-            run: RunId::at_home(id.home(), self.random()),
-        };
+        let archive = self.store_archive(&open, &blob, &workspace.working_directory, body).await?;
+        let archive = archive.map_err(|error| error.to_string());
+        let has_readme = archive.as_ref().is_ok_and(|archive| archive.has_readme);
+        let run = RunId::at_home(id.home(), self.random());
+        let arrived = Arrived { blob: blob.clone(), archive, now: self.now(), run };
         let intent = Intent { actor: version.created_by.to_string(), action: "configuration.upload", request: None };
         let committed = open.commit(intent, move |tx| take_archive(tx, id, &arrived)).await;
         let named = match &committed {
@@ -143,9 +130,9 @@ impl ControlPlane {
             Err(error) => matches!(error, Error::Unavailable(_) | Error::Corrupt(_)),
         };
         if !named {
-            self.remove_blob(&key).await;
+            self.remove_archive(&open, &blob, has_readme).await;
         } else if !version.blob.is_empty() && version.blob != blob {
-            self.remove_blob(&configuration_key(&open, &version.blob)).await;
+            self.remove_archive(&open, &version.blob, version.has_readme).await;
         }
         let version = committed?;
         match version.error_message.clone().filter(|_| version.status == ConfigurationStatus::Errored) {
@@ -177,13 +164,13 @@ impl ControlPlane {
                 check_is_unused(state, &version)?;
             }
             tx.put(&ConfigurationVersion { status, ..version.clone() });
-            Ok((status, version.blob))
+            Ok((status, version.blob, version.has_readme))
         };
-        let (status, blob) =
+        let (status, blob, has_readme) =
             open.commit(caller.intent("configuration.give-up"), once(caller, self.now(), decide)).await?;
         let gone = matches!(status, ConfigurationStatus::Archived | ConfigurationStatus::BackingDataPermanentlyDeleted);
         if gone && !blob.is_empty() {
-            self.remove_blob(&configuration_key(&open, &blob)).await;
+            self.remove_archive(&open, &blob, has_readme).await;
         }
         Ok(())
     }
@@ -236,23 +223,10 @@ impl ControlPlane {
     }
 }
 
-/// Where an archive lies in the bucket.
-fn configuration_key(open: &OpenOrganization, blob: &str) -> Key {
-    layout::blob(open.ledger.name(), "configurations", blob)
-}
-
-fn remember_beginning(seen: &Mutex<Vec<u8>>, bytes: &Bytes) {
-    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-    let missing = GZIP.len() - seen.len();
-    seen.extend_from_slice(&bytes[..missing.min(bytes.len())]);
-}
-
-/// An archive that is in the bucket and in no record yet.
+/// An archive that is in the bucket and in no record yet, or what is wrong with it.
 struct Arrived {
     blob: String,
-    size: u64,
-    sha256: String,
-    is_gzip: bool,
+    archive: Result<StoredArchive, String>,
     now: Timestamp,
     /// The id of the run that may follow.
     run: RunId,
@@ -265,8 +239,8 @@ fn take_archive(
 ) -> Result<ConfigurationVersion, Error> {
     let state = tx.state();
     let before = state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-    let repeated = before.is_usable() && before.sha256 == arrived.sha256;
-    if repeated {
+    let repeated = |archive: &StoredArchive| before.is_usable() && before.sha256 == archive.stored.sha256;
+    if arrived.archive.as_ref().is_ok_and(repeated) {
         return Ok(before);
     }
     let in_use = state.runs.by().configuration_version.first(&id).is_some();
@@ -277,22 +251,25 @@ fn take_archive(
     if in_use || !waits {
         return Err(Error::Conflict("The configuration version is not waiting for an archive any more".to_owned()));
     }
-    if !arrived.is_gzip {
-        let detail = "The configuration must be a tar archive that is compressed with gzip";
-        let errored = ConfigurationVersion {
-            status: ConfigurationStatus::Errored,
-            error: Some("invalid-archive".to_owned()),
-            error_message: Some(detail.to_owned()),
-            ..before
-        };
-        tx.put(&errored);
-        return Ok(errored);
-    }
+    let StoredArchive { stored, has_readme } = match &arrived.archive {
+        Ok(archive) => archive,
+        Err(why) => {
+            let errored = ConfigurationVersion {
+                status: ConfigurationStatus::Errored,
+                error: Some("invalid-archive".to_owned()),
+                error_message: Some(why.clone()),
+                ..before
+            };
+            tx.put(&errored);
+            return Ok(errored);
+        }
+    };
     let version = ConfigurationVersion {
         status: ConfigurationStatus::Uploaded,
         blob: arrived.blob.clone(),
-        size: arrived.size,
-        sha256: arrived.sha256.clone(),
+        has_readme: *has_readme,
+        size: stored.size,
+        sha256: stored.sha256.clone(),
         uploaded_at: Some(arrived.now),
         error: None,
         error_message: None,

@@ -7,6 +7,8 @@ mod accounts;
 mod agent_pools;
 mod agents;
 mod caller;
+mod channel_reader;
+mod configuration_archives;
 mod configuration_versions;
 mod control_plane;
 mod done_requests;
@@ -62,9 +64,8 @@ pub use accounts::AccountPatch;
 pub use agent_pools::{AgentPoolFilter, AgentPoolOrder, AgentPoolPatch, AgentPoolView};
 pub use agents::{AgentView, ConnectedAgent};
 pub use caller::{About, Caller, RequestInfo};
-pub use configuration_versions::{
-    ConfigurationAction, ConfigurationVersionView, LARGEST_CONFIGURATION, NewConfiguration,
-};
+pub use configuration_archives::LARGEST_CONFIGURATION;
+pub use configuration_versions::{ConfigurationAction, ConfigurationVersionView, NewConfiguration};
 pub use control_plane::{ControlPlane, OpenOrganization, Settings, Timeouts};
 pub use error::Error;
 pub use first_start::{FirstStart, PasswordLinkText};

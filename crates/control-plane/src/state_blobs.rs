@@ -2,9 +2,9 @@
 //! they pass.
 
 use std::error::Error as StdError;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde::de::DeserializeOwned;
 use taco_domain::state_file::{Resource, StateFile, StateFileError};
@@ -12,8 +12,8 @@ use taco_domain::state_version::StateVersion;
 use taco_ledger::blob::{BlobError, Stored};
 use taco_ledger::bucket::Download;
 use taco_ledger::{Key, LedgerName, Trouble, layout};
-use tokio::sync::mpsc;
 
+use crate::channel_reader::channel;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 
@@ -22,9 +22,6 @@ pub const LARGEST_STATE: u64 = 256 * 1024 * 1024;
 
 /// A state that is no larger is read where it is: a thread for it would cost more.
 const SMALL: usize = 64 * 1024;
-
-/// Chunks that wait between a body and whoever reads along.
-const AHEAD: usize = 4;
 
 pub(crate) fn state_key(open: &OpenOrganization, blob: &str) -> Key {
     layout::blob(&ledger_name(open), "states", blob)
@@ -206,30 +203,5 @@ pub(crate) fn blob_error(error: BlobError) -> Error {
             Error::Corrupt(taco_ledger::Error::Corrupt { object, why })
         }
         BlobError::Bucket(error) => Error::Unavailable(taco_ledger::Error::Unavailable(error)),
-    }
-}
-
-/// The far end of a stream, for code that reads and waits.
-struct ChannelReader {
-    chunks: mpsc::Receiver<io::Result<Bytes>>,
-    current: Bytes,
-}
-
-fn channel() -> (mpsc::Sender<io::Result<Bytes>>, ChannelReader) {
-    let (sender, chunks) = mpsc::channel(AHEAD);
-    (sender, ChannelReader { chunks, current: Bytes::new() })
-}
-
-impl Read for ChannelReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.current.is_empty() {
-            match self.chunks.blocking_recv() {
-                None => return Ok(0),
-                Some(piece) => self.current = piece?,
-            }
-        }
-        let count = self.current.len().min(buffer.len());
-        self.current.copy_to_slice(&mut buffer[..count]);
-        Ok(count)
     }
 }

@@ -66,6 +66,9 @@ pub struct ConfigurationVersion {
     /// The blob with the archive; empty until it arrived.
     #[serde(default)]
     pub blob: String,
+    /// Whether the archive's README is a blob beside it.
+    #[serde(default)]
+    pub has_readme: bool,
     #[serde(default)]
     pub size: u64,
     /// Of the archive, in hexadecimal.
@@ -124,6 +127,7 @@ pub(crate) mod tests {
             created_at: Timestamp::UNIX_EPOCH,
             created_by: Author::Taco,
             blob: "blob".to_owned(),
+            has_readme: false,
             size: 1,
             sha256: String::new(),
             creator_may_apply: false,

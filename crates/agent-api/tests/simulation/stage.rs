@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use futures::stream;
 use jiff::SignedDuration;
 use taco_agent_protocol::{PhaseKind, PhaseRef};
@@ -177,7 +179,7 @@ pub(crate) async fn prepare(seed: u64, mode: Mode, sabotage: Sabotage) -> Arc<St
         let purpose = PassPurpose::UploadConfiguration;
         let pass = plane.issue_pass(purpose, &id, SignedDuration::from_hours(1));
         let pass = plane.check_pass(purpose, &id, &pass).expect("a pass");
-        let archive = Bytes::from_static(b"\x1f\x8b a configuration");
+        let archive = configuration();
         plane.upload_configuration(&pass, stream::iter([Ok::<_, std::io::Error>(archive)])).await.expect("an archive");
     }
     let organization = pool.open.id();
@@ -208,4 +210,12 @@ pub(crate) async fn prepare(seed: u64, mode: Mode, sabotage: Sabotage) -> Arc<St
         observer,
         tokens: Mutex::default(),
     })
+}
+
+fn configuration() -> Bytes {
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    let mut header = tar::Header::new_gnu();
+    header.set_size(0);
+    archive.append_data(&mut header, "main.tf", &[][..]).expect("in memory");
+    archive.into_inner().and_then(GzEncoder::finish).expect("in memory").into()
 }

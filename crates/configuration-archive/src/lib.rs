@@ -1,0 +1,19 @@
+//! What the archive of a configuration may be: one set of rules for servers, which look at it while it streams by, and
+//! for agents, which unpack it. Nothing here writes anything, and little of an archive is ever in memory.
+
+mod error;
+mod inspect;
+mod limits;
+mod readers;
+mod readme;
+mod tree;
+mod walk;
+
+pub use error::ArchiveError;
+pub use inspect::{Inspected, inspect};
+pub use limits::{LIMITS, Limits};
+pub use readme::LARGEST_README;
+pub use walk::{Visitor, walk};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! The archives of configurations: checked on their way to the bucket, and kept beside their READMEs. They are unpacked
+//! by agents alone.
+
+use std::error::Error as StdError;
+use std::io::{self, BufReader};
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt, stream};
+use taco_configuration_archive::{ArchiveError, Inspected, LARGEST_README, LIMITS, inspect};
+use taco_ledger::blob::Stored;
+use taco_ledger::{Key, layout};
+use tokio::sync::mpsc;
+
+use crate::caller::Caller;
+use crate::channel_reader::channel;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::state_blobs::{blob_error, broken};
+use crate::workspaces::WorkspaceRef;
+
+/// The largest archive that is taken.
+pub const LARGEST_CONFIGURATION: u64 = LIMITS.packed;
+
+/// Where an archive lies in the bucket.
+pub(crate) fn configuration_key(open: &OpenOrganization, blob: &str) -> Key {
+    layout::blob(open.ledger.name(), "configurations", blob)
+}
+
+/// Where its README lies, if it has one.
+fn readme_key(open: &OpenOrganization, blob: &str) -> Key {
+    layout::blob(open.ledger.name(), "readmes", blob)
+}
+
+/// An archive that is in the bucket and in no record yet.
+pub(crate) struct StoredArchive {
+    pub(crate) stored: Stored,
+    /// Whether its README is beside it.
+    pub(crate) has_readme: bool,
+}
+
+impl ControlPlane {
+    /// Stores an archive, or says what is wrong with it; then nothing needs the blob.
+    pub(crate) async fn store_archive<E>(
+        &self,
+        open: &OpenOrganization,
+        blob: &str,
+        working_directory: &str,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<Result<StoredArchive, ArchiveError>, Error>
+    where
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        let (chunks, reader) = channel();
+        let working_directory = working_directory.to_owned();
+        let inspecting =
+            tokio::task::spawn_blocking(move || inspect(BufReader::new(reader), LIMITS, &working_directory));
+        let passing = Passing { body: body.boxed(), chunks, size: 0 };
+        let passing = stream::unfold(passing, Passing::next);
+        let key = configuration_key(open, blob);
+        let stored = self.blobs().store(&key, passing, LARGEST_CONFIGURATION).await.map_err(blob_error)?;
+        let readme = match inspecting.await.map_err(|error| broken(error.to_string()))? {
+            Ok(Inspected { readme }) => readme,
+            Err(error) => return Ok(Err(error)),
+        };
+        let has_readme = readme.is_some();
+        if let Some(readme) = readme {
+            self.blobs().store_bytes(&readme_key(open, blob), readme.into()).await.map_err(blob_error)?;
+        }
+        Ok(Ok(StoredArchive { stored, has_readme }))
+    }
+
+    /// Removes what nothing names any more.
+    pub(crate) async fn remove_archive(&self, open: &OpenOrganization, blob: &str, has_readme: bool) {
+        self.remove_blob(&configuration_key(open, blob)).await;
+        if has_readme {
+            self.remove_blob(&readme_key(open, blob)).await;
+        }
+    }
+
+    /// What a workspace's configuration says of itself: the `README.md` of the one that its next run would use. It has
+    /// at most [`LARGEST_README`] bytes.
+    pub async fn readme(&self, caller: &Caller, workspace: &WorkspaceRef) -> Result<Option<String>, Error> {
+        let view = self.workspace(caller, workspace).await?;
+        let version = view.open.state.usable_configuration(view.workspace.id);
+        let Some(version) = version.filter(|version| version.has_readme) else { return Ok(None) };
+        let key = readme_key(&view.open, &version.blob);
+        let found = self.blobs().read_bytes(&key, LARGEST_README).await.map_err(blob_error)?;
+        // Between our look and this read the configuration may have been given up.
+        let Some(bytes) = found else { return Ok(None) };
+        match String::from_utf8(bytes.to_vec()) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) => {
+                let damaged = taco_ledger::Error::Corrupt { object: key, why: error.to_string() };
+                Err(Error::Corrupt(damaged))
+            }
+        }
+    }
+}
+
+/// An archive that flows into the bucket while someone reads along.
+struct Passing<E> {
+    body: BoxStream<'static, Result<Bytes, E>>,
+    chunks: mpsc::Sender<io::Result<Bytes>>,
+    size: u64,
+}
+
+impl<E> Passing<E> {
+    async fn next(mut self) -> Option<(Result<Bytes, E>, Self)> {
+        let bytes = match self.body.next().await? {
+            Ok(bytes) => bytes,
+            Err(error) => return Some((Err(error), self)),
+        };
+        self.size += bytes.len() as u64;
+        let is_read = self.chunks.send(Ok(bytes.clone())).await.is_ok();
+        match is_read {
+            true => Some((Ok(bytes), self)),
+            // Whoever reads along refuses it. Clients hear so only after they have sent everything; nothing of it is
+            // kept.
+            false if self.size <= LARGEST_CONFIGURATION => Some((Ok(Bytes::new()), self)),
+            false => None,
+        }
+    }
+}
