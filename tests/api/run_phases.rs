@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use taco_control_plane::{PhaseCaller, PhaseOutcome, PlanForm, RequestInfo};
+use taco_control_plane::{DueWait, PhaseCaller, PhaseOutcome, PlanForm, RequestInfo};
 use taco_domain::engine::Engine;
 use taco_domain::global_queue::Reach;
 use taco_domain::phase::{Executor, ResourceCounts};
@@ -113,6 +113,74 @@ async fn a_log_is_read_while_it_grows() {
     let apply = path_of(&part(&admin, &run, "apply").await.attribute("log-read-url"));
     assert_eq!(anyone.get(&apply).await.expect(StatusCode::OK).bytes, "", "nothing was applied");
     assert_eq!(status(&admin, &run).await, "planned_and_finished");
+}
+
+/// Lets the logs of the runs that wait say why, as the scheduler does after a moment.
+async fn note_waits(server: &ApiServer) {
+    let plane = &server.control_plane;
+    let open = plane.all_organizations().await.expect("organizations").remove(0);
+    let due = plane.waits_last_seen(&open).into_iter().map(|wait| DueWait { wait, since: plane.now() }).collect();
+    plane.note_waits(&open, due).await.expect("a bucket");
+}
+
+#[tokio::test]
+async fn a_log_says_why_its_run_waited() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    let workspace = given_workspace(&server).await;
+    let first = start_run(&admin, &workspace, json!({})).await.id();
+    let second = start_run(&admin, &workspace, json!({})).await.id();
+    let address = path_of(&part(&admin, &second, "plan").await.attribute("log-read-url"));
+    let anyone = server.with_authorization(None);
+    let read = |offset: usize| {
+        let (anyone, path) = (anyone.clone(), format!("{address}?limit=65536&offset={offset}"));
+        async move { String::from_utf8(anyone.get(&path).await.expect(StatusCode::OK).bytes.to_vec()).expect("text") }
+    };
+    let (log, ()) = tokio::join!(read(0), note_waits(&server));
+    assert!(log.starts_with("\u{2}Waiting since "), "{log}");
+    assert!(log.ends_with(&format!(" UTC: waits for {first}, which is plan_queued\n")), "{log}");
+    let waits = part(&admin, &second, "plan").await.attribute("taco-waits");
+    assert_eq!(waits[0]["detail"], format!("waits for {first}, which is plan_queued"));
+
+    // How far the other is makes no difference; that nobody executes it does.
+    execute(&server, planned(true)).await;
+    note_waits(&server).await;
+    assert_eq!(read(0).await, log);
+    admin.post(&format!("/api/v2/runs/{first}/actions/discard"), &json!({})).await.expect(StatusCode::ACCEPTED);
+    let (more, ()) = tokio::join!(read(log.len()), note_waits(&server));
+    assert!(more.starts_with("Waiting since ") && more.contains("no server has an agent within"), "{more}");
+
+    // Two agents, the first of which is lost: all of it is one text.
+    let phase = take(&server).await;
+    server.control_plane.append_log(&phase, 0, "\u{2}one\n".into()).await.expect("appended");
+    let open = server.control_plane.all_organizations().await.expect("organizations").remove(0);
+    let lost = server.control_plane.lose_phase(&open, phase.attempt, "it was silent".to_owned()).await;
+    assert!(lost.expect("a bucket"));
+    note_waits(&server).await;
+    let phase = take(&server).await;
+    server.control_plane.append_log(&phase, 0, "\u{2}two\n\u{3}".into()).await.expect("appended");
+    assert_eq!(read(0).await, format!("{log}{more}one\ntwo\n\u{3}"));
+    assert_eq!(read(log.len() + more.len() + 1).await, "ne\ntwo\n\u{3}");
+}
+
+#[tokio::test]
+async fn a_run_that_never_began_has_a_log_with_an_end() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    let workspace = given_workspace(&server).await;
+    let first = start_run(&admin, &workspace, json!({})).await.id();
+    for action in ["cancel", "discard"] {
+        let run = start_run(&admin, &workspace, json!({})).await.id();
+        note_waits(&server).await;
+        admin.post(&format!("/api/v2/runs/{run}/actions/{action}"), &json!({})).await.expect(StatusCode::ACCEPTED);
+        let address = path_of(&part(&admin, &run, "plan").await.attribute("log-read-url"));
+        let log = server.with_authorization(None).get(&format!("{address}?limit=65536&offset=0")).await.bytes;
+        let log = String::from_utf8(log.to_vec()).expect("text");
+        assert!(log.starts_with("\u{2}Waiting since ") && log.ends_with("which is plan_queued\n\u{3}"), "{log}");
+        let end = server.with_authorization(None).get(&format!("{address}?offset={}", log.len())).await;
+        assert_eq!(end.expect(StatusCode::OK).bytes, "");
+    }
+    assert_eq!(status(&admin, &first).await, "plan_queued");
 }
 
 #[tokio::test]

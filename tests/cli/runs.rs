@@ -130,11 +130,17 @@ fn the_queue_says_what_runs_wait_for() {
     let rows: Vec<_> = queue.rows().iter().map(|row| (row[0].to_owned(), row[2], row[4].to_owned())).collect();
     assert_eq!(rows[0], (first.clone(), "planned", "waits for someone to confirm or discard it".to_owned()));
     assert_eq!(rows[1], (second.clone(), "pending", format!("waits for {first}, which is planned")));
-    let no_log = person.fails(3, &["run", "logs", &second]);
+    let no_log = person.fails(3, &["run", "logs", &first, "--phase", "apply"]);
     assert!(no_log.contains("--follow"), "{no_log}");
+    let mut following = Process::start(&mut person.taco(&["run", "logs", &second, "--follow"]));
+    let why = following.line_of_stdout(|line| line.starts_with("Waiting since "));
+    assert!(why.ends_with(&format!(" UTC: waits for {first}, which is planned")), "{why}");
+    assert_eq!(person.succeeds(&["run", "logs", &second]).stdout, format!("{why}\n"));
 
     let canceled = person.succeeds(&["run", "cancel", &second, "--comment", "not now"]).stdout;
     assert_eq!(canceled, format!("Run {second} is told to stop; its status is canceled.\n"));
+    assert_eq!(following.wait().code(), Some(0), "its log has an end");
+    assert_eq!(person.succeeds(&["run", "logs", &second]).stdout, format!("{why}\n"), "it stays readable");
     let discarded = person.json(&["run", "discard", &first]);
     assert_eq!(discarded["status"], "discarded");
     ends_with(1, &person.does(&["run", "watch", &first]));

@@ -5,9 +5,10 @@ use std::time::Duration;
 use harness::bucket_servers::BucketServer;
 use harness::home::ServerProcess;
 use harness::process::Process;
-use harness::run_site::{RunSite, admin_of};
+use harness::run_site::{RunSite, admin_of, until};
 use harness::stand_in_engine::Step;
 use harness::way_station::WayStation;
+use serde_json::json;
 use taco_ledger::Location;
 use tokio::time::{Instant, sleep};
 
@@ -68,6 +69,16 @@ async fn two_idle_servers_with_twenty_idle_agents_leave_the_bucket_alone() {
     let names = (0..20).map(|number| format!("agent-{number}"));
     let agents: Vec<Process> =
         names.enumerate().map(|(number, name)| site.agent(&name, &servers[number % 2].address)).collect();
+    // A run that waits for hours is noted once.
+    let admin = admin_of(&servers[0].address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    admin.act(&json!({ "id": workspace }), "lock").await;
+    let waiting = admin.start_run(&workspace).await;
+    let waits = async || {
+        let plan = admin.get(&format!("/api/v2/runs/{waiting}/plan")).await;
+        plan["data"]["attributes"]["taco-waits"].as_array().expect("a list").len()
+    };
+    until("the run's log says why it waits", async || waits().await == 1).await;
     // They are known to both, and nothing is new any more.
     for way in &ways {
         beats(way, 2).await;
@@ -79,6 +90,7 @@ async fn two_idle_servers_with_twenty_idle_agents_leave_the_bucket_alone() {
             tokio::join!(requests_in_a_minute(&ways[0]), requests_in_a_minute(&ways[1]));
         println!("{first:.1} and {second:.1} requests in a minute");
         if first + second <= MOST {
+            assert_eq!(waits().await, 1);
             drop(agents);
             return;
         }

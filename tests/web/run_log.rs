@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
+use harness::browser::Page;
 use serde_json::json;
 
 use crate::run_scene::{NASTY, RunScene, applied, is_harmless, planned};
@@ -138,4 +139,47 @@ async fn json_lines_are_read_as_sentences_and_as_progress() {
     let page = scene.look(&run).await;
     assert!(page.text.contains("✗ Error") && page.text.contains("because"), "{}", page.text);
     is_harmless(&page);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_begins_with_why_the_run_waited_and_goes_on_with_what_the_agent_says() {
+    let scene = RunScene::start().await;
+    let run = scene.given_run(json!({})).await;
+    let page = scene.look(&run).await;
+    let events = |page: &Page| {
+        let value = |name: &str| {
+            let text = page.text.split(&format!("{name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
+            text.unwrap_or_else(|| panic!("no {name}")).to_owned()
+        };
+        format!("{}?from={}&seen={}", value("data-events"), value("data-from"), value("data-seen"))
+    };
+    assert!(page.text.contains("There is no log yet."), "{}", page.text);
+    let path = events(&page);
+    let (seen, ()) = tokio::join!(events_until(&scene, &path, None, "event: status"), scene.note_waits());
+    assert!(seen.contains("UTC: no server has an agent within"), "{seen}");
+    let page = scene.look(&run).await;
+    let log = page.text.split("id=\"log-plan\"").nth(1).expect("a log");
+    assert!(log.contains("Waiting since ") && log.contains("UTC: no server has an agent within"), "{log}");
+
+    // Who has read so far goes on with the agent's first line.
+    let (path, phase) = (events(&page), scene.take().await);
+    let (seen, ()) = tokio::join!(events_until(&scene, &path, None, "data: one"), async {
+        scene.log(&phase, 0, "\u{2}one\n").await;
+    });
+    assert!(!seen.contains("Waiting since") && !seen.contains('\u{2}'), "{seen}");
+    scene.note_waits().await;
+    scene.log(&phase, 5, "two\n\u{3}").await;
+    scene.finish(&phase, planned()).await;
+    let raw = scene.admin.get(&format!("{}/log/plan", RunScene::address(&run))).await.text;
+    let lines: Vec<&str> = raw.lines().collect();
+    assert!(lines[0].starts_with("Waiting since ") && lines[1..] == ["one", "two"], "{raw}");
+
+    // An apply that nobody takes, until someone gives up on it.
+    let confirm = scene.look(&run).await.form(&format!("{}/decisions/confirm", RunScene::address(&run)));
+    scene.admin.send(&confirm, &[]).await;
+    scene.note_waits().await;
+    scene.note_waits().await;
+    let apply = scene.admin.get(&format!("{}/log/apply", RunScene::address(&run))).await.text;
+    assert_eq!(apply.matches("Waiting since ").count(), 1, "{apply}");
+    assert!(scene.look(&run).await.text.contains("Why this apply did not begin at once:"));
 }

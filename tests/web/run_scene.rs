@@ -5,7 +5,7 @@ use harness::browser::{Browser, Page};
 use harness::curator::packed;
 use harness::page_server::PageServer;
 use serde_json::{Value, json};
-use taco_control_plane::{PhaseCaller, PhaseOutcome, PlanForm, RequestInfo};
+use taco_control_plane::{DueWait, PhaseCaller, PhaseOutcome, PlanForm, RequestInfo};
 use taco_domain::engine::Engine;
 use taco_domain::global_queue::Reach;
 use taco_domain::phase::{Executor, ResourceCounts};
@@ -64,6 +64,15 @@ impl RunScene {
         let taken = control_plane.take_phase(&open, Reach::WithinServer, executor).await.expect("a bucket");
         let token = taken.expect("a phase is ready").token;
         control_plane.phase_caller(&token, RequestInfo::default()).await.expect("a phase's token")
+    }
+
+    /// Lets the logs of the runs that wait say why, as the scheduler does after a moment.
+    pub(crate) async fn note_waits(&self) {
+        let control_plane = &self.server.api.control_plane;
+        let open = control_plane.all_organizations().await.expect("organizations").remove(0);
+        let due = control_plane.waits_last_seen(&open).into_iter();
+        let due = due.map(|wait| DueWait { wait, since: control_plane.now() }).collect();
+        control_plane.note_waits(&open, due).await.expect("a bucket");
     }
 
     pub(crate) async fn log(&self, phase: &PhaseCaller, offset: usize, text: impl Into<bytes::Bytes>) {

@@ -1,11 +1,13 @@
 //! Logs of phases, as clients read them: by offset, while they grow.
 //!
-//! A plan that was lost and began again has a log for each attempt; readers get one after the other as one text.
+//! A phase that waited has a log that begins with why, made from the run's record. A plan that was lost and began again
+//! has a log for each attempt. Readers get all that, one after the other, as one text.
 
 use std::time::Duration;
 
 use taco_domain::id::{OrganizationId, RunId};
 use taco_domain::phase::{Phase, PhaseKind};
+use taco_domain::wait_note::waiting_text;
 use tokio::time::{Instant, timeout_at};
 
 use crate::control_plane::{ControlPlane, OpenOrganization};
@@ -68,9 +70,10 @@ impl ControlPlane {
     /// How far a phase's log reaches now, in bytes as readers count them.
     pub async fn log_end(&self, view: &RunView, kind: PhaseKind) -> Result<u64, Error> {
         let phase = view.run.phase(kind);
-        let (epoch, begins) = attempt_at(phase, u64::MAX);
+        let waited = waiting_text(phase, kind).len() as u64;
+        let (epoch, begins) = attempt_at(phase, waited, u64::MAX);
         if epoch == 0 {
-            return Ok(0);
+            return Ok(waited);
         }
         let end = self.shared.logs.end(view.open.ledger.name(), &log_id(view.run.id, kind), epoch).await;
         let end = end.map_err(taco_ledger::Error::from)?;
@@ -92,6 +95,7 @@ impl ControlPlane {
         Ok(found)
     }
 
+    /// Some of these bytes: up to the end of what there is of the last attempt, or up to where a piece of it ends.
     async fn log_bytes(
         &self,
         open: &OpenOrganization,
@@ -101,23 +105,43 @@ impl ControlPlane {
         offset: u64,
         limit: usize,
     ) -> Result<Vec<u8>, Error> {
-        let (epoch, skipped) = attempt_at(phase, offset);
-        if epoch == 0 {
-            return Ok(Vec::new());
-        }
+        let waited = waiting_text(phase, kind).into_bytes();
         let log = log_id(run, kind);
-        let end = phase.earlier_logs.get(epoch as usize - 1).copied().unwrap_or(u64::MAX);
-        let at = offset - skipped + u64::from(epoch > 1 && skipped > 0);
-        let limit = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX).min(limit);
-        let read = self.shared.logs.read(open.ledger.name(), &log, epoch, at, limit).await;
-        read.map_err(|error| taco_ledger::Error::from(error).into())
+        let mut found = Vec::new();
+        while found.len() < limit {
+            let at = offset + found.len() as u64;
+            let (epoch, begins) = attempt_at(phase, waited.len() as u64, at);
+            let limit = limit - found.len();
+            if epoch == 0 {
+                let from = usize::try_from(at).unwrap_or(usize::MAX).min(waited.len());
+                found.extend(waited[from..].iter().take(limit));
+                if phase.epoch == 0 {
+                    break;
+                }
+                continue;
+            }
+            let end = phase.earlier_logs.get(epoch as usize - 1).copied().unwrap_or(u64::MAX);
+            let at = at - begins + u64::from(begins > 0);
+            let limit = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX).min(limit);
+            let read = self.shared.logs.read(open.ledger.name(), &log, epoch, at, limit).await;
+            let read = read.map_err(taco_ledger::Error::from)?;
+            let is_all = read.is_empty() || epoch == phase.epoch;
+            found.extend(read);
+            if is_all {
+                break;
+            }
+        }
+        Ok(found)
     }
 }
 
-/// The attempt whose log holds `offset` of the whole, and where that log begins in the whole. Every attempt's log
-/// begins with a mark of one byte, of which readers see the first alone.
-fn attempt_at(phase: &Phase, offset: u64) -> (u64, u64) {
-    let mut begins = 0;
+/// The attempt whose log holds `offset` of the whole, and where that log begins in the whole; attempt 0 is the text of
+/// `waited` bytes before all others. Each begins with a mark of one byte, of which readers see the first alone.
+fn attempt_at(phase: &Phase, waited: u64, offset: u64) -> (u64, u64) {
+    if offset < waited || phase.epoch == 0 {
+        return (0, 0);
+    }
+    let mut begins = waited;
     for (index, length) in phase.earlier_logs.iter().enumerate() {
         let epoch = index as u64 + 1;
         let shown = length.saturating_sub(u64::from(begins > 0));
@@ -138,16 +162,22 @@ mod tests {
     fn attempts_follow_each_other_in_one_text() {
         let phase =
             |epoch, earlier_logs: &[u64]| Phase { epoch, earlier_logs: earlier_logs.to_vec(), ..Phase::default() };
-        for (phase, offset, expected) in [
-            (phase(0, &[]), 0, (0, 0)),
-            (phase(1, &[]), 7, (1, 0)),
-            (phase(2, &[10]), 9, (1, 0)),
-            (phase(2, &[10]), 10, (2, 10)),
-            (phase(2, &[10, 5]), 13, (2, 10)),
-            (phase(2, &[10, 5]), 99, (2, 10)),
-            (phase(2, &[0]), 0, (2, 0)),
+        for (phase, waited, offset, expected) in [
+            (phase(0, &[]), 0, 0, (0, 0)),
+            (phase(1, &[]), 0, 7, (1, 0)),
+            (phase(2, &[10]), 0, 9, (1, 0)),
+            (phase(2, &[10]), 0, 10, (2, 10)),
+            (phase(2, &[10, 5]), 0, 13, (2, 10)),
+            (phase(2, &[10, 5]), 0, 99, (2, 10)),
+            (phase(2, &[0]), 0, 0, (2, 0)),
+            (phase(0, &[]), 30, 99, (0, 0)),
+            (phase(1, &[]), 30, 29, (0, 0)),
+            (phase(1, &[]), 30, 30, (1, 30)),
+            (phase(2, &[10]), 30, 38, (1, 30)),
+            (phase(2, &[10]), 30, 39, (2, 39)),
+            (phase(2, &[0]), 30, 30, (2, 30)),
         ] {
-            assert_eq!(attempt_at(&phase, offset), expected, "{phase:?} {offset}");
+            assert_eq!(attempt_at(&phase, waited, offset), expected, "{phase:?} {waited} {offset}");
         }
     }
 }

@@ -58,6 +58,7 @@ pub mod variable_file;
 pub mod variable_import;
 pub mod variable_precedence;
 pub mod variable_set;
+pub mod wait_note;
 pub mod wait_reason;
 pub mod workspace;
 pub mod workspace_settings;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentId, AgentPoolId};
+use crate::wait_note::WaitNote;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
@@ -104,6 +105,9 @@ pub struct Phase {
     pub error: Option<String>,
     /// How many bytes of log the attempts before this one left: readers go through those first.
     pub earlier_logs: Vec<u64>,
+    /// Why it waited before an agent had it: its log begins with that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<WaitNote>,
 }
 
 impl Phase {

@@ -207,6 +207,21 @@ impl Run {
         }
     }
 
+    /// The phase that no agent has had and whose turn, or whose agent, is waited for.
+    pub fn waiting_phase(&self) -> Option<PhaseKind> {
+        let kind = match self.status {
+            RunStatus::Pending | RunStatus::PlanQueued => PhaseKind::Plan,
+            RunStatus::Confirmed | RunStatus::ApplyQueued => PhaseKind::Apply,
+            _ => return None,
+        };
+        (self.phase(kind).epoch == 0).then_some(kind)
+    }
+
+    /// Since when it has its status.
+    pub fn entered_status_at(&self) -> Timestamp {
+        self.timestamps.get(&timestamp_name(self.status)).copied().unwrap_or(self.created_at)
+    }
+
     /// The phase that an agent is executing.
     pub fn executing_phase(&self) -> Option<PhaseKind> {
         match self.status {

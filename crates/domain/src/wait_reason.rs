@@ -1,5 +1,7 @@
 //! Why a run waits, as data: API, command line and page show the same.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::agent::AgentPresence;
@@ -7,6 +9,7 @@ use crate::execution::ExecutionMode;
 use crate::id::{AgentPoolId, RunId};
 use crate::lock::Lock;
 use crate::organization_state::OrganizationState;
+use crate::phase::PhaseKind;
 use crate::run::Run;
 use crate::run_status::RunStatus;
 use crate::workspace::Workspace;
@@ -66,7 +69,10 @@ pub fn wait_reasons(
 ) -> Vec<WaitReason> {
     match run.status {
         RunStatus::Pending | RunStatus::Confirmed => behind_others(state, workspace, run),
-        RunStatus::PlanQueued | RunStatus::ApplyQueued => behind_agents(state, workspace, run, agents),
+        RunStatus::PlanQueued | RunStatus::ApplyQueued => {
+            let pool = pool_for(state, workspace);
+            behind_agents(state, pool, ahead_in_pool(state, run, pool), agents)
+        }
         RunStatus::Planned => vec![WaitReason::Approval],
         RunStatus::PlannedAndSaved => vec![WaitReason::Approval],
         RunStatus::Planning
@@ -79,11 +85,48 @@ pub fn wait_reasons(
     }
 }
 
+/// The same of every run whose next phase no agent has had, at the price of one walk through the queues.
+pub fn waiting_runs<'a>(
+    state: &'a OrganizationState,
+    agents: &[AgentPresence],
+) -> Vec<(&'a Run, PhaseKind, Vec<WaitReason>)> {
+    let mut waiting = Vec::new();
+    let mut add = |run: &'a Run, reasons: Vec<WaitReason>| {
+        if let Some(kind) = run.waiting_phase().filter(|_| !reasons.is_empty()) {
+            waiting.push((run, kind, reasons));
+        }
+    };
+    let mut first: Option<(&Run, usize)> = None;
+    for run in state.runs.by().place.iter().filter_map(|(_, id)| state.runs.get(id)) {
+        let ahead = first.filter(|(first, _)| first.workspace == run.workspace);
+        if matches!(run.status, RunStatus::Pending | RunStatus::Confirmed)
+            && let Some(workspace) = state.workspaces.get(&run.workspace)
+        {
+            add(run, behind(state, workspace, ahead));
+        }
+        first = Some(ahead.map_or((run, 1), |(first, count)| (first, count + 1)));
+    }
+    let mut queued: BTreeMap<Option<AgentPoolId>, usize> = BTreeMap::new();
+    for run in state.runs.by().queue.iter().filter_map(|(_, id)| state.runs.get(id)) {
+        let Some(workspace) = state.workspaces.get(&run.workspace) else { continue };
+        let pool = pool_for(state, workspace);
+        let ahead = queued.entry(pool).or_default();
+        add(run, behind_agents(state, pool, *ahead, agents));
+        *ahead += 1;
+    }
+    waiting
+}
+
 fn behind_others(state: &OrganizationState, workspace: &Workspace, run: &Run) -> Vec<WaitReason> {
-    let mut reasons = Vec::new();
     let mut ahead = state.queue_of(workspace.id).take_while(|other| other.place < run.place);
-    if let Some(first) = ahead.next() {
-        let ahead = 1 + ahead.count();
+    let first = ahead.next().map(|first| (first, 1 + ahead.count()));
+    behind(state, workspace, first)
+}
+
+/// What a run waits for that has not reached the front: the first of its workspace and how many are ahead, and a lock.
+fn behind(state: &OrganizationState, workspace: &Workspace, first: Option<(&Run, usize)>) -> Vec<WaitReason> {
+    let mut reasons = Vec::new();
+    if let Some((first, ahead)) = first {
         reasons.push(WaitReason::RunAhead { run: first.id, status: first.status, ahead });
     }
     if let Some(lock) = workspace.lock.as_ref().filter(|lock| !is_of_an_open_run(state, lock)) {
@@ -101,25 +144,28 @@ fn is_of_an_open_run(state: &OrganizationState, lock: &Lock) -> bool {
     }
 }
 
-fn behind_agents(
-    state: &OrganizationState,
-    workspace: &Workspace,
-    run: &Run,
-    agents: &[AgentPresence],
-) -> Vec<WaitReason> {
-    let pool = pool_for(state, workspace);
-    let able = agents.iter().filter(|agent| agent.pool == pool && !agent.draining).count();
-    if able == 0 {
-        let pool_name = pool.and_then(|pool| state.agent_pools.get(&pool)).map(|pool| pool.name.to_string());
-        return vec![WaitReason::NoAgent { pool, pool_name }];
-    }
+/// How many phases of the same pool go out before a run's.
+fn ahead_in_pool(state: &OrganizationState, run: &Run, pool: Option<AgentPoolId>) -> usize {
     let own = run.queue_key();
     let before = state.runs.by().queue.iter().take_while(|(key, _)| Some(**key) < own);
     let same_pool = before.filter(|(_, id)| {
         let workspace = state.runs.get(id).and_then(|run| state.workspaces.get(&run.workspace));
         workspace.is_some_and(|workspace| pool_for(state, workspace) == pool)
     });
-    let ahead = same_pool.count();
+    same_pool.count()
+}
+
+fn behind_agents(
+    state: &OrganizationState,
+    pool: Option<AgentPoolId>,
+    ahead: usize,
+    agents: &[AgentPresence],
+) -> Vec<WaitReason> {
+    let able = agents.iter().filter(|agent| agent.pool == pool && !agent.draining).count();
+    if able == 0 {
+        let pool_name = pool.and_then(|pool| state.agent_pools.get(&pool)).map(|pool| pool.name.to_string());
+        return vec![WaitReason::NoAgent { pool, pool_name }];
+    }
     let takes_more = |agent: &AgentPresence| agent.busy < agent.concurrency && !agent.draining;
     let free = agents.iter().any(|agent| agent.pool == pool && takes_more(agent));
     if free && ahead == 0 { Vec::new() } else { vec![WaitReason::AgentsBusy { agents: able, ahead }] }
@@ -206,8 +252,16 @@ mod tests {
         for (name, runs, holder, run, agents, expected) in rows {
             let (state, workspace) = given_state(&runs);
             let workspace = holder.map_or(workspace.clone(), |holder| locked_by(&workspace, holder));
-            let words: Vec<String> =
-                wait_reasons(&state, &workspace, run, &agents).iter().map(WaitReason::in_words).collect();
+            let reasons = wait_reasons(&state, &workspace, run, &agents);
+            if let Some(kind) = run.waiting_phase() {
+                // The walk through all of them says the same.
+                let mut state = state.clone();
+                state.workspaces.put(&workspace).expect("put");
+                let found = waiting_runs(&state, &agents).into_iter().find(|(other, ..)| other.id == run.id);
+                let found = found.map(|(_, kind, reasons)| (kind, reasons));
+                assert_eq!(found, (!reasons.is_empty()).then(|| (kind, reasons.clone())), "{name}");
+            }
+            let words: Vec<String> = reasons.iter().map(WaitReason::in_words).collect();
             assert_eq!(words.len(), expected.len(), "{name}: {words:?}");
             for (words, part) in words.iter().zip(expected) {
                 assert!(words.contains(part), "{name}: {words}");

@@ -107,6 +107,8 @@ pub(crate) struct FreeAgent {
 pub(crate) struct Agents {
     connected: Arc<Mutex<BTreeMap<AgentId, Connected>>>,
     pub(crate) changed: Arc<Notify>,
+    /// Lets the other servers know soon.
+    pub(crate) publish: Arc<Notify>,
 }
 
 /// A connected agent's end. Dropping it ends the connection; what the agent executes stays its own for its lease.
@@ -146,6 +148,7 @@ impl Agents {
         connected.insert(id, agent);
         drop(connected);
         self.changed.notify_one();
+        self.publish.notify_one();
         AgentLink { agents: self.clone(), id, connection, receiver }
     }
 
@@ -304,5 +307,7 @@ impl Drop for AgentLink {
         }
         drop(connected);
         self.agents.changed.notify_one();
+        // Nobody counts on it any more.
+        self.agents.publish.notify_one();
     }
 }

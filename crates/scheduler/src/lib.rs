@@ -1,4 +1,4 @@
-//! Reconciles: which agent gets which phase, who is asked to stop, who went silent.
+//! Reconciles: which agent gets which phase, who is asked to stop, who went silent, who waits.
 //!
 //! It is woken by signals that carry nothing, or by a slow tick, looks at what the ledgers say, and commits what
 //! follows. Start, fail-over and ordinary work are one path. Every server runs it; the log decides who was first.
@@ -10,6 +10,7 @@ mod hand_out;
 mod leases;
 mod neighbours;
 mod scheduler;
+mod waits;
 
 pub use agents::{AgentLink, NewAgent, ToAgent};
 pub use leases::Leases;

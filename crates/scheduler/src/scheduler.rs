@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use taco_control_plane::{Attempt, ControlPlane, LedgerName, OpenOrganization};
 use taco_domain::id::OrganizationId;
-use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -28,7 +27,6 @@ pub struct Scheduler {
     pub(crate) neighbours: Arc<dyn Neighbours>,
     /// The organizations that this server has to do with, and that it follows.
     organizations: Arc<Mutex<BTreeMap<OrganizationId, OpenOrganization>>>,
-    publish: Arc<Notify>,
 }
 
 /// Says "look", from outside.
@@ -46,14 +44,7 @@ impl Wake {
 
 impl Scheduler {
     pub fn new(control_plane: ControlPlane, leases: Leases, neighbours: Arc<dyn Neighbours>) -> Self {
-        Self {
-            control_plane,
-            agents: Agents::default(),
-            leases,
-            neighbours,
-            organizations: Arc::default(),
-            publish: Arc::default(),
-        }
+        Self { control_plane, agents: Agents::default(), leases, neighbours, organizations: Arc::default() }
     }
 
     pub fn leases(&self) -> Leases {
@@ -66,9 +57,7 @@ impl Scheduler {
 
     /// Takes an agent in.
     pub fn connect(&self, new: NewAgent) -> AgentLink {
-        let link = self.agents.connect(new, self.control_plane.now());
-        self.publish.notify_one();
-        link
+        self.agents.connect(new, self.control_plane.now())
     }
 
     /// A phase is over.
@@ -84,6 +73,7 @@ impl Scheduler {
             () = self.follow_organizations() => {}
             () = self.reconcile_for_ever() => {}
             () = self.publish_for_ever() => {}
+            () = self.note_waits_for_ever() => {}
         }
     }
 
@@ -175,7 +165,7 @@ impl Scheduler {
                 watch.forget_old(&self.leases, asked_at);
             }
             let round = if self.anything_executes() { self.leases.heartbeat() } else { self.leases.idle_round() };
-            let _ = timeout(round, self.publish.notified()).await;
+            let _ = timeout(round, self.agents.publish.notified()).await;
         }
     }
 
@@ -187,6 +177,6 @@ impl Scheduler {
 
     /// Lets the others know soon.
     pub(crate) fn publish_soon(&self) {
-        self.publish.notify_one();
+        self.agents.publish.notify_one();
     }
 }

@@ -9,6 +9,7 @@ use taco_domain::id::{RunId, StateVersionId, WorkspaceId};
 use taco_domain::run::Run;
 use taco_domain::run_status::{RunEvent, RunStatus};
 use taco_domain::state_version::{StateVersion, StateVersionStatus};
+use taco_domain::wait_note::waiting_text;
 use taco_domain::workspace::Workspace;
 use taco_ledger::{Commit, Entry, layout};
 
@@ -231,11 +232,20 @@ fn check_told(replay: &Replay, told: &Told) -> Result<(), String> {
     for (phase, read) in &told.logs_read {
         let written = told.files.get(phase).map(|files| files.log().clone()).unwrap_or_default();
         let has_other_attempts = replay.runs.get(&phase.run).is_some_and(|run| run.phase(phase.phase).epoch > 1);
-        if !has_other_attempts && !written.starts_with(read) {
+        if !has_other_attempts && !whole_log(&replay.runs, phase, &written).starts_with(read) {
             return Err(format!("the log of {phase} showed bytes that nobody wrote"));
         }
     }
     Ok(())
+}
+
+/// What readers see of what an agent wrote: after why the phase waited, without another mark at its beginning.
+fn whole_log(runs: &BTreeMap<RunId, Run>, phase: &PhaseRef, written: &[u8]) -> Vec<u8> {
+    let waited = runs.get(&phase.run).map(|run| waiting_text(run.phase(phase.phase), phase.phase)).unwrap_or_default();
+    match waited.is_empty() {
+        true => written.to_vec(),
+        false => [waited.as_bytes(), written.get(1..).unwrap_or_default()].concat(),
+    }
 }
 
 /// Logs of phases whose agents could report are complete, byte for byte. What an attempt before left comes first.
@@ -255,7 +265,7 @@ pub(crate) async fn check_logs(stage: &Stage, replay: &Replay) -> Result<(), Str
         let written = told.files.get(phase).map(|files| files.log().clone()).unwrap_or_default();
         let run = &replay.runs[&phase.run];
         let is_complete = match run.phase(phase.phase).losses {
-            0 => read == written,
+            0 => read == whole_log(&replay.runs, phase, &written),
             // The mark at the beginning is shown once.
             _ => read.ends_with(&written[1..]),
         };

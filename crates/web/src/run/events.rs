@@ -47,7 +47,9 @@ pub(crate) struct Since {
 /// What a page shows of a run, in short: anything that changes it changes this.
 pub(crate) fn seen(web: &Web, view: &RunView) -> String {
     let waits: Vec<String> = web.control_plane.wait_reasons(view).iter().map(|reason| reason.in_words()).collect();
-    let text = format!("{} {} {waits:?}", view.run.status, view.run.history.len());
+    // Where there was no log, the page has no place for one.
+    let has_log = [&view.run.plan, &view.run.apply].map(|phase| !phase.waits.is_empty());
+    let text = format!("{} {} {waits:?} {has_log:?}", view.run.status, view.run.history.len());
     hex::encode(&Sha256::digest(text)[..6])
 }
 

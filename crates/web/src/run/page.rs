@@ -244,7 +244,7 @@ pub(crate) async fn render(
     let organization = view.open.entry().name.as_str();
     let plan = Section::of(web, view, PhaseKind::Plan, query.view == "console").await?;
     let apply = match run.apply.status {
-        PhaseStatus::Pending | PhaseStatus::Unreachable => None,
+        PhaseStatus::Pending | PhaseStatus::Unreachable if run.apply.waits.is_empty() => None,
         _ => Some(Section::of(web, view, PhaseKind::Apply, true).await?),
     };
     let reasons = web.control_plane.wait_reasons(view);

@@ -42,8 +42,10 @@ impl Phase {
 pub(super) async fn print(runs: &Runs<'_>, wanted: &Logs) -> Result<(), Failure> {
     let (run, beside) = runs.find(wanted.run.as_deref()).await?;
     let begun = |phase: Phase| {
-        let status = beside.related(&run, phase.name()).map(|phase| phase.text("status"));
-        status.is_some_and(|status| !["pending", "queued", "unreachable"].contains(&status.as_str()))
+        beside.related(&run, phase.name()).is_some_and(|phase| {
+            let waited = phase.get("taco-waits").as_array().is_some_and(|waits| !waits.is_empty());
+            waited || !["pending", "queued", "unreachable"].contains(&phase.text("status").as_str())
+        })
     };
     let phases = match wanted.phase {
         Some(phase) => vec![phase],
