@@ -13,15 +13,15 @@ const MARGIN: Duration = Duration::from_secs(2);
 
 /// When to stop, if nothing is heard until then.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Deadline {
+pub struct Deadline {
     /// Let engines write their states and end.
-    pub(crate) interrupt_at: Instant,
+    pub interrupt_at: Instant,
     /// Kill what is left, and write nothing more.
-    pub(crate) kill_at: Instant,
+    pub kill_at: Instant,
 }
 
-#[derive(Default)]
-pub(crate) struct Lease {
+#[derive(Default, Debug)]
+pub struct Lease {
     duration: Duration,
     /// The oldest first.
     sent: VecDeque<(u64, Instant)>,
@@ -31,24 +31,32 @@ pub(crate) struct Lease {
 impl Lease {
     /// The server has welcomed the agent that greeted it at `greeted_at`. A greeting is not published: what is running
     /// stays as old as it was.
-    pub(crate) fn begin(&mut self, duration: Duration, greeted_at: Instant, is_idle: bool) {
+    pub fn begin(&mut self, duration: Duration, greeted_at: Instant, is_idle: bool) {
         self.duration = duration;
         if is_idle || self.counts_from.is_none() {
             self.counts_from = self.counts_from.max(Some(greeted_at));
         }
     }
 
-    pub(crate) fn sent(&mut self, number: u64, at: Instant) {
+    /// A heartbeat was sent.
+    pub fn sent(&mut self, number: u64, at: Instant) {
         self.sent.push_back((number, at));
     }
 
-    pub(crate) fn published(&mut self, number: u64) {
+    /// The server says that all servers can know of a heartbeat, and so of those before it.
+    pub fn published(&mut self, number: u64) {
         while let Some((_, at)) = self.sent.pop_front_if(|(sent, _)| *sent <= number) {
             self.counts_from = self.counts_from.max(Some(at));
         }
     }
 
-    pub(crate) fn deadline(&self) -> Option<Deadline> {
+    /// Whether an engine may be started now.
+    pub fn holds(&self, now: Instant) -> bool {
+        self.deadline().is_some_and(|deadline| now < deadline.interrupt_at)
+    }
+
+    /// `None` before the first welcome.
+    pub fn deadline(&self) -> Option<Deadline> {
         let margin = MARGIN.min(self.duration / 10);
         let end = self.counts_from? + self.duration;
         Some(Deadline { interrupt_at: end - margin * 2, kill_at: end - margin })
@@ -93,5 +101,7 @@ mod tests {
         let deadline = lease.deadline().expect("a lease that has begun");
         assert_eq!(deadline.kill_at, start + Duration::from_millis(2_700));
         assert_eq!(deadline.interrupt_at, start + Duration::from_millis(2_400));
+        assert!(lease.holds(start + Duration::from_millis(2_399)) && !lease.holds(deadline.interrupt_at));
+        assert!(!Lease::default().holds(start), "nobody has promised anything");
     }
 }

@@ -19,7 +19,7 @@ mod environment;
 mod execute;
 mod file_body;
 mod journal;
-mod lease;
+pub mod lease;
 mod log_file;
 mod log_upload;
 mod mask;

@@ -292,7 +292,7 @@ impl Agent {
     }
 
     fn begin_waiting(&mut self) {
-        let holds = self.lease.deadline().is_some_and(|deadline| Instant::now() < deadline.interrupt_at);
+        let holds = self.lease.holds(Instant::now());
         for job in std::mem::take(&mut self.waiting) {
             match holds && !self.running.keys().any(|running| running.run == job.phase.run) {
                 true => self.begin(job),

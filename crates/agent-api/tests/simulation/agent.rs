@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use taco_agent::lease::{Deadline, Lease};
 use taco_agent_protocol::{FromAgent, FromServer, Job, PROTOCOL, PhaseRef};
 use taco_control_plane::RequestInfo;
 use taco_domain::id::AgentId;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::lease::{Deadline, Lease};
 use crate::network::{AgentEnd, Down, Place, connect};
 use crate::phase::{self, End, Entry};
 use crate::requests::{Control, Stop};
@@ -184,7 +184,8 @@ impl Agent {
     fn welcomed(&mut self, greeted: Greeted) {
         self.id = Some(greeted.agent);
         self.heartbeat_every = greeted.heartbeat;
-        self.lease.begin(greeted.lease, greeted.greeted_at);
+        let is_idle = self.phase_references().is_empty();
+        self.lease.begin(greeted.lease, greeted.greeted_at, is_idle);
         self.tell_deadline();
         self.link = Link::Up { wire: greeted.wire, heard_at: Instant::now() };
         for phase in &greeted.lost {
@@ -251,8 +252,7 @@ impl Agent {
     }
 
     fn begin_waiting(&mut self) {
-        let holds = self.lease.deadline().is_some_and(|deadline| Instant::now() < deadline.interrupt_at);
-        let holds = holds || self.stage.sabotage == Sabotage::NoSelfKill;
+        let holds = self.lease.holds(Instant::now()) || self.stage.sabotage == Sabotage::NoSelfKill;
         for job in std::mem::take(&mut self.waiting) {
             match holds && !self.running.keys().any(|running| running.run == job.phase.run) {
                 true => self.begin(job),

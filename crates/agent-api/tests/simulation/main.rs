@@ -8,7 +8,6 @@
 mod agent;
 mod check;
 mod faults;
-mod lease;
 mod network;
 mod notes;
 mod outside;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode, header};
 use bytes::Bytes;
+use taco_agent::lease::Deadline;
 use taco_agent_protocol::{LogConflict, PhaseRef, phase_path};
 use taco_domain::id::WorkspaceId;
 use tokio::sync::oneshot;
@@ -13,7 +14,6 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::ServiceExt;
 
 use crate::faults;
-use crate::lease::Deadline;
 use crate::network::Place;
 use crate::sabotage::Sabotage;
 use crate::signal::Signal;
