@@ -2,7 +2,8 @@
 //! through every command that an agent executes.
 //!
 //! Each story about states is told by both programs, over http and over https, to two servers that get every second
-//! request each. Those in `remote_…` are about runs, most of them on the agent within one server.
+//! request each. Those in `remote_…` are about runs: every command in every combination of `remote_matrix`, and what
+//! runs find around them on the agent within one server.
 
 mod applies;
 mod bad_days;
@@ -12,8 +13,8 @@ mod laptop;
 mod locks;
 mod login;
 mod migrations;
-mod remote_agents;
 mod remote_applies;
+mod remote_matrix;
 mod remote_scene;
 mod remote_state;
 mod remote_surroundings;

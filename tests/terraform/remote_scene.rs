@@ -31,7 +31,7 @@ impl Scene {
 
     /// A directory whose runs happen in this workspace, ready for work.
     pub(crate) async fn initialized_in(&self, workspace: &str, resources: &str) -> Directory<'_> {
-        let block = self.cloud(&format!(r#"name = "{workspace}""#));
+        let block = self.block_for(workspace);
         let directory = self.user.directory(workspace, &format!("{block}\n{resources}"));
         directory.runs("init").await;
         directory
@@ -44,15 +44,63 @@ impl Scene {
         listed["data"].as_array().expect("a list").clone()
     }
 
-    /// An attribute of the newest run of `acme/web`.
-    pub(crate) async fn newest(&self, attribute: &str) -> Value {
-        self.runs_of("web").await.first().map_or(Value::Null, |run| run["attributes"][attribute].clone())
+    /// What there is of the log of a run's phase, or will be in a moment.
+    pub(crate) async fn log_of(&self, run: &str, phase: &str) -> String {
+        let shown = self.admin.get(&format!("/api/v2/runs/{run}/{phase}")).await;
+        let address = shown["data"]["attributes"]["log-read-url"].as_str().expect("an address").to_owned();
+        let answer = self.admin.client.get(format!("{address}?limit=65536&offset=0")).send().await;
+        answer.expect("an answer").text().await.expect("text")
     }
 
-    /// Waits until this many runs were begun in `acme/web` and the newest has this status.
+    /// A pool for agents that run elsewhere: its id, and a token for them.
+    pub(crate) async fn given_pool(&self, name: &str) -> (String, String) {
+        let pool = json!({ "data": { "type": "agent-pools", "attributes": { "name": name } } });
+        let pool = self.admin.post("/api/v2/organizations/acme/agent-pools", pool).await["data"]["id"].clone();
+        let pool = pool.as_str().expect("an id").to_owned();
+        let token = json!({ "data": { "type": "authentication-tokens", "attributes": { "description": "one" } } });
+        let tokens = format!("/api/v2/agent-pools/{pool}/authentication-tokens");
+        let token = self.admin.post(&tokens, token).await["data"]["attributes"]["token"].clone();
+        (pool, token.as_str().expect("a token").to_owned())
+    }
+
+    /// A command with these variables. The `remote` backend sends none that were typed, but files of its directory.
+    pub(crate) fn with_variables(&self, here: &Directory<'_>, words: &str, variables: &[(&str, &str)]) -> String {
+        if self.backend == Backend::Cloud {
+            return variables
+                .iter()
+                .fold(words.to_owned(), |words, (key, value)| format!("{words} -var={key}={value}"));
+        }
+        let lines = variables.iter().map(|(key, value)| match value.starts_with('[') {
+            true => format!("{key} = {value}\n"),
+            false => format!("{key} = {value:?}\n"),
+        });
+        here.write("typed.auto.tfvars", &lines.collect::<String>());
+        words.to_owned()
+    }
+
+    /// What a command that must succeed prints, with these variables.
+    pub(crate) async fn runs_with_variables(
+        &self,
+        here: &Directory<'_>,
+        words: &str,
+        variables: &[(&str, &str)],
+    ) -> String {
+        let said = here.runs(&self.with_variables(here, words, variables)).await;
+        if self.backend != Backend::Cloud {
+            here.write("typed.auto.tfvars", "");
+        }
+        said
+    }
+
+    /// An attribute of the newest run of the story's workspace.
+    pub(crate) async fn newest(&self, attribute: &str) -> Value {
+        self.runs_of(&self.name).await.first().map_or(Value::Null, |run| run["attributes"][attribute].clone())
+    }
+
+    /// Waits until this many runs were begun in the story's workspace and the newest has this status.
     pub(crate) async fn until_newest(&self, count: usize, status: &str) {
         until(async || {
-            let runs = self.runs_of("web").await;
+            let runs = self.runs_of(&self.name).await;
             runs.len() >= count && runs[0]["attributes"]["status"] == status
         })
         .await;

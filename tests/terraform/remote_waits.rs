@@ -1,19 +1,13 @@
 //! Runs that wait for each other, for a lock, or are stopped, and runs that fail.
 
+use harness::run_site::text;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::remote_scene::{ended, told_on_an_agent};
+use crate::remote_scene::ended;
 use crate::scene::{Scene, says, until};
-
-told_on_an_agent!(
-    an_interrupted_apply_is_canceled(Cloud),
-    a_lock_is_waited_for(Cloud),
-    runs_wait_for_each_other(Cloud),
-    failures_are_shown(Cloud),
-    failures_are_shown_as_text(Remote),
-);
 
 /// A resource whose making takes as long as this command.
 fn making(command: &str) -> String {
@@ -26,7 +20,7 @@ fn making(command: &str) -> String {
     )
 }
 
-async fn an_interrupted_apply_is_canceled(scene: Scene) {
+pub(crate) async fn an_interrupted_apply_is_canceled(scene: Scene) {
     let begun = scene.user.home().join("begun");
     let here = scene.initialized(&making(&format!("touch {}; exec sleep 600", begun.display()))).await;
     let apply = here.begins("apply -auto-approve");
@@ -41,7 +35,7 @@ async fn an_interrupted_apply_is_canceled(scene: Scene) {
     says(&here.runs("state list").await, "terraform_data.web");
 }
 
-async fn a_lock_is_waited_for(scene: Scene) {
+pub(crate) async fn a_lock_is_waited_for(scene: Scene) {
     let here = scene.initialized(r#"resource "terraform_data" "web" {}"#).await;
     let workspace = scene.workspace().await;
     scene.admin.act(&workspace, "lock").await;
@@ -57,7 +51,7 @@ async fn a_lock_is_waited_for(scene: Scene) {
     says(&ended(&apply.ends().await, 0), "1 added");
 }
 
-async fn runs_wait_for_each_other(scene: Scene) {
+pub(crate) async fn runs_wait_for_each_other(scene: Scene) {
     let resources = r#"
         variable "greeting" { default = "hello" }
         resource "terraform_data" "web" { input = var.greeting }
@@ -68,21 +62,71 @@ async fn runs_wait_for_each_other(scene: Scene) {
     there.runs("init").await;
     let mut first = here.command("apply").spawn().expect("it starts");
     scene.until_newest(1, "planned").await;
-    let second = there.begins("apply -auto-approve -var=greeting=second");
+    let words = scene.with_variables(&there, "apply -auto-approve", &[("greeting", "second")]);
+    let second = there.begins(&words);
     scene.until_newest(2, "pending").await;
     says(&here.runs("plan").await, "Plan: 1 to add");
+    // Newest first: the plan waits for nobody.
+    let ids: Vec<String> = scene.runs_of(&scene.name).await.iter().map(|run| text(&run["id"])).collect();
+    let (waits, ahead) = (&ids[1], &ids[2]);
+    let log = scene.log_of(waits, "plan").await;
+    let why = format!("UTC: waits for {ahead}, which is planned");
+    assert!(log.starts_with("\u{2}Waiting since ") && log.contains(&why), "{log}");
     first.stdin.take().expect("it is piped").write_all(b"yes\n").await.expect("it listens");
     let first = first.wait_with_output().await.expect("it ends");
     assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stderr));
     says(&String::from_utf8(first.stdout).expect("text"), "1 added, 0 changed");
     let second = ended(&second.ends().await, 0);
     says(&second, "Waiting for 1 run(s) to finish before being queued");
+    says(&second, &why);
     says(&second, "0 added, 1 changed");
     assert_eq!(here.runs("output -raw greeting").await, "second");
     assert!(!scene.is_locked().await);
 }
 
-async fn failures_are_shown(scene: Scene) {
+pub(crate) async fn a_run_waits_for_an_agent(scene: Scene) {
+    const WHY: &str = "no agent of the pool far is alive: start one";
+    let (pool, token) = scene.given_pool("far").await;
+    scene.given_remote_workspace("far", json!({ "execution-mode": "agent", "agent-pool-id": pool })).await;
+    let here = scene.initialized_in("far", r#"resource "terraform_data" "web" {}"#).await;
+
+    // Nobody ever comes.
+    let plan = here.begins("plan");
+    until(async || scene.runs_of("far").await.len() == 1).await;
+    let canceled = text(&scene.runs_of("far").await[0]["id"]);
+    let log = scene.log_of(&canceled, "plan").await;
+    assert!(log.starts_with("\u{2}Waiting since ") && log.ends_with(&format!(" UTC: {WHY}\n")), "{log}");
+    scene.admin.post(&format!("/api/v2/runs/{canceled}/actions/cancel"), json!({})).await;
+    says(&ended(&plan.ends().await, 1), WHY);
+    assert_eq!(scene.log_of(&canceled, "plan").await, format!("{log}\u{3}"));
+
+    // Someone comes after a while, goes, and comes again.
+    let apply = async { here.does_answered("apply", &["yes"]).await };
+    let agents = async {
+        until(async || scene.runs_of("far").await.len() == 2).await;
+        let run = text(&scene.runs_of("far").await[0]["id"]);
+        let status = async || text(&scene.runs_of("far").await[0]["attributes"]["status"]);
+        let log = scene.log_of(&run, "plan").await;
+        assert!(log.ends_with(&format!(" UTC: {WHY}\n")), "{log}");
+        let agent = scene.installation.agent("one", &token);
+        until(async || status().await == "planned").await;
+        drop(agent);
+        until(async || status().await == "apply_queued").await;
+        let log = scene.log_of(&run, "apply").await;
+        assert!(log.ends_with(&format!(" UTC: {WHY}\n")), "{log}");
+        let agent = scene.installation.agent("one", &token);
+        until(async || status().await == "applied").await;
+        agent
+    };
+    let (done, _agent) = tokio::join!(apply, agents);
+    let said = ended(&done, 0);
+    says(&said, "Plan: 1 to add, 0 to change, 0 to destroy.");
+    says(&said, "1 added, 0 changed, 0 destroyed.");
+    assert_eq!(said.matches(WHY).count(), 2, "of the plan and of the apply:\n{said}");
+    assert!(!said.contains(r#""@level""#), "nobody wants to read JSON:\n{said}");
+}
+
+pub(crate) async fn failures_are_shown(scene: Scene) {
     // It fails as soon as it begins, perhaps before anyone looks.
     let here = scene.initialized(&making("echo some words; exit 3")).await;
     let said = ended(&here.does("apply -auto-approve", "").await, 1);
@@ -97,8 +141,4 @@ async fn failures_are_shown(scene: Scene) {
     let said = ended(&here.does("apply -auto-approve", "").await, 1);
     says(&said, "Unsupported argument");
     says(&said, "no_such_argument");
-}
-
-async fn failures_are_shown_as_text(scene: Scene) {
-    failures_are_shown(scene).await;
 }

@@ -1,5 +1,6 @@
 //! Where a story takes place, and the tests that are made from it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness::api_client::ApiClient;
@@ -8,7 +9,7 @@ use harness::installation::{Installation, SITE_TOKEN, Transport};
 use harness::proxy::Proxy;
 use serde_json::Value;
 
-/// How a configuration says that its state is kept in the workspace `acme/web`.
+/// How a configuration says that its state is kept in a workspace of `acme`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Backend {
     Cloud,
@@ -17,9 +18,12 @@ pub(crate) enum Backend {
 }
 
 pub(crate) struct Scene {
-    pub(crate) installation: Installation,
+    /// Other scenes may take place there too.
+    pub(crate) installation: Arc<Installation>,
     pub(crate) user: User,
     pub(crate) backend: Backend,
+    /// The workspace of `acme` that the story is about.
+    pub(crate) name: String,
     /// The one whose token `user` holds.
     pub(crate) admin: ApiClient,
 }
@@ -31,22 +35,32 @@ impl Scene {
     }
 
     pub(crate) async fn at(installation: Installation, engine: Engine, backend: Backend) -> Self {
+        let scene = Self::within(Arc::new(installation), engine, backend, "web");
+        scene.admin.given_organization("acme").await;
+        scene
+    }
+
+    /// Where `acme` is already, with someone who may do everything in it.
+    pub(crate) fn within(installation: Arc<Installation>, engine: Engine, backend: Backend, name: &str) -> Self {
         let user = User::new(engine, &installation).holds(installation.host(), SITE_TOKEN);
         let admin = installation.admin();
-        admin.given_organization("acme").await;
-        Self { installation, user, backend, admin }
+        Self { installation, user, backend, name: name.to_owned(), admin }
     }
 
     pub(crate) fn proxy(&self) -> &Proxy {
         self.installation.proxy.as_ref().expect("there are two servers")
     }
 
-    /// The `terraform` block for the workspace `acme/web`.
+    /// The `terraform` block for the story's workspace.
     pub(crate) fn block(&self) -> String {
+        self.block_for(&self.name)
+    }
+
+    pub(crate) fn block_for(&self, workspace: &str) -> String {
         match self.backend {
-            Backend::Cloud => self.cloud(r#"name = "web""#),
-            Backend::Remote => self.remote(r#"name = "web""#),
-            Backend::Http => self.http("web", ""),
+            Backend::Cloud => self.cloud(&format!(r#"name = "{workspace}""#)),
+            Backend::Remote => self.remote(&format!(r#"name = "{workspace}""#)),
+            Backend::Http => self.http(workspace, ""),
         }
     }
 
@@ -97,7 +111,7 @@ impl Scene {
         format!("{}{}", self.installation.origin, http_path(workspace))
     }
 
-    /// A directory whose state is kept in `acme/web`, as soon as it was initialized.
+    /// A directory whose state is kept in the story's workspace, as soon as it was initialized.
     pub(crate) fn directory(&self, name: &str, resources: &str) -> Directory<'_> {
         self.user.directory(name, &format!("{}\n{resources}", self.block()))
     }
@@ -106,7 +120,7 @@ impl Scene {
     pub(crate) async fn initialized(&self, resources: &str) -> Directory<'_> {
         if self.backend == Backend::Http {
             // The others make theirs on demand; this backend has no word for it.
-            self.admin.given_workspace("acme", "web").await;
+            self.admin.given_workspace("acme", &self.name).await;
         }
         let directory = self.directory("web", resources);
         directory.runs("init").await;
@@ -114,12 +128,12 @@ impl Scene {
     }
 
     pub(crate) async fn workspace(&self) -> Value {
-        self.admin.workspace("acme", "web").await
+        self.admin.workspace("acme", &self.name).await
     }
 
     /// The state versions of the workspace, newest first.
     pub(crate) async fn versions(&self) -> Vec<Value> {
-        let query = "filter[organization][name]=acme&filter[workspace][name]=web&page[size]=100";
+        let query = format!("filter[organization][name]=acme&filter[workspace][name]={}&page[size]=100", self.name);
         let listed = self.admin.get(&format!("/api/v2/state-versions?{query}")).await;
         listed["data"].as_array().expect("a list").clone()
     }
@@ -148,7 +162,7 @@ impl Drop for Scene {
         }
         if let Some(proxy) = &self.installation.proxy {
             // So nobody misses it: see `http_backend` in the API.
-            let state_itself = format!("DELETE {}", http_path("web"));
+            let state_itself = format!("DELETE {}", http_path(&self.name));
             assert_eq!(proxy.saw(&state_itself) - proxy.saw(&format!("{state_itself}/lock")), 0, "a state is deleted");
         }
     }
