@@ -41,7 +41,8 @@ impl Engine {
         std::env::join_paths(directories.chain(["/usr/bin".into(), "/bin".into()])).expect("no colons")
     }
 
-    fn program(self) -> OsString {
+    /// The program itself.
+    pub fn program(self) -> OsString {
         let variable = match self {
             Self::Terraform => "TACO_TEST_TERRAFORM",
             Self::Tofu => "TACO_TEST_TOFU",

@@ -1,5 +1,7 @@
 //! The agent within the server: what its runs may see, and for whom it works.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use harness::api_client::ApiClient;
@@ -57,11 +59,54 @@ async fn a_run_finds_no_secret_of_the_server() {
     admin.post(&format!("/api/v2/workspaces/{workspace}/vars"), own).await;
     let run = admin.start_run(&workspace).await;
     assert_eq!(admin.end_of(&run).await, "applied", "{}", server.process.stderr());
-    let found = String::from_utf8_lossy(&std::fs::read(found).expect("it looked")).into_owned();
+    let found = String::from_utf8_lossy(&fs::read(found).expect("it looked")).into_owned();
     assert!(found.contains(&format!("process {}\n", server.process.id())), "it looked as far as the server: {found}");
     assert!(found.contains("looked\n") && found.contains("s3cr3t-of-the-run"), "its own it may see: {found}");
     for secret in ["s3cr3t-of-the-bucket", "s3cr3t-key-of-the-server-of-32-letters", "s3cr3t-of-the-host", SITE_TOKEN] {
         assert!(!found.contains(secret), "{secret}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_happen_as_the_user_whom_a_setting_names() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("only root can start programs as someone else: nothing was tried");
+        return;
+    }
+    let home = Home::default();
+    let let_through = |path: &Path| fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
+    let_through(home.path());
+    // Wherever the engine is installed, the other user may not come there.
+    let programs = home.path().join("programs");
+    fs::create_dir(&programs).expect("made");
+    fs::copy(Engine::Terraform.program(), programs.join("terraform")).expect("a program");
+    let mut command = home.taco(&["server"]);
+    command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN);
+    command.env("TACO_AGENT_RUN_AS", "nobody").env("TACO_AGENT_WORK_DIR", home.path().join("agent"));
+    command
+        .env("PATH", format!("{}:/usr/bin:/bin", programs.display()))
+        .env("TACO_ENGINE_MIRROR", "http://127.0.0.1:9");
+    let server = ServerProcess::start(&mut command);
+    let admin = admin_of(&server.address);
+    let script = format!(
+        "echo I am $(id -un); cat /proc/{}/environ || echo refused 1; ls {} || echo refused 2",
+        server.process.id(),
+        home.path().join("agent").display()
+    );
+    let main = format!(
+        "resource \"terraform_data\" \"look\" {{\n  input = \"mine\"\n  provisioner \"local-exec\" {{ command = {} }}\n}}\n\
+         output \"whose\" {{ value = terraform_data.look.output }}\n",
+        json!(script)
+    );
+    let workspace = given_workspace(&admin, "acme", &main).await;
+    let run = admin.start_run(&workspace).await;
+    assert_eq!(admin.end_of(&run).await, "applied", "{}", server.process.stderr());
+    assert_eq!(admin.work_in_state(&workspace).await.as_deref(), Some("mine"));
+    let apply = admin.get(&format!("/api/v2/runs/{run}/apply")).await;
+    let log = admin.client.get(text(&apply["data"]["attributes"]["log-read-url"])).send().await.expect("an answer");
+    let log = log.text().await.expect("text");
+    for line in ["I am nobody", "refused 1", "refused 2"] {
+        assert!(log.contains(line), "{line} in {log}");
     }
 }
 
