@@ -1,7 +1,10 @@
 use std::fs;
 use std::net::TcpListener;
+use std::process::Stdio;
 
 use harness::home::{Home, ServerProcess};
+
+const KEY: &str = "a key for tests, and long enough for that";
 
 /// Runs `taco server`, which is expected to refuse. Returns the code and the one line that says why.
 fn refusal(home: &Home, variables: &[(&str, &str)]) -> (Option<i32>, String) {
@@ -97,6 +100,58 @@ fn a_directory_that_cannot_be_made_is_named() {
     let (code, line) = refusal(&home, &[("TACO_BUCKET", &bucket)]);
     assert_eq!(code, Some(1));
     assert!(line.starts_with(&format!("error: bucket {bucket} (env TACO_BUCKET): ")), "{line}");
+}
+
+/// A server that does not find its bucket tries for a while, says so in its log, and gives up with one line.
+#[test]
+fn a_bucket_that_does_not_answer_is_named() {
+    let home = Home::default();
+    let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+    let endpoint = format!("http://{closed}");
+    fs::write(home.path().join("taco.toml"), "# ours\nbucket = \"s3://nowhere\"\n").expect("it is written");
+    let cases = [
+        (&["server"][..], &[("TACO_BUCKET", "s3://nowhere")][..], "env TACO_BUCKET"),
+        (&["server", "--bucket", "s3://nowhere"], &[], "flag --bucket"),
+        (&["server"], &[], "taco.toml:2"),
+    ];
+    // All at once, because each tries for a while.
+    let started = cases.map(|(words, variables, origin)| {
+        let mut command = home.taco(words);
+        command
+            .envs([("TACO_LISTEN", "127.0.0.1:0"), ("TACO_S3_ENDPOINT", &endpoint), ("TACO_SECRET_KEY", KEY)])
+            .envs([("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b"), ("TACO_LOG_LEVEL", "error")])
+            .envs(variables.iter().copied())
+            .stderr(Stdio::piped());
+        (command.spawn().expect("it runs"), origin)
+    });
+    for (child, origin) in started {
+        let output = child.wait_with_output().expect("it ends");
+        let line = String::from_utf8(output.stderr).expect("it is text");
+        assert_eq!((output.status.code(), line.lines().count()), (Some(1), 1), "{line}");
+        let expected = format!("error: bucket s3://nowhere ({origin}): the bucket is unavailable: ");
+        assert!(line.starts_with(&expected), "{line}");
+        assert!(line.contains(&endpoint), "{line}");
+    }
+}
+
+#[test]
+fn servers_that_share_a_bucket_need_a_key_that_nobody_guesses() {
+    let home = Home::default();
+    // Nothing is asked before: the bucket is not there at all.
+    let (code, line) = refusal(&home, &[("TACO_BUCKET", "s3://nowhere"), ("TACO_S3_ENDPOINT", "http://127.0.0.1:9")]);
+    assert_eq!(code, Some(1));
+    let expected = "error: TACO_SECRET_KEY is not set: all servers on s3://nowhere need the same one.";
+    assert!(line.starts_with(expected) && line.contains("`openssl rand -hex 32`"), "{line}");
+    for (variable, key) in [("TACO_SECRET_KEY", "secret_key"), ("TACO_PREVIOUS_SECRET_KEY", "previous_secret_key")] {
+        let (code, line) = refusal(&home, &[("TACO_SECRET_KEY", KEY), (variable, "short")]);
+        assert_eq!(code, Some(1));
+        let expected = format!("error: env {variable}: {key}: a master key needs at least 32 random characters");
+        assert!(line.starts_with(&expected) && line.contains("try `openssl rand -hex 32`"), "{line}");
+    }
+    fs::write(home.path().join("taco.toml"), "\nsecret_key = \"short\"\n").expect("it is written");
+    let (_, line) = refusal(&home, &[]);
+    assert!(line.starts_with("error: taco.toml:2: secret_key: a master key needs"), "{line}");
+    assert!(!home.bucket().exists(), "nothing was made");
 }
 
 #[test]

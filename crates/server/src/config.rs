@@ -69,8 +69,12 @@ impl Configuration {
 
     /// Which bucket, and who says so: the beginning of a complaint about it.
     pub fn bucket_in_words(&self) -> String {
-        let entry = self.entries.iter().find(|entry| entry.setting.key == "bucket").expect("it is a setting");
-        format!("bucket {} ({})", self.settings.bucket.as_str(), entry.origin)
+        format!("bucket {} ({})", self.settings.bucket.as_str(), self.origin_of("bucket"))
+    }
+
+    /// Who says what a setting is.
+    pub fn origin_of(&self, key: &str) -> &Origin {
+        &self.entries.iter().find(|entry| entry.setting.key == key).expect("it is a setting").origin
     }
 }
 

@@ -17,28 +17,40 @@ pub enum KeyError {
         "TACO_SECRET_KEY is not set: all servers on {bucket} need the same one. Make it once with `openssl rand -hex 32` and keep it where the bucket is not"
     )]
     Missing { bucket: String },
-    #[error("{name}: {why}; make one with `openssl rand -hex 32`")]
-    Weak { name: &'static str, why: WeakSecret },
+    #[error("{key}: {why}")]
+    Weak { key: &'static str, why: WeakSecret },
     #[error("the key file {path} cannot be used: {why}; or set TACO_SECRET_KEY")]
     File { path: String, why: io::Error },
+}
+
+/// What can be said of the keys before anything is made or asked: that one is missing, or too short.
+pub(crate) fn check(settings: &Settings) -> Result<(), KeyError> {
+    if settings.secret_key.is_none() && key_file(settings.bucket.as_str()).is_none() {
+        return Err(KeyError::Missing { bucket: settings.bucket.as_str().to_owned() });
+    }
+    settings.secret_key.iter().try_for_each(|secret| from_setting("secret_key", secret).map(|_| ()))?;
+    older(settings).map(|_| ())
+}
+
+fn older(settings: &Settings) -> Result<Vec<MasterKey>, KeyError> {
+    settings.previous_secret_key.iter().map(|secret| from_setting("previous_secret_key", secret)).collect()
 }
 
 /// The keys that the settings give. For a bucket in a local directory one is made at the first start and kept beside
 /// that directory; servers that share a bucket over a network have to be given theirs.
 pub(crate) fn load(settings: &Settings, dice: &Dice) -> Result<MasterKeys, KeyError> {
     let current = match &settings.secret_key {
-        Some(secret) => from_setting("TACO_SECRET_KEY", secret)?,
+        Some(secret) => from_setting("secret_key", secret)?,
         None => {
             let missing = || KeyError::Missing { bucket: settings.bucket.as_str().to_owned() };
             from_file(&key_file(settings.bucket.as_str()).ok_or_else(missing)?, dice)?
         }
     };
-    let older = settings.previous_secret_key.iter().map(|secret| from_setting("TACO_PREVIOUS_SECRET_KEY", secret));
-    Ok(MasterKeys::new(current, older.collect::<Result<_, _>>()?, dice.clone()))
+    Ok(MasterKeys::new(current, older(settings)?, dice.clone()))
 }
 
-fn from_setting(name: &'static str, secret: &Secret) -> Result<MasterKey, KeyError> {
-    MasterKey::from_secret(secret.expose()).map_err(|why| KeyError::Weak { name, why })
+fn from_setting(key: &'static str, secret: &Secret) -> Result<MasterKey, KeyError> {
+    MasterKey::from_secret(secret.expose()).map_err(|why| KeyError::Weak { key, why })
 }
 
 /// `…/taco/bucket.key` for `…/taco/bucket`; `None` for a bucket that is not a directory.

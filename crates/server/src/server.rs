@@ -90,6 +90,7 @@ impl Server {
             return Err(StartError::NoAuthInPublic { address: settings.listen });
         }
         let run_as = settings.agent_run_as.as_deref().map(run_as).transpose()?;
+        master_keys::check(&settings)?;
         // First, because it fails most often and at once.
         let listener = listen(settings.listen, "listen").await?;
         let metrics_listener = match settings.metrics_listen {

@@ -8,6 +8,7 @@ use clap::Args;
 use taco_control_plane::FirstStart;
 
 use crate::config::{Configuration, ServerFlags, Surroundings};
+use crate::master_keys::KeyError;
 use crate::server::{Running, Server, StartError};
 use crate::shutdown::Signals;
 use crate::{environment, logging};
@@ -53,8 +54,12 @@ async fn serve(configuration: Configuration) -> anyhow::Result<ExitCode> {
             | StartError::Listen { .. }
             | StartError::NoAuthInPublic { .. }
             | StartError::RunAs { .. }
-            | StartError::Tls(_)),
+            | StartError::Tls(_)
+            | StartError::Key(KeyError::Missing { .. })),
         ) => return Err(error.into()),
+        Err(error @ StartError::Key(KeyError::Weak { key, .. })) => {
+            return Err(anyhow::Error::new(error).context(configuration.origin_of(key).to_string()));
+        }
         about_bucket => about_bucket.with_context(|| configuration.bucket_in_words())?,
     };
     // Where nobody reads it, the server is of use all the same.
