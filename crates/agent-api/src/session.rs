@@ -202,3 +202,54 @@ impl Conversation for WebSocket {
         self.send(Message::Text(text.into())).await.is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Says one thing and hears everything.
+    struct Scripted(Option<serde_json::Value>);
+
+    impl Conversation for Scripted {
+        async fn hear(&mut self) -> Option<Result<FromAgent, serde_json::Error>> {
+            self.0.take().map(serde_json::from_value)
+        }
+
+        async fn say(&mut self, _message: &FromServer) -> bool {
+            true
+        }
+    }
+
+    async fn heard(first: serde_json::Value) -> Result<Hello, (Refusal, String)> {
+        hear_hello(&mut Scripted(Some(first))).await.map_err(|refusal| match refusal {
+            FromServer::Refused { reason, detail } => (reason, detail),
+            other => panic!("no refusal: {other:?}"),
+        })
+    }
+
+    fn hello(protocol: u32) -> serde_json::Value {
+        serde_json::json!({
+            "type": "hello", "protocol": protocol, "version": "0.1.0", "name": "rack", "concurrency": 0,
+        })
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_is_too_old_is_told_to_be_upgraded() {
+        let (reason, detail) = heard(hello(OLDEST - 1)).await.err().expect("a refusal");
+        assert_eq!(reason, Refusal::ProtocolTooOld);
+        assert!(detail.contains("speaks protocol 0") && detail.contains("upgrade the agent"), "{detail}");
+        for nonsense in [serde_json::json!({ "type": "draining" }), serde_json::json!({ "type": "x" }), 7.into()] {
+            let (reason, detail) = heard(nonsense).await.err().expect("a refusal");
+            assert_eq!(reason, Refusal::ProtocolTooOld);
+            assert!(detail.contains("says hello first"), "{detail}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_agent_of_this_or_a_later_protocol_is_heard() {
+        for protocol in [OLDEST, PROTOCOL, PROTOCOL + 1] {
+            let hello = heard(hello(protocol)).await.unwrap_or_else(|refusal| panic!("{refusal:?}"));
+            assert_eq!((hello.name.as_str(), hello.concurrency), ("rack", 1), "it does one thing at least");
+        }
+    }
+}
