@@ -1,5 +1,7 @@
 //! What bad input gets: JSON that says what was wrong, what is allowed, and where. Never 500.
 
+mod details;
+
 use axum::http::StatusCode;
 use harness::api_server::ApiServer;
 use serde_json::{Value, json};

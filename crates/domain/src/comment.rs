@@ -21,7 +21,7 @@ pub struct Comment {
 /// A remark has some text, and not too much.
 pub fn check_body(body: &str) -> Result<(), InvalidAttribute> {
     match body.len() {
-        0 => Err(InvalidAttribute::new("body", "Body can't be blank")),
+        _ if body.trim().is_empty() => Err(InvalidAttribute::new("body", "Body can't be blank")),
         length if length > LONGEST => {
             Err(InvalidAttribute::new("body", format!("Body has {length} bytes; {LONGEST} are allowed")))
         }

@@ -258,7 +258,10 @@ fn read_attributes<A: DeserializeOwned>(attributes: Value, pointer: &str) -> Res
             pointer.push_str(&format!("/{part}"));
             name = part;
         }
-        let what: String = error.inner().to_string().chars().take(300).collect();
+        let mut what: String = error.inner().to_string().chars().take(300).collect();
+        if name.ends_with("-at") {
+            what.push_str("; it is a time, for example 2026-01-31T12:00:00Z");
+        }
         ApiError::invalid(pointer, if name.is_empty() { what } else { format!("{name}: {what}") })
     })
 }
