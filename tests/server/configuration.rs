@@ -12,12 +12,13 @@ fn run(command: &mut Command) -> (Option<i32>, String, String) {
 
 /// The complaint of every command that reads the configuration.
 fn complaint(home: &Home, variables: &[(&str, &str)]) -> String {
-    let complaints = [&["server"][..], &["doctor"], &["config", "show"], &["audit", "verify"]].map(|words| {
-        let (code, stdout, stderr) = run(home.taco(words).envs(variables.iter().copied()));
-        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{words:?}");
-        assert_eq!(stderr.lines().count(), 1, "one line: {stderr}");
-        stderr.trim_end().to_owned()
-    });
+    let complaints =
+        [&["server"][..], &["doctor"], &["config", "show"], &["audit", "verify"], &["rewrap"]].map(|words| {
+            let (code, stdout, stderr) = run(home.taco(words).envs(variables.iter().copied()));
+            assert_eq!((code, stdout.as_str()), (Some(2), ""), "{words:?}");
+            assert_eq!(stderr.lines().count(), 1, "one line: {stderr}");
+            stderr.trim_end().to_owned()
+        });
     assert!(complaints.iter().all(|one| *one == complaints[0]), "{complaints:?}");
     complaints[0].clone()
 }

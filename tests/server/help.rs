@@ -17,6 +17,7 @@ fn help_names_purpose_examples_and_variables() {
         (&["server", "--help"], &["--secret-key-file <FILE>", "TACO_SECRET_KEY_FILE]", "SIGTERM"]),
         (&["server", "-h"], &["Run the server", "--bucket <URL>", "Agents:"]),
         (&["doctor", "--help"], &["Exits with 1 if a check failed", "--bucket <URL>", "--json"]),
+        (&["rewrap", "--help"], &["Exits with 1 if something needs a key", "previous_secret_key", "--bucket <URL>"]),
         (&["config", "show", "--help"], &["secrets stay hidden", "--config <FILE>"]),
         (&["audit", "verify", "--help"], &["--ledger <NAME>", "Exits with 1 if a chain is broken"]),
     ] {

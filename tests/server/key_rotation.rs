@@ -59,3 +59,63 @@ async fn states_and_tokens_outlive_the_key() {
     let said = String::from_utf8_lossy(&refused.expect("it ends").stderr).into_owned();
     assert!(said.contains("sealed with another key"), "{said}");
 }
+
+/// Runs `taco rewrap --json` and tells its code, and what was renewed, left and unreadable of secrets and of objects.
+fn rewrap(home: &Home, key: &str, previous: Option<&str>) -> (Option<i32>, [(u64, u64, usize); 2]) {
+    let mut command = home.taco(&["rewrap", "--json"]);
+    command.env("TACO_SECRET_KEY", key).env("TACO_LOG_LEVEL", "error");
+    if let Some(previous) = previous {
+        command.env("TACO_PREVIOUS_SECRET_KEY", previous);
+    }
+    let output = command.output().expect("it runs");
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    let count = |row: usize, what: &str| told[row][what].as_u64().expect("a number");
+    let unreadable = |row: usize| told[row]["unreadable"].as_array().expect("a list").len();
+    (output.status.code(), [0, 1].map(|row| (count(row, "renewed"), count(row, "left"), unreadable(row))))
+}
+
+#[tokio::test]
+async fn what_was_wrapped_anew_needs_no_old_key() {
+    let home = Home::default();
+    let state = json!({ "version": 4, "serial": 1, "lineage": "a", "outputs": {}, "resources": [] });
+    let states = "/api/http-backend/acme/web";
+    let made = |kind: &str, attributes: Value| json!({ "data": { "type": kind, "attributes": attributes } });
+    {
+        let server = start(&home, OLD, None);
+        let organization = made("organizations", json!({ "name": "acme", "email": "a@acme.test" }));
+        assert_eq!(ask(&server, SITE_TOKEN, "POST", "/api/v2/organizations", organization).await.0, 201);
+        let workspaces = "/api/v2/organizations/acme/workspaces";
+        let web = made("workspaces", json!({ "name": "web" }));
+        let (_, web) = ask(&server, SITE_TOKEN, "POST", workspaces, web).await;
+        assert_eq!(ask(&server, SITE_TOKEN, "POST", states, state.clone()).await.0, 200);
+        let variables = format!("/api/v2/workspaces/{}/vars", web["data"]["id"].as_str().expect("an id"));
+        for (key, sensitive) in [("one", true), ("two", true), ("plain", false)] {
+            let attributes = json!({ "key": key, "value": "x", "category": "env", "sensitive": sensitive });
+            assert_eq!(ask(&server, SITE_TOKEN, "POST", &variables, made("vars", attributes)).await.0, 201);
+        }
+        let key = made("ssh-keys", json!({ "name": "deploy", "value": "s3cr3t" }));
+        assert_eq!(ask(&server, SITE_TOKEN, "POST", "/api/v2/organizations/acme/ssh-keys", key).await.0, 201);
+    }
+    // The site's own key follows at once; everything else needs the old key until it was wrapped anew.
+    drop(start(&home, NEW, Some(OLD)));
+    let (code, [secrets, objects]) = rewrap(&home, NEW, None);
+    assert_eq!((code, secrets, objects), (Some(1), (0, 0, 3), (0, 0, 1)), "nothing can be done without the old key");
+    {
+        // Beside a server that is reading.
+        let server = start(&home, NEW, Some(OLD));
+        assert_eq!(rewrap(&home, NEW, Some(OLD)), (Some(0), [(3, 0, 0), (1, 0, 0)]));
+        assert_eq!(ask(&server, SITE_TOKEN, "GET", states, json!({})).await, (200, state.clone()));
+        assert_eq!(rewrap(&home, NEW, Some(OLD)), (Some(0), [(0, 3, 0), (0, 1, 0)]), "there is nothing left to do");
+    }
+    let server = start(&home, NEW, None);
+    assert_eq!(ask(&server, SITE_TOKEN, "GET", states, json!({})).await, (200, state));
+    assert_eq!(rewrap(&home, NEW, None), (Some(0), [(0, 3, 0), (0, 1, 0)]), "and all of it opens");
+    let verified = home.taco(&["audit", "verify"]).output().expect("it runs");
+    assert!(verified.status.success(), "the history is whole: {verified:?}");
+}
+
+#[test]
+fn a_bucket_that_nobody_used_has_nothing_to_wrap() {
+    let home = Home::default();
+    assert_eq!(rewrap(&home, NEW, None), (Some(0), [(0, 0, 0), (0, 0, 0)]));
+}

@@ -12,7 +12,9 @@ use taco_domain::secret::{HashKey, Secret, SecretHash};
 use taco_domain::site_secret::{HASH_KEY, SiteSecret};
 use taco_domain::{Author, OrganizationState, Site};
 use taco_ledger::seal::{HEADER, MasterKeys};
-use taco_ledger::{Blobs, Changes, Environment, Intent, Ledger, LedgerName, LogChunks, Options, Transaction, View};
+use taco_ledger::{
+    Blobs, Bucket, Changes, Environment, Intent, Ledger, LedgerName, LogChunks, Options, Transaction, View,
+};
 use tokio::sync::OnceCell;
 
 use crate::caller::{About, Ahead, Caller};
@@ -220,6 +222,22 @@ impl ControlPlane {
     pub(crate) fn unseal(&self, name: &str, sealed: &str) -> Result<String, Error> {
         let plain = open_sealed(&self.shared.master_keys, name, sealed)?;
         String::from_utf8(plain).map_err(|_| unreadable(name, "it is no text"))
+    }
+
+    /// What [`Self::seal`] made under the same name, under the current master key; `None` if it is.
+    pub(crate) fn rewrap(&self, name: &str, sealed: &str) -> Result<Option<String>, Error> {
+        let keys = &self.shared.master_keys;
+        let sealed = STANDARD.decode(sealed).map_err(|error| unreadable(name, error))?;
+        let (header, pieces) = sealed.split_at_checked(HEADER).ok_or_else(|| unreadable(name, "it is too short"))?;
+        if !keys.needs_rewrap(name, header).map_err(|error| unreadable(name, error))? {
+            return Ok(None);
+        }
+        let header = keys.rewrap(name, header).map_err(|error| unreadable(name, error))?;
+        Ok(Some(STANDARD.encode([&header[..], pieces].concat())))
+    }
+
+    pub(crate) fn bucket(&self) -> &Arc<dyn Bucket> {
+        &self.shared.environment.bucket
     }
 
     /// Where the big things are.

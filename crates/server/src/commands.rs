@@ -3,4 +3,5 @@
 pub(crate) mod audit;
 pub(crate) mod config;
 pub(crate) mod doctor;
+pub(crate) mod rewrap;
 pub(crate) mod server;

@@ -217,7 +217,10 @@ fn run_as(user: &str) -> Result<RunAs, StartError> {
     RunAs::named(user).map_err(|reason| StartError::RunAs { user: user.to_owned(), reason })
 }
 
-fn control_plane_settings(settings: &Settings, dice: &Dice) -> Result<taco_control_plane::Settings, KeyError> {
+pub(crate) fn control_plane_settings(
+    settings: &Settings,
+    dice: &Dice,
+) -> Result<taco_control_plane::Settings, KeyError> {
     Ok(taco_control_plane::Settings {
         master_keys: Arc::new(master_keys::load(settings, dice)?),
         site_token: settings.site_token.as_ref().map(|token| token.expose().to_owned()),

@@ -1,0 +1,129 @@
+//! A new master key: what an older one wrapped is wrapped anew, so that the older one can be forgotten. Only headers
+//! change; readers are not disturbed, and whoever was interrupted begins again and skips what is done.
+
+use std::collections::HashMap;
+
+use futures::{StreamExt, stream};
+use taco_domain::OrganizationState;
+use taco_domain::run::Run;
+use taco_domain::ssh_key::SshKey;
+use taco_domain::variable::{StoredValue, Variable};
+use taco_ledger::{LedgerName, Transaction, Trouble, layout};
+
+use crate::control_plane::ControlPlane;
+use crate::error::Error;
+use crate::phases::run_variable_name;
+use crate::state_blobs::blob_error;
+
+/// So many secrets change in one commit.
+const BATCH: usize = 100;
+
+/// So many blobs are looked at together.
+const AT_ONCE: usize = 8;
+
+/// What became of things that are sealed.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Rewrapped {
+    /// They are under the current master key now.
+    pub renewed: usize,
+    /// There was nothing to do.
+    pub left: usize,
+    /// What no key opens that this process was given, and why.
+    pub unreadable: Vec<String>,
+}
+
+impl ControlPlane {
+    /// Brings secrets that records hold under the current master key: variables, those of runs, and SSH keys. The
+    /// site's own key was brought there when the control plane was opened.
+    pub async fn rewrap_secrets(&self) -> Result<Rewrapped, Error> {
+        let mut all = Rewrapped::default();
+        for open in self.all_organizations().await? {
+            let mut fresh = Vec::new();
+            for (name, sealed) in secrets_of(&open.state) {
+                match self.rewrap(&name, sealed) {
+                    Ok(Some(renewed)) => fresh.push((sealed.to_owned(), renewed)),
+                    Ok(None) => all.left += 1,
+                    Err(Error::Sealed(why)) => all.unreadable.push(why),
+                    Err(error) => return Err(error),
+                }
+            }
+            for batch in fresh.chunks(BATCH) {
+                let fresh: HashMap<String, String> = batch.iter().cloned().collect();
+                let decide = move |tx: &mut Transaction<OrganizationState>| Ok::<_, Error>(replace(tx, &fresh));
+                all.renewed += open.commit(Self::own_intent("site.rewrap-secrets"), decide).await?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Brings whatever lies in the bucket beside the ledgers under the current master key: states, plans,
+    /// configurations and logs.
+    pub async fn rewrap_blobs(&self) -> Result<Rewrapped, Error> {
+        let unavailable = |error: taco_ledger::BucketError| blob_error(error.into());
+        let bucket = self.bucket();
+        let mut all = Rewrapped::default();
+        for folder in bucket.folders(&layout::ledgers()).await.map_err(unavailable)? {
+            let Ok(ledger) = folder.parse::<LedgerName>() else { continue };
+            let keys = bucket.list(&layout::blobs(&ledger), None).await.map_err(unavailable)?;
+            let one = |key| async move { self.blobs().rewrap(&key).await };
+            let mut outcomes = stream::iter(keys).map(one).buffer_unordered(AT_ONCE);
+            while let Some(outcome) = outcomes.next().await {
+                match outcome {
+                    Ok(true) => all.renewed += 1,
+                    Ok(false) => all.left += 1,
+                    Err(error) if error.trouble == Trouble::Refused => {
+                        all.unreadable.push(format!("{} {}", error.key, error.why));
+                    }
+                    Err(error) => return Err(unavailable(error)),
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Every sealed text of an organization, and the name that it is sealed under.
+fn secrets_of(state: &OrganizationState) -> impl Iterator<Item = (String, &str)> {
+    let variables = state.variables.iter().filter_map(|variable| match &variable.value {
+        StoredValue::Sealed(sealed) => Some((variable.id.to_string(), sealed.as_str())),
+        StoredValue::Plain(_) => None,
+    });
+    let keys = state.ssh_keys.iter().map(|key| (key.id.to_string(), key.sealed_value.as_str()));
+    let of_runs = state.runs.iter().flat_map(|run| {
+        let variables = run.options.variables.iter();
+        variables.map(|variable| (run_variable_name(run.id, &variable.key), variable.sealed.as_str()))
+    });
+    variables.chain(keys).chain(of_runs)
+}
+
+/// Puts fresh texts in the place of old ones, and says how many. What changed meanwhile is under the new key already.
+fn replace(tx: &mut Transaction<OrganizationState>, fresh: &HashMap<String, String>) -> usize {
+    let state = tx.state();
+    let variables: Vec<Variable> = (state.variables.iter())
+        .filter_map(|variable| {
+            let StoredValue::Sealed(old) = &variable.value else { return None };
+            Some(Variable { value: StoredValue::Sealed(fresh.get(old)?.clone()), ..variable.clone() })
+        })
+        .collect();
+    let keys: Vec<SshKey> = (state.ssh_keys.iter())
+        .filter_map(|key| Some(SshKey { sealed_value: fresh.get(&key.sealed_value)?.clone(), ..key.clone() }))
+        .collect();
+    let mut of_runs = 0;
+    let runs: Vec<Run> = (state.runs.iter())
+        .filter(|run| run.options.variables.iter().any(|variable| fresh.contains_key(&variable.sealed)))
+        .map(|run| {
+            let mut run = run.clone();
+            for variable in &mut run.options.variables {
+                if let Some(renewed) = fresh.get(&variable.sealed) {
+                    variable.sealed.clone_from(renewed);
+                    of_runs += 1;
+                }
+            }
+            run
+        })
+        .collect();
+    variables.iter().for_each(|variable| tx.put(variable));
+    keys.iter().for_each(|key| tx.put(key));
+    runs.iter().for_each(|run| tx.put(run));
+    variables.len() + keys.len() + of_runs
+}

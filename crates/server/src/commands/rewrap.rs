@@ -1,0 +1,77 @@
+//! `taco rewrap`
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::json;
+use taco_cli::print;
+use taco_control_plane::{ControlPlane, Rewrapped};
+use taco_ledger::{Dice, Environment, Peers, SystemClock, format};
+
+use crate::config::{BucketFlags, Configuration, Surroundings};
+use crate::server::{StartError, control_plane_settings};
+use crate::{bucket, logging, master_keys};
+
+/// Bring everything that an older secret key sealed under the current one
+///
+/// After secret_key was changed, what the key before sealed can be read only as long as previous_secret_key names it.
+/// This command wraps the data keys of all of it anew: of states, plans, configurations, logs, and secret values. The
+/// content itself is not touched, so servers may run meanwhile, and may be the ones that still read it. Do it when all
+/// servers have the new key; then previous_secret_key can go. Doing it again, also after it was interrupted, is safe.
+/// Exits with 1 if something needs a key that was not given.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  TACO_SECRET_KEY=… TACO_PREVIOUS_SECRET_KEY=… taco rewrap
+  taco rewrap --bucket s3://company-taco/production --json")]
+pub(crate) struct Arguments {
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    flags: BucketFlags,
+}
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let configuration = Configuration::load(&arguments.flags, &Surroundings::of_this_process())?;
+    logging::start(&configuration.settings);
+    let done = rewrap(&configuration).await.with_context(|| configuration.bucket_in_words())?;
+    if arguments.json {
+        let shown = done.iter().map(|(what, one)| {
+            json!({ "what": what, "renewed": one.renewed, "left": one.left, "unreadable": one.unreadable })
+        });
+        print::json(&json!(shown.collect::<Vec<_>>()))?;
+    } else {
+        let rows = done.iter().map(|(what, one)| {
+            [(*what).to_owned(), one.renewed.to_string(), one.left.to_string(), one.unreadable.len().to_string()]
+        });
+        print::table(["WHAT", "RENEWED", "LEFT AS IT WAS", "UNREADABLE"], rows)?;
+        for why in done.iter().flat_map(|(_, one)| &one.unreadable) {
+            eprintln!("unreadable: {why}");
+        }
+    }
+    let whole = done.iter().all(|(_, one)| one.unreadable.is_empty());
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn rewrap(configuration: &Configuration) -> Result<[(&'static str, Rewrapped); 2], StartError> {
+    let settings = &configuration.settings;
+    master_keys::check(settings)?;
+    let dice = Dice::from_system();
+    let bucket = bucket::open(settings, &dice)?.patient;
+    if format::read(&*bucket).await?.is_none() {
+        return Ok([("secrets", Rewrapped::default()), ("objects", Rewrapped::default())]);
+    }
+    let environment = Environment {
+        bucket,
+        clock: Arc::new(SystemClock),
+        dice: dice.clone(),
+        server: dice.unique(),
+        peers: Peers::none(),
+    };
+    let control_plane = ControlPlane::open(environment, control_plane_settings(settings, &dice)?).await?;
+    Ok([("secrets", control_plane.rewrap_secrets().await?), ("objects", control_plane.rewrap_blobs().await?)])
+}
