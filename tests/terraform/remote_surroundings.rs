@@ -10,6 +10,7 @@ told_on_an_agent!(
     variables_reach_the_run(Cloud),
     a_run_happens_in_its_working_directory(Cloud),
     a_run_reads_states_that_are_shared(Cloud),
+    a_run_asks_for_outputs_as_the_tfe_provider_does(Cloud),
     a_workspace_has_an_engine_of_its_own(Cloud),
     an_apply_starts_a_run_elsewhere(Cloud),
 );
@@ -106,13 +107,50 @@ async fn a_run_reads_states_that_are_shared(scene: Scene) {
     let refused = ended(&consumer.does("apply -auto-approve", "").await, 1);
     says(&refused, "Error");
 
-    let [web, other] = ["web", "consumer"].map(|name| scene.admin.workspace("acme", name));
+    share_with(&scene, "consumer").await;
+    consumer.runs("apply -auto-approve").await;
+    assert_eq!(consumer.runs("output -raw greeting").await, "hello");
+}
+
+/// Lets runs of another workspace read the state of the story's.
+async fn share_with(scene: &Scene, other: &str) {
+    let [web, other] = [&scene.name, other].map(|name| scene.admin.workspace("acme", name));
     let (web, other) = (web.await["id"].as_str().expect("an id").to_owned(), other.await["id"].clone());
     let consumers = json!({ "data": [{ "type": "workspaces", "id": other }] });
     let path = format!("/api/v2/workspaces/{web}/relationships/remote-state-consumers");
     scene.admin.done("POST", &path, Some(consumers)).await;
-    consumer.runs("apply -auto-approve").await;
-    assert_eq!(consumer.runs("output -raw greeting").await, "hello");
+}
+
+/// What the data source `tfe_outputs` asks for, with what it finds in the engine's configuration: the provider itself is
+/// not to be had where these tests are built.
+const TFE_OUTPUTS: &str = r#"
+set -eu
+setting() { sed -n "s/^ *$1 = \"\(.*\)\"$/\1/p" "$TF_CLI_CONFIG_FILE"; }
+token=$(setting token)
+api=$(setting '"tfe.v2"')
+ask() { curl --fail --silent --show-error --header "Authorization: Bearer $token" "$api$1"; }
+workspace=$(ask organizations/acme/workspaces/web)
+workspace=$(echo "$workspace" | grep -o 'ws-[A-Za-z0-9]*' | head -n 1)
+outputs=$(ask "workspaces/$workspace/current-state-version-outputs")
+for output in $(echo "$outputs" | grep -o 'wsout-[A-Za-z0-9]*' | sort -u); do
+  ask "state-version-outputs/$output" | grep -o '"value":"[^"]*"'
+done
+"#;
+
+async fn a_run_asks_for_outputs_as_the_tfe_provider_does(scene: Scene) {
+    let outputs =
+        "output \"greeting\" { value = \"hello\" }\noutput \"word\" {\n value = \"hush\"\n sensitive = true\n}";
+    scene.initialized(outputs).await.runs("apply -auto-approve").await;
+    scene.given_remote_workspace("consumer", json!({})).await;
+    let resources =
+        "resource \"terraform_data\" \"read\" {\n provisioner \"local-exec\" { command = \"sh read.sh\" }\n}";
+    let consumer = scene.initialized_in("consumer", resources).await;
+    consumer.write("read.sh", TFE_OUTPUTS);
+    says(&ended(&consumer.does("apply -auto-approve", "").await, 1), "error: 404");
+    share_with(&scene, "consumer").await;
+    let said = consumer.runs("apply -auto-approve").await;
+    says(&said, r#""value":"hello""#);
+    says(&said, r#""value":"hush""#);
 }
 
 /// How an engine begins its log.

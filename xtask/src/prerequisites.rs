@@ -15,7 +15,7 @@ const PROGRAMS: &[(&str, &str)] = &[
 
 /// Programs that come with a Debian package, and its name.
 const DEBIAN_PACKAGES: &[(&str, &str)] =
-    &[("git", "git"), ("chromium", "chromium"), ("chromedriver", "chromium-driver")];
+    &[("git", "git"), ("curl", "curl"), ("chromium", "chromium"), ("chromedriver", "chromium-driver")];
 
 /// Installs Debian packages where we may, and names everything else that is missing, all at once.
 pub(crate) fn ensure_present() -> anyhow::Result<()> {
