@@ -107,6 +107,10 @@ impl Blobs {
     ///
     /// Unless the blob is sealed, nothing proves that it is what was stored: see [`Self::read_verified`].
     pub async fn read(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError> {
+        Ok(self.open(key, range).await?.map(|opened| opened.download))
+    }
+
+    async fn open(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Opened>, BucketError> {
         let Some(download) = self.bucket.download(key, None).await? else { return Ok(None) };
         let stored_size = download.size;
         let (beginning, rest) = byte_stream::split(download.body, seal::HEADER).await?;
@@ -119,13 +123,16 @@ impl Blobs {
             drop(rest);
             if sealed {
                 let keys = self.keys_for(key)?;
-                return keys.open_range_after(&*self.bucket, key, &beginning, stored_size, range.clone()).await;
+                let opened = keys.open_range_after(&*self.bucket, key, &beginning, stored_size, range.clone()).await?;
+                return Ok(opened.map(|download| Opened { download, sealed }));
             }
             let range = range.start..range.end.min(size);
-            if range.is_empty() {
-                return Ok(Some(Download { size, body: stream::empty().boxed() }));
-            }
-            return self.bucket.download(key, Some(range)).await;
+            let found = if range.is_empty() {
+                Some(Download { size, body: stream::empty().boxed() })
+            } else {
+                self.bucket.download(key, Some(range)).await?
+            };
+            return Ok(found.map(|download| Opened { download, sealed }));
         }
         let whole = byte_stream::of(beginning).chain(rest).boxed();
         let plain = if sealed { self.keys_for(key)?.open_stream(key, whole).await? } else { whole };
@@ -133,7 +140,7 @@ impl Blobs {
             Some(range) => byte_stream::part(plain, range),
             None => plain,
         };
-        Ok(Some(Download { size, body }))
+        Ok(Some(Opened { download: Download { size, body }, sealed }))
     }
 
     /// A small blob, whole.
@@ -156,12 +163,18 @@ impl Blobs {
     /// A blob that a commit names. The stream ends in an error if it is not what was stored, and the last bytes are
     /// handed out only after that is certain: a client that was promised `size` bytes sees that some are missing.
     pub async fn read_verified(&self, key: &Key, stored: &Stored) -> Result<Download, BlobError> {
-        let Some(download) = self.read(key, None).await? else { return Err(BlobError::Missing(key.clone())) };
+        let Some(opened) = self.open(key, None).await? else { return Err(BlobError::Missing(key.clone())) };
+        let download = opened.download;
         if download.size != stored.size {
             let why = format!("it has {} bytes instead of {}", download.size, stored.size);
             return Err(damaged(key, why).into());
         }
-        Ok(Download { size: download.size, body: verified(key.clone(), download.body, stored.clone()) })
+        // A seal proves every piece and the end, so that the same need not be proven twice.
+        let body = match opened.sealed {
+            true => download.body,
+            false => verified(key.clone(), download.body, stored.clone()),
+        };
+        Ok(Download { size: download.size, body })
     }
 
     /// Removes a blob that no commit names (any more).
@@ -192,6 +205,12 @@ impl Blobs {
         let missing = || BucketError::new("open", key, Trouble::Refused, "it is sealed, and no master key was given");
         self.keys.as_deref().ok_or_else(missing)
     }
+}
+
+/// A blob that flows out of the bucket, and whether it is sealed there.
+struct Opened {
+    download: Download,
+    sealed: bool,
 }
 
 fn damaged(key: &Key, why: String) -> BucketError {

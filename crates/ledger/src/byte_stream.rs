@@ -17,13 +17,22 @@ pub(crate) async fn split(mut whole: ByteStream, length: usize) -> Result<(Bytes
     let mut beginning = BytesMut::new();
     while beginning.len() < length {
         match whole.try_next().await? {
-            Some(bytes) => beginning.extend_from_slice(&bytes),
+            Some(bytes) => append(&mut beginning, bytes),
             None => break,
         }
     }
     let rest = beginning.split_off(beginning.len().min(length));
     let rest = if rest.is_empty() { whole } else { of(rest.freeze()).chain(whole).boxed() };
     Ok((beginning.freeze(), rest))
+}
+
+/// Adds bytes to others. Where there are none yet and nobody else holds these, they are taken as they are.
+pub(crate) fn append(waiting: &mut BytesMut, bytes: Bytes) {
+    if waiting.is_empty() {
+        *waiting = bytes.into();
+    } else {
+        waiting.extend_from_slice(&bytes);
+    }
 }
 
 /// The bytes of `range` alone. Nothing behind them is asked for.

@@ -14,7 +14,8 @@ use tokio::task::spawn_blocking;
 use crate::bucket::{BucketError, Download, Key, Object};
 use crate::object_bucket::file_error;
 
-const PIECE: u64 = 256 * 1024;
+/// Most states fit into one.
+const PIECE: u64 = 1024 * 1024 + 64 * 1024;
 
 /// A file that is being read, and how much of it is wanted yet.
 struct Reading {
@@ -26,8 +27,11 @@ impl Reading {
     /// The next piece, which is empty at the end.
     fn piece(&mut self) -> io::Result<Bytes> {
         let wanted = self.left.min(PIECE);
-        let mut piece = vec![0; wanted as usize];
-        self.file.read_exact(&mut piece)?;
+        let mut piece = Vec::with_capacity(wanted as usize);
+        (&self.file).take(wanted).read_to_end(&mut piece)?;
+        if (piece.len() as u64) < wanted {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         self.left -= wanted;
         Ok(piece.into())
     }

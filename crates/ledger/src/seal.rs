@@ -198,7 +198,7 @@ impl MasterKeys {
             let mut last = false;
             while state.waiting.len() <= PIECE && !last {
                 match state.plain.try_next().await? {
-                    Some(bytes) => state.waiting.extend_from_slice(&bytes),
+                    Some(bytes) => byte_stream::append(&mut state.waiting, bytes),
                     None => last = true,
                 }
             }
@@ -458,7 +458,7 @@ impl Pieces {
             let mut ended = false;
             while state.waiting.len() <= SEALED_PIECE && !ended {
                 match state.sealed.try_next().await? {
-                    Some(bytes) => state.waiting.extend_from_slice(&bytes),
+                    Some(bytes) => byte_stream::append(&mut state.waiting, bytes),
                     None => ended = true,
                 }
             }
