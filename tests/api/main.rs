@@ -1,5 +1,6 @@
 //! The API of Terraform Cloud, as clients meet it.
 
+mod absent;
 mod agents;
 mod bad_input;
 mod configuration_versions;

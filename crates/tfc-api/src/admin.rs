@@ -1,5 +1,5 @@
-//! What site admins do for go-tfe's own test suite: it asks for a feature set and subscribes organizations to it.
-//! Taco sells nothing, so every organization has everything, and subscribing changes nothing.
+//! What site admins may ask. Go-tfe's own test suite wants a feature set and subscribes organizations to it: taco sells
+//! nothing, so every organization has everything, and subscribing changes nothing.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -9,6 +9,7 @@ use taco_domain::permission::{Action, Resource as Thing};
 
 use crate::document::{Document, Resource};
 use crate::error::ApiError;
+use crate::organizations;
 use crate::path::InPath;
 use crate::query::Query;
 
@@ -18,6 +19,17 @@ struct FeatureSet {
     name: &'static str,
     is_current: bool,
     is_free_tier: bool,
+}
+
+/// `GET /api/v2/admin/organizations`: all of them.
+pub(crate) async fn list_organizations(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    query: Query,
+) -> Result<Document, ApiError> {
+    caller.require(Action::ManageSite, Thing::Site, "organizations")?;
+    let listed = control_plane.organizations(&caller, query.get("q"), query.page()?).await?;
+    Ok(Document::page(listed.map(|view| organizations::resource(&caller, &view))))
 }
 
 /// `GET /api/v2/admin/feature-sets`

@@ -4,6 +4,7 @@
 //! Handlers are thin: they extract, call one verb of the control plane, and shape the answer. All routes are rows of
 //! one table, [`routes`]; a handler that is not in it cannot be reached.
 
+mod absent;
 mod account;
 mod address;
 mod admin;
@@ -23,6 +24,7 @@ mod headers;
 mod http_backend;
 mod inline_state;
 mod kept_pages;
+mod kept_summaries;
 mod log_stream;
 mod organization_memberships;
 mod organization_tags;
@@ -63,6 +65,7 @@ use axum::routing::any;
 use taco_control_plane::ControlPlane;
 
 use crate::kept_pages::KeptPages;
+use crate::kept_summaries::KeptSummaries;
 use crate::rate_limit::RateLimit;
 
 /// What every handler can reach.
@@ -74,13 +77,21 @@ pub struct Api {
     /// Everyone is the first admin: for a laptop.
     pub(crate) without_login: bool,
     pub(crate) pages: KeptPages,
+    pub(crate) summaries: KeptSummaries,
     rate_limit: Option<RateLimit>,
 }
 
 impl Api {
     pub fn new(control_plane: ControlPlane, public_address: &str) -> Self {
         let public_address = public_address.trim_end_matches('/').to_owned();
-        Self { control_plane, public_address, without_login: false, pages: KeptPages::default(), rate_limit: None }
+        Self {
+            control_plane,
+            public_address,
+            without_login: false,
+            pages: KeptPages::default(),
+            summaries: KeptSummaries::default(),
+            rate_limit: None,
+        }
     }
 
     /// Asks nobody who they are.

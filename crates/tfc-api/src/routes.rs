@@ -6,11 +6,11 @@ use axum::routing::{MethodFilter, MethodRouter, any, on};
 use taco_domain::permission::Action;
 
 use crate::{
-    Api, account, admin, agent_pools, agents, authentication_tokens, comments, configuration_versions, discovery,
-    http_backend, log_stream, organization_memberships, organization_tags, organization_tokens, organizations, phases,
-    ping, projects, run_events, run_triggers, runs, signed_url, ssh_keys, state_version_outputs, state_versions,
-    tag_bindings, tags, team_projects, team_workspaces, teams, user_tokens, users, variable_set_variables,
-    variable_sets, variables, versions, workspace_resources, workspaces,
+    Api, absent, account, admin, agent_pools, agents, authentication_tokens, comments, configuration_versions,
+    discovery, http_backend, log_stream, organization_memberships, organization_tags, organization_tokens,
+    organizations, phases, ping, projects, run_events, run_triggers, runs, signed_url, ssh_keys, state_version_outputs,
+    state_versions, tag_bindings, tags, team_projects, team_workspaces, teams, user_tokens, users,
+    variable_set_variables, variable_sets, variables, versions, workspace_resources, workspaces,
 };
 
 /// What a route asks of its caller.
@@ -214,8 +214,8 @@ pub fn all() -> Vec<Route> {
         route(POST, "/api/v2/runs/{run}/actions/cancel", Right(A::ApplyRun), runs::cancel),
         route(POST, "/api/v2/runs/{run}/actions/force-cancel", Right(A::ForceCancelRun), runs::force_cancel),
         route(POST, "/api/v2/runs/{run}/actions/force-execute", Right(A::ForceCancelRun), runs::force_execute),
-        route(GET, "/api/v2/runs/{run}/task-stages", Right(A::ReadWorkspace), runs::nothing),
-        route(GET, "/api/v2/runs/{run}/policy-checks", Right(A::ReadWorkspace), runs::nothing),
+        route(GET, "/api/v2/runs/{run}/task-stages", Right(A::ReadWorkspace), absent::of_run),
+        route(GET, "/api/v2/runs/{run}/policy-checks", Right(A::ReadWorkspace), absent::of_run),
         route(GET, "/api/v2/runs/{run}/run-events", Right(A::ReadWorkspace), run_events::list),
         route(GET, "/api/v2/run-events/{run_event}", Right(A::ReadWorkspace), run_events::read),
         route(GET, "/api/v2/runs/{run}/comments", Right(A::ReadWorkspace), comments::list),
@@ -254,6 +254,18 @@ pub fn all() -> Vec<Route> {
         route(&["POST", "PUT"], "/api/http-backend/{organization}/{workspace}", Right(A::WriteState), http_backend::write),
         route(&["LOCK", "UNLOCK", "POST", "PUT", "DELETE"], "/api/http-backend/{organization}/{workspace}/lock", Right(A::LockWorkspace), http_backend::lock),
 
+        route(GET, "/api/v2/organizations/{organization}/policies", Right(A::ReadOrganization), absent::of_organization),
+        route(GET, "/api/v2/organizations/{organization}/policy-sets", Right(A::ReadOrganization), absent::of_organization),
+        route(GET, "/api/v2/organizations/{organization}/tasks", Right(A::ReadOrganization), absent::of_organization),
+        route(GET, "/api/v2/organizations/{organization}/registry-modules", Right(A::ReadOrganization), absent::of_organization),
+        route(GET, "/api/v2/organizations/{organization}/registry-providers", Right(A::ReadOrganization), absent::of_organization),
+        route(GET, "/api/v2/organizations/{organization}/oauth-clients", Right(A::ReadOrganization), absent::of_organization),
+        route(GET, "/api/v2/organizations/{organization}/reserved-tag-keys", Right(A::ReadOrganization), absent::of_organization),
+        route(GET, "/api/v2/workspaces/{workspace}/tasks", Right(A::ReadWorkspace), absent::of_workspace),
+        route(GET, "/api/v2/workspaces/{workspace}/notification-configurations", Right(A::ReadWorkspace), absent::of_workspace),
+        route(GET, "/api/v2/workspaces/{workspace}/assessment-results", Right(A::ReadWorkspace), absent::of_workspace),
+
+        route(GET, "/api/v2/admin/organizations", Right(A::ManageSite), admin::list_organizations),
         route(GET, "/api/v2/admin/feature-sets", Right(A::ManageSite), admin::feature_sets),
         route(POST, "/api/v2/admin/organizations/{organization}/subscription", Right(A::ManageSite), admin::subscribe),
     ]

@@ -395,14 +395,3 @@ pub(crate) async fn force_execute(
     control_plane.force_execute_run(&caller, run).await?;
     Ok(StatusCode::ACCEPTED)
 }
-
-/// `GET /api/v2/runs/{run}/task-stages` and `/policy-checks`: taco has neither, and clients want to be told so.
-pub(crate) async fn nothing(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(run): InPath<RunId>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    control_plane.run(&caller, run).await?;
-    Ok(Document::page(Listed::from_all([], query.page()?)))
-}

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use taco_control_plane::{Caller, ControlPlane, NewState, PassPurpose, StateVersionView, WorkspaceRef};
 use taco_domain::attribute::shown;
 use taco_domain::id::{StateVersionId, WorkspaceId};
-use taco_domain::state_file::ResourceSummary;
 use taco_domain::state_version::{BackingDataAction, StateVersionStatus};
 
 use crate::Api;
@@ -19,6 +18,7 @@ use crate::body::{Body, NoAttributes};
 use crate::document::{Document, Identifier, Resource};
 use crate::error::ApiError;
 use crate::inline_state::{self, Sent};
+use crate::kept_summaries::SummaryText;
 use crate::path::InPath;
 use crate::query::Query;
 use crate::signed_url::signed;
@@ -55,14 +55,14 @@ struct Attributes<'a> {
     /// The name of whoever wrote it; the relationship `created-by` has the id.
     taco_created_by: String,
     #[serde(flatten)]
-    summary: Option<&'a ResourceSummary>,
+    summary: Option<&'a SummaryText>,
 }
 
 pub(crate) fn resource(
     api: &Api,
     address: &Address,
     view: &StateVersionView,
-    summary: Option<&ResourceSummary>,
+    summary: Option<&SummaryText>,
 ) -> Resource {
     let version = &view.version;
     let finalized = version.status == StateVersionStatus::Finalized;
@@ -100,6 +100,17 @@ pub(crate) fn resource(
         .link("self", format!("/api/v2/state-versions/{}", version.id))
 }
 
+async fn summary(api: &Api, view: &StateVersionView) -> Result<Arc<SummaryText>, ApiError> {
+    let id = view.version.id;
+    if let Some(kept) = api.summaries.get(id) {
+        return Ok(kept);
+    }
+    let text = SummaryText::of(&*api.control_plane.resource_summary(view).await?);
+    // One that has not arrived yet will have another.
+    let finalized = view.version.status == StateVersionStatus::Finalized;
+    Ok(if finalized { api.summaries.keep(id, text) } else { Arc::new(text) })
+}
+
 /// One version with all that can be told about it, and with what the query wants beside it.
 async fn document(
     api: &Api,
@@ -108,7 +119,7 @@ async fn document(
     view: &StateVersionView,
     query: &Query,
 ) -> Result<Document, ApiError> {
-    let summary: Arc<ResourceSummary> = api.control_plane.resource_summary(view).await?;
+    let summary = summary(api, view).await?;
     let mut document = Document::one(resource(api, address, view, Some(&summary)));
     if query.includes("outputs") {
         for output in api.control_plane.outputs(caller, view.version.id).await? {

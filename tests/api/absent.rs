@@ -1,0 +1,33 @@
+//! What taco does not have (yet): whoever looks for it is told that there is none.
+
+use axum::http::StatusCode;
+use harness::api_server::ApiServer;
+use serde_json::json;
+
+#[tokio::test]
+async fn what_does_not_exist_yet_is_an_empty_list_and_cannot_be_made() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let workspace = server.given_workspace("acme", "network").await;
+    let of_organization =
+        ["policies", "policy-sets", "tasks", "registry-modules", "registry-providers", "oauth-clients"];
+    let of_workspace = ["tasks", "notification-configurations", "assessment-results"];
+    let paths = of_organization.map(|list| format!("/api/v2/organizations/acme/{list}")).into_iter();
+    for path in paths.chain(of_workspace.map(|list| format!("/api/v2/workspaces/{workspace}/{list}"))) {
+        let answer = admin.get(&path).await.expect(StatusCode::OK);
+        assert_eq!(answer.data(), json!([]), "{path}");
+        assert_eq!(answer.json()["meta"]["pagination"]["total-count"], 0, "{path}");
+        admin.post(&path, &json!({ "data": {} })).await.expect(StatusCode::METHOD_NOT_ALLOWED);
+    }
+}
+
+#[tokio::test]
+async fn a_site_admin_sees_all_organizations() {
+    let server = ApiServer::start().await;
+    server.given_organization("acme").await;
+    server.given_organization("zebra").await;
+    let all = server.admin().get("/api/v2/admin/organizations").await.expect(StatusCode::OK).data();
+    let names: Vec<_> = all.as_array().into_iter().flatten().map(|entry| entry["attributes"]["name"].clone()).collect();
+    assert_eq!(names, ["acme", "zebra"]);
+}
