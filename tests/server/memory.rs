@@ -1,14 +1,18 @@
+use std::io::{Read, repeat};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt, stream};
 use harness::home::{Home, ServerProcess};
 use md5::{Digest, Md5};
 use reqwest::{Body, Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
+use tar::{Builder, Header};
 
 const TOKEN: &str = "a-token-for-automation-of-more-than-32-letters";
 
@@ -141,6 +145,61 @@ async fn pull(site: &Site, name: &str, id: &str, md5: &str) {
         Ok(digest)
     });
     assert_eq!(hex::encode(digest.await.expect("all of it").finalize()), md5);
+}
+
+/// A configuration of 50 MB that cannot be packed any tighter, and one that expands to 500 MB.
+fn archives() -> [Bytes; 2] {
+    let packed = |level, content: &mut dyn Read, size: usize| {
+        let mut archive = Builder::new(GzEncoder::new(Vec::new(), level));
+        let mut header = Header::new_gnu();
+        header.set_size(size as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, "main.tf", content.take(size as u64)).expect("in memory");
+        Bytes::from(archive.into_inner().and_then(GzEncoder::finish).expect("in memory"))
+    };
+    let mut noise = vec![0; 1_000_000];
+    rand::fill(&mut noise[..]);
+    let mut noise = stream_of(noise);
+    [packed(Compression::none(), &mut noise, SIZE), packed(Compression::best(), &mut repeat(b' '), 10 * SIZE)]
+}
+
+/// The same bytes again and again.
+fn stream_of(bytes: Vec<u8>) -> impl Read {
+    struct Again(Vec<u8>, usize);
+    impl Read for Again {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let rest = &self.0[self.1..];
+            let count = rest.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&rest[..count]);
+            self.1 = (self.1 + count) % self.0.len();
+            Ok(count)
+        }
+    }
+    Again(bytes, 0)
+}
+
+#[tokio::test]
+async fn configurations_are_checked_without_filling_the_memory() {
+    let site = Site::start();
+    let organization =
+        json!({ "data": { "type": "organizations", "attributes": { "name": "acme", "email": "a@acme.test" } } });
+    site.create("/api/v2/organizations", &organization).await;
+    let id = &site.locked_workspace("web").await;
+    let [large, bomb] = archives();
+    let idle = site.memory("VmRSS:");
+    let upload = async |number: usize| {
+        let attributes = json!({ "auto-queue-runs": false });
+        let document = json!({ "data": { "type": "configuration-versions", "attributes": attributes } });
+        let announced = site.create(&format!("/api/v2/workspaces/{id}/configuration-versions"), &document).await;
+        let address = announced["data"]["attributes"]["upload-url"].as_str().expect("an address");
+        let (archive, expected) = if number.is_multiple_of(2) { (&large, 200) } else { (&bomb, 422) };
+        let answer = site.client.put(address).body(in_pieces(archive.clone())).send().await.expect("an answer");
+        assert_eq!(answer.status().as_u16(), expected);
+    };
+    join_all((0..AT_ONCE).map(upload)).await;
+    let after = site.memory("VmHWM:");
+    assert!(after <= idle + AT_ONCE as u64 * MOST, "8 uploads took {} MB above {idle}", (after - idle) / 1_000_000);
+    println!("idle {idle}, uploaded {after}");
 }
 
 #[tokio::test]

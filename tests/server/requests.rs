@@ -135,3 +135,32 @@ async fn a_body_that_is_taken_whole_may_have_a_mebibyte() {
     server.shutdown();
     server.wait().await;
 }
+
+/// Agents come with the token of a pool; whoever comes with another gets no further.
+#[tokio::test]
+async fn agents_without_the_token_of_a_pool_are_refused() {
+    const SITE_TOKEN: &str = "a token that only this test knows";
+    let home = Home::default();
+    let mut command = home.taco(&["server"]);
+    let server = ServerProcess::start(command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN));
+    for token in [None, Some("nonsense"), Some(SITE_TOKEN), Some("taco_a_nonsense")] {
+        let address = format!("http://{}/api/agent/v1/connect", server.address);
+        let mut request = Client::new()
+            .get(address)
+            .header("connection", "upgrade")
+            .header("upgrade", "websocket")
+            .header("sec-websocket-version", "13")
+            .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        let response = request.send().await.expect("the server answers");
+        assert_eq!(response.status(), 401, "{token:?}");
+        let document: Value = response.json().await.expect("JSON");
+        assert_eq!(document["errors"][0]["status"], "401");
+        assert!(document["errors"][0]["detail"].as_str().is_some_and(|detail| detail.contains("token")), "{document}");
+    }
+    let nowhere = format!("http://{}/api/agent/v1/phases/run-1/plan/1/log", server.address);
+    let response = Client::new().put(nowhere).bearer_auth("nonsense").send().await.expect("an answer");
+    assert_eq!(response.status(), 404, "what is no phase is not found");
+}
