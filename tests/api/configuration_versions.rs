@@ -72,6 +72,24 @@ async fn a_configuration_can_be_used_when_its_archive_is_there() {
 }
 
 #[tokio::test]
+async fn a_workspace_comes_with_its_readme_where_that_is_asked_for() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    let workspace = given_workspace(&server).await;
+    let path = format!("/api/v2/workspaces/{workspace}?include=readme");
+    let before = admin.get(&path).await.expect(StatusCode::OK);
+    assert_eq!((&before.json()["included"], &before.data()["relationships"]["readme"]), (&Value::Null, &Value::Null));
+    let announced = announce(&admin, &workspace, json!({ "auto-queue-runs": false })).await.expect(StatusCode::CREATED);
+    let archive = packed(&[("main.tf", ""), ("README.md", "# The network")]);
+    upload(&server, &announced, archive).await.expect(StatusCode::OK);
+    let read = admin.get(&path).await.expect(StatusCode::OK);
+    let named = &read.data()["relationships"]["readme"]["data"];
+    let included = &read.json()["included"][0];
+    assert_eq!((&included["type"], &included["id"]), (&json!("workspace-readme"), &named["id"]));
+    assert_eq!(included["attributes"]["raw-markdown"], "# The network");
+}
+
+#[tokio::test]
 async fn what_is_no_archive_is_refused_and_can_be_sent_again() {
     let server = ApiServer::start().await;
     let admin = server.admin();

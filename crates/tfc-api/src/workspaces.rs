@@ -347,6 +347,14 @@ fn output_resource(output: &OutputView) -> Resource {
     Resource::new("workspace-outputs", output.id, &attributes)
 }
 
+const README: &str = "workspace-readme";
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Readme {
+    raw_markdown: String,
+}
+
 /// A workspace with what the query wants beside it.
 async fn document(
     api: &Api,
@@ -355,7 +363,15 @@ async fn document(
     view: &WorkspaceView,
     query: &Query,
 ) -> Result<Document, ApiError> {
-    let mut document = Document::one(resource(caller, view));
+    let mut workspace = resource(caller, view);
+    let mut readme = None;
+    if query.includes("readme")
+        && let Some(raw_markdown) = api.control_plane.readme(caller, &WorkspaceRef::Id(view.workspace.id)).await?
+    {
+        workspace = workspace.has_one("readme", Identifier::new(README, view.workspace.id));
+        readme = Some(Resource::new(README, view.workspace.id, &Readme { raw_markdown }));
+    }
+    let mut document = Document::one(workspace).including(readme);
     include(api, caller, address, view, query, &mut document).await?;
     Ok(document)
 }
