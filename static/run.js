@@ -53,10 +53,25 @@
   }
 
   function begin() {
-    for (const log of document.querySelectorAll("pre.log")) log.scrollTop = log.scrollHeight;
+    for (const log of document.querySelectorAll(".log")) {
+      if (!log.querySelector(":target")) log.scrollTop = log.scrollHeight;
+    }
     follow();
   }
 
+  /** A link to a line that is not on the page leads to the part of the log in which it is. */
+  function findLine() {
+    const anchor = location.hash.slice(1);
+    if (!/^[pa]-L\d+$/.test(anchor) || document.getElementById(anchor)) return;
+    const address = new URL(location.href);
+    if (address.searchParams.get("line") === anchor) return;
+    address.searchParams.set("view", "console");
+    address.searchParams.set("line", anchor);
+    location.replace(address);
+  }
+
   document.addEventListener("visibilitychange", () => (document.hidden ? stop() : events || follow()));
+  addEventListener("hashchange", findLine);
+  findLine();
   begin();
 })();

@@ -14,6 +14,8 @@ pub(crate) struct EngineLine {
     pub(crate) kind: String,
     pub(crate) diagnostic: Option<Diagnostic>,
     pub(crate) hook: Option<Hook>,
+    /// What is planned.
+    pub(crate) change: Option<Hook>,
 }
 
 #[derive(Clone, PartialEq, Eq, Deserialize, Debug)]
@@ -70,6 +72,10 @@ impl EngineLine {
             return None;
         }
         serde_json::from_slice(line).ok()
+    }
+
+    pub(crate) fn is_error(&self) -> bool {
+        self.diagnostic.as_ref().map_or(self.level == "error", Diagnostic::is_error)
     }
 
     /// The line as a terminal would show it.

@@ -74,6 +74,7 @@ use url::Url;
 
 use crate::login_limit::LoginLimit;
 use crate::plan_cache::PlanCache;
+use crate::run::log_lines::LineCache;
 
 pub use password_link::address as password_link_address;
 pub use terraform::{host_block, host_name};
@@ -91,6 +92,8 @@ pub struct Web {
     pub(crate) login_limit: Arc<LoginLimit>,
     /// Plans that were looked at lately.
     pub(crate) plans: Arc<PlanCache>,
+    /// Logs of which the lines were counted lately.
+    pub(crate) lines: Arc<LineCache>,
 }
 
 impl Web {
@@ -103,6 +106,7 @@ impl Web {
             without_login: false,
             login_limit: Arc::default(),
             plans: Arc::default(),
+            lines: Arc::default(),
         }
     }
 

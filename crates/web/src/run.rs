@@ -4,6 +4,8 @@ pub(crate) mod actions;
 pub(crate) mod events;
 mod history;
 pub(crate) mod log;
+pub(crate) mod log_lines;
+mod log_text;
 pub(crate) mod page;
 pub(crate) mod progress;
 mod stages;

@@ -19,7 +19,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::Web;
 use crate::error::PageError;
-use crate::run::log::{LogText, part};
+use crate::run::log::part;
+use crate::run::log_lines::line_at;
+use crate::run::log_text::LogText;
 use crate::run::page::{RunPath, find};
 use crate::run::progress::Facts;
 use crate::visitor::Visitor;
@@ -64,17 +66,15 @@ pub(crate) async fn follow(
     let view = find(&web, &visitor, &path).await?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let (kind, at) = place(last.unwrap_or(&since.from)).unwrap_or((PhaseKind::Plan, 0));
-    let facts = if view.run.structured_output && kind == PhaseKind::Apply {
-        part(&web, &view, kind, Some(at)).await?.facts
-    } else {
-        Facts::default()
-    };
+    let facts =
+        if view.run.structured_output { part(&web, &view, kind, Some(at)).await?.facts } else { Facts::default() };
+    let text = LogText::from_line(kind, line_at(&web, &view, kind, at).await?);
     let follower = Follower {
         web,
         view,
         kind,
         at,
-        text: LogText::default(),
+        text,
         facts,
         seen: since.seen,
         ends: Instant::now() + LIFETIME,
@@ -134,7 +134,7 @@ impl Follower {
                     html.push_str(&self.text.finish());
                 }
                 if !html.is_empty() {
-                    return Ok(Some(self.log_event(&html)));
+                    return Ok(Some(self.event("log", &html)));
                 }
                 continue;
             }
@@ -177,11 +177,6 @@ impl Follower {
         let workspace = open.state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound("run"))?;
         (self.view.run, self.view.workspace) = (run, workspace);
         Ok(())
-    }
-
-    fn log_event(&self, html: &str) -> Event {
-        // A line break at the end would be lost: the format ends each line of an event with one.
-        self.event("log", html)
     }
 
     fn event(&self, name: &str, data: &str) -> Event {

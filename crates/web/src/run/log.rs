@@ -13,9 +13,9 @@ use serde::Deserialize;
 use taco_control_plane::{Error, RunView};
 use taco_domain::phase::PhaseKind;
 
-use crate::ansi::Renderer;
-use crate::engine_line::EngineLine;
 use crate::error::PageError;
+use crate::run::log_lines::{line_at, place_behind};
+use crate::run::log_text::{LogText, anchor};
 use crate::run::page::{RunPath, find};
 use crate::run::progress::Facts;
 use crate::visitor::Visitor;
@@ -35,6 +35,10 @@ pub(crate) struct LogPart {
     pub(crate) from: u64,
     pub(crate) to: u64,
     pub(crate) html: String,
+    /// The anchor of the first line that tells of an error.
+    pub(crate) first_error: Option<String>,
+    /// Whether the log goes on behind it.
+    pub(crate) has_later: bool,
     /// What its lines tell, where they are JSON.
     pub(crate) facts: Facts,
 }
@@ -42,53 +46,6 @@ pub(crate) struct LogPart {
 impl LogPart {
     pub(crate) fn has_earlier(&self) -> bool {
         self.from > 0
-    }
-}
-
-/// Turns a log into HTML as it grows, line by line.
-#[derive(Default)]
-pub(crate) struct LogText {
-    renderer: Renderer,
-    /// The beginning of a line whose end has not come.
-    rest: Vec<u8>,
-}
-
-impl LogText {
-    /// The HTML of the lines that are whole now.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
-        let mut html = String::new();
-        let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') else {
-            self.rest.extend_from_slice(bytes);
-            return html;
-        };
-        let mut whole = std::mem::take(&mut self.rest);
-        whole.extend_from_slice(&bytes[..=end]);
-        self.rest = bytes[end + 1..].to_vec();
-        for line in whole.split_inclusive(|byte| *byte == b'\n') {
-            self.line(line, &mut html);
-        }
-        html
-    }
-
-    /// The HTML of what is left.
-    pub(crate) fn finish(&mut self) -> String {
-        let mut html = String::new();
-        let rest = std::mem::take(&mut self.rest);
-        self.line(&rest, &mut html);
-        self.renderer.finish(&mut html);
-        html
-    }
-
-    /// How many bytes wait for the end of their line.
-    pub(crate) fn waiting(&self) -> u64 {
-        self.rest.len() as u64
-    }
-
-    fn line(&mut self, line: &[u8], html: &mut String) {
-        match EngineLine::parse(line) {
-            Some(parsed) => self.renderer.render(format!("{}\n", parsed.in_words()).as_bytes(), html),
-            None => self.renderer.render(line, html),
-        }
     }
 }
 
@@ -106,13 +63,20 @@ pub(crate) async fn part(web: &Web, view: &RunView, kind: PhaseKind, before: Opt
         true => shown.len(),
         false => shown.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1),
     };
-    let mut text = LogText::default();
+    let from = from + skipped as u64;
+    let mut text = LogText::from_line(kind, line_at(web, view, kind, from).await?);
     let mut html = text.push(&shown[..whole]);
     html.push_str(&text.finish());
     let mut facts = Facts::default();
     facts.push(&bytes);
-    let from = from + skipped as u64;
-    Ok(LogPart { from, to: from + whole as u64, html, facts })
+    let first_error = text.first_error.map(|line| anchor(kind, line));
+    Ok(LogPart { from, to: from + whole as u64, html, first_error, has_later: to < end, facts })
+}
+
+/// The part of a log in which a line is that someone has a link to.
+pub(crate) async fn part_with_line(web: &Web, view: &RunView, kind: PhaseKind, line: u64) -> Result<LogPart, Error> {
+    let before = place_behind(web, view, kind, line).await?;
+    part(web, view, kind, before).await
 }
 
 /// Where the last lines of a window begin. Only the window at a log's beginning begins with a whole line.
@@ -200,16 +164,6 @@ fn without_marks(mut bytes: Vec<u8>) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn json_lines_become_sentences_and_others_stay() {
-        let mut text = LogText::default();
-        let mut html = text.push(b"\x02Initializing...\n{\"@level\":\"info\",\"@mess");
-        html.push_str(&text.push(b"age\":\"a <b>: Plan to create\",\"type\":\"planned_change\"}\nlast"));
-        assert_eq!(html, "Initializing...\na &#60;b&#62;: Plan to create\n");
-        assert_eq!(text.waiting(), 4);
-        assert_eq!(text.finish(), "last");
-    }
 
     #[test]
     fn a_window_begins_with_a_whole_line_and_has_no_more_than_fit() {

@@ -20,7 +20,8 @@ use crate::page::Layout;
 use crate::plan_view::PlanView;
 use crate::run::actions::{CommentBox, Decisions};
 use crate::run::history::{HistoryEntry, history};
-use crate::run::log::{LogPart, part};
+use crate::run::log::{LogPart, part, part_with_line};
+use crate::run::log_text::line_of;
 use crate::run::stages::{Stage, stages};
 use crate::run::waits::Wait;
 use crate::text::{Moment, plain, size, stopwatch};
@@ -160,11 +161,15 @@ pub(crate) fn counts(run: &Run) -> Option<ResourceCounts> {
 }
 
 impl Section {
-    async fn of(web: &Web, view: &RunView, kind: PhaseKind, console: bool) -> Result<Self, Error> {
+    async fn of(web: &Web, view: &RunView, kind: PhaseKind, query: &ViewQuery) -> Result<Self, Error> {
         let phase = view.run.phase(kind);
         let now = web.control_plane.now();
         let is_plan = kind == PhaseKind::Plan;
-        let log = part(web, view, kind, None).await?;
+        let log = match line_of(kind, &query.line) {
+            Some(line) => part_with_line(web, view, kind, line).await?,
+            None => part(web, view, kind, None).await?,
+        };
+        let log_end = if log.has_later { web.control_plane.log_end(view, kind).await? } else { log.to };
         let wants_plan = is_plan && phase.status == PhaseStatus::Finished;
         let plan = if wants_plan { plan_view(web, view).await? } else { None };
         let took = phase.started_at.map(|start| stopwatch(phase.ended_at.unwrap_or(now).duration_since(start)));
@@ -175,11 +180,11 @@ impl Section {
             took,
             agent: phase.executor.as_ref().map(|executor| plain(&executor.agent_name)),
             error: phase.error.as_ref().map(|error| plain(error)),
-            has_log: log.to > 1,
-            log_size: size(log.to),
+            has_log: log_end > 1,
+            log_size: size(log_end),
             is_running: phase.status == PhaseStatus::Running,
             log,
-            console: console || (plan.is_none() && is_plan),
+            console: !is_plan || query.view == "console" || plan.is_none(),
             plan,
         })
     }
@@ -207,6 +212,9 @@ async fn plan_view(web: &Web, view: &RunView) -> Result<Option<Arc<PlanView>>, E
 pub(crate) struct ViewQuery {
     #[serde(default)]
     view: String,
+    /// The anchor of a line that may be far from the log's end.
+    #[serde(default)]
+    line: String,
 }
 
 /// `GET …/runs/{run}`
@@ -242,10 +250,10 @@ pub(crate) async fn render(
     let run = &view.run;
     let now = web.control_plane.now();
     let organization = view.open.entry().name.as_str();
-    let plan = Section::of(web, view, PhaseKind::Plan, query.view == "console").await?;
+    let plan = Section::of(web, view, PhaseKind::Plan, query).await?;
     let apply = match run.apply.status {
         PhaseStatus::Pending | PhaseStatus::Unreachable if run.apply.waits.is_empty() => None,
-        _ => Some(Section::of(web, view, PhaseKind::Apply, true).await?),
+        _ => Some(Section::of(web, view, PhaseKind::Apply, query).await?),
     };
     let reasons = web.control_plane.wait_reasons(view);
     let current = view.open.state.current_state_version(&view.workspace).map(|version| version.serial);

@@ -27,6 +27,8 @@ pub(crate) struct ResourceProgress {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
+    /// It is going to happen.
+    Planned,
     Running,
     Done,
     Failed,
@@ -35,6 +37,7 @@ pub(crate) enum State {
 impl State {
     pub(crate) fn word(self) -> &'static str {
         match self {
+            Self::Planned => "planned",
             Self::Running => "under way",
             Self::Done => "done",
             Self::Failed => "failed",
@@ -43,6 +46,7 @@ impl State {
 
     pub(crate) fn sign(self) -> &'static str {
         match self {
+            Self::Planned => "○",
             Self::Running => "◑",
             Self::Done => "✓",
             Self::Failed => "✗",
@@ -51,6 +55,7 @@ impl State {
 
     pub(crate) fn tone(self) -> &'static str {
         match self {
+            Self::Planned => "off",
             Self::Running => "busy",
             Self::Done => "good",
             Self::Failed => "bad",
@@ -77,8 +82,9 @@ impl Facts {
             }
             return;
         }
-        let Some(hook) = line.hook else { return };
+        let Some(hook) = line.hook.or(line.change) else { return };
         let state = match line.kind.as_str() {
+            "planned_change" => State::Planned,
             "apply_start" | "apply_progress" => State::Running,
             "apply_complete" => State::Done,
             "apply_errored" => State::Failed,
@@ -102,6 +108,15 @@ impl Facts {
         }
     }
 
+    /// Where all resources are.
+    pub(crate) fn in_words(&self) -> String {
+        let count = |state: State| format!("{} {}", self.count(state), state.word());
+        match self.count(State::Planned) {
+            0 => [State::Done, State::Running, State::Failed].map(count).join(", "),
+            _ => format!("{} so far", count(State::Planned)),
+        }
+    }
+
     pub(crate) fn count(&self, state: State) -> usize {
         self.resources.iter().filter(|resource| resource.state == state).count()
     }
@@ -121,6 +136,9 @@ fn action_word(action: &str) -> &str {
         "delete" => "destroy",
         "replace" => "replace",
         "read" => "read",
+        "move" => "move",
+        "import" => "import",
+        "remove" => "forget",
         _ => "work on",
     }
 }
@@ -158,6 +176,17 @@ mod tests {
             .collect();
         assert_eq!(told, ["a.b destroy done 0:01", "a.b create under way 1:10", "a.c create failed 0:02"]);
         assert_eq!((facts.count(State::Done), facts.count(State::Running), facts.count(State::Failed)), (1, 1, 1));
+    }
+
+    #[test]
+    fn what_is_planned_is_told_as_it_is_found() {
+        let mut facts = Facts::default();
+        let change =
+            |address: &str, action: &str| hook("planned_change", address, action, 0).replace("\"hook\"", "\"change\"");
+        facts.push([change("a.b", "create"), change("a.c", "delete")].concat().as_bytes());
+        let told: Vec<_> = facts.resources.iter().map(|one| format!("{} {}", one.action, one.address)).collect();
+        assert_eq!(told, ["create a.b", "destroy a.c"]);
+        assert_eq!(facts.in_words(), "2 planned so far");
     }
 
     #[test]
