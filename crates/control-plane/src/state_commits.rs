@@ -174,6 +174,7 @@ fn finished(write: &mut StateWrite, now: jiff::Timestamp) -> Result<(StateVersio
         resource_count: plain.map(|plain| plain.resources.managed()).unwrap_or_default(),
         outputs,
         has_json: false,
+        revealed: None,
     };
     let summary = match &mut write.arrived.file.contents {
         Contents::Plain(plain) => std::mem::take(&mut plain.resources),

@@ -10,7 +10,7 @@ use taco_domain::permission::{Action, Resource};
 use taco_domain::state_file::{
     Contents, IndexKey, Mode, Output, PlainState, Resource as StateResource, ResourceSummary, StateFile,
 };
-use taco_domain::state_version::{OutputMetadata, StateVersion, StateVersionStatus, output_id};
+use taco_domain::state_version::{OutputMetadata, Revealed, StateVersion, StateVersionStatus, output_id};
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
@@ -106,6 +106,28 @@ impl ControlPlane {
         Ok(output)
     }
 
+    /// The value of one sensitive output for someone who wants to see it. That they did is in the log before they do.
+    pub async fn reveal_output(&self, caller: &Caller, id: OutputId) -> Result<OutputView, Error> {
+        let what = "output";
+        let open = self.organization_of(caller, id.home(), what).await?;
+        let (intent, looker, at) = (caller.intent("output.reveal"), caller.clone(), self.now());
+        let version = open.commit(intent, move |tx| {
+            let state = tx.state();
+            let version = state.state_versions.by().output.first(&id).and_then(|id| state.state_versions.get(id));
+            let version = version.cloned().ok_or(Error::NotFound(what))?;
+            let owner = state.workspaces.get(&version.workspace).ok_or(Error::NotFound(what))?;
+            looker.require(Action::ReadState, Resource::Workspace(state, owner), what)?;
+            let times = version.revealed.as_ref().map_or(0, |before| before.times) + 1;
+            let revealed = Some(Revealed { output: id, by: looker.author(), at, times });
+            let version = StateVersion { revealed, ..version };
+            tx.put(&version);
+            Ok(version)
+        });
+        let view = StateVersionView { version: version.await?, open: open.clone() };
+        let values = self.output_values(&view).await?;
+        values.into_iter().find(|output| output.id == id).ok_or(Error::NotFound(what))
+    }
+
     async fn read_outputs(&self, view: &StateVersionView) -> Result<Vec<OutputView>, Error> {
         let mut outputs = self.output_values(view).await?;
         for output in &mut outputs {
@@ -135,6 +157,27 @@ impl ControlPlane {
             detailed_type: Some(output.detailed_type),
         };
         Ok(plain.outputs.into_iter().map(of).collect())
+    }
+
+    /// The addresses of all that a workspace's current state manages, as engines take them: at most `limit`.
+    pub async fn resource_addresses(
+        &self,
+        caller: &Caller,
+        workspace: &WorkspaceRef,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        let view = self.find_workspace(caller, workspace).await?;
+        caller.require(Action::ReadState, view.resource(), "workspace")?;
+        let current = view.open.state.current_state_version(&view.workspace).cloned();
+        let Some(version) = current.filter(|version| version.status == StateVersionStatus::Finalized) else {
+            return Ok(Vec::new());
+        };
+        let file: StateFile<IgnoredAny> = self.read_state(&view.open, &version).await?;
+        let Contents::Plain(plain) = file.contents else { return Ok(Vec::new()) };
+        let managed = plain.resources.iter().filter(|resource| resource.mode == Mode::Managed);
+        let instances =
+            managed.flat_map(|resource| resource.instances.iter().map(|index| resource.address(index.as_ref())));
+        Ok(instances.take(limit).collect())
     }
 
     /// What a workspace's current state manages, by address.

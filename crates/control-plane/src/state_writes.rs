@@ -95,6 +95,7 @@ impl ControlPlane {
                     resource_count: 0,
                     outputs: Vec::new(),
                     has_json: false,
+                    revealed: None,
                 };
                 tx.put(&version);
                 Ok(version)

@@ -47,11 +47,13 @@ impl ControlPlane {
         let open = self.organization_named(caller, organization).await?;
         let state = open.state.clone();
         let mut sight = Sight::new(caller, &state);
+        let open_runs: Vec<&Run> = state.runs.by().open.iter().filter_map(|(_, id)| state.runs.get(id)).collect();
+        let waits = [RunStatus::Pending, RunStatus::Confirmed, RunStatus::PlanQueued, RunStatus::ApplyQueued];
+        let waiting = open_runs.iter().filter(|run| waits.contains(&run.status) && sight.of(run).is_some()).count();
         let mut view = |run: &Run| {
             let workspace = sight.of(run)?;
             Some(RunView { run: run.clone(), workspace: workspace.clone(), open: open.clone() })
         };
-        let open_runs: Vec<&Run> = state.runs.by().open.iter().filter_map(|(_, id)| state.runs.get(id)).collect();
         let in_status = |wanted: &'static [RunStatus]| {
             let mut found: Vec<&Run> = open_runs.iter().copied().filter(|run| wanted.contains(&run.status)).collect();
             found.sort_by_key(|run| (run.created_at, run.id));
@@ -64,8 +66,6 @@ impl ControlPlane {
             .filter_map(&mut view)
             .take(MOST)
             .collect();
-        let waits = [RunStatus::Pending, RunStatus::Confirmed, RunStatus::PlanQueued, RunStatus::ApplyQueued];
-        let waiting = open_runs.iter().filter(|run| waits.contains(&run.status)).count();
         let since = self.now().saturating_sub(DAY).unwrap_or(Timestamp::MIN);
         let newest = state.runs.by().newest.iter().take(NEWEST).filter_map(|(_, id)| state.runs.get(id));
         let failed = newest.filter(|run| failed_after(run, since)).filter_map(&mut view).take(MOST).collect();

@@ -14,7 +14,9 @@ use taco_domain::run_trigger::RunTrigger;
 use taco_domain::state_version::StateVersion;
 use taco_domain::team_access::TeamWorkspace;
 use taco_domain::variable::VariableOwner;
-use taco_domain::workspace::{Workspace, WorkspacePatch, WorkspaceSource, check_consumers, check_safe_delete};
+use taco_domain::workspace::{
+    Workspace, WorkspacePatch, WorkspaceSource, check_consumers, check_forced_delete, check_safe_delete,
+};
 use taco_ledger::Transaction;
 
 use crate::caller::Caller;
@@ -209,6 +211,9 @@ impl ControlPlane {
             if deletion == Deletion::Safe {
                 check_safe_delete(&workspace).map_err(|refusal| Error::Conflict(refusal.to_string()))?;
             }
+            let owner = asker.may(Action::UpdateOrganization, Resource::Organization(tx.state())).allowed;
+            check_forced_delete(&workspace, tx.state().organization(), owner)
+                .map_err(|refusal| Error::Denied(refusal.to_string()))?;
             check_nothing_applies(tx.state(), &workspace)?;
             delete_workspace_records(tx, &workspace);
             Ok(())

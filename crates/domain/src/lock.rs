@@ -58,7 +58,7 @@ impl Lock {
     /// `is locked by User jane since …`: clients look for the first four words.
     pub fn in_words(&self) -> String {
         let Self { holder, holder_name, since, reason, from, .. } = self;
-        let mut words = format!("is locked by {} {holder_name} since {since}", holder.kind());
+        let mut words = format!("is locked by {} {holder_name} since {since:.0}", holder.kind());
         if let Some(from) = from {
             words.push_str(&format!(" from {from}"));
         }
@@ -220,6 +220,13 @@ mod tests {
         ] {
             assert_eq!(released_before(current.as_ref(), last, &claim), expected, "{current:?} {last:?} {claim:?}");
         }
+    }
+
+    #[test]
+    fn a_moment_is_told_to_the_second() {
+        let since = "2026-01-01T00:00:00.123456789Z".parse().expect("a timestamp");
+        let lock = Lock { since, ..lock(joe()) };
+        assert!(lock.in_words().contains(" since 2026-01-01T00:00:00Z"), "{}", lock.in_words());
     }
 
     #[test]

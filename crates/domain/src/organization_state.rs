@@ -296,6 +296,7 @@ mod tests {
                 resource_count: 0,
                 outputs: Vec::new(),
                 has_json: false,
+                revealed: None,
             };
             state.state_versions.put(&version).expect("put");
         }

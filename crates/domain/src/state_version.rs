@@ -92,6 +92,19 @@ pub struct StateVersion {
     /// The client also sent the state in the format of `show -json`.
     #[serde(default)]
     pub has_json: bool,
+    /// The last look at one of its sensitive outputs. Each look is a commit, so all of them stand in the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revealed: Option<Revealed>,
+}
+
+/// Someone looked at the value of a sensitive output on a page.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct Revealed {
+    pub output: OutputId,
+    pub by: Author,
+    pub at: Timestamp,
+    /// How many looks there were, this one included.
+    pub times: u64,
 }
 
 impl StateVersion {

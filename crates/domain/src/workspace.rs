@@ -12,7 +12,7 @@ use crate::execution::{Execution, ExecutionPatch, OWN, SettingOverwrites};
 use crate::id::{AgentPoolId, ProjectId, SshKeyId, StateVersionId, TagId, WorkspaceId};
 use crate::lock::Lock;
 use crate::name::{NameKey, TagKey, WorkspaceName};
-use crate::organization::set;
+use crate::organization::{Organization, set};
 use crate::tag::{TagBinding, Tags, tag_id, with_tags};
 use crate::workspace_settings::{
     check_auto_destroy_duration, check_description, check_engine_version, check_trigger_pattern,
@@ -393,6 +393,27 @@ pub fn check_safe_delete(workspace: &Workspace) -> Result<(), NotSafeToDelete> {
     }
 }
 
+/// Why someone who may delete a workspace may not delete this one.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error, Debug)]
+#[error(
+    "The workspace still manages {0} resources: only an owner of the organization may delete it, unless the \
+     organization's settings let others do so; or destroy the resources first"
+)]
+pub struct TakesAnOwner(pub u64);
+
+/// May a workspace go that still manages resources? Owners may, and others where the organization lets them.
+pub fn check_forced_delete(
+    workspace: &Workspace,
+    organization: Option<&Organization>,
+    by_owner: bool,
+) -> Result<(), TakesAnOwner> {
+    let others_may = organization.is_some_and(|organization| organization.allow_force_delete_workspaces);
+    match workspace.resource_count {
+        count if count > 0 && !by_owner && !others_may => Err(TakesAnOwner(count)),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a list of consumers that names the workspace itself.
 pub fn check_consumers(workspace: &Workspace, consumers: &BTreeSet<WorkspaceId>) -> Result<(), InvalidAttribute> {
     if consumers.contains(&workspace.id) {
@@ -501,6 +522,15 @@ mod tests {
         assert!(project.shares_state_with(&consumer) && !project.shares_state_with(&elsewhere));
         let global = Workspace { global_remote_state: true, ..producer };
         assert!(global.shares_state_with(&elsewhere));
+    }
+
+    #[test]
+    fn what_still_manages_resources_is_deleted_by_owners_or_where_the_organization_lets_others() {
+        let empty = workspace(1);
+        let full = Workspace { resource_count: 3, ..empty.clone() };
+        assert_eq!(check_forced_delete(&empty, None, false), Ok(()));
+        assert_eq!(check_forced_delete(&full, None, true), Ok(()));
+        assert_eq!(check_forced_delete(&full, None, false), Err(TakesAnOwner(3)));
     }
 
     #[test]
