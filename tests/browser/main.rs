@@ -7,3 +7,4 @@ mod large;
 mod poison;
 mod security;
 mod themes;
+mod tls;

@@ -113,4 +113,5 @@ pub const NO_PAGES: &[&str] = &[
     "/app/{organization}/workspaces/{workspace}/runs/{run}/log/{phase}",
     "/app/{organization}/workspaces/{workspace}/runs/{run}/log/{phase}/part",
     "/app/{organization}/workspaces/{workspace}/states/{state}/download",
+    "/app/{organization}/workspaces/{workspace}/configurations/{configuration}",
 ];
