@@ -41,6 +41,16 @@ document.addEventListener("click", (event) => {
   });
 });
 
+/** What is chosen from a list with `data-adds-to` becomes one more line of the text that it names. */
+document.addEventListener("change", (event) => {
+  const chosen = event.target.closest("[data-adds-to]");
+  const isOffered = chosen && [...chosen.list.options].some((option) => option.value === chosen.value);
+  if (!isOffered) return;
+  const text = document.getElementById(chosen.dataset.addsTo);
+  text.value = [...text.value.split("\n").filter((line) => line.trim()), chosen.value].join("\n");
+  chosen.value = "";
+});
+
 /** A menu closes when something else is chosen. */
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) {

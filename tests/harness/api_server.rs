@@ -6,8 +6,11 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
 use axum::http::{Method, Request, StatusCode};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
+use md5::{Digest, Md5};
 use serde_json::{Value, json};
 use taco_control_plane::{Caller, ControlPlane, NewToken, RequestInfo, Settings};
 use taco_domain::id::UserId;
@@ -130,6 +133,21 @@ impl ApiServer {
     }
 
     /// A workspace's id.
+    /// Writes a state as a client does: under a lock. Its id.
+    pub async fn given_state(&self, workspace: &str, state: &Value) -> String {
+        let bytes = state.to_string();
+        let attributes = json!({
+            "serial": state["serial"], "lineage": state["lineage"],
+            "md5": hex::encode(Md5::digest(&bytes)), "state": STANDARD.encode(&bytes),
+        });
+        let body = json!({ "data": { "type": "state-versions", "attributes": attributes } });
+        let (admin, path) = (self.admin(), format!("/api/v2/workspaces/{workspace}"));
+        admin.post(&format!("{path}/actions/lock"), &json!({})).await.expect(StatusCode::OK);
+        let id = admin.post(&format!("{path}/state-versions"), &body).await.expect(StatusCode::CREATED).id();
+        admin.post(&format!("{path}/actions/unlock"), &json!({})).await.expect(StatusCode::OK);
+        id
+    }
+
     pub async fn given_workspace(&self, organization: &str, name: &str) -> String {
         let body = json!({ "data": { "type": "workspaces", "attributes": { "name": name } } });
         let path = format!("/api/v2/organizations/{organization}/workspaces");

@@ -28,11 +28,19 @@ async fn what_needs_a_decision_comes_first() {
     assert!(page.text.contains("Careful &#60;b&#62;") && page.text.contains(">held</a>"));
     is_harmless(&page);
 
+    let waiting = |text: &str| {
+        let figure = text.split("</strong> waiting").next().and_then(|before| before.rsplit("<strong>").next());
+        figure.expect("how many wait").to_owned()
+    };
+    scene.given_run_in(&other, json!({ "message": "Behind" })).await;
+    assert_eq!(waiting(&scene.admin.get("/app/acme").await.text), "1");
+
     scene.server.api.pass(SignedDuration::from_hours(25));
     assert!(!scene.admin.get("/app/acme").await.text.contains(&failed), "that was yesterday");
 
     let reader = scene.server.member("reader", "acme", &scene.workspace, "read").await;
     let page = reader.get("/app/acme").await;
+    assert_eq!(waiting(&page.text), "0", "what they may not see is not counted");
     assert!(page.text.contains("1 plan waits for others") && !page.text.contains(&under_way), "{}", page.text);
     assert_eq!(scene.server.stranger("stranger").await.get("/app/acme").await.status, StatusCode::NOT_FOUND);
 }

@@ -279,6 +279,15 @@ async fn a_run_is_started_by_a_form() {
     for part in ["The run is started.", "Looks good?", "plan only", "a.b", "module.c", "from the page"] {
         assert!(page.text.contains(part), "{part}: {}", page.text);
     }
+    let long = [("kind", "plan-and-apply"), ("message", "Bigger cache\r\n\r\nIt <b>grew</b>.\r\nTwice.")];
+    let long = scene.admin.send(&form, &long).await;
+    let page = scene.admin.get(long.location()).await;
+    assert!(page.text.contains("<h1>Bigger cache</h1>"), "{}", page.text);
+    assert!(page.text.contains("<p class=\"body\">It &#60;b&#62;grew&#60;/b&#62;.\nTwice.</p>"), "{}", page.text);
+    for list in ["/app/acme/workspaces/web/runs", "/app/acme/workspaces/web", "/app/acme/runs"] {
+        let page = scene.admin.get(list).await;
+        assert!(page.text.contains(">Bigger cache</a>") && !page.text.contains("Twice"), "{list}: {}", page.text);
+    }
     let destroy = scene.admin.send(&form, &[("kind", "destroy")]).await;
     assert!(scene.admin.get(destroy.location()).await.text.contains("<span class=\"badge bad\">destroy</span>"));
 
@@ -289,4 +298,66 @@ async fn a_run_is_started_by_a_form() {
     let empty = scene.server.api.given_workspace("acme", "empty").await;
     let page = scene.admin.get("/app/acme/workspaces/empty/runs/new").await;
     assert!(page.text.contains("has no configuration yet"), "{empty}: {}", page.text);
+}
+
+#[tokio::test]
+async fn targets_and_replacements_are_chosen_from_the_state() {
+    let scene = RunScene::start().await;
+    let path = "/app/acme/workspaces/web/runs/new";
+    assert!(!scene.admin.get(path).await.text.contains("<datalist"), "there is no state to choose from");
+    let instance = |key: &str| json!({ "index_key": key, "attributes": {} });
+    let state = json!({
+        "version": 4, "terraform_version": "1.11.4", "serial": 1, "lineage": "L", "outputs": {},
+        "resources": [
+            { "mode": "data", "type": "http", "name": "x", "provider": "p", "instances": [{}] },
+            { "module": "module.shop", "mode": "managed", "type": "terraform_data", "name": "one", "provider": "p",
+              "instances": [instance("<a>"), instance("b")] },
+        ],
+    });
+    scene.server.api.given_state(&scene.workspace, &state).await;
+    let page = scene.admin.get(path).await;
+    for (address, times) in [
+        ("<option value=\"module.shop\">", 1),
+        ("<option value=\"module.shop.terraform_data.one[&#34;&#60;a&#62;&#34;]\">", 2),
+        ("<option value=\"module.shop.terraform_data.one[&#34;b&#34;]\">", 2),
+        ("<option value=\"data.http.x\">", 0),
+    ] {
+        assert_eq!(page.text.matches(address).count(), times, "{address}: {}", page.text);
+    }
+    let chosen = [
+        ("kind", "plan-and-apply"),
+        ("targets", "a.b"),
+        ("one_target", "module.shop"),
+        ("one_replacement", "module.shop.terraform_data.one[\"b\"]"),
+    ];
+    let made = scene.admin.send(&page.form(path), &chosen).await;
+    let page = scene.admin.get(made.location()).await;
+    for part in [
+        "Targets: <code>a.b</code> <code>module.shop</code>",
+        "Replaces: <code>module.shop.terraform_data.one[&#34;b&#34;]</code>",
+    ] {
+        assert!(page.text.contains(part), "{part}: {}", page.text);
+    }
+}
+
+#[tokio::test]
+async fn a_runs_configuration_is_downloaded_by_who_may_plan() {
+    let scene = RunScene::start().await;
+    let run = scene.given_run(json!({})).await;
+    let page = scene.look(&run).await;
+    let link =
+        page.text.split("/app/acme/workspaces/web/configurations/").nth(1).and_then(|rest| rest.split('"').next());
+    let address = format!("/app/acme/workspaces/web/configurations/{}", link.expect("a link"));
+    let archive = scene.admin.get(&address).await;
+    assert_eq!((archive.status, archive.header("content-type")), (StatusCode::OK, "application/gzip"));
+    assert!(
+        archive.header("content-disposition").starts_with("attachment; "),
+        "{:?}",
+        archive.header("content-disposition")
+    );
+    assert!(archive.text.ends_with("configuration"));
+    let reader = scene.server.member("reader", "acme", &scene.workspace, "read").await;
+    assert!(!reader.get(&RunScene::address(&run)).await.text.contains("/configurations/"));
+    assert_eq!(reader.get(&address).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(scene.server.stranger("eve").await.get(&address).await.status, StatusCode::NOT_FOUND);
 }

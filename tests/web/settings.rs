@@ -2,7 +2,7 @@ use harness::browser::PageForm;
 use reqwest::StatusCode;
 use serde_json::json;
 
-use crate::form_scene::{FormScene, WORKSPACE};
+use crate::form_scene::{FormScene, WORKSPACE, exactly};
 
 const WORKSPACE_SETTINGS: &str = "/app/acme/workspaces/web/settings";
 const ORGANIZATION_SETTINGS: &str = "/app/acme/settings";
@@ -70,22 +70,33 @@ async fn how_runs_happen_is_chosen_and_mistakes_stand_beside_their_field() {
 }
 
 #[tokio::test]
-async fn a_workspace_is_locked_with_a_reason_and_unlocked() {
+async fn the_lock_is_told_in_the_settings_and_changed_on_the_overview() {
     let scene = FormScene::new().await;
     let jane = scene.member("jane", "admin").await;
-    let form = scene.admin.get(WORKSPACE_SETTINGS).await.form(&format!("{WORKSPACE}/lock"));
+    let form = scene.admin.get(WORKSPACE).await.form(&format!("{WORKSPACE}/lock"));
     assert_eq!(scene.admin.send(&form, &[("reason", "moving <house>")]).await.status, StatusCode::SEE_OTHER);
     assert_eq!(scene.workspace().await["attributes"]["locked"], true);
-    let page = jane.get(WORKSPACE_SETTINGS).await;
+    let settings = jane.get(WORKSPACE_SETTINGS).await;
+    for part in [
+        "moving &#60;house&#62;",
+        "<time datetime=",
+        "href=\"/app/acme/workspaces/web#lock\">Unlock it on the overview",
+    ] {
+        assert!(settings.text.contains(part), "{part}: {}", settings.text);
+    }
+    let page = jane.get(WORKSPACE).await;
     assert!(page.text.contains("moving &#60;house&#62;") && page.text.contains("Unlock by force"), "{}", page.text);
     let again = jane.send(&PageForm { action: format!("{WORKSPACE}/lock"), ..page.form("/app") }, &[]).await;
     assert_eq!(again.status, StatusCode::CONFLICT, "someone else holds it");
-    let unlock = scene.admin.get(WORKSPACE_SETTINGS).await.form(&format!("{WORKSPACE}/unlock"));
+    let since = again.text.split(" since ").nth(1).expect("since when");
+    assert!(since.starts_with("<time datetime=\"20") && since.contains(" UTC</time> from "), "{since}");
+    let unlock = scene.admin.get(WORKSPACE).await.form(&format!("{WORKSPACE}/unlock"));
     assert_eq!(scene.admin.send(&unlock, &[]).await.status, StatusCode::SEE_OTHER);
     scene.admin.send(&form, &[]).await;
-    let force = jane.get(WORKSPACE_SETTINGS).await.form(&format!("{WORKSPACE}/force-unlock"));
+    let force = jane.get(WORKSPACE).await.form(&format!("{WORKSPACE}/force-unlock"));
     assert_eq!(jane.send(&force, &[]).await.status, StatusCode::SEE_OTHER);
     assert_eq!(scene.workspace().await["attributes"]["locked"], false);
+    assert!(jane.get(WORKSPACE_SETTINGS).await.text.contains("Lock it on the overview"));
 }
 
 #[tokio::test]
@@ -167,7 +178,7 @@ async fn a_workspace_goes_when_its_name_is_typed() {
     let page = scene.admin.send(&form, &[("confirmation", "wep"), ("care", "safe")]).await;
     assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(page.text.contains("error-confirmation"), "{}", page.text);
-    let lock = scene.admin.get(WORKSPACE_SETTINGS).await.form(&format!("{WORKSPACE}/lock"));
+    let lock = scene.admin.get(WORKSPACE).await.form(&format!("{WORKSPACE}/lock"));
     scene.admin.send(&lock, &[]).await;
     let refused = scene.admin.send(&form, &[("confirmation", "web"), ("care", "safe")]).await;
     assert_eq!(refused.status, StatusCode::CONFLICT, "it is locked");
@@ -229,7 +240,7 @@ async fn an_organizations_token_is_shown_once_replaced_and_revoked() {
 }
 
 #[tokio::test]
-async fn an_ssh_key_is_added_chosen_and_deleted_and_never_shown() {
+async fn an_ssh_key_is_added_chosen_renamed_and_deleted_and_never_shown() {
     let scene = FormScene::new().await;
     let keys = format!("{ORGANIZATION_SETTINGS}/ssh-keys");
     let form = scene.admin.get(ORGANIZATION_SETTINGS).await.form(&keys);
@@ -245,9 +256,19 @@ async fn an_ssh_key_is_added_chosen_and_deleted_and_never_shown() {
     assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
     let page = scene.admin.get(ORGANIZATION_SETTINGS).await;
     assert!(page.text.contains("used by 1 workspace<") && !page.text.contains("s3cr3t"), "{}", page.text);
-    let delete = page.form(&format!("{keys}/sshkey-"));
+    let rename = page.form(&format!("{keys}/sshkey-{id}"));
+    assert_eq!(rename.action, format!("{keys}/sshkey-{id}"));
+    assert_eq!(scene.admin.send(&rename, &[("name", "fetch")]).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(scene.admin.send(&rename, &[("name", "")]).await.status, StatusCode::UNPROCESSABLE_ENTITY);
+    let page = scene.admin.get(ORGANIZATION_SETTINGS).await;
+    assert!(
+        page.text.contains("<strong>fetch</strong>") && page.text.contains("used by 1 workspace<"),
+        "{}",
+        page.text
+    );
+    let delete = page.form(&format!("{keys}/sshkey-{id}/delete"));
     assert_eq!(scene.admin.send(&delete, &[]).await.status, StatusCode::SEE_OTHER);
-    assert!(!scene.admin.get(WORKSPACE_SETTINGS).await.text.contains("deploy"));
+    assert!(!scene.admin.get(WORKSPACE_SETTINGS).await.text.contains("fetch</option>"));
 }
 
 #[tokio::test]
@@ -260,9 +281,18 @@ async fn an_organization_goes_when_its_name_is_typed_by_an_owner() {
     }
     let delete = page.form(&format!("{ORGANIZATION_SETTINGS}/delete"));
     assert_eq!(jane.send(&delete, &[("confirmation", "acme")]).await.status, StatusCode::FORBIDDEN);
-    for path in ["", "/tokens/organization", "/ssh-keys"] {
+    for path in ["", "/tokens/organization", "/ssh-keys", "/members"] {
         let form = PageForm { action: format!("{ORGANIZATION_SETTINGS}{path}"), ..delete.clone() };
-        let fields = [("name", "mine"), ("value", "x"), ("days", "30"), ("email", "a@b.test"), ("mode", "remote")];
+        let team = page.text.split("<option value=\"team-").nth(1).and_then(|rest| rest.split('"').next());
+        let team = format!("team-{}", team.expect("a team to choose"));
+        let fields = [
+            ("team", team.as_str()),
+            ("name", "mine"),
+            ("value", "x"),
+            ("days", "30"),
+            ("email", "a@b.test"),
+            ("mode", "remote"),
+        ];
         assert_eq!(jane.send(&form, &fields).await.status, StatusCode::FORBIDDEN, "{path}");
     }
     let eve = scene.stranger("eve").await;
@@ -274,4 +304,37 @@ async fn an_organization_goes_when_its_name_is_typed_by_an_owner() {
     let done = scene.admin.send(&delete, &[("confirmation", "acme")]).await;
     assert_eq!(done.location(), "/app/organizations?notice=deleted", "{}", done.text);
     assert_eq!(scene.admin.get(ORGANIZATION_SETTINGS).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn members_are_invited_into_a_team_and_removed() {
+    let scene = FormScene::new().await;
+    let eve = scene.stranger("eve").await;
+    assert_eq!(eve.get("/app/acme").await.status, StatusCode::NOT_FOUND);
+    let members = format!("{ORGANIZATION_SETTINGS}/members");
+    let page = scene.admin.get(ORGANIZATION_SETTINGS).await;
+    let form = exactly(&page, &members);
+    let owners = page.text.split("<option value=\"team-").nth(1).and_then(|rest| rest.split('"').next());
+    let owners = format!("team-{}", owners.expect("the owners"));
+    for (email, team, complaint) in
+        [("nonsense", owners.as_str(), "member-error"), ("eve@acme.test", "", "Choose a team")]
+    {
+        let wrong = scene.admin.send(&form, &[("email", email), ("team", team)]).await;
+        assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY, "{email}");
+        assert!(wrong.text.contains(complaint) && wrong.text.contains(&format!("value=\"{email}\"")), "{}", wrong.text);
+    }
+    let done = scene.admin.send(&form, &[("email", "eve@acme.test"), ("team", &owners)]).await;
+    assert_eq!(done.location(), format!("{ORGANIZATION_SETTINGS}?notice=saved"), "{}", done.text);
+    let page = scene.admin.get(ORGANIZATION_SETTINGS).await;
+    assert!(
+        page.text.contains("<strong>eve</strong> eve@acme.test</span> <span class=\"hint\">owners"),
+        "{}",
+        page.text
+    );
+    assert_eq!(eve.get("/app/acme").await.status, StatusCode::OK);
+    let removed = page.text.split("Remove eve@acme.test").next().and_then(|before| before.rsplit("action=\"").next());
+    let action = removed.and_then(|rest| rest.split('"').next()).expect("a form").to_owned();
+    let done = scene.admin.send(&PageForm { action, ..form }, &[]).await;
+    assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
+    assert_eq!(eve.get("/app/acme").await.status, StatusCode::NOT_FOUND);
 }

@@ -1,9 +1,5 @@
-use axum::http::StatusCode as ApiStatus;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use harness::browser::{Browser, PageForm};
 use harness::page_server::PageServer;
-use md5::{Digest, Md5};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -43,22 +39,9 @@ impl Given {
         Self { site, admin, workspace }
     }
 
-    async fn act(&self, action: &str) {
-        let path = format!("/api/v2/workspaces/{}/actions/{action}", self.workspace);
-        self.site.api.admin().post(&path, &json!({})).await.expect(ApiStatus::OK);
-    }
-
     /// Writes a state as a client does, and tells its id.
     async fn push(&self, serial: u64, content: &str, password: &str) -> String {
-        let bytes = state(serial, content, password).to_string();
-        let attributes = json!({
-            "serial": serial, "lineage": "L", "md5": hex::encode(Md5::digest(&bytes)), "state": STANDARD.encode(&bytes),
-        });
-        let body = json!({ "data": { "type": "state-versions", "attributes": attributes } });
-        self.act("lock").await;
-        let path = format!("/api/v2/workspaces/{}/state-versions", self.workspace);
-        let id = self.site.api.admin().post(&path, &body).await.expect(ApiStatus::CREATED).id();
-        self.act("unlock").await;
+        let id = self.site.api.given_state(&self.workspace, &state(serial, content, password)).await;
         // The clock stands still unless it is moved, and lists are in the order of time.
         self.site.api.pass(jiff::SignedDuration::from_secs(60));
         id
@@ -189,4 +172,93 @@ async fn a_restore_waits_for_nobodys_lock_and_says_whose_it_is() {
     let mine = writer.get(&format!("{PATH}/{first}")).await.form(&format!("{PATH}/{first}/restore"));
     assert_eq!(writer.send(&mine, &[]).await.status, StatusCode::SEE_OTHER, "whoever holds the lock may");
     assert!(writer.get(overview).await.text.contains("by User <strong>jane"), "and keeps it");
+}
+
+#[tokio::test]
+async fn a_sensitive_output_is_shown_to_who_asks_and_that_they_asked_is_in_the_log() {
+    let given = Given::workspace().await;
+    let id = given.push(1, "x", "hunter2 <b>").await;
+    let overview = "/app/acme/workspaces/web";
+    let page = given.admin.get(overview).await;
+    assert!(page.text.contains("sensitive: hidden") && !page.text.contains("hunter2"), "{}", page.text);
+    let form = page.form(&format!("{overview}/outputs/"));
+    assert!(form.action.ends_with("/reveal"), "{}", form.action);
+    let revealed = || async {
+        let open = given.site.api.control_plane.all_organizations().await.expect("organizations").remove(0);
+        let version = open.state.state_versions.get(&id.parse().expect("an id")).cloned().expect("a version");
+        version.revealed
+    };
+    assert_eq!(revealed().await, None);
+    let shown = given.admin.send(&form, &[]).await;
+    assert_eq!(shown.status, StatusCode::OK);
+    assert!(shown.text.contains("id=\"revealed\">hunter2 &#60;b&#62;</code>"), "{}", shown.text);
+    assert_eq!(shown.header("cache-control"), "no-store");
+    let look = revealed().await.expect("the look is remembered");
+    assert!(form.action.contains(&look.output.to_string()) && look.times == 1, "{look:?}");
+    given.admin.send(&form, &[]).await;
+    assert_eq!(revealed().await.map(|look| look.times), Some(2), "each look is a change of its own");
+    assert_eq!(given.admin.get(&form.action).await.status, StatusCode::METHOD_NOT_ALLOWED, "no link leads there");
+
+    let unproven = PageForm { hidden: Vec::new(), ..form.clone() };
+    assert_eq!(given.admin.send(&unproven, &[]).await.status, StatusCode::FORBIDDEN);
+    let nothing = PageForm { action: format!("{overview}/outputs/wsout-nothing/reveal"), ..form.clone() };
+    assert_eq!(given.admin.send(&nothing, &[]).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(revealed().await.map(|look| look.times), Some(2));
+    let stranger = given.site.stranger("eve").await;
+    let form = PageForm { hidden: stranger.get("/app/settings/tokens").await.form("/logout").hidden, ..form };
+    assert_eq!(stranger.send(&form, &[]).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn the_data_of_an_old_state_goes_in_two_steps_and_comes_back_from_the_first() {
+    let given = Given::workspace().await;
+    let first = given.push(1, "old", "x").await;
+    let second = given.push(2, "new", "x").await;
+    let (old, current) = (format!("{PATH}/{first}"), format!("{PATH}/{second}"));
+    assert!(!given.admin.get(&current).await.text.contains("/data/"), "the current state keeps its data");
+    let send = async |step: &str| {
+        let form = given.admin.get(&old).await.form(&format!("{old}/data/{step}"));
+        let done = given.admin.send(&form, &[]).await;
+        assert_eq!(done.status, StatusCode::SEE_OTHER, "{step}: {}", done.text);
+        form
+    };
+    let delete = send("delete").await;
+    assert!(given.admin.get(&old).await.text.contains("Its data was deleted"));
+    assert_eq!(given.admin.send(&delete, &[]).await.status, StatusCode::UNPROCESSABLE_ENTITY, "it is gone already");
+    send("bring-back").await;
+    assert!(given.admin.get(&old).await.text.contains("Download"));
+    let reader = given.site.member("joe", "acme", &given.workspace, "read").await;
+    let refused = reader.get(&old).await;
+    assert!(refused.text.contains("You may not write the workspace&#39;s state"), "{}", refused.text);
+    let form = refused.form(&format!("{old}/data/delete"));
+    assert_eq!(reader.send(&form, &[]).await.status, StatusCode::FORBIDDEN);
+    send("delete").await;
+    send("delete-for-good").await;
+    assert!(!given.admin.get(&old).await.text.contains("/data/"), "nothing is left to do");
+    let nonsense = PageForm { action: format!("{old}/data/nonsense"), ..delete.clone() };
+    assert_eq!(given.admin.send(&nonsense, &[]).await.status, StatusCode::NOT_FOUND);
+    let forced = PageForm { action: format!("{current}/data/delete"), ..delete };
+    assert_eq!(given.admin.send(&forced, &[]).await.status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
+async fn what_still_manages_resources_is_deleted_by_an_owner_or_where_others_may() {
+    let given = Given::workspace().await;
+    given.push(1, "x", "x").await;
+    let keeper = given.site.member("jane", "acme", &given.workspace, "admin").await;
+    let settings = "/app/acme/workspaces/web/settings";
+    let page = keeper.get(settings).await;
+    assert!(page.text.contains("only an owner of the organization may delete it"), "{}", page.text);
+    let form = page.form(&format!("{settings}/delete"));
+    let refused = keeper.send(&form, &[("confirmation", "web"), ("care", "force")]).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    assert!(refused.text.contains("only an owner of the organization may delete it"), "{}", refused.text);
+    assert_eq!(given.admin.get(settings).await.status, StatusCode::OK, "it is still there");
+
+    let organization = given.admin.get("/app/acme/settings").await.form("/app/acme/settings");
+    let fields = [("name", "acme"), ("email", "a@acme.test"), ("mode", "remote"), ("force_delete", "true")];
+    let saved = given.admin.send(&organization, &fields).await;
+    assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
+    let done = keeper.send(&form, &[("confirmation", "web"), ("care", "force")]).await;
+    assert_eq!(done.location(), "/app/acme/workspaces?notice=deleted", "{}", done.text);
 }

@@ -4,14 +4,16 @@ use axum::Router;
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Redirect;
 use axum::routing::{any, get, post};
+use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::error::{self, PageError};
 use crate::static_files::STATIC_FILES;
 use crate::{
-    Web, account, admin, agent_pool, agents, consent, dashboard, login, new_run, oauth, organization_secrets,
-    organization_settings, organizations, password_link, projects, run, runs, security_headers, sessions, state,
-    state_diff, states, theme, tokens, variable_form, variable_import, variable_set, variable_sets, variables,
-    workspace, workspace_control, workspace_general, workspace_lock, workspace_settings, workspace_sharing, workspaces,
+    Web, account, admin, agent_pool, agents, configuration, consent, dashboard, login, new_run, oauth,
+    organization_members, organization_secrets, organization_settings, organizations, output, password_link, projects,
+    run, runs, security_headers, sessions, state, state_diff, states, theme, tokens, variable_form, variable_import,
+    variable_set, variable_sets, variables, workspace, workspace_control, workspace_general, workspace_lock,
+    workspace_settings, workspace_sharing, workspaces,
 };
 
 impl Web {
@@ -35,11 +37,15 @@ impl Web {
             //
             // What no page is at. A star right behind `/app/` would leave no room for the names of organizations.
             .route("/app/{organization}/{workspace}/{*path}", any(no_such_page));
-        STATIC_FILES
-            .all()
-            .into_iter()
-            .fold(pages, |routes, file| routes.route(&file.path, file.serve()))
+        let files = STATIC_FILES.all().into_iter();
+        self.surround(files.fold(pages, |routes, file| routes.route(&file.path, file.serve())))
+    }
+
+    /// Gives routes what every page has.
+    fn surround(self, routes: Router<Self>) -> Router {
+        routes
             .method_not_allowed_fallback(error::no_such_method)
+            .layer(CatchPanicLayer::custom(error::after_panic))
             .layer(from_fn_with_state(self.clone(), error::render))
             .layer(map_response(security_headers::add))
             .with_state(self)
@@ -66,6 +72,12 @@ fn workspace_pages() -> Router<Web> {
         .route("/app/{organization}/workspaces/{workspace}/states/{state}/diff", get(state_diff::show))
         .route("/app/{organization}/workspaces/{workspace}/states/{state}/download", get(state::download))
         .route("/app/{organization}/workspaces/{workspace}/states/{state}/restore", post(state::restore))
+        .route("/app/{organization}/workspaces/{workspace}/states/{state}/data/{step}", post(state::change_data))
+        .route(
+            "/app/{organization}/workspaces/{workspace}/configurations/{configuration}",
+            get(configuration::download),
+        )
+        .route("/app/{organization}/workspaces/{workspace}/outputs/{output}/reveal", post(output::reveal))
         .route("/app/{organization}/projects", get(projects::list).post(projects::create))
         .route("/app/{organization}/projects/{project}", get(projects::show).post(projects::update))
         .route("/app/{organization}/projects/{project}/delete", post(projects::delete))
@@ -109,9 +121,12 @@ fn settings_pages() -> Router<Web> {
     Router::new()
         .route("/app/{organization}/settings", get(organization_settings::show).post(organization_settings::save))
         .route("/app/{organization}/settings/delete", post(organization_settings::delete))
+        .route("/app/{organization}/settings/members", post(organization_members::invite))
+        .route("/app/{organization}/settings/members/{member}/remove", post(organization_members::remove))
         .route("/app/{organization}/settings/tokens/{kind}", post(organization_secrets::make_token))
         .route("/app/{organization}/settings/tokens/{kind}/revoke", post(organization_secrets::revoke_token))
         .route("/app/{organization}/settings/ssh-keys", post(organization_secrets::add_key))
+        .route("/app/{organization}/settings/ssh-keys/{key}", post(organization_secrets::rename_key))
         .route("/app/{organization}/settings/ssh-keys/{key}/delete", post(organization_secrets::delete_key))
         //
         .route("/app/{organization}/workspaces/{workspace}/settings", get(workspace_settings::show))
@@ -178,4 +193,49 @@ fn run_pages() -> Router<Web> {
         .route("/app/{organization}/agents/pools/{pool}/delete", post(agent_pool::delete))
         .route("/app/{organization}/agents/pools/{pool}/tokens", post(agent_pool::create_token))
         .route("/app/{organization}/agents/pools/{pool}/tokens/{token}/revoke", post(agent_pool::revoke_token))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::body::{Body, to_bytes};
+    use axum::http::{Request, StatusCode};
+    use taco_control_plane::{ControlPlane, Settings};
+    use taco_ledger::{Dice, Environment, MasterKey, MasterKeys, ObjectBucket, Options, Peers, SystemClock};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_handler_that_panics_leaves_a_page_that_names_the_request_and_no_more() {
+        let dice = Dice::from_seed(1);
+        let environment = Environment {
+            bucket: Arc::new(ObjectBucket::in_memory()),
+            clock: Arc::new(SystemClock),
+            dice: dice.clone(),
+            server: "server".to_owned(),
+            peers: Peers::none(),
+        };
+        let key = MasterKey::from_secret("a master key with more than enough characters").expect("long enough");
+        let settings = Settings {
+            master_keys: Arc::new(MasterKeys::new(key, Vec::new(), dice)),
+            site_token: None,
+            ledger: Options::default(),
+            timeouts: Default::default(),
+        };
+        let control_plane = ControlPlane::open(environment, settings).await.expect("a control plane");
+        let address = "http://taco.test".parse().expect("an address");
+        let routes = Router::new().route("/panics", get(|| async { assert_eq!("a secret", "", "never") }));
+        let request = Request::get("/panics").header("x-request-id", "request-1").body(Body::empty());
+        let answer = Web::new(control_plane, &address).surround(routes).oneshot(request.expect("a request")).await;
+        let answer = answer.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(answer.headers().contains_key("content-security-policy"));
+        assert_eq!(answer.headers()["content-type"], "text/html; charset=utf-8");
+        let text = to_bytes(answer.into_body(), 1 << 20).await.expect("a whole page");
+        let text = String::from_utf8(text.to_vec()).expect("text");
+        assert!(text.contains("Internal error") && text.contains("request-1"), "{text}");
+        assert!(!text.contains("secret") && !text.contains("never"), "{text}");
+    }
 }

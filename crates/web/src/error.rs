@@ -1,5 +1,7 @@
 //! When there is no page to show: a page that says why, and under which id the server's log tells more.
 
+use std::any::Any;
+
 use askama::Template;
 use axum::extract::{Request, State};
 use axum::http::header::{HeaderValue, RETRY_AFTER};
@@ -76,6 +78,15 @@ impl From<Error> for PageError {
             }
         }
     }
+}
+
+/// What is left of a request whose handler panicked. Runs within the request's span, so the line has its id.
+pub(crate) fn after_panic(panic: Box<dyn Any + Send>) -> Response {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(panic = text.unwrap_or("of another kind"), "a page's handler panicked");
+    let detail =
+        "Something went wrong on our side, and nothing can be said about it here. The server's log tells more.";
+    PageError::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal error", detail).into_response()
 }
 
 impl IntoResponse for PageError {

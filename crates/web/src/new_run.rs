@@ -1,22 +1,24 @@
 //! `/app/{organization}/workspaces/{workspace}/runs/new`: starts a run of the latest configuration.
 
+use std::collections::BTreeSet;
+
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
-use taco_control_plane::WorkspaceView;
+use taco_control_plane::{Error, WorkspaceRef, WorkspaceView};
 use taco_domain::permission::Action;
 use taco_domain::run::RunSource;
 use taco_domain::run_request::RunRequest;
 
 use crate::error::PageError;
-use crate::form::{Complaint, VisitorForm};
+use crate::form::{Complaint, VisitorForm, typed};
 use crate::navigation::{WorkspaceSection, workspace_address};
 use crate::page::Layout;
 use crate::run::page::address_of;
 use crate::runs::WorkspacePath;
-use crate::text::Moment;
+use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
 use crate::{Web, notice, page};
 
@@ -29,6 +31,9 @@ pub(crate) struct NewRunForm {
     /// One address on each line.
     targets: String,
     replace: String,
+    /// An address chosen from the list, and not added to the others yet.
+    one_target: String,
+    one_replacement: String,
     auto_apply: String,
 }
 
@@ -41,7 +46,57 @@ const KINDS: [(&str, &str, &str); 5] = [
     ("empty-apply", "Empty apply", "Applies even if nothing changes, for instance to upgrade the state's format."),
 ];
 
+/// So many addresses are offered to choose from.
+const MOST_ADDRESSES: usize = 1000;
+
+/// What a run could be limited to.
+#[derive(Default)]
+struct Addresses {
+    /// Modules, and what is in them.
+    targets: Vec<String>,
+    resources: Vec<String>,
+}
+
+impl Addresses {
+    /// Those of a workspace's state. Who may not read it can type addresses all the same.
+    async fn of(web: &Web, visitor: &Visitor, view: &WorkspaceView) -> Result<Self, PageError> {
+        let workspace = WorkspaceRef::Id(view.workspace.id);
+        match web.control_plane.resource_addresses(&visitor.caller, &workspace, MOST_ADDRESSES).await {
+            Ok(resources) => Ok(Self::with_modules(resources)),
+            Err(Error::Denied(_)) => Ok(Self::default()),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn with_modules(resources: Vec<String>) -> Self {
+        let resources: Vec<String> = resources.iter().map(|address| plain(address)).collect();
+        let modules: BTreeSet<String> = resources.iter().filter_map(|address| module_of(address)).collect();
+        Self { targets: modules.into_iter().chain(resources.iter().cloned()).collect(), resources }
+    }
+}
+
+/// `module.network["a"]` of `module.network["a"].aws_subnet.public`; the outermost one.
+fn module_of(address: &str) -> Option<String> {
+    let name = address.strip_prefix("module.")?;
+    let mut quoted = false;
+    let end = name.find(|character| {
+        quoted ^= character == '"';
+        character == '.' && !quoted
+    })?;
+    Some(format!("module.{}", &name[..end]))
+}
+
 impl NewRunForm {
+    /// With what was chosen among what was typed.
+    fn gathered(mut self) -> Self {
+        for (one, all) in [(&mut self.one_target, &mut self.targets), (&mut self.one_replacement, &mut self.replace)] {
+            let one = std::mem::take(one);
+            *all = typed(&format!("{}\n{}", all.trim_end(), one.trim())).trim().to_owned();
+        }
+        self.message = typed(self.message.trim());
+        self
+    }
+
     fn request(&self) -> RunRequest {
         let lines = |text: &str| {
             let lines: Vec<String> =
@@ -49,9 +104,8 @@ impl NewRunForm {
             (!lines.is_empty()).then_some(lines)
         };
         let is = |kind: &str| (self.kind == kind).then_some(true);
-        let message = self.message.trim();
         RunRequest {
-            message: (!message.is_empty()).then(|| message.to_owned()),
+            message: (!self.message.is_empty()).then(|| self.message.clone()),
             plan_only: is("plan-only"),
             refresh_only: is("refresh-only"),
             is_destroy: is("destroy"),
@@ -90,17 +144,18 @@ struct NewRunPage {
     /// Why it cannot apply by itself.
     no_auto_apply: Option<String>,
     form: NewRunForm,
+    addresses: Addresses,
     complaint: Complaint,
 }
 
-fn render(
+async fn render(
     web: &Web,
     visitor: &Visitor,
     view: &WorkspaceView,
     form: NewRunForm,
     complaint: Complaint,
     status: StatusCode,
-) -> Response {
+) -> Result<Response, PageError> {
     let (organization, workspace) = (view.open.entry().name.as_str(), view.workspace.name.as_str());
     let chosen = if form.kind.is_empty() { KINDS[0].0 } else { form.kind.as_str() };
     let kind = |(value, name, hint)| Kind { value, name, hint, chosen: value == chosen };
@@ -119,9 +174,10 @@ fn render(
         refusal: web.control_plane.new_run_refusal(&visitor.caller, view),
         no_auto_apply: (!apply.allowed).then(|| apply.reason.into_owned()),
         form,
+        addresses: Addresses::of(web, visitor, view).await?,
         complaint,
     };
-    page::render(status, &page)
+    Ok(page::render(status, &page))
 }
 
 /// `GET …/runs/new`
@@ -131,7 +187,7 @@ pub(crate) async fn show(
     Path(path): Path<WorkspacePath>,
 ) -> Result<Response, PageError> {
     let view = web.control_plane.workspace(&visitor.caller, &path.reference()).await?;
-    Ok(render(&web, &visitor, &view, NewRunForm::default(), Complaint::default(), StatusCode::OK))
+    render(&web, &visitor, &view, NewRunForm::default(), Complaint::default(), StatusCode::OK).await
 }
 
 /// `POST …/runs/new`
@@ -144,12 +200,40 @@ pub(crate) async fn start(
     if !KINDS.iter().any(|(value, ..)| *value == form.kind) {
         return Err(PageError::bad_request("Choose one of the kinds of runs that the form offers."));
     }
+    let form = form.gathered();
     let request = RunRequest { workspace: Some(view.workspace.id), ..form.request() };
     match web.control_plane.create_run(&visitor.caller, request, RunSource::Page).await {
         Ok(made) => Ok(Redirect::to(&notice::with(&address_of(&made), "started")).into_response()),
         Err(error) => {
             let complaint = Complaint::of(error, &["message", "target-addrs", "replace-addrs", "is-destroy"])?;
-            Ok(render(&web, &visitor, &view, form, complaint, StatusCode::UNPROCESSABLE_ENTITY))
+            render(&web, &visitor, &view, form, complaint, StatusCode::UNPROCESSABLE_ENTITY).await
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_offered_before_what_is_in_them() {
+        let resources = ["a.b", "module.net.a.b[0]", "module.net.a.b[1]", r#"module.app["x.y"].module.in.a.b"#];
+        let addresses = Addresses::with_modules(resources.map(str::to_owned).into());
+        assert_eq!(addresses.resources, resources);
+        assert_eq!(addresses.targets[..2], [r#"module.app["x.y"]"#, "module.net"]);
+        assert_eq!(addresses.targets[2..], resources);
+    }
+
+    #[test]
+    fn what_was_chosen_joins_what_was_typed() {
+        let form = NewRunForm {
+            targets: "a.b\r\n\r\n".to_owned(),
+            one_target: " a.c ".to_owned(),
+            message: " One\r\nTwo ".to_owned(),
+            ..NewRunForm::default()
+        };
+        let request = form.gathered().request();
+        assert_eq!(request.target_addrs, Some(vec!["a.b".to_owned(), "a.c".to_owned()]));
+        assert_eq!((request.replace_addrs, request.message.as_deref()), (None, Some("One\nTwo")));
     }
 }

@@ -134,6 +134,18 @@ pub(crate) async fn add_key(
     }
 }
 
+/// `POST /app/{organization}/settings/ssh-keys/{key}`: another name for it.
+pub(crate) async fn rename_key(
+    State(web): State<Web>,
+    Path((organization, id)): Path<(String, String)>,
+    VisitorForm(visitor, form): VisitorForm<KeyForm>,
+) -> Result<Response, PageError> {
+    let id: SshKeyId = id.parse().map_err(|_| PageError::not_found("SSH key"))?;
+    let patch = SshKeyPatch { name: Some(form.name.trim().to_owned()), value: None };
+    web.control_plane.update_ssh_key(&visitor.caller, id, patch).await?;
+    Ok(done(&organization, "saved"))
+}
+
 /// `POST /app/{organization}/settings/ssh-keys/{key}/delete`
 pub(crate) async fn delete_key(
     State(web): State<Web>,

@@ -1,11 +1,14 @@
-//! `/app/{organization}/settings`: an organization's name and defaults, its own tokens, its SSH keys, and its end.
+//! `/app/{organization}/settings`: an organization's name and defaults, its members, its own tokens, its
+//! SSH keys, and its end.
 
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
-use taco_control_plane::{AgentPoolFilter, Error, IssuedToken, OrganizationTokenKind, OrganizationView, PageRequest};
+use taco_control_plane::{
+    AgentPoolFilter, Error, IssuedToken, MembershipFilter, OrganizationTokenKind, OrganizationView, PageRequest,
+};
 use taco_domain::organization::{Organization, OrganizationPatch};
 use taco_domain::permission::{Action, Decision};
 
@@ -14,6 +17,7 @@ use crate::error::PageError;
 use crate::form::{Complaint, Ticked, VisitorForm};
 use crate::lifetimes::{self, Lifetime};
 use crate::navigation::{Section, organization_address};
+use crate::organization_members::{MemberForm, MemberRow};
 use crate::organization_secrets::{KeyForm, KeyRow, TokenSlot};
 use crate::page::Layout;
 use crate::visitor::Visitor;
@@ -40,6 +44,7 @@ pub(crate) struct OrganizationForm {
     mode: String,
     agent_pool: String,
     user_tokens: Ticked,
+    force_delete: Ticked,
     #[serde(skip)]
     complaint: Complaint,
 }
@@ -53,6 +58,7 @@ impl OrganizationForm {
             mode: execution.mode.to_string(),
             agent_pool: execution.agent_pool.map(|pool| pool.to_string()).unwrap_or_default(),
             user_tokens: Ticked(organization.user_tokens_enabled),
+            force_delete: Ticked(organization.allow_force_delete_workspaces),
             complaint: Complaint::default(),
         }
     }
@@ -71,6 +77,7 @@ impl OrganizationForm {
             default_execution_mode: Some(self.mode.clone()),
             default_agent_pool: Some(pool),
             user_tokens_enabled: Some(self.user_tokens.0),
+            allow_force_delete_workspaces: Some(self.force_delete.0),
             ..OrganizationPatch::default()
         })
     }
@@ -103,6 +110,11 @@ pub(crate) struct SettingsPage {
     key_right: Decision,
     keys: Vec<KeyRow>,
     pub(crate) key: KeyForm,
+    member_right: Decision,
+    members: Vec<MemberRow>,
+    member_count: usize,
+    teams: Vec<Choice>,
+    pub(crate) member: MemberForm,
     deletion_right: Decision,
     workspaces: usize,
     resources: u64,
@@ -126,11 +138,14 @@ impl SettingsPage {
         };
         // At once, so that they share one look at the bucket.
         let every_pool = AgentPoolFilter::default();
-        let (pools, keys, own_token, audit_token) = tokio::try_join!(
+        let (everyone, any_team) = (MembershipFilter::default(), []);
+        let (pools, keys, own_token, audit_token, members, teams) = tokio::try_join!(
             control_plane.agent_pools(caller, name, &every_pool, all),
             control_plane.ssh_keys(caller, name, all),
             slot(OrganizationTokenKind::Organization),
             slot(OrganizationTokenKind::AuditTrail),
+            control_plane.memberships(caller, name, &everyone, all),
+            control_plane.teams(caller, name, &any_team, all),
         )?;
         let general = OrganizationForm::of(name, organization);
         Ok(Self {
@@ -151,6 +166,11 @@ impl SettingsPage {
             key_right: may(Action::ManageVcsSettings),
             keys: keys.items.iter().map(|key| KeyRow::of(&open.state, key)).collect(),
             key: KeyForm::default(),
+            member_right: may(Action::ManageMembership),
+            member_count: members.total,
+            members: members.items.iter().map(MemberRow::of).collect(),
+            teams: teams.items.iter().map(|view| Choice::new(view.team.id, &view.team.name, "")).collect(),
+            member: MemberForm::default(),
             deletion_right: may(Action::DeleteOrganization),
             workspaces: open.state.workspaces.len(),
             resources: open.state.workspaces.iter().map(|workspace| workspace.resource_count).sum(),

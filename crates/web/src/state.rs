@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use taco_control_plane::{Error, PageRequest, StateVersionView, WorkspaceRef, WorkspaceView};
 use taco_domain::id::StateVersionId;
-use taco_domain::state_version::StateVersionStatus;
+use taco_domain::permission::{Action, Decision};
+use taco_domain::state_version::{BackingDataAction, StateVersionStatus};
 
 use crate::error::PageError;
 use crate::form::{Nothing, VisitorForm};
@@ -22,7 +23,7 @@ use crate::state_parts::{OutputRow, Resources, ShownValue};
 use crate::states::StateRow;
 use crate::text::Moment;
 use crate::visitor::Visitor;
-use crate::workspace::{address_of, named};
+use crate::workspace::{address_of, may_reveal, named};
 use crate::{Web, notice, page};
 
 #[derive(Template)]
@@ -34,9 +35,38 @@ struct StatePage {
     lineage: String,
     others: Vec<Other>,
     restore: Result<(), String>,
+    /// Who may take its bytes away, and the steps in which they go.
+    write_right: Decision,
+    data_steps: Vec<DataStep>,
     outputs: Vec<OutputRow>,
+    overview: String,
+    reveal: Result<(), String>,
     resources: Resources,
     now: Timestamp,
+}
+
+/// What can be done with a version's bytes.
+struct DataStep {
+    path: &'static str,
+    word: &'static str,
+    hint: &'static str,
+}
+
+impl DataStep {
+    /// The current state keeps its bytes.
+    fn all_for(status: StateVersionStatus, current: bool) -> Vec<Self> {
+        let step = |path, word, hint| Self { path, word, hint };
+        match status {
+            StateVersionStatus::Finalized if !current => {
+                vec![step("delete", "Delete its data", "It can be brought back until it is deleted for good.")]
+            }
+            StateVersionStatus::BackingDataSoftDeleted => vec![
+                step("bring-back", "Bring its data back", ""),
+                step("delete-for-good", "Delete its data for good", "Nobody can bring it back then."),
+            ],
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// Another version, to compare with.
@@ -131,9 +161,16 @@ pub(crate) async fn show(
         lineage: state.version.lineage.clone(),
         others,
         restore: state.restore_choice(&visitor.caller),
+        write_right: visitor.caller.may(Action::WriteState, workspace.resource()),
+        data_steps: DataStep::all_for(
+            state.version.status,
+            workspace.workspace.current_state_version == Some(state.version.id),
+        ),
         outputs: outputs.into_iter().map(OutputRow::of).collect(),
+        reveal: may_reveal(&visitor, &workspace),
         resources: Resources::of(&summary, wanted.resource, &wanted.page, &address),
         address,
+        overview,
         now: web.control_plane.now(),
     };
     Ok(page::render(StatusCode::OK, &page))
@@ -151,6 +188,24 @@ pub(crate) async fn download(State(web): State<Web>, visitor: Visitor, path: Sta
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{file}\"")),
     ];
     Ok((headers, Body::from_stream(download.body)).into_response())
+}
+
+/// `POST /app/{organization}/workspaces/{workspace}/states/{id}/data/{step}`: what becomes of its bytes.
+pub(crate) async fn change_data(
+    State(web): State<Web>,
+    Path((organization, name, id, step)): Path<(String, String, String, String)>,
+    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
+) -> Result<Response, PageError> {
+    let (step, word) = match step.as_str() {
+        "delete" => (BackingDataAction::SoftDelete, "deleted"),
+        "bring-back" => (BackingDataAction::Restore, "saved"),
+        "delete-for-good" => (BackingDataAction::PermanentlyDelete, "deleted"),
+        _ => return Err(PageError::not_found("page")),
+    };
+    let (workspace, state) = find(&web, &visitor, Path((organization, name, id))).await?;
+    web.control_plane.change_backing_data(&visitor.caller, state.version.id, step).await?;
+    let address = format!("{}/states/{}", address_of(&workspace), state.version.id);
+    Ok(Redirect::to(&notice::with(&address, word)).into_response())
 }
 
 /// `POST /app/{organization}/workspaces/{workspace}/states/{id}/restore`

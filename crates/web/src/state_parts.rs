@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use taco_control_plane::{Listed, OutputView, PageRequest};
+use taco_domain::id::OutputId;
 use taco_domain::json_tree::JsonTree;
 use taco_domain::state_file::{ResourceCount, ResourceSummary};
 use url::form_urlencoded::Serializer;
@@ -15,6 +16,7 @@ use crate::text;
 const LONGEST_VALUE: usize = 2000;
 
 pub(crate) struct OutputRow {
+    pub(crate) id: OutputId,
     pub(crate) name: String,
     pub(crate) kind: &'static str,
     pub(crate) shown: ShownValue,
@@ -35,7 +37,17 @@ impl OutputRow {
             Some(value) if !output.sensitive => ShownValue::Text(laid_out(value.get())),
             _ => ShownValue::Sensitive,
         };
-        Self { name: output.name, kind: output.type_name, shown }
+        Self { id: output.id, name: output.name, kind: output.type_name, shown }
+    }
+}
+
+/// A value of an output, indented as if it stood alone; a text as it is.
+pub(crate) fn whole_value(value: &str) -> String {
+    match serde_json::from_str::<String>(value) {
+        Ok(text) => text::plain(&text),
+        Err(_) => {
+            JsonTree::parse(value.as_bytes()).map_or_else(|_| text::plain(value), |tree| text::plain(&tree.pretty()))
+        }
     }
 }
 

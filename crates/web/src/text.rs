@@ -3,6 +3,8 @@
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::ansi::push_escaped;
+
 /// A moment for people, and for the `datetime` attribute beside it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Moment(pub(crate) Timestamp);
@@ -62,6 +64,31 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().filter(|character| matches!(character, '\n' | '\t') || !is_deceptive(*character)).collect()
 }
 
+/// `text` as HTML in which moments, such as `2026-01-01T12:00:00Z`, are told as people read them.
+pub(crate) fn with_times(text: &str) -> String {
+    let mut html = String::new();
+    let mut rest = text;
+    while let Some(end) = rest.find("Z").map(|at| at + 1) {
+        let (before, after) = rest.split_at(end);
+        let moment = before.rfind(' ').map_or(0, |space| space + 1);
+        let (words, word) = before.split_at(moment);
+        match word.parse::<Timestamp>().map(Moment) {
+            Ok(moment) => {
+                push_all_escaped(words, &mut html);
+                html.push_str(&format!("<time datetime=\"{}\">{}</time>", moment.exact(), moment.text()));
+            }
+            Err(_) => push_all_escaped(before, &mut html),
+        }
+        rest = after;
+    }
+    push_all_escaped(rest, &mut html);
+    html
+}
+
+fn push_all_escaped(text: &str, html: &mut String) {
+    plain(text).chars().for_each(|character| push_escaped(character, html));
+}
+
 pub(crate) fn is_deceptive(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -87,6 +114,15 @@ mod tests {
         for (bytes, expected) in [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 20, "5.0 MiB")] {
             assert_eq!(size(bytes), expected);
         }
+    }
+
+    #[test]
+    fn moments_within_a_sentence_are_told_as_people_read_them() {
+        assert_eq!(
+            with_times("Zoe <b> since 2026-01-01T12:00:00Z from Zone Z"),
+            "Zoe &#60;b&#62; since <time datetime=\"2026-01-01T12:00:00Z\">1 Jan 2026, 12:00 UTC</time> from Zone Z"
+        );
+        assert_eq!(with_times("x\"Z\u{202e}"), "x&#34;Z");
     }
 
     #[test]

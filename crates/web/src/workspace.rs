@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use taco_control_plane::{Error, LockChoices, WorkspaceRef, WorkspaceView};
 use taco_domain::Author;
+use taco_domain::permission::Action;
 use taco_domain::run::Run;
 use taco_domain::state_file::ResourceSummary;
 
@@ -20,6 +21,7 @@ use crate::page::Layout;
 use crate::state_parts::{OutputRow, Resources, ShownValue};
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
+use crate::words::subject;
 use crate::workspace_query::Query as ListQuery;
 use crate::{Web, page, terraform};
 
@@ -35,6 +37,9 @@ struct WorkspacePage {
     state: Option<StateLine>,
     resources: Result<Resources, String>,
     outputs: Result<Vec<OutputRow>, String>,
+    /// Where outputs are revealed, and why they are not.
+    overview: String,
+    reveal: Result<(), String>,
     cloud_block: String,
     host_block: Option<String>,
     now: Timestamp,
@@ -169,10 +174,18 @@ fn overview(
         }),
         resources,
         outputs,
+        overview: address_of(view),
+        reveal: may_reveal(visitor, view),
         cloud_block: terraform::cloud_block(&web.address, organization, name),
         host_block: terraform::needed_host_block(&web.address),
         now: web.control_plane.now(),
     }
+}
+
+/// Whether the visitor may see values of sensitive outputs, or why not.
+pub(crate) fn may_reveal(visitor: &Visitor, view: &WorkspaceView) -> Result<(), String> {
+    let decision = visitor.caller.may(Action::ReadState, view.resource());
+    if decision.allowed { Ok(()) } else { Err(decision.reason.into_owned()) }
 }
 
 fn facts(view: &WorkspaceView) -> Facts {
@@ -209,7 +222,7 @@ fn latest_run(view: &WorkspaceView, run: &Run) -> LatestRun {
         badge: Badge::of_run(run.status),
         address: run_address(view.open.entry().name.as_str(), view.workspace.name.as_str(), run.id),
         id: run.id.to_string(),
-        message: text::plain(&run.options.message),
+        message: subject(&run.options.message),
         by: view.open.name_of(&run.created_by),
         created: Moment(run.created_at),
     }

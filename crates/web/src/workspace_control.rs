@@ -8,11 +8,11 @@ use taco_control_plane::{Deletion as Care, Error, WorkspaceView};
 use taco_domain::OrganizationState;
 use taco_domain::id::{TeamId, TeamWorkspaceId};
 use taco_domain::lock::Lock;
-use taco_domain::permission::Decision;
+use taco_domain::permission::{Action, Decision};
 use taco_domain::team_access::{TeamWorkspace, WorkspaceRole};
 use taco_domain::team_access_patch::TeamWorkspacePatch;
 use taco_domain::variable::VariableOwner;
-use taco_domain::workspace::check_safe_delete;
+use taco_domain::workspace::{check_forced_delete, check_safe_delete};
 
 use crate::error::PageError;
 use crate::form::{Complaint, Nothing, VisitorForm};
@@ -124,6 +124,8 @@ pub(crate) struct Deletion {
     pub(crate) right: Decision,
     /// Why it should not go without force.
     pub(crate) unsafe_because: Option<String>,
+    /// Why not even with force.
+    pub(crate) refusal: Option<String>,
     pub(crate) resources: u64,
     pub(crate) states: usize,
     pub(crate) runs: usize,
@@ -131,11 +133,15 @@ pub(crate) struct Deletion {
 }
 
 impl Deletion {
-    pub(crate) fn of(view: &WorkspaceView, right: Decision) -> Self {
+    pub(crate) fn of(visitor: &Visitor, view: &WorkspaceView) -> Self {
         let (workspace, state) = (&view.workspace, &view.open.state);
+        let right = visitor.caller.may(Action::DeleteWorkspace, view.resource());
+        let by_owner = visitor.caller.may(Action::UpdateOrganization, view.open.resource()).allowed;
+        let forced = check_forced_delete(workspace, state.organization(), by_owner);
         Self {
             right,
             unsafe_because: check_safe_delete(workspace).err().map(|refusal| refusal.to_string()),
+            refusal: forced.err().map(|refusal| refusal.to_string()),
             resources: workspace.resource_count,
             states: state.state_versions_of(workspace.id).count(),
             runs: state.runs_of(workspace.id).count(),

@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
-use taco_control_plane::{AgentPoolFilter, LockChoices, PageRequest, ProjectFilter, TriggerDirection, WorkspaceRef};
+use taco_control_plane::{AgentPoolFilter, PageRequest, ProjectFilter, TriggerDirection, WorkspaceRef};
 use taco_domain::id::WorkspaceId;
 use taco_domain::permission::{Action, Decision, Resource};
 
@@ -72,7 +72,6 @@ pub(crate) struct SettingsPage {
     others: Vec<String>,
     keys: Vec<Choice>,
     lock: Option<LockState>,
-    choices: LockChoices,
     team_right: Decision,
     teams: Vec<Access>,
     offered_teams: Vec<Choice>,
@@ -145,12 +144,11 @@ impl SettingsPage {
             others: others.take(OFFERED).map(|other| other.name.to_string()).collect(),
             keys: keys.items.iter().map(|item| Choice::new(item.id, &item.name, &key)).collect(),
             lock: workspace.lock.as_ref().map(LockState::of),
-            choices: view.lock_choices(caller),
             team_right: may(Action::ManageWorkspaceTeams),
             teams: accesses.items.iter().map(|access| Access::of(state, access)).collect(),
             offered_teams: offered_teams.map(|team| Choice::new(team.team.id, &team.team.name, "")).collect(),
             team: TeamForm::default(),
-            deletion: Deletion::of(&view, may(Action::DeleteWorkspace)),
+            deletion: Deletion::of(visitor, &view),
             delete: DeletionForm::default(),
             general,
             execution,

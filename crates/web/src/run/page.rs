@@ -10,12 +10,13 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use taco_control_plane::{Error, RunView};
 use taco_domain::id::RunId;
+use taco_domain::permission::Action;
 use taco_domain::phase::{PhaseKind, PhaseStatus, ResourceCounts};
 use taco_domain::run::Run;
 
 use crate::badge::Badge;
 use crate::error::PageError;
-use crate::navigation::{WorkspaceSection, run_address};
+use crate::navigation::{WorkspaceSection, run_address, workspace_address};
 use crate::page::Layout;
 use crate::plan_view::PlanView;
 use crate::run::actions::{CommentBox, Decisions};
@@ -26,7 +27,7 @@ use crate::run::stages::{Stage, stages};
 use crate::run::waits::Wait;
 use crate::text::{Moment, plain, size, stopwatch};
 use crate::visitor::Visitor;
-use crate::words::{source_words, subject};
+use crate::words::{body, source_words, subject};
 use crate::{Web, page};
 
 /// A plan that is larger than this is shown as text alone.
@@ -95,6 +96,8 @@ struct Head {
     source: &'static str,
     engine: String,
     configuration: String,
+    /// Where its archive is, for those who may have it.
+    configuration_address: Option<String>,
     counts: Option<ResourceCounts>,
     /// What is special about it, such as `destroy`.
     tags: Vec<&'static str>,
@@ -122,7 +125,7 @@ struct Section {
 }
 
 impl Head {
-    fn of(view: &RunView, now: Timestamp) -> Self {
+    fn of(visitor: &Visitor, view: &RunView, now: Timestamp) -> Self {
         let run = &view.run;
         let options = &run.options;
         let end = run.apply.ended_at.or(run.plan.ended_at).filter(|_| run.status.is_final());
@@ -139,12 +142,13 @@ impl Head {
             id: run.id,
             badge: Badge::of_run(run.status),
             subject: subject(&options.message),
-            body: plain(options.message.split_once('\n').map_or("", |(_, body)| body).trim()),
+            body: body(&options.message),
             by: view.open.name_of(&run.created_by),
             created: Moment(run.created_at),
             source: source_words(run.source),
             engine: format!("{} {}", options.engine, options.terraform_version),
             configuration: run.configuration_version.to_string(),
+            configuration_address: configuration_address(visitor, view),
             counts: counts(run),
             tags: tags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word).collect(),
             targets: options.target_addrs.iter().map(|address| plain(address)).collect(),
@@ -153,6 +157,14 @@ impl Head {
             confirmed_by: run.confirmed_by.as_ref().map(|by| view.open.name_of(by)),
         }
     }
+}
+
+fn configuration_address(visitor: &Visitor, view: &RunView) -> Option<String> {
+    let id = view.run.configuration_version;
+    let is_there = view.open.state.configuration_versions.get(&id).is_some_and(|version| version.is_usable());
+    let workspace = workspace_address(view.open.entry().name.as_str(), view.workspace.name.as_str());
+    let wanted = is_there && visitor.caller.may(Action::QueuePlan, view.resource()).allowed;
+    wanted.then(|| format!("{workspace}/configurations/{id}"))
 }
 
 /// What a run's plan would do, once that is known.
@@ -270,7 +282,7 @@ pub(crate) async fn render(
         layout,
         now,
         address: address_of(view),
-        head: Head::of(view, now),
+        head: Head::of(visitor, view, now),
         stages: stages(run, now),
         waits: reasons.iter().map(|reason| Wait::of(view, reason)).collect(),
         is_stale: run.is_stale(current),

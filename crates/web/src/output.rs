@@ -1,0 +1,45 @@
+//! `…/outputs/{output}/reveal`: the value of one sensitive output, for whoever asks to see it.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use crate::error::PageError;
+use crate::form::{Nothing, VisitorForm};
+use crate::navigation::WorkspaceSection;
+use crate::page::Layout;
+use crate::state_parts::whole_value;
+use crate::workspace::{address_of, named};
+use crate::{Web, page};
+
+#[derive(Template)]
+#[template(path = "output.html")]
+struct OutputPage {
+    layout: Layout,
+    address: String,
+    name: String,
+    kind: &'static str,
+    /// `None` where only its client can decrypt it.
+    value: Option<String>,
+}
+
+/// `POST /app/{organization}/workspaces/{workspace}/outputs/{output}/reveal`: no address leads to the value again.
+pub(crate) async fn reveal(
+    State(web): State<Web>,
+    Path((organization, name, output)): Path<(String, String, String)>,
+    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
+) -> Result<Response, PageError> {
+    let id = output.parse().map_err(|_| PageError::not_found("output"))?;
+    let workspace = web.control_plane.workspace(&visitor.caller, &named((organization, name))).await?;
+    let output = web.control_plane.reveal_output(&visitor.caller, id).await?;
+    let (organization, name) = (workspace.open.entry().name.as_str(), workspace.workspace.name.as_str());
+    let page = OutputPage {
+        layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::Overview),
+        address: address_of(&workspace),
+        name: output.name,
+        kind: output.type_name,
+        value: output.value.map(|value| whole_value(value.get())),
+    };
+    Ok(page::render(StatusCode::OK, &page))
+}
