@@ -10,6 +10,7 @@ mod no_auth;
 mod organizations;
 mod pages;
 mod projects;
+mod readme;
 mod run_log;
 mod run_scene;
 mod runs;

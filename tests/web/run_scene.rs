@@ -30,13 +30,18 @@ impl RunScene {
     }
 
     pub(crate) async fn given_configuration(&self, workspace: &str) {
+        self.given_files(workspace, &[("main.tf", "")]).await;
+    }
+
+    /// Uploads a configuration of these files.
+    pub(crate) async fn given_files(&self, workspace: &str, files: &[(&str, &str)]) {
         let body = json!({ "data": { "type": "configuration-versions", "attributes": { "auto-queue-runs": false } } });
         let path = format!("/api/v2/workspaces/{workspace}/configuration-versions");
         let announced = self.server.api.admin().post(&path, &body).await.expect(StatusCode::CREATED);
         let address = announced.attribute("upload-url");
         let path = address.as_str().and_then(|address| address.strip_prefix("http://taco.test")).expect("an address");
         let anyone = self.server.api.with_authorization(None);
-        anyone.send("PUT", path, None, packed(&[("main.tf", "")])).await.expect(StatusCode::OK);
+        anyone.send("PUT", path, None, packed(files)).await.expect(StatusCode::OK);
     }
 
     /// Starts a run through the API, and returns its id.

@@ -22,6 +22,7 @@ mod lifetimes;
 mod live;
 mod login;
 mod login_limit;
+mod markdown;
 mod navigation;
 mod new_run;
 mod notice;

@@ -16,6 +16,7 @@ use taco_domain::state_file::ResourceSummary;
 
 use crate::badge::Badge;
 use crate::error::PageError;
+use crate::markdown::{SafeHtml, safe_html};
 use crate::navigation::{WorkspaceSection, organization_address, run_address, workspace_address};
 use crate::page::Layout;
 use crate::state_parts::{OutputRow, Resources, ShownValue};
@@ -40,6 +41,7 @@ struct WorkspacePage {
     /// Where outputs are revealed, and why they are not.
     overview: String,
     reveal: Result<(), String>,
+    readme: Option<SafeHtml>,
     cloud_block: String,
     host_block: Option<String>,
     now: Timestamp,
@@ -124,11 +126,13 @@ pub(crate) async fn show(
     let wanted_workspace = named(path);
     let view = web.control_plane.workspace(&visitor.caller, &wanted_workspace).await?;
     let outputs = web.control_plane.current_outputs(&visitor.caller, &wanted_workspace);
-    let (outputs, resources) = tokio::join!(outputs, summary(&web, &visitor, &view));
+    let readme = web.control_plane.readme(&visitor.caller, &wanted_workspace);
+    let (outputs, resources, readme) = tokio::join!(outputs, summary(&web, &visitor, &view), readme);
     let outputs = explained(outputs)?.map(|outputs| outputs.into_iter().map(OutputRow::of).collect());
     let resources = explained(resources)?;
     let resources = resources.map(|summary| Resources::of(&summary, wanted.resource, &wanted.page, &address_of(&view)));
-    let page = overview(&web, &visitor, &view, resources, outputs);
+    let readme = readme?.map(|text| safe_html(&text));
+    let page = WorkspacePage { readme, ..overview(&web, &visitor, &view, resources, outputs) };
     Ok(page::render(StatusCode::OK, &page).into_response())
 }
 
@@ -176,6 +180,7 @@ fn overview(
         outputs,
         overview: address_of(view),
         reveal: may_reveal(visitor, view),
+        readme: None,
         cloud_block: terraform::cloud_block(&web.address, organization, name),
         host_block: terraform::needed_host_block(&web.address),
         now: web.control_plane.now(),
