@@ -302,6 +302,34 @@ async fn a_run_is_started_by_a_form() {
 }
 
 #[tokio::test]
+async fn a_form_starts_a_run_with_all_that_the_api_takes() {
+    let scene = RunScene::start().await;
+    let path = "/app/acme/workspaces/web/runs/new";
+    let form = scene.admin.get(path).await.form(path);
+    for (fields, complaint) in [
+        ([("kind", "plan-only"), ("variables", "nonsense")], "error-variables"),
+        ([("kind", "plan-only"), ("variables", "1x = 2")], "error-variables"),
+        ([("kind", "plan-and-apply"), ("version", "1.5.0")], "error-terraform-version"),
+    ] {
+        let refused = scene.admin.send(&form, &fields).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{fields:?}");
+        assert!(refused.text.contains(&format!("id=\"{complaint}\"")), "{fields:?}: {}", refused.text);
+    }
+    let fields = [("kind", "plan-only"), ("version", "1.5.0"), ("no_refresh", "yes"), ("variables", "region = \"x\"")];
+    let made = scene.admin.send(&form, &fields).await;
+    assert_eq!(made.status, StatusCode::SEE_OTHER, "{}", made.text);
+    let page = scene.admin.get(made.location()).await;
+    for part in ["terraform 1.5.0", "without refresh", "plan only"] {
+        assert!(page.text.contains(part), "{part}: {}", page.text);
+    }
+    let id = made.location().split("/runs/").nth(1).and_then(|rest| rest.split('?').next()).expect("an id");
+    let run = scene.server.api.admin().get(&format!("/api/v2/runs/{id}")).await.expect(StatusCode::OK);
+    assert_eq!(run.attribute("variables")[0]["key"], "region");
+    let kept = scene.admin.send(&form, &[("kind", "save-plan")]).await;
+    assert!(scene.admin.get(kept.location()).await.text.contains("saved plan"));
+}
+
+#[tokio::test]
 async fn targets_and_replacements_are_chosen_from_the_state() {
     let scene = RunScene::start().await;
     let path = "/app/acme/workspaces/web/runs/new";

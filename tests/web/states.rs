@@ -251,7 +251,7 @@ async fn what_still_manages_resources_is_deleted_by_an_owner_or_where_others_may
     assert!(page.text.contains("only an owner of the organization may delete it"), "{}", page.text);
     let form = page.form(&format!("{settings}/delete"));
     let refused = keeper.send(&form, &[("confirmation", "web"), ("care", "force")]).await;
-    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    assert_eq!(refused.status, StatusCode::CONFLICT);
     assert!(refused.text.contains("only an owner of the organization may delete it"), "{}", refused.text);
     assert_eq!(given.admin.get(settings).await.status, StatusCode::OK, "it is still there");
 

@@ -213,7 +213,7 @@ impl ControlPlane {
             }
             let owner = asker.may(Action::UpdateOrganization, Resource::Organization(tx.state())).allowed;
             check_forced_delete(&workspace, tx.state().organization(), owner)
-                .map_err(|refusal| Error::Denied(refusal.to_string()))?;
+                .map_err(|refusal| Error::Conflict(refusal.to_string()))?;
             check_nothing_applies(tx.state(), &workspace)?;
             delete_workspace_records(tx, &workspace);
             Ok(())

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use taco_control_plane::{Error, WorkspaceRef, WorkspaceView};
 use taco_domain::permission::Action;
 use taco_domain::run::RunSource;
-use taco_domain::run_request::RunRequest;
+use taco_domain::run_request::{RunRequest, SentRunVariable};
 
 use crate::error::PageError;
 use crate::form::{Complaint, VisitorForm, typed};
@@ -34,17 +34,30 @@ pub(crate) struct NewRunForm {
     /// An address chosen from the list, and not added to the others yet.
     one_target: String,
     one_replacement: String,
+    /// `name = expression` on each line.
+    variables: String,
+    /// Of the engine, for a plan that nobody applies.
+    version: String,
+    no_refresh: String,
     auto_apply: String,
 }
 
 /// The kinds of runs, as the form offers them.
-const KINDS: [(&str, &str, &str); 5] = [
+const KINDS: [(&str, &str, &str); 6] = [
     ("plan-and-apply", "Plan and apply", "Plans, and applies once someone has confirmed it."),
     ("plan-only", "Plan only", "Shows what would change. It waits for nobody and blocks nobody."),
+    (
+        "save-plan",
+        "Plan and keep it",
+        "Holds the workspace once someone confirms it. It can be applied while nothing changed.",
+    ),
     ("refresh-only", "Refresh only", "Takes over into the state what changed outside, and changes nothing else."),
     ("destroy", "Destroy", "Plans to destroy everything that this workspace manages."),
     ("empty-apply", "Empty apply", "Applies even if nothing changes, for instance to upgrade the state's format."),
 ];
+
+/// What the form has a place for to say what is wrong.
+const FIELDS: &[&str] = &["message", "target-addrs", "replace-addrs", "is-destroy", "variables", "terraform-version"];
 
 /// So many addresses are offered to choose from.
 const MOST_ADDRESSES: usize = 1000;
@@ -97,16 +110,21 @@ impl NewRunForm {
         self
     }
 
-    fn request(&self) -> RunRequest {
+    fn request(&self) -> Result<RunRequest, Error> {
         let lines = |text: &str| {
             let lines: Vec<String> =
                 text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect();
             (!lines.is_empty()).then_some(lines)
         };
         let is = |kind: &str| (self.kind == kind).then_some(true);
-        RunRequest {
+        let version = self.version.trim();
+        Ok(RunRequest {
             message: (!self.message.is_empty()).then(|| self.message.clone()),
             plan_only: is("plan-only"),
+            save_plan: is("save-plan"),
+            refresh: (!self.no_refresh.is_empty()).then_some(false),
+            variables: self.sent_variables()?,
+            terraform_version: (!version.is_empty()).then(|| version.to_owned()),
             refresh_only: is("refresh-only"),
             is_destroy: is("destroy"),
             allow_empty_apply: is("empty-apply"),
@@ -114,7 +132,17 @@ impl NewRunForm {
             target_addrs: lines(&self.targets),
             replace_addrs: lines(&self.replace),
             ..RunRequest::default()
-        }
+        })
+    }
+
+    fn sent_variables(&self) -> Result<Option<Vec<SentRunVariable>>, Error> {
+        let lines = self.variables.lines().map(str::trim).filter(|line| !line.is_empty());
+        let sent = lines.map(|line| match line.split_once('=') {
+            Some((key, value)) => Ok(SentRunVariable { key: key.trim().to_owned(), value: value.trim().to_owned() }),
+            None => Err(Error::invalid("variables", "Write one variable on each line, such as region = \"north\"")),
+        });
+        let sent: Vec<SentRunVariable> = sent.collect::<Result<_, _>>()?;
+        Ok((!sent.is_empty()).then_some(sent))
     }
 }
 
@@ -201,11 +229,17 @@ pub(crate) async fn start(
         return Err(PageError::bad_request("Choose one of the kinds of runs that the form offers."));
     }
     let form = form.gathered();
-    let request = RunRequest { workspace: Some(view.workspace.id), ..form.request() };
-    match web.control_plane.create_run(&visitor.caller, request, RunSource::Page).await {
+    let made = match form.request() {
+        Ok(request) => {
+            let request = RunRequest { workspace: Some(view.workspace.id), ..request };
+            web.control_plane.create_run(&visitor.caller, request, RunSource::Page).await
+        }
+        Err(error) => Err(error),
+    };
+    match made {
         Ok(made) => Ok(Redirect::to(&notice::with(&address_of(&made), "started")).into_response()),
         Err(error) => {
-            let complaint = Complaint::of(error, &["message", "target-addrs", "replace-addrs", "is-destroy"])?;
+            let complaint = Complaint::of(error, FIELDS)?;
             render(&web, &visitor, &view, form, complaint, StatusCode::UNPROCESSABLE_ENTITY).await
         }
     }
@@ -232,8 +266,18 @@ mod tests {
             message: " One\r\nTwo ".to_owned(),
             ..NewRunForm::default()
         };
-        let request = form.gathered().request();
+        let request = form.gathered().request().expect("it is fine");
         assert_eq!(request.target_addrs, Some(vec!["a.b".to_owned(), "a.c".to_owned()]));
         assert_eq!((request.replace_addrs, request.message.as_deref()), (None, Some("One\nTwo")));
+    }
+
+    #[test]
+    fn variables_are_read_line_by_line() {
+        let of = |text: &str| NewRunForm { variables: text.to_owned(), ..NewRunForm::default() }.sent_variables();
+        assert_eq!(of(" \r\n").expect("nothing is fine"), None);
+        let sent = of("a = \"x=y\"\r\n\r\nb=[1, 2]").expect("two").expect("two");
+        let sent: Vec<_> = sent.iter().map(|one| (one.key.as_str(), one.value.as_str())).collect();
+        assert_eq!(sent, [("a", "\"x=y\""), ("b", "[1, 2]")]);
+        assert!(of("a").is_err());
     }
 }

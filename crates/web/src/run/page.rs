@@ -177,10 +177,13 @@ impl Section {
         let phase = view.run.phase(kind);
         let now = web.control_plane.now();
         let is_plan = kind == PhaseKind::Plan;
-        let log = match line_of(kind, &query.line) {
+        let mut log = match line_of(kind, &query.line) {
             Some(line) => part_with_line(web, view, kind, line).await?,
             None => part(web, view, kind, None).await?,
         };
+        if phase.status.is_final() {
+            log.facts.leave_out_planned();
+        }
         let log_end = if log.has_later { web.control_plane.log_end(view, kind).await? } else { log.to };
         let wants_plan = is_plan && phase.status == PhaseStatus::Finished;
         let plan = if wants_plan { plan_view(web, view).await? } else { None };

@@ -98,23 +98,31 @@ impl Facts {
             took: stopwatch(jiff::SignedDuration::from_secs(took)),
         };
         // A resource that is replaced is destroyed and created: two things under one address.
-        let key = format!("{} {}", hook.action, progress.address);
-        match self.places.get(&key) {
-            Some(place) => self.resources[*place] = progress,
-            None => {
-                self.places.insert(key, self.resources.len());
-                self.resources.push(progress);
-            }
+        let planned = format!("planned {}", progress.address);
+        let key =
+            if state == State::Planned { planned.clone() } else { format!("{} {}", hook.action, progress.address) };
+        let place = self.places.get(&key).copied().or_else(|| self.places.remove(&planned));
+        let place = place.unwrap_or(self.resources.len());
+        self.places.insert(key, place);
+        match self.resources.get_mut(place) {
+            Some(before) => *before = progress,
+            None => self.resources.push(progress),
         }
     }
 
-    /// Where all resources are.
+    /// How far all resources are.
     pub(crate) fn in_words(&self) -> String {
         let count = |state: State| format!("{} {}", self.count(state), state.word());
         match self.count(State::Planned) {
+            planned if planned == self.resources.len() => format!("{} so far", count(State::Planned)),
             0 => [State::Done, State::Running, State::Failed].map(count).join(", "),
-            _ => format!("{} so far", count(State::Planned)),
+            _ => [State::Done, State::Running, State::Failed, State::Planned].map(count).join(", "),
         }
+    }
+
+    /// Of what is over, nothing is still to come: a resource that only moves is never worked on.
+    pub(crate) fn leave_out_planned(&mut self) {
+        self.resources.retain(|resource| resource.state != State::Planned);
     }
 
     pub(crate) fn count(&self, state: State) -> usize {
@@ -187,6 +195,11 @@ mod tests {
         let told: Vec<_> = facts.resources.iter().map(|one| format!("{} {}", one.action, one.address)).collect();
         assert_eq!(told, ["create a.b", "destroy a.c"]);
         assert_eq!(facts.in_words(), "2 planned so far");
+        facts.push([hook("apply_complete", "a.b", "create", 1), change("a.d", "move")].concat().as_bytes());
+        assert_eq!(facts.in_words(), "1 done, 0 under way, 0 failed, 2 planned");
+        assert_eq!(facts.resources.len(), 3, "what was planned is what is done");
+        facts.leave_out_planned();
+        assert_eq!(facts.in_words(), "1 done, 0 under way, 0 failed");
     }
 
     #[test]
