@@ -218,7 +218,7 @@ async fn a_log_begins_with_why_the_run_waited_and_goes_on_with_what_the_agent_sa
 
     // Who has read so far goes on with the agent's first line.
     let (path, phase) = (events(&page), scene.take().await);
-    let (seen, ()) = tokio::join!(events_until(&scene, &path, None, "data: one"), async {
+    let (seen, ()) = tokio::join!(events_until(&scene, &path, None, "2</a>one"), async {
         scene.log(&phase, 0, "\u{2}one\n").await;
     });
     assert!(!seen.contains("Waiting since") && !seen.contains('\u{2}'), "{seen}");
