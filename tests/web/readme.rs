@@ -61,22 +61,13 @@ async fn nothing_in_a_readme_does_anything_in_a_browser() {
         scene.given_files(&scene.workspace, &[("main.tf", ""), ("README.md", poison)]).await;
         let page = scene.admin.get(OVERVIEW).await;
         let shown = readme(&page).to_lowercase();
-        for forbidden in [
-            "<script",
-            "<img",
-            "<iframe",
-            "<svg",
-            "<form",
-            "<input",
-            "<meta",
-            "href=\"javascript",
-            "href=\"data",
-            "href=\"vb",
-        ] {
-            assert!(!shown.contains(forbidden), "{forbidden} of {poison}: {shown}");
-        }
         for tag in shown.split('<').skip(1).filter_map(|rest| rest.split('>').next()) {
-            assert!(!tag.contains(" on") && !tag.contains("src="), "{tag} of {poison}");
+            let name = tag.trim_start_matches('/').split(' ').next().unwrap_or_default();
+            let known = ["p", "a", "em", "div", "pre", "code", "h3", "ul", "li"];
+            assert!(known.contains(&name), "{tag} of {poison}: {shown}");
+            let address = tag.split("href=\"").nth(1);
+            assert!(address.is_none_or(|address| address.starts_with("https://")), "{tag} of {poison}");
+            assert!(!tag.contains(" on") && !tag.contains("src=") && !tag.contains("style="), "{tag} of {poison}");
         }
         let scripts = page.text.matches("<script").count();
         assert_eq!(scripts, page.text.matches("<script src=\"/static/").count(), "{poison}");
