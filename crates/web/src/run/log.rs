@@ -86,7 +86,9 @@ fn first_shown(bytes: &[u8], at_beginning: bool) -> usize {
         true => 0,
         false => bytes.iter().position(ends).map_or(0, |end| end + 1),
     };
-    let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    // Neither the mark at a log's end nor the break before it is a line.
+    let body = bytes.strip_suffix(b"\x03").unwrap_or(bytes);
+    let body = body.strip_suffix(b"\n").unwrap_or(body);
     let mut ends_from_last = body.iter().enumerate().rev().filter(|(_, byte)| ends(byte));
     let counted = ends_from_last.nth(LINES - 1).map_or(0, |(end, _)| end + 1);
     first_line.max(counted).min(bytes.len())
@@ -174,5 +176,6 @@ mod tests {
         let many = "x\n".repeat(LINES + 10);
         assert_eq!(first_shown(many.as_bytes(), true), 20);
         assert_eq!(first_shown(many.trim_end().as_bytes(), true), 20);
+        assert_eq!(first_shown((many + "\x03").as_bytes(), true), 20);
     }
 }
