@@ -4,6 +4,7 @@ mod accessibility;
 mod axe;
 mod journeys;
 mod large;
+mod outputs;
 mod poison;
 mod security;
 mod themes;
