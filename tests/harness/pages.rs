@@ -112,6 +112,7 @@ pub const NO_PAGES: &[&str] = &[
     "/app/{organization}/workspaces/{workspace}/runs/{run}/events",
     "/app/{organization}/workspaces/{workspace}/runs/{run}/log/{phase}",
     "/app/{organization}/workspaces/{workspace}/runs/{run}/log/{phase}/part",
+    "/app/{organization}/workspaces/{workspace}/runs/{run}/plan/{form}",
     "/app/{organization}/workspaces/{workspace}/states/{state}/download",
     "/app/{organization}/workspaces/{workspace}/configurations/{configuration}",
 ];

@@ -12,6 +12,7 @@ mod pages;
 mod projects;
 mod readme;
 mod run_log;
+mod run_plan;
 mod run_scene;
 mod runs;
 mod sessions;

@@ -86,8 +86,12 @@ impl RunScene {
     }
 
     pub(crate) async fn plan(&self, phase: &PhaseCaller, json: &Value) {
+        self.plan_as(phase, PlanForm::Redacted, json).await;
+    }
+
+    pub(crate) async fn plan_as(&self, phase: &PhaseCaller, form: PlanForm, json: &Value) {
         let body = futures::stream::iter([Ok::<_, std::io::Error>(bytes::Bytes::from(json.to_string()))]);
-        let stored = self.server.api.control_plane.upload_plan(phase, PlanForm::Redacted, body).await;
+        let stored = self.server.api.control_plane.upload_plan(phase, form, body).await;
         stored.expect("the plan is stored");
     }
 

@@ -185,6 +185,7 @@ fn run_pages() -> Router<Web> {
         .route("/app/{organization}/workspaces/{workspace}/runs/{run}/events", get(run::events::follow))
         .route("/app/{organization}/workspaces/{workspace}/runs/{run}/log/{phase}", get(run::log::whole))
         .route("/app/{organization}/workspaces/{workspace}/runs/{run}/log/{phase}/part", get(run::log::earlier))
+        .route("/app/{organization}/workspaces/{workspace}/runs/{run}/plan/{form}", get(run::plan::download))
         .route("/app/{organization}/workspaces/{workspace}/runs/{run}/comments", post(run::actions::comment))
         .route("/app/{organization}/workspaces/{workspace}/runs/{run}/decisions/{decision}", post(run::actions::decide))
         //

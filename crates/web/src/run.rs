@@ -7,6 +7,7 @@ pub(crate) mod log;
 pub(crate) mod log_lines;
 mod log_text;
 pub(crate) mod page;
+pub(crate) mod plan;
 pub(crate) mod progress;
 mod stages;
 pub(crate) mod waits;

@@ -23,6 +23,7 @@ use crate::run::actions::{CommentBox, Decisions};
 use crate::run::history::{HistoryEntry, history};
 use crate::run::log::{LogPart, part, part_with_line};
 use crate::run::log_text::line_of;
+use crate::run::plan::PlanFile;
 use crate::run::stages::{Stage, stages};
 use crate::run::waits::Wait;
 use crate::text::{Moment, plain, size, stopwatch};
@@ -69,6 +70,7 @@ struct RunPage {
     waits: Vec<Wait>,
     is_stale: bool,
     plan: Section,
+    plan_files: Vec<PlanFile>,
     apply: Option<Section>,
     decisions: Decisions,
     comment_box: CommentBox,
@@ -290,6 +292,7 @@ pub(crate) async fn render(
         waits: reasons.iter().map(|reason| Wait::of(view, reason)).collect(),
         is_stale: run.is_stale(current),
         plan,
+        plan_files: PlanFile::all_for(visitor, view),
         apply,
         decisions: Decisions::of(web, visitor, view, confirm_error),
         comment_box: comment_box.for_visitor(visitor, view),
