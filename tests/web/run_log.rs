@@ -110,7 +110,7 @@ async fn what_is_planned_is_told_while_it_is_planned() {
         assert!(page.text.contains(part), "{part}: {}", page.text);
     }
     let path = format!("{}/events?from=plan:{}&seen=old", RunScene::address(&run), first.len());
-    let (seen, ()) = tokio::join!(events_until(&scene, &path, None, "planned so far"), async {
+    let (seen, ()) = tokio::join!(events_until(&scene, &path, None, "2 planned so far"), async {
         scene.log(&phase, first.len(), change("web_server.two")).await;
     });
     assert!(seen.contains("event: progress") && seen.contains("<code>web_server.two</code>"), "{seen}");
