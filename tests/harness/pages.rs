@@ -76,6 +76,8 @@ pub const LISTED: &[Page] = &[
     page("workspace-runs", "/app/{organization}/workspaces/{workspace}/runs", "/app/acme/workspaces/network/runs"),
     page("workspace-runs-empty", "/app/{organization}/workspaces/{workspace}/runs", "/app/acme/workspaces/mail-dev/runs"),
     page("new-run", "/app/{organization}/workspaces/{workspace}/runs/new", "/app/acme/workspaces/network/runs/new"),
+    page("configurations", "/app/{organization}/workspaces/{workspace}/configurations", "/app/acme/workspaces/network/configurations"),
+    page("configurations-empty", "/app/{organization}/workspaces/{workspace}/configurations", "/app/acme/workspaces/mail-dev/configurations"),
     page("run-planned", "/app/{organization}/workspaces/{workspace}/runs/{run}", "/app/acme/workspaces/network/runs/{run-planned}"),
     page("run-console", "/app/{organization}/workspaces/{workspace}/runs/{run}", "/app/acme/workspaces/network/runs/{run-planned}?view=console"),
     page("run-applied", "/app/{organization}/workspaces/{workspace}/runs/{run}", "/app/acme/workspaces/network/runs/{run-applied}"),

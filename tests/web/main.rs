@@ -2,6 +2,7 @@
 
 mod admin;
 mod agents;
+mod configurations;
 mod consent;
 mod dashboard;
 mod form_scene;

@@ -11,7 +11,7 @@ use taco_domain::configuration_version::{ConfigurationStatus, ConfigurationVersi
 use taco_domain::execution::ExecutionMode;
 use taco_domain::id::{ConfigurationVersionId, RunId};
 use taco_domain::permission::{Action, Resource};
-use taco_domain::run::{RunOptions, RunSource};
+use taco_domain::run::{Run, RunOptions, RunSource};
 use taco_domain::state_version::{BackingDataAction, TransitionNotAllowed};
 use taco_ledger::bucket::Download;
 use taco_ledger::{Intent, Transaction};
@@ -52,6 +52,20 @@ pub struct NewConfiguration {
 pub enum ConfigurationAction {
     Archive,
     BackingData(BackingDataAction),
+}
+
+impl ConfigurationAction {
+    fn status_after(self, status: ConfigurationStatus) -> Result<ConfigurationStatus, TransitionNotAllowed> {
+        match self {
+            Self::Archive => status.archived(),
+            Self::BackingData(action) => status.after(action),
+        }
+    }
+
+    /// Runs can no longer use it afterwards.
+    fn takes_archive(self) -> bool {
+        !matches!(self, Self::BackingData(BackingDataAction::Restore))
+    }
 }
 
 /// Writing.
@@ -155,12 +169,8 @@ impl ControlPlane {
             let version = state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
             let owner = state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
             asker.require(Action::ApplyRun, Resource::Workspace(state, owner), WHAT)?;
-            let status = match action {
-                ConfigurationAction::Archive => version.status.archived(),
-                ConfigurationAction::BackingData(action) => version.status.after(action),
-            };
-            let status = status.map_err(|error: TransitionNotAllowed| refused(error.to_string()))?;
-            if !matches!(action, ConfigurationAction::BackingData(BackingDataAction::Restore)) {
+            let status = action.status_after(version.status).map_err(|error| refused(error.to_string()))?;
+            if action.takes_archive() {
                 check_is_unused(state, &version)?;
             }
             tx.put(&ConfigurationVersion { status, ..version.clone() });
@@ -311,17 +321,51 @@ fn start_run(
 
 /// The configuration that the next run would use stays, and so does one that an open run uses.
 fn check_is_unused(state: &OrganizationState, version: &ConfigurationVersion) -> Result<(), Error> {
+    let why = match need_for(state, version) {
+        None => return Ok(()),
+        Some(Need::IsCurrent) => "configuration could not be archived because it is current".to_owned(),
+        Some(Need::UsedBy(run)) => format!("{} uses the configuration and is {}", run.id, run.status),
+    };
+    Err(refused(format!("transition not allowed: {why}")))
+}
+
+/// Why an archive has to stay.
+enum Need<'a> {
+    IsCurrent,
+    UsedBy(&'a Run),
+}
+
+fn need_for<'a>(state: &'a OrganizationState, version: &ConfigurationVersion) -> Option<Need<'a>> {
     let current = state.usable_configuration(version.workspace).is_some_and(|current| current.id == version.id);
     if current {
-        let why = "configuration could not be archived because it is current";
-        return Err(refused(format!("transition not allowed: {why}")));
+        return Some(Need::IsCurrent);
     }
     let mut runs = state.runs.by().configuration_version.get(&version.id).filter_map(|id| state.runs.get(id));
-    match runs.find(|run| !run.status.is_final()) {
-        Some(run) => {
-            Err(refused(format!("transition not allowed: {} uses the configuration and is {}", run.id, run.status)))
+    runs.find(|run| !run.status.is_final()).map(Need::UsedBy)
+}
+
+/// For pages that show what is out of reach and why.
+impl ConfigurationVersionView {
+    /// Whether the action would change anything about a configuration in this status.
+    pub fn is_possible(&self, action: ConfigurationAction) -> bool {
+        let status = self.version.status;
+        action.status_after(status).is_ok_and(|after| after != status)
+    }
+
+    /// Whether the caller could do this with the archive now, or why not.
+    pub fn choice(&self, caller: &Caller, action: ConfigurationAction) -> Result<(), String> {
+        let state = &self.open.state;
+        let owner = state.workspaces.get(&self.version.workspace).ok_or("The workspace is gone")?;
+        let decision = caller.may(Action::ApplyRun, Resource::Workspace(state, owner));
+        if !decision.allowed {
+            return Err(decision.reason.into_owned());
         }
-        None => Ok(()),
+        action.status_after(self.version.status).map_err(|error| error.to_string())?;
+        match need_for(state, &self.version).filter(|_| action.takes_archive()) {
+            Some(Need::IsCurrent) => Err("The next run uses it".to_owned()),
+            Some(Need::UsedBy(run)) => Err(format!("{} uses it and is {}", run.id, run.status)),
+            None => Ok(()),
+        }
     }
 }
 

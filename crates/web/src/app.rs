@@ -9,7 +9,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::error::{self, PageError};
 use crate::static_files::STATIC_FILES;
 use crate::{
-    Web, account, admin, agent_pool, agents, configuration, consent, dashboard, login, new_run, oauth,
+    Web, account, admin, agent_pool, agents, configuration, configurations, consent, dashboard, login, new_run, oauth,
     organization_members, organization_secrets, organization_settings, organizations, output, password_link, projects,
     run, runs, security_headers, sessions, state, state_diff, states, theme, tokens, variable_form, variable_import,
     variable_set, variable_sets, variables, workspace, workspace_control, workspace_general, workspace_lock,
@@ -76,6 +76,11 @@ fn workspace_pages() -> Router<Web> {
         .route(
             "/app/{organization}/workspaces/{workspace}/configurations/{configuration}",
             get(configuration::download),
+        )
+        .route("/app/{organization}/workspaces/{workspace}/configurations", get(configurations::list))
+        .route(
+            "/app/{organization}/workspaces/{workspace}/configurations/{configuration}/{step}",
+            post(configurations::change),
         )
         .route("/app/{organization}/workspaces/{workspace}/outputs/{output}/reveal", post(output::reveal))
         .route("/app/{organization}/projects", get(projects::list).post(projects::create))

@@ -2,6 +2,7 @@
 //! is never all there is.
 
 use taco_domain::agent::AgentStatus;
+use taco_domain::configuration_version::ConfigurationStatus;
 use taco_domain::phase::PhaseStatus;
 use taco_domain::run_status::RunStatus;
 
@@ -46,6 +47,17 @@ impl Badge {
             PhaseStatus::Errored => Self::new("Errored", "✗", "bad"),
             PhaseStatus::Canceled => Self::new("Canceled", "–", "off"),
             PhaseStatus::Unreachable => Self::new("Never", "–", "off"),
+        }
+    }
+
+    pub(crate) fn of_configuration(status: ConfigurationStatus) -> Self {
+        match status {
+            ConfigurationStatus::Pending => Self::new("Announced", "○", "calm"),
+            ConfigurationStatus::Uploaded => Self::new("Uploaded", "✓", "good"),
+            ConfigurationStatus::Errored => Self::new("Errored", "✗", "bad"),
+            ConfigurationStatus::Archived => Self::new("Archived", "–", "off"),
+            ConfigurationStatus::BackingDataSoftDeleted => Self::new("Deleted, can be brought back", "–", "off"),
+            ConfigurationStatus::BackingDataPermanentlyDeleted => Self::new("Deleted for good", "–", "off"),
         }
     }
 

@@ -13,6 +13,7 @@ mod app;
 mod badge;
 mod choice;
 mod configuration;
+mod configurations;
 mod consent;
 mod dashboard;
 mod engine_line;

@@ -5,6 +5,7 @@ const NOTICES: &[(&str, &str)] = &[
     ("saved", "Saved."),
     ("created", "Created."),
     ("deleted", "Deleted."),
+    ("archived", "Archived: its files are gone."),
     ("locked", "The workspace is locked."),
     ("unlocked", "The workspace is unlocked."),
     ("restored", "The old state is current again, under a new serial."),

@@ -78,6 +78,8 @@ struct RunsPage {
 
 struct Start {
     address: String,
+    /// Where the workspace's configurations are.
+    configurations: String,
     refusal: Option<String>,
 }
 
@@ -152,6 +154,7 @@ pub(crate) async fn of_workspace(
     let layout = Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::Runs);
     let address = format!("{}/runs", workspace_address(organization, name));
     let refusal = web.control_plane.new_run_refusal(caller, &workspace);
-    let start = Start { address: format!("{address}/new"), refusal };
+    let configurations = format!("{}/configurations", workspace_address(organization, name));
+    let start = Start { address: format!("{address}/new"), configurations, refusal };
     Ok(render(&web, layout, address, wanted, &listed, Some(start)))
 }

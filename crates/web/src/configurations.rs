@@ -1,0 +1,172 @@
+//! `/app/{organization}/workspaces/{workspace}/configurations`: all that was uploaded for runs, newest first.
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as NoSource, StrDeserializer};
+use taco_control_plane::{ConfigurationAction, ConfigurationVersionView, WorkspaceView};
+use taco_domain::configuration_version::ConfigurationStatus;
+use taco_domain::id::ConfigurationVersionId;
+use taco_domain::permission::Action;
+use taco_domain::run::RunSource;
+use taco_domain::state_version::BackingDataAction;
+
+use crate::badge::Badge;
+use crate::error::PageError;
+use crate::form::{Nothing, VisitorForm};
+use crate::navigation::WorkspaceSection;
+use crate::page::Layout;
+use crate::pagination::{self, Pagination};
+use crate::text::{self, Moment};
+use crate::visitor::Visitor;
+use crate::words::source_words;
+use crate::workspace::{address_of, named};
+use crate::{Web, notice, page};
+
+#[derive(Template)]
+#[template(path = "configurations.html")]
+struct ConfigurationsPage {
+    layout: Layout,
+    address: String,
+    rows: Vec<Row>,
+    pages: Pagination,
+    now: Timestamp,
+}
+
+struct Row {
+    id: ConfigurationVersionId,
+    number: u64,
+    badge: Badge,
+    /// The one that the next run uses.
+    current: bool,
+    speculative: bool,
+    provisional: bool,
+    source: String,
+    by: String,
+    created: Moment,
+    size: String,
+    error: Option<String>,
+    can_be_downloaded: bool,
+    steps: Vec<Step>,
+    /// Why some step cannot be taken.
+    refusal: Option<String>,
+}
+
+/// What can be done with an archive.
+struct Step {
+    path: &'static str,
+    word: &'static str,
+    /// What is to be known before something that nobody can take back.
+    consequence: Option<&'static str>,
+    allowed: bool,
+}
+
+/// The name of each step in addresses, what it does, and what the page says afterwards.
+const STEPS: [(&str, ConfigurationAction, &str); 4] = [
+    ("archive", ConfigurationAction::Archive, "archived"),
+    ("delete", ConfigurationAction::BackingData(BackingDataAction::SoftDelete), "deleted"),
+    ("bring-back", ConfigurationAction::BackingData(BackingDataAction::Restore), "saved"),
+    ("delete-for-good", ConfigurationAction::BackingData(BackingDataAction::PermanentlyDelete), "deleted"),
+];
+
+fn words_of(action: ConfigurationAction) -> (&'static str, Option<&'static str>) {
+    match action {
+        ConfigurationAction::Archive => {
+            ("Archive", Some("Its files are removed for good. Its runs stay, and nobody can start another with it."))
+        }
+        ConfigurationAction::BackingData(BackingDataAction::SoftDelete) => ("Delete", None),
+        ConfigurationAction::BackingData(BackingDataAction::Restore) => ("Bring back", None),
+        ConfigurationAction::BackingData(BackingDataAction::PermanentlyDelete) => {
+            ("Delete for good", Some("Nobody can bring its files back then."))
+        }
+    }
+}
+
+impl Row {
+    fn of(visitor: &Visitor, workspace: &WorkspaceView, view: &ConfigurationVersionView) -> Self {
+        let version = &view.version;
+        let state = &view.open.state;
+        let mut refusal = None;
+        let mut steps = Vec::new();
+        for (path, action, _) in STEPS.iter().filter(|(_, action, _)| view.is_possible(*action)) {
+            let choice = view.choice(&visitor.caller, *action);
+            let (word, consequence) = words_of(*action);
+            steps.push(Step { path, word, consequence, allowed: choice.is_ok() });
+            refusal = refusal.or(choice.err());
+        }
+        Self {
+            id: version.id,
+            number: version.number,
+            badge: Badge::of_configuration(version.status),
+            current: state.usable_configuration(version.workspace).is_some_and(|current| current.id == version.id),
+            speculative: version.speculative,
+            provisional: version.provisional,
+            source: source_in_words(&version.source),
+            by: view.open.name_of(&version.created_by),
+            created: Moment(version.created_at),
+            size: if version.size == 0 { String::new() } else { text::size(version.size) },
+            error: version.error_message.as_deref().map(text::plain),
+            can_be_downloaded: version.status == ConfigurationStatus::Uploaded
+                && visitor.caller.may(Action::QueuePlan, workspace.resource()).allowed,
+            steps,
+            refusal,
+        }
+    }
+}
+
+fn source_in_words(source: &str) -> String {
+    let reader: StrDeserializer<'_, NoSource> = source.into_deserializer();
+    RunSource::deserialize(reader).map_or_else(|_| text::plain(source), |known| source_words(known).to_owned())
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    page: String,
+}
+
+/// `GET /app/{organization}/workspaces/{workspace}/configurations`
+pub(crate) async fn list(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(path): Path<(String, String)>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, PageError> {
+    let workspace = named(path);
+    let view = web.control_plane.workspace(&visitor.caller, &workspace).await?;
+    let number = pagination::asked_for(&wanted.page);
+    let listed = web.control_plane.configuration_versions(&visitor.caller, &workspace, number).await?;
+    let address = format!("{}/configurations", address_of(&view));
+    let (organization, name) = (view.open.entry().name.as_str(), view.workspace.name.as_str());
+    let page = ConfigurationsPage {
+        layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::Runs),
+        pages: Pagination::of(&listed, |number| format!("{address}?page={number}")),
+        rows: listed.items.iter().map(|version| Row::of(&visitor, &view, version)).collect(),
+        address,
+        now: web.control_plane.now(),
+    };
+    Ok(page::render(StatusCode::OK, &page))
+}
+
+/// `POST /app/{organization}/workspaces/{workspace}/configurations/{configuration}/{step}`
+pub(crate) async fn change(
+    State(web): State<Web>,
+    Path((organization, name, id, step)): Path<(String, String, String, String)>,
+    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
+) -> Result<Response, PageError> {
+    let known = STEPS.into_iter().find(|(path, ..)| *path == step);
+    let (_, action, word) = known.ok_or_else(|| PageError::not_found("page"))?;
+    let id: ConfigurationVersionId = id.parse().map_err(|_| PageError::not_found("configuration"))?;
+    let workspace = web.control_plane.workspace(&visitor.caller, &named((organization, name))).await?;
+    let view = web.control_plane.configuration_version(&visitor.caller, id).await?;
+    if view.version.workspace != workspace.workspace.id {
+        return Err(PageError::not_found("configuration"));
+    }
+    web.control_plane.change_configuration(&visitor.caller, id, action).await?;
+    let address = format!("{}/configurations", address_of(&workspace));
+    Ok(Redirect::to(&notice::with(&address, word)).into_response())
+}
