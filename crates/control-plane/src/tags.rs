@@ -31,6 +31,19 @@ pub struct TagFilter {
     pub not_on: Option<WorkspaceId>,
 }
 
+impl OpenOrganization {
+    /// Whether the caller could delete a tag now, or why not.
+    pub fn tag_deletion_choice(&self, caller: &Caller, tag: &TagUse) -> Result<(), String> {
+        let carriers = self.state.workspaces_tagged(&tag.key);
+        let mut decisions =
+            carriers.map(|carrier| caller.may(Action::UpdateWorkspace, Resource::Workspace(&self.state, carrier)));
+        match decisions.find(|decision| !decision.allowed) {
+            Some(decision) => Err(decision.reason.into_owned()),
+            None => Ok(()),
+        }
+    }
+}
+
 impl ControlPlane {
     /// Adds tags to a workspace, or gives those that it carries another value.
     pub async fn add_workspace_tags(

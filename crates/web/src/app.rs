@@ -10,10 +10,10 @@ use crate::error::{self, PageError};
 use crate::static_files::STATIC_FILES;
 use crate::{
     Web, account, admin, agent_pool, agents, configuration, configurations, consent, dashboard, login, new_run, oauth,
-    organization_members, organization_secrets, organization_settings, organizations, output, password_link, projects,
-    run, runs, security_headers, sessions, state, state_diff, states, theme, tokens, variable_form, variable_import,
-    variable_set, variable_sets, variables, workspace, workspace_control, workspace_general, workspace_lock,
-    workspace_settings, workspace_sharing, workspaces,
+    organization_members, organization_secrets, organization_settings, organization_tags, organizations, output,
+    password_link, projects, run, runs, security_headers, sessions, state, state_diff, states, theme, tokens,
+    variable_form, variable_import, variable_set, variable_sets, variables, workspace, workspace_control,
+    workspace_general, workspace_lock, workspace_settings, workspace_sharing, workspaces,
 };
 
 impl Web {
@@ -125,6 +125,8 @@ fn variable_pages() -> Router<Web> {
 fn settings_pages() -> Router<Web> {
     Router::new()
         .route("/app/{organization}/settings", get(organization_settings::show).post(organization_settings::save))
+        .route("/app/{organization}/settings/tags", get(organization_tags::list))
+        .route("/app/{organization}/settings/tags/delete", post(organization_tags::delete))
         .route("/app/{organization}/settings/delete", post(organization_settings::delete))
         .route("/app/{organization}/settings/members", post(organization_members::invite))
         .route("/app/{organization}/settings/members/{member}/remove", post(organization_members::remove))

@@ -31,6 +31,7 @@ pub mod oauth;
 mod organization_members;
 mod organization_secrets;
 mod organization_settings;
+mod organization_tags;
 mod organizations;
 mod output;
 mod page;

@@ -1,0 +1,128 @@
+//! `/app/{organization}/settings/tags`: the tags that an organization's workspaces carry.
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use taco_control_plane::TagFilter;
+use taco_domain::id::TagId;
+use taco_domain::organization_state::TagUse;
+
+use crate::error::PageError;
+use crate::form::{Complaint, VisitorForm};
+use crate::navigation::{Section, organization_address};
+use crate::page::Layout;
+use crate::pagination::{self, Pagination};
+use crate::visitor::Visitor;
+use crate::workspace_query::Query as ListQuery;
+use crate::{Web, notice, organization_settings, page};
+
+#[derive(Template)]
+#[template(path = "organization_tags.html")]
+struct TagsPage {
+    layout: Layout,
+    /// Of the settings.
+    settings: String,
+    address: String,
+    search: String,
+    rows: Vec<Row>,
+    pages: Pagination,
+    /// Some tag can be chosen.
+    can_delete: bool,
+    complaint: Complaint,
+}
+
+struct Row {
+    id: TagId,
+    key: String,
+    workspaces: usize,
+    /// The list of those.
+    workspaces_address: String,
+    /// Why it has to stay.
+    refusal: Option<String>,
+}
+
+fn address_of(organization: &str) -> String {
+    format!("{}/tags", organization_settings::address(organization))
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    search: String,
+    page: String,
+}
+
+/// `GET /app/{organization}/settings/tags`
+pub(crate) async fn list(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(organization): Path<String>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, PageError> {
+    let page = tags_page(&web, &visitor, &organization, wanted, Complaint::default()).await?;
+    Ok(page::render(StatusCode::OK, &page))
+}
+
+async fn tags_page(
+    web: &Web,
+    visitor: &Visitor,
+    organization: &str,
+    wanted: Wanted,
+    complaint: Complaint,
+) -> Result<TagsPage, PageError> {
+    let search = wanted.search.trim().to_owned();
+    let filter = TagFilter { query: Some(search.clone()), ..TagFilter::default() };
+    let number = pagination::asked_for(&wanted.page);
+    let (open, listed) = web.control_plane.organization_tags(&visitor.caller, organization, &filter, number).await?;
+    let name = open.entry().name.as_str();
+    let address = address_of(name);
+    let list = format!("{}/workspaces", organization_address(name));
+    let page = |number: usize| {
+        let mut fields = url::form_urlencoded::Serializer::new(format!("{address}?"));
+        fields.append_pair("search", &search).append_pair("page", &number.to_string()).finish()
+    };
+    let row = |tag: &TagUse| Row {
+        id: tag.id,
+        key: tag.key.to_string(),
+        workspaces: tag.workspaces,
+        workspaces_address: format!("{list}?{}", ListQuery::tagged(tag.key.as_str()).in_address()),
+        refusal: open.tag_deletion_choice(&visitor.caller, tag).err(),
+    };
+    let rows: Vec<Row> = listed.items.iter().map(row).collect();
+    Ok(TagsPage {
+        layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Settings),
+        settings: organization_settings::address(name),
+        pages: Pagination::of(&listed, page),
+        can_delete: rows.iter().any(|row| row.refusal.is_none()),
+        rows,
+        address,
+        search,
+        complaint,
+    })
+}
+
+/// Which tags are to go.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct Chosen {
+    tag: Vec<String>,
+}
+
+/// `POST /app/{organization}/settings/tags/delete`
+pub(crate) async fn delete(
+    State(web): State<Web>,
+    Path(organization): Path<String>,
+    VisitorForm(visitor, chosen): VisitorForm<Chosen>,
+) -> Result<Response, PageError> {
+    if chosen.tag.is_empty() {
+        let complaint = Complaint::about_field("tag", "Choose the tags to delete");
+        let page = tags_page(&web, &visitor, &organization, Wanted::default(), complaint).await?;
+        return Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page));
+    }
+    let ids = chosen.tag.iter().map(|id| id.parse()).collect::<Result<Vec<TagId>, _>>();
+    let ids = ids.map_err(|_| PageError::not_found("tag"))?;
+    web.control_plane.delete_organization_tags(&visitor.caller, &organization, ids).await?;
+    Ok(Redirect::to(&notice::with(&address_of(&organization), "deleted")).into_response())
+}
