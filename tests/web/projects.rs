@@ -72,3 +72,29 @@ async fn mistakes_and_missing_rights_are_told() {
     assert_eq!(reader.send(&form, &[("name", "Mine")]).await.status, StatusCode::FORBIDDEN);
     assert_eq!(site.stranger("eve").await.get(PATH).await.status, StatusCode::NOT_FOUND);
 }
+
+#[tokio::test]
+async fn a_projects_tags_are_lines_and_mistakes_stand_beside_them() {
+    let site = PageServer::start().await;
+    site.api.given_organization("acme").await;
+    let browser = site.admin().await;
+    let form = browser.get(PATH).await.form(PATH);
+    let made = browser.send(&form, &[("name", "Shop"), ("tags", "team = web\r\nprod\r\n")]).await;
+    let address = made.location().split('?').next().expect("a first part").to_owned();
+    let project = address.rsplit('/').next().expect("a last part").to_owned();
+    let page = browser.get(&address).await;
+    assert!(page.text.contains(">\nprod\nteam=web</textarea>"), "{}", page.text);
+
+    let form = page.form(&address);
+    let wrong = browser.send(&form, &[("name", "Shop"), ("tags", "prod\r\n<b>")]).await;
+    assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
+    for part in ["id=\"error-tags\">Key may only contain", "prod\r\n&#60;b&#62;</textarea>"] {
+        assert!(wrong.text.contains(part), "{part} is missing:\n{}", wrong.text);
+    }
+    let saved = browser.send(&form, &[("name", "Shop"), ("tags", "team=shop")]).await;
+    assert_eq!(saved.location(), format!("{address}?notice=saved"), "{}", saved.text);
+    let bindings = site.api.admin().get(&format!("/api/v2/projects/{project}/tag-bindings")).await;
+    let bindings = bindings.expect(StatusCode::OK).json();
+    let found: Vec<_> = bindings["data"].as_array().expect("a list").iter().map(|tag| &tag["attributes"]).collect();
+    assert_eq!(found, [&serde_json::json!({ "key": "team", "value": "shop" })], "the others are gone");
+}

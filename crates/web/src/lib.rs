@@ -51,6 +51,7 @@ mod state_diff;
 mod state_parts;
 mod states;
 mod static_files;
+mod tag_lines;
 mod terraform;
 mod text;
 mod text_diff;

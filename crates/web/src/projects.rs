@@ -8,7 +8,7 @@ use serde::Deserialize;
 use taco_control_plane::{Error, PageRequest, ProjectFilter, ProjectView, WorkspaceFilter};
 use taco_domain::id::ProjectId;
 use taco_domain::permission::Action;
-use taco_domain::project::ProjectPatch;
+use taco_domain::project::{Project, ProjectPatch};
 
 use crate::error::PageError;
 use crate::form::{Complaint, Nothing, VisitorForm};
@@ -17,10 +17,10 @@ use crate::page::Layout;
 use crate::pagination::{self, Pagination};
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
-use crate::{Web, notice, page};
+use crate::{Web, notice, page, tag_lines};
 
 /// The fields beside which a complaint can stand.
-const FIELDS: [&str; 2] = ["name", "description"];
+const FIELDS: [&str; 3] = ["name", "description", "tags"];
 
 #[derive(Template)]
 #[template(path = "projects.html")]
@@ -84,17 +84,30 @@ impl Row {
 pub(crate) struct FormContent {
     name: String,
     description: String,
+    /// One per line: `key` or `key=value`.
+    tags: String,
     #[serde(skip)]
     complaint: Complaint,
 }
 
 impl FormContent {
-    fn patch(&self) -> ProjectPatch {
-        ProjectPatch {
+    fn of(project: &Project) -> Self {
+        Self {
+            name: project.name.to_string(),
+            description: project.description.clone(),
+            tags: tag_lines::lines(&project.tags),
+            complaint: Complaint::default(),
+        }
+    }
+
+    fn patch(&self) -> Result<ProjectPatch, Error> {
+        let tags = tag_lines::bindings(&self.tags).map_err(|detail| Error::invalid("tags", detail))?;
+        Ok(ProjectPatch {
             name: Some(self.name.trim().to_owned()),
             description: Some(Some(self.description.trim().to_owned())),
+            tag_bindings: Some(tags),
             ..ProjectPatch::default()
-        }
+        })
     }
 }
 
@@ -152,7 +165,11 @@ pub(crate) async fn create(
     Path(organization): Path<String>,
     VisitorForm(visitor, form): VisitorForm<FormContent>,
 ) -> Result<Response, PageError> {
-    match web.control_plane.create_project(&visitor.caller, &organization, form.patch()).await {
+    let made = match form.patch() {
+        Ok(patch) => web.control_plane.create_project(&visitor.caller, &organization, patch).await,
+        Err(error) => Err(error),
+    };
+    match made {
         Ok(made) => Ok(Redirect::to(&notice::with(&address_of(&made), "created")).into_response()),
         Err(error) => {
             let form = FormContent { complaint: Complaint::of(error, &FIELDS)?, ..form };
@@ -187,8 +204,7 @@ pub(crate) async fn show(
     Path(path): Path<(String, String)>,
 ) -> Result<Response, PageError> {
     let view = find(&web, &visitor, path).await?;
-    let (name, description) = (view.project.name.to_string(), view.project.description.clone());
-    let form = FormContent { name, description, complaint: Complaint::default() };
+    let form = FormContent::of(&view.project);
     Ok(page::render(StatusCode::OK, &project_page(&web, &visitor, &view, form).await?))
 }
 
@@ -229,7 +245,11 @@ pub(crate) async fn update(
     VisitorForm(visitor, form): VisitorForm<FormContent>,
 ) -> Result<Response, PageError> {
     let view = find(&web, &visitor, path).await?;
-    match web.control_plane.update_project(&visitor.caller, view.project.id, form.patch()).await {
+    let changed = match form.patch() {
+        Ok(patch) => web.control_plane.update_project(&visitor.caller, view.project.id, patch).await,
+        Err(error) => Err(error),
+    };
+    match changed {
         Ok(changed) => Ok(Redirect::to(&notice::with(&address_of(&changed), "saved")).into_response()),
         Err(error) => {
             let form = FormContent { complaint: Complaint::of(error, &FIELDS)?, ..form };

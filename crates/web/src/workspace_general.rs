@@ -5,14 +5,12 @@ use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::Error;
 use taco_domain::execution::SettingOverwrites;
-use taco_domain::name::TagKey;
-use taco_domain::tag::{TagBinding, Tags, with_tags};
 use taco_domain::workspace::{Workspace, WorkspacePatch};
 
-use crate::Web;
 use crate::error::PageError;
 use crate::form::{Complaint, Ticked, VisitorForm, typed};
 use crate::workspace_settings::{Place, SettingsPage};
+use crate::{Web, tag_lines};
 
 /// What a workspace is called and where it belongs.
 #[derive(Clone, Default, Deserialize)]
@@ -29,14 +27,11 @@ pub(crate) struct GeneralForm {
 
 impl GeneralForm {
     pub(crate) fn of(workspace: &Workspace) -> Self {
-        let line = |(key, value): (&TagKey, &String)| {
-            if value.is_empty() { key.to_string() } else { format!("{key}={value}") }
-        };
         Self {
             name: workspace.name.to_string(),
             description: workspace.description.clone(),
             project: workspace.project.to_string(),
-            tags: workspace.tags.iter().map(line).collect::<Vec<_>>().join("\n"),
+            tags: tag_lines::lines(&workspace.tags),
             complaint: Complaint::default(),
         }
     }
@@ -47,8 +42,7 @@ impl GeneralForm {
             "" => None,
             id => Some(id.parse().map_err(|_| Complaint::about_field("project", "There is no such project"))?),
         };
-        let tags = bindings(&self.tags);
-        with_tags(&Tags::new(), &tags).map_err(|refusal| Complaint::about_field("tags", refusal.detail))?;
+        let tags = tag_lines::bindings(&self.tags).map_err(|detail| Complaint::about_field("tags", detail))?;
         Ok(WorkspacePatch {
             name: Some(self.name.trim().to_owned()),
             description: Some(Some(typed(self.description.trim()))),
@@ -57,16 +51,6 @@ impl GeneralForm {
             ..WorkspacePatch::default()
         })
     }
-}
-
-/// The tags that lines name.
-fn bindings(lines: &str) -> Vec<TagBinding> {
-    let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
-    let binding = |line: &str| match line.split_once('=') {
-        Some((key, value)) => TagBinding { key: key.trim().to_owned(), value: Some(value.trim().to_owned()) },
-        None => TagBinding { key: line.to_owned(), value: None },
-    };
-    lines.map(binding).collect()
 }
 
 /// How runs happen.
@@ -181,14 +165,6 @@ pub(crate) async fn save_execution(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tags_are_lines_with_or_without_a_value() {
-        let found: Vec<_> =
-            bindings("team = web\r\n\nprod\n a=b=c ").into_iter().map(|tag| (tag.key, tag.value)).collect();
-        let tag = |key: &str, value: Option<&str>| (key.to_owned(), value.map(str::to_owned));
-        assert_eq!(found, [tag("team", Some("web")), tag("prod", None), tag("a", Some("b=c"))]);
-    }
 
     #[test]
     fn a_workspace_that_inherits_says_nothing_of_a_mode() {
