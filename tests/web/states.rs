@@ -262,3 +262,74 @@ async fn what_still_manages_resources_is_deleted_by_an_owner_or_where_others_may
     let done = keeper.send(&form, &[("confirmation", "web"), ("care", "force")]).await;
     assert_eq!(done.location(), "/app/acme/workspaces?notice=deleted", "{}", done.text);
 }
+
+#[tokio::test]
+async fn a_state_is_uploaded_by_who_holds_the_lock_if_it_descends_from_the_current_one() {
+    let given = Given::workspace().await;
+    let current = given.push(5, "old", "hunter2").await;
+    let page = given.admin.get(PATH).await;
+    assert!(page.text.contains("The workspace is not locked: lock it first"), "{}", page.text);
+    let form = page.form(PATH);
+    let new = state(6, "new", "hunter3").to_string();
+    let refused = given.admin.send(&form, &[("state", &new)]).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(refused.text.contains("id=\"error-state\"") && !refused.text.contains("hunter3"), "{}", refused.text);
+
+    let overview = given.admin.get("/app/acme/workspaces/web").await;
+    given.admin.send(&overview.form("/app/acme/workspaces/web/lock"), &[]).await;
+    let page = given.admin.get(PATH).await;
+    assert!(!page.text.contains("upload-reason"), "{}", page.text);
+    let other_lineage = new.replace("\"L\"", "\"M\"");
+    for (sent, error) in [
+        ("", "state"),
+        ("{ \"version\": 4", "state"),
+        (&state(5, "new", "hunter3").to_string(), "someone wrote in between"),
+        (&other_lineage, "they do not descend from one another"),
+    ] {
+        let refused = given.admin.send(&form, &[("state", sent)]).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{sent}: {}", refused.text);
+        let told = refused.text.split("id=\"error-state\">").nth(1).and_then(|rest| rest.split("</p>").next());
+        assert!(told.is_some_and(|told| told.contains(error)), "{sent}: {told:?}");
+    }
+
+    let done = given.admin.send(&form, &[("state", &new)]).await;
+    assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
+    let address = done.location().split('?').next().expect("a first part").to_owned();
+    assert!(!address.contains(&current), "{address}");
+    let shown = given.admin.get(done.location()).await;
+    for part in ["The state was uploaded, and is the current one.", "serial 6", "&#34;new&#34;"] {
+        assert!(shown.text.contains(part), "{part} is missing:\n{}", shown.text);
+    }
+    assert_eq!(given.admin.get(&format!("{address}/download")).await.text, new);
+    let again = given.admin.send(&form, &[("state", &new)]).await;
+    assert_eq!(again.location(), format!("{address}?notice=state-known"), "sent twice, it is there once");
+    let large = state(7, &"x".repeat(3 * 1024 * 1024), "hunter4").to_string();
+    let done = given.admin.send(&form, &[("state", &large)]).await;
+    assert!(done.location().ends_with("?notice=state-uploaded"), "larger than other forms: {}", done.status);
+    let forced = given.admin.send(&form, &[("state", &other_lineage), ("force", "true")]).await;
+    assert!(forced.location().ends_with("?notice=state-uploaded"), "{}", forced.text);
+}
+
+#[tokio::test]
+async fn a_state_is_uploaded_by_nobody_who_may_not_write_it() {
+    let given = Given::workspace().await;
+    given.push(1, "old", "hunter2").await;
+    let reader = given.site.member("rita", "acme", &given.workspace, "read").await;
+    let page = reader.get(PATH).await;
+    assert!(page.text.contains("You may not write the workspace&#39;s state"), "{}", page.text);
+    let sent = [("state", state(2, "new", "x").to_string())];
+    let sent: Vec<(&str, &str)> = sent.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    assert_eq!(reader.send(&page.form(PATH), &sent).await.status, StatusCode::FORBIDDEN);
+    let stranger = given.site.stranger("eve").await;
+    let proof = stranger.get("/app/organizations").await.form("/logout").hidden;
+    let form = PageForm { action: PATH.to_owned(), hidden: proof };
+    assert_eq!(stranger.send(&form, &sent).await.status, StatusCode::NOT_FOUND);
+    let writer = given.site.member("wanda", "acme", &given.workspace, "write").await;
+    let overview = given.admin.get("/app/acme/workspaces/web").await;
+    given.admin.send(&overview.form("/app/acme/workspaces/web/lock"), &[]).await;
+    let page = writer.get(PATH).await;
+    assert!(page.text.contains("The workspace is locked by User "), "someone else's lock is told: {}", page.text);
+    let refused = writer.send(&page.form(PATH), &sent).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(refused.text.contains("is locked by User"), "{}", refused.text);
+}

@@ -1,6 +1,6 @@
 //! What a caller could do about a workspace's lock, for pages that show what is out of reach and why.
 
-use taco_domain::lock::{Claim, LockConflict, release_lock};
+use taco_domain::lock::{Claim, LockConflict, check_lock, release_lock};
 use taco_domain::permission::Action;
 
 use crate::caller::Caller;
@@ -16,6 +16,16 @@ pub struct LockChoices {
 }
 
 impl WorkspaceView {
+    /// Whether the caller could write a state now, or why not.
+    pub fn state_upload_choice(&self, caller: &Caller) -> Result<(), String> {
+        let decision = caller.may(Action::WriteState, self.resource());
+        if !decision.allowed {
+            return Err(decision.reason.into_owned());
+        }
+        let claim = Claim::Api(caller.author());
+        check_lock(self.workspace.lock.as_ref(), &claim).map_err(|conflict| conflict.to_string())
+    }
+
     pub fn lock_choices(&self, caller: &Caller) -> LockChoices {
         let lock = self.workspace.lock.as_ref();
         let allowed = |action: Action| {

@@ -1,6 +1,7 @@
 //! All routes of this door.
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Redirect;
 use axum::routing::{any, get, post};
@@ -11,8 +12,8 @@ use crate::static_files::STATIC_FILES;
 use crate::{
     Web, account, admin, agent_pool, agents, configuration, configurations, consent, dashboard, login, new_run, oauth,
     organization_members, organization_secrets, organization_settings, organization_tags, organizations, output,
-    password_link, projects, run, runs, security_headers, sessions, state, state_diff, states, theme, tokens,
-    variable_form, variable_import, variable_set, variable_sets, variables, workspace, workspace_control,
+    password_link, projects, run, runs, security_headers, sessions, state, state_diff, state_upload, states, theme,
+    tokens, variable_form, variable_import, variable_set, variable_sets, variables, workspace, workspace_control,
     workspace_general, workspace_lock, workspace_settings, workspace_sharing, workspaces,
 };
 
@@ -67,7 +68,10 @@ fn workspace_pages() -> Router<Web> {
         .route("/app/{organization}/workspaces/{workspace}/lock", post(workspace_lock::lock))
         .route("/app/{organization}/workspaces/{workspace}/unlock", post(workspace_lock::unlock))
         .route("/app/{organization}/workspaces/{workspace}/force-unlock", post(workspace_lock::force_unlock))
-        .route("/app/{organization}/workspaces/{workspace}/states", get(states::list))
+        .route(
+            "/app/{organization}/workspaces/{workspace}/states",
+            get(states::list).post(state_upload::upload).layer(DefaultBodyLimit::max(state_upload::LARGEST_FORM)),
+        )
         .route("/app/{organization}/workspaces/{workspace}/states/{state}", get(state::show))
         .route("/app/{organization}/workspaces/{workspace}/states/{state}/diff", get(state_diff::show))
         .route("/app/{organization}/workspaces/{workspace}/states/{state}/download", get(state::download))

@@ -49,6 +49,7 @@ mod sessions;
 mod state;
 mod state_diff;
 mod state_parts;
+mod state_upload;
 mod states;
 mod static_files;
 mod tag_lines;

@@ -9,6 +9,8 @@ const NOTICES: &[(&str, &str)] = &[
     ("locked", "The workspace is locked."),
     ("unlocked", "The workspace is unlocked."),
     ("restored", "The old state is current again, under a new serial."),
+    ("state-uploaded", "The state was uploaded, and is the current one."),
+    ("state-known", "The current state is this one already: nothing has changed."),
     ("confirmed", "Confirmed: the apply is queued."),
     ("discarded", "The plan was discarded."),
     ("canceled", "Cancel was asked for."),

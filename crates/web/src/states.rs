@@ -11,9 +11,11 @@ use taco_domain::id::StateVersionId;
 use taco_domain::state_version::{StateOrigin, StateVersionStatus};
 
 use crate::error::PageError;
+use crate::form::Complaint;
 use crate::navigation::WorkspaceSection;
 use crate::page::Layout;
 use crate::pagination::{self, Pagination};
+use crate::state_upload::UploadBox;
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
 use crate::workspace::{address_of, named};
@@ -24,8 +26,11 @@ use crate::{Web, page};
 struct StatesPage {
     layout: Layout,
     address: String,
+    /// Of the workspace.
+    overview: String,
     rows: Vec<StateRow>,
     pages: Pagination,
+    upload: UploadBox,
     now: Timestamp,
 }
 
@@ -97,6 +102,18 @@ pub(crate) async fn list(
     Path(path): Path<(String, String)>,
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, PageError> {
+    render(&web, &visitor, path, wanted, Complaint::default(), StatusCode::OK).await
+}
+
+/// The page, perhaps with what was wrong about a state that was sent to it.
+pub(crate) async fn render(
+    web: &Web,
+    visitor: &Visitor,
+    path: (String, String),
+    wanted: Wanted,
+    complaint: Complaint,
+    status: StatusCode,
+) -> Result<Response, PageError> {
     let workspace = named(path);
     let view = web.control_plane.workspace(&visitor.caller, &workspace).await?;
     let number = pagination::asked_for(&wanted.page);
@@ -105,11 +122,13 @@ pub(crate) async fn list(
     let address = format!("{overview}/states");
     let (organization, name) = (view.open.entry().name.as_str(), view.workspace.name.as_str());
     let page = StatesPage {
-        layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::States),
+        layout: Layout::for_visitor(web, visitor).in_workspace(organization, name, WorkspaceSection::States),
         pages: Pagination::of(&listed, |number| format!("{address}?page={number}")),
         rows: listed.items.iter().map(|view| StateRow::of(view, &overview)).collect(),
+        upload: UploadBox::of(visitor, &view, complaint),
         address,
+        overview,
         now: web.control_plane.now(),
     };
-    Ok(page::render(StatusCode::OK, &page))
+    Ok(page::render(status, &page))
 }
