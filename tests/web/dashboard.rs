@@ -35,11 +35,13 @@ async fn what_needs_a_decision_comes_first() {
     scene.given_run_in(&other, json!({ "message": "Behind" })).await;
     assert_eq!(waiting(&scene.admin.get("/app/acme").await.text), "1");
 
-    scene.server.api.pass(SignedDuration::from_hours(25));
-    assert!(!scene.admin.get("/app/acme").await.text.contains(&failed), "that was yesterday");
-
     let reader = scene.server.member("reader", "acme", &scene.workspace, "read").await;
+    assert!(reader.get("/app/acme").await.text.contains(&failed), "what failed lately is there for every reader");
+    scene.server.api.pass(SignedDuration::from_hours(25));
+    // The session of yesterday is over, too.
+    let reader = scene.server.member("late-reader", "acme", &scene.workspace, "read").await;
     let page = reader.get("/app/acme").await;
+    assert!(!page.text.contains(&failed), "that was yesterday");
     assert_eq!(waiting(&page.text), "0", "what they may not see is not counted");
     assert!(page.text.contains("1 plan waits for others") && !page.text.contains(&under_way), "{}", page.text);
     assert_eq!(scene.server.stranger("stranger").await.get("/app/acme").await.status, StatusCode::NOT_FOUND);
