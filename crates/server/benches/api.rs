@@ -19,7 +19,14 @@ use taco_bench::{Sample, Table, ratio, time};
 const TOKEN: &str = "a-token-for-automation-of-more-than-32-letters";
 const GETS: usize = 2000;
 
+/// Before the file whose bytes a bare server answers with.
+const BARE: &str = "--bare";
+
 fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, BARE, body] = arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        return serve_bare(std::fs::read(body).expect("a body"));
+    }
     let mut table = Table::new("API, on a local directory");
     let home = tempfile::tempdir().expect("a directory");
     let server = Server::start(Command::new(env!("CARGO_BIN_EXE_taco")), home.path());
@@ -82,7 +89,8 @@ fn pages(table: &mut Table, server: &Server) {
 /// The median of a GET, beside that of a bare handler.
 fn compare(table: &mut Table, what: &str, client: &mut Client, path: &str, times: usize) {
     let body = client.get(path);
-    let mut bare = Client::to(bare_server(body.clone()));
+    let bare_server = bare_server(&body);
+    let mut bare = bare_server.client();
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     // By turns, so that a neighbour's noise meets both.
     for _ in 0..times {
@@ -177,21 +185,29 @@ fn json(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).expect("JSON")
 }
 
-/// Answers every request with the same bytes.
-fn bare_server(body: Vec<u8>) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("an address");
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(async move {
-            listener.set_nonblocking(true).expect("it can be set");
-            let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
-            let handler = |State(body): State<bytes::Bytes>| async move { body };
-            let routes = Router::new().route("/", get(handler)).with_state(bytes::Bytes::from(body));
-            axum::serve(listener, routes).await.expect("it serves");
-        });
+/// Answers every request with the same bytes, and says where.
+fn serve_bare(body: Vec<u8>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async move {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        println!("{}", listener.local_addr().expect("an address"));
+        let handler = |State(body): State<bytes::Bytes>| async move { body };
+        let routes = Router::new().route("/", get(handler)).with_state(bytes::Bytes::from(body));
+        axum::serve(listener, routes).await.expect("it serves");
     });
-    address
+}
+
+/// A bare server in a process of its own, as ours is: whoever shares a process with its client is woken sooner.
+fn bare_server(body: &[u8]) -> Server {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), body).expect("it can be written");
+    let mut command = Command::new(std::env::current_exe().expect("a program"));
+    command.arg(BARE).arg(file.path()).stdout(Stdio::piped());
+    let mut process = command.spawn().expect("it starts");
+    let mut address = String::new();
+    let said = process.stdout.take().expect("its output");
+    BufReader::new(said).read_line(&mut address).expect("an address");
+    Server { process, address: address.trim().parse().expect("an address") }
 }
 
 /// One connection that is kept open, with as little of its own to do as possible.
@@ -300,6 +316,12 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        // Where `strace` was started, the server is its child, and would outlive it.
+        let id = self.process.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        for child in children.split_whitespace() {
+            let _ = Command::new("kill").args(["-KILL", child]).status();
+        }
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
