@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use taco_control_plane::{DueWait, Wait};
 use taco_domain::id::{OrganizationId, RunId};
+use taco_domain::phase::PhaseKind;
 use tokio::time::{Instant, sleep};
 
 use crate::scheduler::Scheduler;
@@ -19,7 +20,7 @@ const MOMENT: Duration = Duration::from_secs(2);
 /// What one server has seen runs wait for.
 #[derive(Default)]
 struct Waits {
-    seen: HashMap<OrganizationId, HashMap<RunId, Seen>>,
+    seen: HashMap<OrganizationId, HashMap<(RunId, PhaseKind), Seen>>,
 }
 
 struct Seen {
@@ -45,13 +46,13 @@ impl Waits {
         let mut seen = HashMap::with_capacity(waiting.len());
         let mut due = Vec::new();
         for wait in waiting {
-            let known = before.remove(&wait.run).filter(|known| known.subject == wait.subject);
+            let known = before.remove(&(wait.run, wait.kind)).filter(|known| known.subject == wait.subject);
             let fresh = || Seen { subject: wait.subject.clone(), since, from: now, is_noted: false };
             let known = known.unwrap_or_else(fresh);
             if wait.is_new && !known.is_noted && now >= known.from + MOMENT {
                 due.push(DueWait { since: known.since, wait: wait.clone() });
             }
-            seen.insert(wait.run, known);
+            seen.insert((wait.run, wait.kind), known);
         }
         *before = seen;
         due
@@ -60,7 +61,7 @@ impl Waits {
     fn noted(&mut self, organization: OrganizationId, due: &[DueWait]) {
         let Some(seen) = self.seen.get_mut(&organization) else { return };
         for due in due {
-            if let Some(seen) = seen.get_mut(&due.wait.run) {
+            if let Some(seen) = seen.get_mut(&(due.wait.run, due.wait.kind)) {
                 seen.is_noted = true;
             }
         }
@@ -91,8 +92,6 @@ impl Scheduler {
 
 #[cfg(test)]
 mod tests {
-    use taco_domain::phase::PhaseKind;
-
     use super::*;
 
     fn wait(subject: &str, is_new: bool) -> Wait {
@@ -119,9 +118,16 @@ mod tests {
         noted(&mut waits, "nobody");
         assert_eq!(see(&mut waits, vec![wait("nobody", false)], 5), []);
         assert_eq!(see(&mut waits, vec![wait("nobody", true)], 6), [], "another server sees it otherwise");
-        assert_eq!(see(&mut waits, vec![wait("busy", true)], 7), []);
-        assert_eq!(see(&mut waits, vec![wait("busy", true)], 9), [("busy".to_owned(), 7)]);
-        assert_eq!(see(&mut waits, vec![], 10), []);
-        assert_eq!(see(&mut waits, vec![wait("busy", true)], 11), [], "it waits again, since now");
+        let apply = || Wait { kind: PhaseKind::Apply, ..wait("nobody", true) };
+        assert_eq!(see(&mut waits, vec![apply()], 7), [], "between two looks it was planned");
+        assert_eq!(
+            see(&mut waits, vec![apply()], 9),
+            [("nobody".to_owned(), 7)],
+            "another log, which says nothing yet"
+        );
+        assert_eq!(see(&mut waits, vec![wait("busy", true)], 10), []);
+        assert_eq!(see(&mut waits, vec![wait("busy", true)], 12), [("busy".to_owned(), 10)]);
+        assert_eq!(see(&mut waits, vec![], 13), []);
+        assert_eq!(see(&mut waits, vec![wait("busy", true)], 14), [], "it waits again, since now");
     }
 }
