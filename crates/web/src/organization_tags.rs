@@ -13,7 +13,7 @@ use crate::error::PageError;
 use crate::form::{Complaint, VisitorForm};
 use crate::navigation::{Section, organization_address};
 use crate::page::Layout;
-use crate::pagination::{self, Pagination};
+use crate::pagination::{self, Pagination, Wanted};
 use crate::visitor::Visitor;
 use crate::workspace_query::Query as ListQuery;
 use crate::{Web, notice, organization_settings, page};
@@ -45,13 +45,6 @@ struct Row {
 
 fn address_of(organization: &str) -> String {
     format!("{}/tags", organization_settings::address(organization))
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(crate) struct Wanted {
-    search: String,
-    page: String,
 }
 
 /// `GET /app/{organization}/settings/tags`

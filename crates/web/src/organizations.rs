@@ -12,7 +12,7 @@ use crate::error::PageError;
 use crate::form::{Complaint, VisitorForm};
 use crate::navigation::organization_address;
 use crate::page::Layout;
-use crate::pagination::{self, Pagination};
+use crate::pagination::{self, Pagination, Wanted};
 use crate::text::Moment;
 use crate::visitor::Visitor;
 use crate::{Web, notice, page, terraform};
@@ -95,13 +95,6 @@ fn landing<'a>(web: &Web, visitor: &'a Visitor, form: FormContent) -> LandingPag
         host_block: terraform::needed_host_block(&web.address),
         form,
     }
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(crate) struct Wanted {
-    search: String,
-    page: String,
 }
 
 /// `GET /app/organizations`

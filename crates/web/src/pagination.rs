@@ -1,9 +1,18 @@
 //! The way through a long list.
 
+use serde::Deserialize;
 use taco_control_plane::{Listed, PageRequest};
 
 /// As many rows as a page has.
 pub(crate) const ROWS: usize = PageRequest::LARGEST_SIZE;
+
+/// What the address of a list says that can be searched.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    pub(crate) search: String,
+    pub(crate) page: String,
+}
 
 /// What stands below a list: see `parts.html`.
 pub(crate) struct Pagination {

@@ -14,7 +14,7 @@ use crate::error::PageError;
 use crate::form::{Complaint, Nothing, VisitorForm};
 use crate::navigation::{Section, organization_address};
 use crate::page::Layout;
-use crate::pagination::{self, Pagination};
+use crate::pagination::{self, Pagination, Wanted};
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
 use crate::{Web, notice, page, tag_lines};
@@ -109,13 +109,6 @@ impl FormContent {
             ..ProjectPatch::default()
         })
     }
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(crate) struct Wanted {
-    search: String,
-    page: String,
 }
 
 /// `GET /app/{organization}/projects`
