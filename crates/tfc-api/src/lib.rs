@@ -56,6 +56,7 @@ mod variable_sets;
 mod variables;
 mod versions;
 mod workspace_resources;
+mod workspace_surroundings;
 mod workspaces;
 
 use axum::Router;

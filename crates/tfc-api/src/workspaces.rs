@@ -9,17 +9,14 @@ use axum::response::{IntoResponse, Response};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use taco_control_plane::{
-    Caller, ControlPlane, Deletion, ListChange, OutputView, RunView, WorkspaceFilter, WorkspaceOrder, WorkspaceRef,
-    WorkspaceView,
+    Caller, ControlPlane, Deletion, ListChange, RunView, WorkspaceFilter, WorkspaceOrder, WorkspaceRef, WorkspaceView,
 };
-use taco_domain::Author;
 use taco_domain::attribute::{nullable, shown};
 use taco_domain::engine::Engine;
 use taco_domain::execution::ExecutionMode;
 use taco_domain::id::SshKeyId;
 use taco_domain::lock::Lock;
 use taco_domain::permission::Action;
-use taco_domain::phase::PhaseKind;
 use taco_domain::variable::VariableOwner;
 use taco_domain::workspace::{VcsRepository, WorkspacePatch, WorkspaceSource};
 
@@ -30,9 +27,9 @@ use crate::error::ApiError;
 use crate::kept_pages::PageKey;
 use crate::path::InPath;
 use crate::query::Query;
+use crate::workspace_surroundings::{document, include};
 use crate::{
-    Api, configuration_versions, organizations, phases, projects, runs, ssh_keys, state_versions, tag_bindings, tags,
-    users, variables,
+    Api, configuration_versions, organizations, projects, runs, ssh_keys, tag_bindings, tags, users, variables,
 };
 
 pub(crate) const KIND: &str = "workspaces";
@@ -325,132 +322,6 @@ pub(crate) fn resource(caller: &Caller, view: &WorkspaceView) -> Resource {
         .related(format!("/api/v2/workspaces/{id}/vars"))
         .link("self", format!("/api/v2/organizations/{organization}/workspaces/{}", workspace.name))
         .link("self-html", format!("/app/{organization}/workspaces/{}", workspace.name))
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct WorkspaceOutput<'a> {
-    name: &'a str,
-    sensitive: bool,
-    output_type: &'a str,
-    value: Option<&'a serde_json::value::RawValue>,
-}
-
-/// An output as it stands beside a workspace.
-fn output_resource(output: &OutputView) -> Resource {
-    let attributes = WorkspaceOutput {
-        name: &output.name,
-        sensitive: output.sensitive,
-        output_type: output.type_name,
-        value: output.value.as_deref(),
-    };
-    Resource::new("workspace-outputs", output.id, &attributes)
-}
-
-const README: &str = "workspace-readme";
-
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct Readme {
-    raw_markdown: String,
-}
-
-/// A workspace with what the query wants beside it.
-async fn document(
-    api: &Api,
-    caller: &Caller,
-    address: &Address,
-    view: &WorkspaceView,
-    query: &Query,
-) -> Result<Document, ApiError> {
-    let mut workspace = resource(caller, view);
-    let mut readme = None;
-    if query.includes("readme")
-        && let Some(raw_markdown) = api.control_plane.readme(caller, &WorkspaceRef::Id(view.workspace.id)).await?
-    {
-        workspace = workspace.has_one("readme", Identifier::new(README, view.workspace.id));
-        readme = Some(Resource::new(README, view.workspace.id, &Readme { raw_markdown }));
-    }
-    let mut document = Document::one(workspace).including(readme);
-    include(api, caller, address, view, query, &mut document).await?;
-    Ok(document)
-}
-
-async fn include(
-    api: &Api,
-    caller: &Caller,
-    address: &Address,
-    view: &WorkspaceView,
-    query: &Query,
-    document: &mut Document,
-) -> Result<(), ApiError> {
-    let control_plane = &api.control_plane;
-    include_runs(api, caller, address, view, query, document)?;
-    if query.includes("organization") {
-        let organization = control_plane.organization(caller, view.open.entry().name.as_str()).await?;
-        document.include(organizations::resource(caller, &organization));
-    }
-    if query.includes("project")
-        && let Ok(project) = control_plane.project(caller, view.workspace.project).await
-    {
-        document.include(projects::resource(caller, &project));
-    }
-    if query.includes("locked-by")
-        && let Some(Author::User(holder)) = view.workspace.lock.as_ref().map(|lock| lock.holder)
-        && let Ok(user) = control_plane.user(caller, holder).await
-    {
-        document.include(users::resource(&user));
-    }
-    if query.includes("current-state-version")
-        && let Ok(version) = control_plane.current_state_version(caller, view.workspace.id).await
-    {
-        document.include(state_versions::resource(api, address, &version, None));
-    }
-    if query.includes("outputs") {
-        let wanted = WorkspaceRef::Id(view.workspace.id);
-        for output in control_plane.current_outputs(caller, &wanted).await.unwrap_or_default() {
-            document.include(output_resource(&output));
-        }
-    }
-    if query.includes("effective-tag-bindings") {
-        for tag in tag_bindings::effective_bindings(view) {
-            document.include(tag.resource(tag_bindings::EFFECTIVE));
-        }
-    }
-    Ok(())
-}
-
-/// The current run and its parts, and the current configuration.
-fn include_runs(
-    api: &Api,
-    caller: &Caller,
-    address: &Address,
-    view: &WorkspaceView,
-    query: &Query,
-    document: &mut Document,
-) -> Result<(), ApiError> {
-    let WorkspaceView { workspace, open } = view;
-    if let Some(run) = open.state.current_run(workspace.id) {
-        let run = RunView { run: run.clone(), workspace: workspace.clone(), open: open.clone() };
-        let part = |name: &str| query.includes(&format!("current-run.{name}"));
-        if query.includes("current-run") || part("plan") || part("configuration-version") {
-            document.include(runs::resource(&api.control_plane, caller, &run)?);
-        }
-        if part("plan") {
-            document.include(phases::resource(api, address, &run, PhaseKind::Plan));
-        }
-        if part("configuration-version")
-            && let Some(version) = run.configuration()
-        {
-            document.include(configuration_versions::resource(version, None));
-        }
-    }
-    if query.includes("current-configuration-version")
-        && let Some(version) = open.state.current_configuration(workspace.id)
-    {
-        document.include(configuration_versions::resource(version, None));
-    }
-    Ok(())
 }
 
 fn read_patch(body: Body) -> Result<WorkspacePatch, ApiError> {
