@@ -96,3 +96,27 @@ async fn pools_are_found_by_who_may_use_them_and_listed_by_age() {
         assert_eq!(names, expected, "{query}");
     }
 }
+
+#[tokio::test]
+async fn an_empty_id_of_a_pool_is_none() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let workspace = server.given_workspace("acme", "web").await;
+    let project = json!({ "data": { "type": "projects", "attributes": { "name": "network" } } });
+    let project = admin.post("/api/v2/organizations/acme/projects", &project).await.expect(StatusCode::CREATED).id();
+    let own = json!({ "execution-mode": true, "agent-pool": true });
+    for (path, kind, mode, pool) in [
+        (format!("/api/v2/workspaces/{workspace}"), "workspaces", "execution-mode", "agent-pool-id"),
+        (format!("/api/v2/projects/{project}"), "projects", "default-execution-mode", "default-agent-pool-id"),
+    ] {
+        let body = |mode_sent: &str, pool_sent: &str| {
+            let attributes = json!({ mode: mode_sent, pool: pool_sent, "setting-overwrites": own });
+            json!({ "data": { "type": kind, "attributes": attributes } })
+        };
+        let answer = admin.patch(&path, &body("local", "")).await.expect(StatusCode::OK);
+        assert_eq!(answer.attribute(mode), "local");
+        admin.patch(&path, &body("agent", "")).await.expect(StatusCode::UNPROCESSABLE_ENTITY);
+        admin.patch(&path, &body("local", "nope")).await.expect(StatusCode::UNPROCESSABLE_ENTITY);
+    }
+}

@@ -1,5 +1,9 @@
 //! What a request says about an attribute, and what is wrong with it.
 
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 /// An attribute that cannot be as it was sent. The text is complete: what is wrong, what is allowed, what was sent.
@@ -30,6 +34,14 @@ pub fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Option::<T>::deserialize(deserializer).map(Some)
 }
 
+/// Like [`nullable`], for an id: the provider `tfe` says "none" with an empty text.
+pub fn nullable_id<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    let sent = Option::<String>::deserialize(deserializer)?.filter(|id| !id.is_empty());
+    sent.map(|id| id.parse().map_err(D::Error::custom)).transpose().map(Some)
+}
+
 /// A value as an error may show it: quoted, at most 100 characters, nothing invisible.
 pub fn shown(value: &str) -> String {
     const LIMIT: usize = 100;
@@ -50,6 +62,7 @@ pub fn is_plain_text(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::AgentPoolId;
 
     #[derive(Deserialize)]
     struct Patch {
@@ -63,6 +76,24 @@ mod tests {
         assert_eq!(description("{}"), None);
         assert_eq!(description(r#"{"description":null}"#), Some(None));
         assert_eq!(description(r#"{"description":"a"}"#), Some(Some("a".to_owned())));
+    }
+
+    #[derive(Deserialize)]
+    struct IdPatch {
+        #[serde(default, deserialize_with = "nullable_id")]
+        pool: Option<Option<AgentPoolId>>,
+    }
+
+    #[test]
+    fn an_empty_id_is_none() {
+        let pool = |json: &str| serde_json::from_str::<IdPatch>(json).map(|patch| patch.pool);
+        let id = AgentPoolId::from_random([1; 16]);
+        assert_eq!(pool("{}").expect("JSON"), None);
+        assert_eq!(pool(r#"{"pool":null}"#).expect("JSON"), Some(None));
+        assert_eq!(pool(r#"{"pool":""}"#).expect("JSON"), Some(None));
+        assert_eq!(pool(&format!(r#"{{"pool":"{id}"}}"#)).expect("JSON"), Some(Some(id)));
+        assert!(pool(r#"{"pool":"nope"}"#).is_err_and(|error| error.to_string().contains("apool-")));
+        assert!(pool(r#"{"pool":1}"#).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taco_tables::{Record, indexes};
 
-use crate::attribute::{InvalidAttribute, nullable};
+use crate::attribute::{InvalidAttribute, nullable, nullable_id};
 use crate::execution::{DEFAULT, Execution, ExecutionPatch, SettingOverwrites};
 use crate::id::{AgentPoolId, ProjectId};
 use crate::name::{NameKey, ProjectName};
@@ -70,7 +70,7 @@ pub struct ProjectPatch {
     #[serde(deserialize_with = "nullable")]
     pub description: Option<Option<String>>,
     pub default_execution_mode: Option<String>,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable_id")]
     pub default_agent_pool_id: Option<Option<AgentPoolId>>,
     pub setting_overwrites: Option<SettingOverwrites>,
     #[serde(deserialize_with = "nullable")]

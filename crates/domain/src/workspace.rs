@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taco_tables::{Record, indexes};
 
-use crate::attribute::{InvalidAttribute, nullable, shown};
+use crate::attribute::{InvalidAttribute, nullable, nullable_id, shown};
 use crate::engine::{Engine, UnknownEngine};
 use crate::execution::{Execution, ExecutionPatch, OWN, SettingOverwrites};
 use crate::id::{AgentPoolId, ProjectId, SshKeyId, StateVersionId, TagId, WorkspaceId};
@@ -204,7 +204,7 @@ pub struct WorkspacePatch {
     pub execution_mode: Option<String>,
     /// The old word for `execution-mode`: true is remote, false is local.
     pub operations: Option<bool>,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable_id")]
     pub agent_pool_id: Option<Option<AgentPoolId>>,
     pub setting_overwrites: Option<SettingOverwrites>,
     /// `terraform` or `tofu`; Terraform Cloud has no such setting.
