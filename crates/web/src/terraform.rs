@@ -19,6 +19,7 @@ pub fn host_block(address: &Url) -> String {
   services = {{
     "tfe.v2"   = "{site}/api/v2/"
     "tfe.v2.1" = "{site}/api/v2/"
+    "tfe.v2.2" = "{site}/api/v2/"
     "state.v2" = "{site}/api/v2/"
     "login.v1" = {{
       client      = "{CLIENT}"

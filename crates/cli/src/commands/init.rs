@@ -103,7 +103,7 @@ fn next(host: &Host, http: bool) -> String {
     format!(
         "Next: {host} is reached through plain http, which terraform must be told in ~/.terraformrc:\n\n\
          host \"{host}\" {{\n  services = {{\n    \"tfe.v2\"   = \"{api}\"\n    \"tfe.v2.1\" = \"{api}\"\n    \
-         \"state.v2\" = \"{api}\"\n  }}\n}}\n\nThen: `terraform init`."
+         \"tfe.v2.2\" = \"{api}\"\n    \"state.v2\" = \"{api}\"\n  }}\n}}\n\nThen: `terraform init`."
     )
 }
 
