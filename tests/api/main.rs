@@ -13,6 +13,7 @@ mod run_queue;
 mod run_triggers;
 mod runs;
 mod states;
+mod teams;
 mod two_servers;
 mod variable_sets;
 mod variables;

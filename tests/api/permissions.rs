@@ -392,7 +392,8 @@ impl Fixture {
 /// Some answers depend on more than the table's right.
 fn depends_on_more(route: &Route) -> bool {
     // Secret teams, and who may manage a team's tokens; tags, which members see also of workspaces that they do not see.
-    (route.path.contains("{team}") && (route.methods == ["GET"] || route.path.contains("/authentication-token")))
+    let more = ["/authentication-token", "/relationships/"];
+    (route.path.contains("{team}") && (route.methods == ["GET"] || more.iter().any(|part| route.path.contains(part))))
         || route.methods == ["GET"] && route.path == "/api/v2/organizations/{organization}/tags"
 }
 

@@ -20,6 +20,7 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::once;
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
+use crate::team_members::{check_owners_left, require_choice_of};
 
 /// A team with its members, as a door shows it.
 #[derive(Clone)]
@@ -246,6 +247,7 @@ impl ControlPlane {
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
             asker.require(Action::ManageMembership, Resource::Organization(state), "organization")?;
+            require_choice_of(&asker, state, &new.teams, "organization")?;
             let by = state.memberships.by();
             if by.email.first(&new.email.key()).is_some() || by.user.first(&new.user).is_some() {
                 return Err(Error::invalid("email", "Email has already been taken: they are a member already"));
@@ -271,14 +273,8 @@ impl ControlPlane {
             let state = tx.state();
             let membership = state.memberships.get(&id).cloned().ok_or(Error::NotFound(what))?;
             asker.require(Action::ManageMembership, Resource::Organization(state), what)?;
-            let owners = state.organization().map(|organization| organization.owners_team);
-            let owners_left =
-                owners.map(|owners| state.memberships.by().team.get(&owners).filter(|other| **other != id).count());
-            if owners.is_some_and(|owners| membership.teams.contains(&owners)) && owners_left == Some(0) {
-                return Err(Error::Conflict(
-                    "The last owner cannot leave: make someone else an owner first".to_owned(),
-                ));
-            }
+            require_choice_of(&asker, state, &membership.teams, what)?;
+            check_owners_left(state, &BTreeSet::from([id]))?;
             tx.delete::<Membership>(&id);
             Ok(())
         };
@@ -287,7 +283,7 @@ impl ControlPlane {
 }
 
 /// Secret teams are known to their members and to those who manage teams.
-fn knows_team(caller: &Caller, state: &OrganizationState, team: &Team) -> bool {
+pub(crate) fn knows_team(caller: &Caller, state: &OrganizationState, team: &Team) -> bool {
     use taco_domain::permission::Actor;
     let is_member = match &caller.actor {
         Actor::User { id, .. } => state.membership_of(id).is_some_and(|membership| membership.teams.contains(&team.id)),

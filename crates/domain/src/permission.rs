@@ -120,6 +120,8 @@ actions! {
     ManageOrganizationToken,
     ReadAuditTrail,
     ManageMembership,
+    /// Who is in the team that may do everything.
+    ManageOwners,
     ManageTeams,
     ManageOrganizationAccess,
     /// SSH keys and connections to version control.
@@ -254,6 +256,7 @@ const RULES: &[Rule] = {
             rights.organization.manage_membership
         })
         .for_organization_token(),
+        rule(A::ManageOwners, "choose the organization's owners", OWNER, |_| false),
         rule(A::ManageTeams, "manage teams", "a team that manages teams", |rights| rights.organization.manage_teams)
             .for_organization_token(),
         rule(

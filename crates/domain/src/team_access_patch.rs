@@ -25,7 +25,7 @@ impl From<bool> for MocksRight {
 }
 
 /// What a request says about rights in the workspaces of a project; what it leaves out stays.
-#[derive(Clone, Default, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct WorkspaceRightsPatch {
     pub runs: Option<RunsRight>,
@@ -41,7 +41,7 @@ pub struct WorkspaceRightsPatch {
     pub delete: Option<bool>,
 }
 
-#[derive(Clone, Default, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct ProjectRightsPatch {
     pub settings: Option<SettingsRight>,
@@ -132,20 +132,23 @@ impl TeamWorkspacePatch {
 impl TeamProjectPatch {
     pub fn apply(&self, before: &TeamProject) -> Result<TeamProject, InvalidAttribute> {
         let access = self.access.unwrap_or(before.access);
-        if access != ProjectRole::Custom {
-            return match (&self.project_access, &self.workspace_access) {
-                (Some(_), _) => Err(only_custom("project-access")),
-                (None, Some(_)) => Err(only_custom("workspace-access")),
-                (None, None) => Ok(TeamProject {
-                    access,
-                    custom: ProjectRights::NONE,
-                    custom_workspaces: WorkspaceRights::NONE,
-                    ..before.clone()
-                }),
-            };
-        }
         let project = self.project_access.clone().unwrap_or_default();
         let workspaces = self.workspace_access.clone().unwrap_or_default();
+        if access != ProjectRole::Custom {
+            // The provider `tfe` sends both with every role, and nothing in them.
+            if project != ProjectRightsPatch::default() {
+                return Err(only_custom("project-access"));
+            }
+            if workspaces != WorkspaceRightsPatch::default() {
+                return Err(only_custom("workspace-access"));
+            }
+            return Ok(TeamProject {
+                access,
+                custom: ProjectRights::NONE,
+                custom_workspaces: WorkspaceRights::NONE,
+                ..before.clone()
+            });
+        }
         let custom = ProjectRights {
             read: true,
             settings: project.settings.unwrap_or(before.custom.settings),
@@ -213,5 +216,9 @@ mod tests {
         assert!(after.rights().create_workspaces && after.workspace_rights().workspace_locking);
         let fixed = TeamProjectPatch { access: Some(ProjectRole::Admin), ..patch };
         assert_eq!(fixed.apply(&before).expect_err("fixed").attribute, "project-access");
+        let fixed = TeamProjectPatch { project_access: Some(ProjectRightsPatch::default()), ..fixed };
+        assert_eq!(fixed.apply(&before).expect_err("fixed").attribute, "workspace-access");
+        let fixed = TeamProjectPatch { workspace_access: Some(WorkspaceRightsPatch::default()), ..fixed };
+        assert_eq!(fixed.apply(&after).map(|access| access.access), Ok(ProjectRole::Admin));
     }
 }

@@ -46,6 +46,7 @@ mod state_version_outputs;
 mod state_versions;
 mod tag_bindings;
 mod tags;
+mod team_members;
 mod team_projects;
 mod team_workspaces;
 mod teams;

@@ -9,7 +9,7 @@ use crate::{
     Api, absent, account, admin, agent_pools, agents, authentication_tokens, comments, configuration_versions,
     discovery, http_backend, log_stream, organization_memberships, organization_tags, organization_tokens,
     organizations, phases, ping, projects, run_events, run_triggers, runs, signed_url, ssh_keys, state_version_outputs,
-    state_versions, tag_bindings, tags, team_projects, team_workspaces, teams, user_tokens, users,
+    state_versions, tag_bindings, tags, team_members, team_projects, team_workspaces, teams, user_tokens, users,
     variable_set_variables, variable_sets, variables, versions, workspace_resources, workspaces,
 };
 
@@ -105,6 +105,10 @@ pub fn all() -> Vec<Route> {
         route(POST, "/api/v2/teams/{team}/authentication-token", Right(A::ManageTeams), teams::create_token),
         route(DELETE, "/api/v2/teams/{team}/authentication-token", Right(A::ManageTeams), teams::delete_token),
         route(POST, "/api/v2/teams/{team}/authentication-tokens", Right(A::ManageTeams), teams::create_token),
+        route(POST, "/api/v2/teams/{team}/relationships/users", Right(A::ManageMembership), team_members::add_users),
+        route(DELETE, "/api/v2/teams/{team}/relationships/users", Right(A::ManageMembership), team_members::remove_users),
+        route(POST, "/api/v2/teams/{team}/relationships/organization-memberships", Right(A::ManageMembership), team_members::add_memberships),
+        route(DELETE, "/api/v2/teams/{team}/relationships/organization-memberships", Right(A::ManageMembership), team_members::remove_memberships),
         route(GET, "/api/v2/team-workspaces", Right(A::ReadWorkspace), team_workspaces::list),
         route(POST, "/api/v2/team-workspaces", Right(A::ManageWorkspaceTeams), team_workspaces::create),
         route(GET, "/api/v2/team-workspaces/{team_workspace}", Right(A::ReadWorkspace), team_workspaces::read),

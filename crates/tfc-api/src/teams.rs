@@ -55,7 +55,7 @@ fn resource(caller: &Caller, view: &TeamView) -> Resource {
         allow_member_token_management: team.allow_member_token_management,
         is_unified: false,
         permissions: Permissions {
-            can_update_membership: may(Action::ManageTeams),
+            can_update_membership: may(if is_owners { Action::ManageOwners } else { Action::ManageMembership }),
             can_destroy: may(Action::ManageTeams) && !is_owners,
             can_update_organization_access: may(Action::ManageOrganizationAccess) && !is_owners,
             can_update_api_token: may(Action::ManageTeams),

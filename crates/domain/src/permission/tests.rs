@@ -321,6 +321,7 @@ const ORGANIZATION: &[(Action, &str)] = {
         (A::ManageOrganizationToken, ""),
         (A::ReadAuditTrail, "organization-token audit-token"),
         (A::ManageMembership, "manage-people organization-token"),
+        (A::ManageOwners, ""),
         (A::ManageTeams, "manage-people organization-token"),
         (A::ManageOrganizationAccess, "organization-token"),
         (A::ManageVcsSettings, "manage-people organization-token"),

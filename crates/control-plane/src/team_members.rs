@@ -1,0 +1,138 @@
+//! Who is in a team.
+
+use std::collections::BTreeSet;
+
+use taco_domain::OrganizationState;
+use taco_domain::attribute::shown;
+use taco_domain::id::{MembershipId, TeamId};
+use taco_domain::membership::Membership;
+use taco_domain::name::Username;
+use taco_domain::permission::{Action, Resource};
+use taco_ledger::Transaction;
+
+use crate::caller::Caller;
+use crate::control_plane::ControlPlane;
+use crate::done_requests::once;
+use crate::error::Error;
+use crate::teams::knows_team;
+
+/// A member of the organization, as a request names them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MemberRef {
+    Membership(MembershipId),
+    /// As it was sent: what cannot be a name is nobody's.
+    Username(String),
+}
+
+impl MemberRef {
+    fn find<'a>(&self, caller: &Caller, state: &'a OrganizationState) -> Option<&'a Membership> {
+        match self {
+            Self::Membership(id) => state.memberships.get(id),
+            Self::Username(name) => {
+                let username: Username = name.parse().ok()?;
+                state.membership_of(&caller.site.user_named(&username)?.id)
+            }
+        }
+    }
+
+    fn unknown(&self, index: usize) -> Error {
+        let who = match self {
+            Self::Membership(id) => format!("The membership {id} does not exist in this organization"),
+            Self::Username(name) => format!("{} is not a member of this organization: invite them first", shown(name)),
+        };
+        Error::Invalid { pointer: format!("/data/{index}/id"), detail: who }
+    }
+}
+
+impl ControlPlane {
+    /// Puts members of the organization into a team. Those who are in it already stay.
+    pub async fn add_team_members(&self, caller: &Caller, team: TeamId, members: Vec<MemberRef>) -> Result<(), Error> {
+        let decide = move |asker: &Caller, state: &OrganizationState| {
+            let mut changed = Vec::new();
+            for (index, member) in members.iter().enumerate() {
+                let mut membership = member.find(asker, state).ok_or_else(|| member.unknown(index))?.clone();
+                if membership.teams.insert(team) {
+                    changed.push(membership);
+                }
+            }
+            Ok(changed)
+        };
+        self.change_team_members(caller, team, "team.add-members", decide).await
+    }
+
+    /// Takes members out of a team; they stay members of the organization. Those who are not in it are not missed.
+    pub async fn remove_team_members(
+        &self,
+        caller: &Caller,
+        team: TeamId,
+        members: Vec<MemberRef>,
+    ) -> Result<(), Error> {
+        let decide = move |asker: &Caller, state: &OrganizationState| {
+            let found = members.iter().filter_map(|member| member.find(asker, state));
+            let mut changed: Vec<Membership> =
+                found.filter(|membership| membership.teams.contains(&team)).cloned().collect();
+            if owners_team(state) == Some(team) {
+                check_owners_left(state, &changed.iter().map(|membership| membership.id).collect())?;
+            }
+            for membership in &mut changed {
+                membership.teams.remove(&team);
+            }
+            Ok(changed)
+        };
+        self.change_team_members(caller, team, "team.remove-members", decide).await
+    }
+
+    async fn change_team_members(
+        &self,
+        caller: &Caller,
+        team: TeamId,
+        intent: &'static str,
+        mut change: impl FnMut(&Caller, &OrganizationState) -> Result<Vec<Membership>, Error> + Send + 'static,
+    ) -> Result<(), Error> {
+        let what = "team";
+        let open = self.organization_of(caller, team.home(), what).await?;
+        let asker = caller.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            let state = tx.state();
+            asker.require(Action::ManageMembership, Resource::Organization(state), what)?;
+            if !state.teams.get(&team).is_some_and(|team| knows_team(&asker, state, team)) {
+                return Err(Error::NotFound(what));
+            }
+            require_choice_of(&asker, state, &BTreeSet::from([team]), what)?;
+            for membership in change(&asker, state)? {
+                tx.put(&membership);
+            }
+            Ok(())
+        };
+        open.commit(caller.intent(intent), once(caller, self.now(), decide)).await
+    }
+}
+
+/// Who may manage members may not make owners of them, nor of themselves: that is for owners.
+pub(crate) fn require_choice_of(
+    caller: &Caller,
+    state: &OrganizationState,
+    teams: &BTreeSet<TeamId>,
+    what: &'static str,
+) -> Result<(), Error> {
+    match owners_team(state) {
+        Some(owners) if teams.contains(&owners) => {
+            caller.require(Action::ManageOwners, Resource::Organization(state), what)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An organization without an owner could not be helped by anyone in it.
+pub(crate) fn check_owners_left(state: &OrganizationState, leaving: &BTreeSet<MembershipId>) -> Result<(), Error> {
+    let Some(owners) = owners_team(state) else { return Ok(()) };
+    let owners: BTreeSet<MembershipId> = state.memberships.by().team.get(&owners).copied().collect();
+    if !owners.is_empty() && owners.is_subset(leaving) {
+        return Err(Error::Conflict("The last owner cannot leave: make someone else an owner first".to_owned()));
+    }
+    Ok(())
+}
+
+fn owners_team(state: &OrganizationState) -> Option<TeamId> {
+    state.organization().map(|organization| organization.owners_team)
+}
