@@ -143,6 +143,29 @@ async fn only_owners_choose_owners_and_one_stays() {
 }
 
 #[tokio::test]
+async fn who_manages_teams_gets_no_token_of_the_owners() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let managers =
+        given_team(&server, json!({ "name": "managers", "organization-access": { "manage-teams": true } })).await;
+    let other = given_team(&server, json!({ "name": "other" })).await;
+    let token_of = |team: &str| format!("/api/v2/teams/{team}/authentication-token");
+    let owners = token_of(&owners(&server).await);
+    for path in [token_of(&managers), "/api/v2/organizations/acme/authentication-token".to_owned()] {
+        let issued = admin.post(&path, &json!({})).await.expect(StatusCode::CREATED).attribute("token");
+        let client = server.with_token(issued.as_str().expect("a token"));
+        client.post(&token_of(&other), &json!({})).await.expect(StatusCode::CREATED);
+        client.post(&owners, &json!({})).await.expect(StatusCode::NOT_FOUND);
+        client.post(&format!("{owners}s"), &json!({})).await.expect(StatusCode::NOT_FOUND);
+    }
+    let issued = admin.post(&owners, &json!({})).await.expect(StatusCode::CREATED).attribute("token");
+    let client = server.with_token(issued.as_str().expect("a token"));
+    client.get("/api/v2/organizations/acme").await.expect(StatusCode::OK);
+    client.post(&owners, &json!({})).await.expect(StatusCode::CREATED);
+}
+
+#[tokio::test]
 async fn a_fixed_role_in_a_project_may_come_with_empty_rights() {
     let server = ApiServer::start().await;
     let admin = server.admin();

@@ -426,7 +426,8 @@ fn require_token(caller: &Caller, state: &OrganizationState, token: &Token) -> R
     }
 }
 
-/// Those who manage teams may, and a team's own members where the team allows it.
+/// Those who manage teams may, and a team's own members where the team allows it. A token of the owners can do
+/// everything, so that is for owners.
 fn require_team_tokens(caller: &Caller, state: &OrganizationState, id: TeamId) -> Result<(), Error> {
     let team = state.teams.get(&id).ok_or(Error::NotFound("team"))?;
     let is_member = match &caller.actor {
@@ -436,5 +437,7 @@ fn require_team_tokens(caller: &Caller, state: &OrganizationState, id: TeamId) -
     if is_member && team.allow_member_token_management {
         return Ok(());
     }
-    caller.require(Action::ManageTeams, Resource::Organization(state), "team")
+    let is_owners = state.organization().is_some_and(|organization| organization.owners_team == id);
+    let action = if is_owners { Action::ManageOwners } else { Action::ManageTeams };
+    caller.require(action, Resource::Organization(state), "team")
 }

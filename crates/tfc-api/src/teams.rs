@@ -58,7 +58,7 @@ fn resource(caller: &Caller, view: &TeamView) -> Resource {
             can_update_membership: may(if is_owners { Action::ManageOwners } else { Action::ManageMembership }),
             can_destroy: may(Action::ManageTeams) && !is_owners,
             can_update_organization_access: may(Action::ManageOrganizationAccess) && !is_owners,
-            can_update_api_token: may(Action::ManageTeams),
+            can_update_api_token: may(if is_owners { Action::ManageOwners } else { Action::ManageTeams }),
             can_update_visibility: may(Action::ManageTeams) && !is_owners,
         },
     };
