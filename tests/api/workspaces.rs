@@ -109,6 +109,46 @@ async fn lists_come_in_the_order_of_current_runs_with_what_was_asked_for() {
 }
 
 #[tokio::test]
+async fn lists_come_in_the_order_of_changes_to_states_and_by_age_unless_asked() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let mut ids = Vec::new();
+    for name in ["zebra", "ant", "mole"] {
+        ids.push(server.given_workspace("acme", name).await);
+        server.pass(SignedDuration::from_secs(1));
+    }
+    lock(&admin, &ids[1]).await.expect(StatusCode::OK);
+    push(&admin, &ids[1], 1, "a", "x").await.expect(StatusCode::CREATED);
+    server.pass(SignedDuration::from_secs(1));
+    let renamed = json!({ "data": { "type": "workspaces", "attributes": { "description": "settings are no state" } } });
+    let zebra = admin.patch(&format!("/api/v2/workspaces/{}", ids[0]), &renamed).await.expect(StatusCode::OK);
+    let ant = admin.get(&format!("/api/v2/workspaces/{}", ids[1])).await.expect(StatusCode::OK);
+    for (workspace, latest, updated) in
+        [(&zebra, "2026-01-01T12:00:00Z", "2026-01-01T12:00:04Z"), (&ant, "2026-01-01T12:00:03Z", "2026-01-01T12:00:01Z")]
+    {
+        assert_eq!(workspace.attribute("latest-change-at"), latest);
+        assert_eq!(workspace.attribute("updated-at"), updated);
+    }
+    for (query, expected) in [
+        ("", ["zebra", "ant", "mole"]),
+        ("?page[size]=2", ["zebra", "ant", ""]),
+        ("?page[size]=2&page[number]=2", ["mole", "", ""]),
+        ("?search[name]=a", ["zebra", "ant", ""]),
+        ("?sort=latest-change-at", ["zebra", "mole", "ant"]),
+        ("?sort=-latest-change-at", ["ant", "mole", "zebra"]),
+        ("?sort=name", ["ant", "mole", "zebra"]),
+        ("?sort=nonsense", ["ant", "mole", "zebra"]),
+    ] {
+        let listed = admin.get(&format!("/api/v2/organizations/acme/workspaces{query}")).await.expect(StatusCode::OK);
+        let names = listed.data().as_array().cloned().unwrap_or_default();
+        let names: Vec<_> = names.iter().map(|item| item["attributes"]["name"].clone()).collect();
+        let expected: Vec<_> = expected.iter().filter(|name| !name.is_empty()).map(|name| json!(name)).collect();
+        assert_eq!(names, expected, "{query}");
+    }
+}
+
+#[tokio::test]
 async fn locks_have_one_holder_who_is_named() {
     let server = ApiServer::start().await;
     let admin = server.admin();

@@ -60,7 +60,7 @@ async fn work_in_two_workspaces(here: &Directory<'_>) {
 }
 
 async fn names_of_workspaces(scene: &Scene) -> Vec<String> {
-    let listed = scene.admin.get("/api/v2/organizations/acme/workspaces").await;
+    let listed = scene.admin.get("/api/v2/organizations/acme/workspaces?sort=name").await;
     let name = |workspace: &Value| workspace["attributes"]["name"].as_str().expect("text").to_owned();
     listed["data"].as_array().expect("a list").iter().map(name).collect()
 }

@@ -41,9 +41,14 @@ pub enum WorkspaceOrder {
     #[default]
     Name,
     NameReversed,
+    /// Oldest first. Whoever reads page after page meets each workspace once, whatever happens to them meanwhile.
+    Age,
     /// By when the current run was made. Workspaces without one come last.
     CurrentRun,
     CurrentRunReversed,
+    /// By when the state changed last, or the workspace was made where it has none.
+    LatestStateChange,
+    LatestStateChangeReversed,
     /// What changed last comes first.
     LatestChange,
     MostResources,
@@ -115,10 +120,17 @@ impl ControlPlane {
         let state = &open.state;
         let sees_all = caller.may(Action::ReadWorkspace, open.resource()).allowed;
         let view = |workspace: &Workspace| WorkspaceView { workspace: workspace.clone(), open: open.clone() };
-        // The common case costs the same in a large organization as in a small one.
-        if sees_all && filter.takes_all() && filter.order == WorkspaceOrder::Name {
-            let items = state.workspaces_by_name().skip(page.skip()).take(page.size()).map(view).collect();
-            return Ok(Listed { items, page, total: state.workspaces.len() });
+        // The common cases cost the same in a large organization as in a small one.
+        if sees_all && filter.takes_all() {
+            let items = match filter.order {
+                WorkspaceOrder::Name => Some(part_of(state.workspaces_by_name(), page)),
+                WorkspaceOrder::NameReversed => Some(part_of(state.workspaces_by_name().rev(), page)),
+                WorkspaceOrder::Age => Some(part_of(state.workspaces_by_age(), page)),
+                _ => None,
+            };
+            if let Some(items) = items {
+                return Ok(Listed { items, page, total: state.workspaces.len() }.map(view));
+            }
         }
         let wanted = |workspace: &&Workspace| {
             filter.takes(state, workspace)
@@ -128,12 +140,20 @@ impl ControlPlane {
         let listed = match filter.order {
             WorkspaceOrder::Name => Listed::from_all(by_name(), page),
             WorkspaceOrder::NameReversed => Listed::from_all(state.workspaces_by_name().rev().filter(wanted), page),
+            WorkspaceOrder::Age => Listed::from_all(state.workspaces_by_age().filter(wanted), page),
             WorkspaceOrder::CurrentRun | WorkspaceOrder::CurrentRunReversed => {
                 let reversed = filter.order == WorkspaceOrder::CurrentRunReversed;
                 let key = |workspace: &Workspace| {
                     let made = state.current_run(workspace.id).map(|run| run.created_at.as_nanosecond());
                     (made.is_none(), made.map(|made| if reversed { -made } else { made }))
                 };
+                Listed::from_all(sorted_by_key(by_name(), key), page)
+            }
+            WorkspaceOrder::LatestStateChange => {
+                Listed::from_all(sorted_by_key(by_name(), |workspace| state.latest_state_change(workspace)), page)
+            }
+            WorkspaceOrder::LatestStateChangeReversed => {
+                let key = |workspace: &Workspace| Reverse(state.latest_state_change(workspace));
                 Listed::from_all(sorted_by_key(by_name(), key), page)
             }
             WorkspaceOrder::LatestChange => {
@@ -145,6 +165,11 @@ impl ControlPlane {
         };
         Ok(listed.map(view))
     }
+}
+
+/// The items of a page, without a look at those behind it.
+fn part_of<'a>(all: impl Iterator<Item = &'a Workspace>, page: PageRequest) -> Vec<&'a Workspace> {
+    all.skip(page.skip()).take(page.size()).collect()
 }
 
 /// What is equal stays in its order.

@@ -101,6 +101,11 @@ impl OrganizationState {
         self.workspaces.by().name.iter().filter_map(|(_, id)| self.workspaces.get(id))
     }
 
+    /// All workspaces, oldest first.
+    pub fn workspaces_by_age(&self) -> impl DoubleEndedIterator<Item = &Workspace> {
+        self.workspaces.by().age.iter().filter_map(|(_, id)| self.workspaces.get(id))
+    }
+
     /// A project's workspaces by name.
     pub fn workspaces_in(&self, project: ProjectId) -> impl Iterator<Item = &Workspace> {
         let index = &self.workspaces.by().project;
@@ -163,8 +168,12 @@ impl OrganizationState {
 
     /// When a workspace's settings or its state changed last.
     pub fn latest_change(&self, workspace: &Workspace) -> Timestamp {
-        let state = self.current_state_version(workspace).map(|version| version.created_at);
-        state.map_or(workspace.updated_at, |created_at| created_at.max(workspace.updated_at))
+        self.latest_state_change(workspace).max(workspace.updated_at)
+    }
+
+    /// When a workspace's state changed last; when the workspace was made, where it has none.
+    pub fn latest_state_change(&self, workspace: &Workspace) -> Timestamp {
+        self.current_state_version(workspace).map_or(workspace.created_at, |version| version.created_at)
     }
 
     /// A workspace's current state version.
@@ -224,6 +233,15 @@ mod tests {
         assert_eq!(names(state.workspaces_in(two)), ["batch"]);
         assert_eq!(names(state.workspaces_tagged(&"prod".parse().expect("legal"))), ["Api", "web"]);
         assert_eq!(names(state.workspaces_tagged(&"pro".parse().expect("legal"))), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn workspaces_are_listed_by_age_whatever_happens_to_them() {
+        let (mut state, one, _) = state();
+        let older = workspace(9, "zebra", one, &[]);
+        let older = Workspace { created_at: Timestamp::MIN, updated_at: Timestamp::MAX, ..older };
+        state.workspaces.put(&older).expect("put");
+        assert_eq!(names(state.workspaces_by_age()), ["zebra", "Api", "batch", "web"]);
     }
 
     #[test]
@@ -307,8 +325,9 @@ mod tests {
         let workspace = state.workspaces.get(&web).expect("there").clone();
         assert_eq!(state.latest_change(&workspace), Timestamp::UNIX_EPOCH, "none of them is current");
         let workspace = Workspace { current_state_version: Some(newest.0), ..workspace };
-        assert_eq!(state.latest_change(&workspace), newest.1);
+        assert_eq!((state.latest_change(&workspace), state.latest_state_change(&workspace)), (newest.1, newest.1));
         let workspace = Workspace { updated_at: Timestamp::MAX, ..workspace };
         assert_eq!(state.latest_change(&workspace), Timestamp::MAX, "its settings changed after that");
+        assert_eq!(state.latest_state_change(&workspace), newest.1, "its state did not");
     }
 }

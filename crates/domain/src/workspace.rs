@@ -166,6 +166,8 @@ indexes! {
     pub struct WorkspaceIndexes for Workspace {
         /// Unique, and the order of lists.
         pub name: NameKey => |workspace| [workspace.name.key()];
+        /// Oldest first, those of one moment by name: nothing but a new name changes a workspace's place.
+        pub age: (Timestamp, NameKey) => |workspace| [(workspace.created_at, workspace.name.key())];
         /// By name within a project: begin at `(project, NameKey::first())`.
         pub project: (ProjectId, NameKey) => |workspace| [(workspace.project, workspace.name.key())];
         /// By name within a tag: begin at `(key, NameKey::first())`.

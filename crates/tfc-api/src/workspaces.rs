@@ -238,7 +238,7 @@ pub(crate) fn resource(caller: &Caller, view: &WorkspaceView) -> Resource {
         description: &workspace.description,
         created_at: workspace.created_at,
         updated_at: workspace.updated_at,
-        latest_change_at: workspace.updated_at,
+        latest_change_at: open.state.latest_state_change(workspace),
         execution_mode: execution.mode,
         setting_overwrites: Overwrites { execution_mode: overwrites, agent_pool: overwrites },
         operations: execution.mode != ExecutionMode::Local,
@@ -341,6 +341,19 @@ fn read_patch(body: Body) -> Result<WorkspacePatch, ApiError> {
     Ok(WorkspacePatch { project, agent_pool_id, tag_bindings, ..sent.attributes })
 }
 
+/// What nobody knows is read as `name`. Without a word Terraform Cloud promises an order that is arbitrary but stable.
+fn order(query: &Query) -> WorkspaceOrder {
+    match query.get("sort") {
+        None => WorkspaceOrder::Age,
+        Some("current-run.created-at") => WorkspaceOrder::CurrentRun,
+        Some("-current-run.created-at") => WorkspaceOrder::CurrentRunReversed,
+        Some("latest-change-at") => WorkspaceOrder::LatestStateChange,
+        Some("-latest-change-at") => WorkspaceOrder::LatestStateChangeReversed,
+        Some(sort) if sort.starts_with('-') => WorkspaceOrder::NameReversed,
+        Some(_) => WorkspaceOrder::Name,
+    }
+}
+
 /// `GET /api/v2/organizations/{organization}/workspaces`
 pub(crate) async fn list(
     State(api): State<Api>,
@@ -358,7 +371,6 @@ pub(crate) async fn list(
                 .map_err(|_| ApiError::parameter("filter[project][id]", format!("{} is no project's id", shown(id))))?,
         ),
     };
-    let sort = query.get("sort").unwrap_or("name");
     let filter = WorkspaceFilter {
         name: query.get("search[name]").map(str::to_owned),
         wildcard_name: query.get("search[wildcard-name]").map(str::to_owned),
@@ -368,12 +380,7 @@ pub(crate) async fn list(
         tagged: query.tagged(),
         current_run: owned(query.list("filter[current-run][status]")),
         locked: false,
-        order: match sort {
-            "current-run.created-at" => WorkspaceOrder::CurrentRun,
-            "-current-run.created-at" => WorkspaceOrder::CurrentRunReversed,
-            sort if sort.starts_with('-') => WorkspaceOrder::NameReversed,
-            _ => WorkspaceOrder::Name,
-        },
+        order: order(&query),
     };
     let listed = api.control_plane.workspaces(&caller, &organization, &filter, query.page()?).await?;
     if query.get("include").is_some() {

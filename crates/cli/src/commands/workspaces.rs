@@ -209,7 +209,7 @@ async fn list(session: &Session, search: Option<&str>, project: Option<&str>, ta
         Some(project) => Some(projects::find(session, &organization, project).await?),
         None => None,
     };
-    let mut query = vec![("include".to_owned(), "project".to_owned())];
+    let mut query = vec![("include".to_owned(), "project".to_owned()), ("sort".to_owned(), "name".to_owned())];
     query.extend(search.map(|search| ("search[name]".to_owned(), search.to_owned())));
     query.extend(project.map(|project| ("filter[project][id]".to_owned(), project.id().to_owned())));
     query.extend(tags.iter().enumerate().flat_map(|(index, tag)| tag_filter(index, tag)));
