@@ -71,8 +71,9 @@ async fn an_announced_state_counts_when_its_bytes_are_there() {
     let again = admin.post(&versions, &body).await.expect(StatusCode::CREATED);
     assert_eq!(again.id(), announced.id(), "a repeated request leads to the same version");
     let unlock = format!("/api/v2/workspaces/{workspace}/actions/unlock");
+    // No conflict: go-tfe would tell terraform that the workspace is already unlocked, and terraform would not try again.
     let early = admin.act(&unlock).await.expect(StatusCode::UNPROCESSABLE_ENTITY);
-    assert!(early.error().0.contains("latest state version is still pending"));
+    assert!(early.error().0.contains("latest state version is still pending. Try again"), "{:?}", early.error());
 
     let anyone = server.with_authorization(None);
     let upload = path_of(&announced.attribute("hosted-state-upload-url"));

@@ -164,9 +164,14 @@ pub(crate) fn give_up_pending(
     for version in pending {
         let age = now.map(|now| now.duration_since(version.created_at));
         if age.is_some_and(|age| age < PATIENCE) {
-            // Terraform looks for these words and tries again.
-            let detail = "The workspace cannot be unlocked yet: the latest state version is still pending";
-            return Err(Error::Invalid { pointer: "/data".to_owned(), detail: detail.to_owned() });
+            // Terraform looks for the words "latest state version is still pending" and tries again. It would never see
+            // them in a conflict, which go-tfe reads as "already unlocked": a workspace would stay locked unnoticed.
+            let detail = format!(
+                "The workspace cannot be unlocked yet: the latest state version is still pending. Try again when its \
+                 upload is over; one that does not come is given up {} seconds after it was announced",
+                PATIENCE.as_secs()
+            );
+            return Err(Error::Invalid { pointer: "/data".to_owned(), detail });
         }
         tx.put(&StateVersion { status: StateVersionStatus::Discarded, ..version });
     }
