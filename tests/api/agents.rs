@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use harness::api_server::ApiServer;
 use serde_json::json;
+use taco_control_plane::Error;
 use taco_domain::agent::AgentPresence;
 
 #[tokio::test]
@@ -22,7 +23,7 @@ async fn agents_come_with_a_token_of_their_pool() {
     server.with_token(&text).get("/api/v2/organizations/acme").await.expect(StatusCode::NOT_FOUND);
 
     let agent = server.caller(&text).await;
-    let agent = server.control_plane.connect_agent(&agent, None, "one", "1.0.0").await.expect("connected");
+    let agent = server.control_plane.connect_agent(&agent, None, None, "one", "1.0.0").await.expect("connected");
     let id = agent.agent.id;
     let status =
         || async { admin.get(&format!("/api/v2/agents/{id}")).await.expect(StatusCode::OK).attribute("status") };
@@ -62,6 +63,36 @@ async fn agents_come_with_a_token_of_their_pool() {
     server.with_token(&text).get("/api/v2/account/details").await.expect(StatusCode::UNAUTHORIZED);
     admin.delete(&format!("/api/v2/agent-pools/{pool}")).await.expect(StatusCode::NO_CONTENT);
     admin.get(&format!("/api/v2/agents/{id}")).await.expect(StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn an_agent_comes_back_as_itself_and_nobody_else_does() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let body = json!({ "data": { "type": "agent-pools", "attributes": { "name": "pool" } } });
+    let pool = admin.post("/api/v2/organizations/acme/agent-pools", &body).await.expect(StatusCode::CREATED).id();
+    let tokens = format!("/api/v2/agent-pools/{pool}/authentication-tokens");
+    let wanted = json!({ "data": { "type": "authentication-tokens", "attributes": { "description": "rack 1" } } });
+    let token = admin.post(&tokens, &wanted).await.expect(StatusCode::CREATED).attribute("token");
+    let caller = server.caller(token.as_str().expect("a token")).await;
+    let comes = |known, instance| {
+        let (plane, caller) = (server.control_plane.clone(), caller.clone());
+        async move { plane.connect_agent(&caller, known, instance, "rack", "1.0.0").await.map(|come| come.agent.id) }
+    };
+    let first = comes(None, Some("one")).await.expect("it is new");
+    assert_eq!(comes(Some(first), Some("one")).await.expect("its connection broke"), first);
+    for other in [Some("two"), None] {
+        let refusal = comes(Some(first), other).await.expect_err("that is another process");
+        assert!(matches!(refusal, Error::Conflict(_)), "{refusal:?}");
+        let words = refusal.to_string();
+        assert!(words.contains(&first.to_string()) && words.contains("start this one anew"), "{words}");
+    }
+    assert_ne!(comes(None, Some("two")).await.expect("it is new"), first);
+
+    let older = comes(None, None).await.expect("an agent of an older version");
+    assert_eq!(comes(Some(older), Some("three")).await.expect("nobody knows better"), older);
+    comes(Some(older), Some("four")).await.expect_err("now they do");
 }
 
 #[tokio::test]

@@ -159,7 +159,8 @@ impl Fixture {
         let path = format!("/api/v2/agent-pools/{pool}/authentication-tokens");
         let pool_token = admin.post(&path, &json!({})).await.expect(StatusCode::CREATED);
         let agent = server.caller(pool_token.attribute("token").as_str().expect("a token")).await;
-        let agent = server.control_plane.connect_agent(&agent, None, "one", "1.0.0").await.expect("an agent").agent;
+        let agent =
+            server.control_plane.connect_agent(&agent, None, None, "one", "1.0.0").await.expect("an agent").agent;
 
         let invitation = attributes("organization-memberships", json!({ "email": "guest@acme.test" }));
         let path = format!("{within}/organization-memberships");

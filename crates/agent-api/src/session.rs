@@ -25,6 +25,7 @@ struct Hello {
     version: String,
     name: String,
     agent: Option<AgentId>,
+    instance: Option<String>,
     concurrency: u32,
     engines: Vec<String>,
     running: Vec<PhaseRef>,
@@ -53,12 +54,7 @@ pub(crate) async fn serve(api: AgentApi, visitor: Visitor, mut socket: impl Conv
     let (link, organization, welcome) = match welcome(&api, visitor, hello).await {
         Ok(welcomed) => welcomed,
         Err(error) => {
-            let reason = match error {
-                Error::Unauthorized(_) => Refusal::Unauthorized,
-                _ => Refusal::Stopping,
-            };
-            let refusal = FromServer::Refused { reason, detail: error.to_string() };
-            socket.say(&refusal).await;
+            socket.say(&refusal(&error)).await;
             return;
         }
     };
@@ -81,7 +77,17 @@ async fn hear_hello(socket: &mut impl Conversation) -> Result<Hello, FromServer>
     let unclear =
         || refused(Refusal::ProtocolTooOld, "an agent says hello first; install an agent of this server's version");
     match socket.hear().await {
-        Some(Ok(FromAgent::Hello { protocol, version, name, agent, concurrency, engines, running, once })) => {
+        Some(Ok(FromAgent::Hello {
+            protocol,
+            version,
+            name,
+            agent,
+            instance,
+            concurrency,
+            engines,
+            running,
+            once,
+        })) => {
             if protocol < OLDEST {
                 let detail = format!(
                     "the agent speaks protocol {protocol}, and this server {OLDEST} to {PROTOCOL}: upgrade the agent"
@@ -89,10 +95,19 @@ async fn hear_hello(socket: &mut impl Conversation) -> Result<Hello, FromServer>
                 return Err(refused(Refusal::ProtocolTooOld, &detail));
             }
             let engines = engines.into_iter().map(|engine| format!("{} {}", engine.engine, engine.version)).collect();
-            Ok(Hello { version, name, agent, concurrency: concurrency.max(1), engines, running, once })
+            Ok(Hello { version, name, agent, instance, concurrency: concurrency.max(1), engines, running, once })
         }
         _ => Err(unclear()),
     }
+}
+
+fn refusal(error: &Error) -> FromServer {
+    let reason = match error {
+        Error::Unauthorized(_) => Refusal::Unauthorized,
+        Error::Conflict(_) => Refusal::AlreadyConnected,
+        _ => Refusal::Stopping,
+    };
+    FromServer::Refused { reason, detail: error.to_string() }
 }
 
 /// Takes the agent in, and finds out which of the phases that it executes are still its own.
@@ -108,8 +123,9 @@ async fn welcome(
             (id, Reach::WithinServer, None, hello.name.clone())
         }
         Visitor::Pool(caller) => {
-            let ConnectedAgent { agent, open } =
-                plane.connect_agent(&caller, hello.agent, &hello.name, &hello.version).await?;
+            let ConnectedAgent { agent, open } = plane
+                .connect_agent(&caller, hello.agent, hello.instance.as_deref(), &hello.name, &hello.version)
+                .await?;
             (agent.id, Reach::Pool(agent.pool), Some(open), agent.name)
         }
     };
@@ -243,6 +259,13 @@ mod tests {
             assert_eq!(reason, Refusal::ProtocolTooOld);
             assert!(detail.contains("says hello first"), "{detail}");
         }
+    }
+
+    #[test]
+    fn an_agent_that_is_another_process_is_told_so() {
+        let taken = Error::Conflict("agent-1 is the id of agent rack".to_owned());
+        let FromServer::Refused { reason, detail } = refusal(&taken) else { panic!("no refusal") };
+        assert_eq!((reason, detail.as_str()), (Refusal::AlreadyConnected, "agent-1 is the id of agent rack"));
     }
 
     #[tokio::test]

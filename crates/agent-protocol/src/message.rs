@@ -17,6 +17,10 @@ pub enum FromAgent {
         /// As the server called it before, if this is not the first connection of this process.
         #[serde(default)]
         agent: Option<AgentId>,
+        /// Made by chance when the process began, and the same on all of its connections: whoever names an agent and
+        /// does not know this is another process.
+        #[serde(default)]
+        instance: Option<String>,
         /// How many phases it executes at a time.
         concurrency: u32,
         /// The engines that it has without a download.
@@ -75,7 +79,7 @@ pub enum Refusal {
     Unauthorized,
     /// It speaks a protocol that this server does not.
     ProtocolTooOld,
-    /// Another process is connected as this agent.
+    /// The agent that it says it is, is another process. It may come again as a new one.
     AlreadyConnected,
     /// The server is stopping: try again, perhaps elsewhere.
     Stopping,

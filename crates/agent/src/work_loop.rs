@@ -40,6 +40,7 @@ pub async fn run(options: Options, dial: Dial, shutdown: watch::Receiver<Shutdow
         link: Link::Down { retry_at: Instant::now() },
         backoff: Backoff::new(),
         id: None,
+        instance: hex::encode(rand::random::<[u8; 16]>()),
         lease: Lease::default(),
         deadline: watch::Sender::new(None),
         heartbeats: 0,
@@ -75,6 +76,8 @@ struct Agent {
     backoff: Backoff,
     /// As the server calls it.
     id: Option<AgentId>,
+    /// Shows the server that a connection is this process's, and not of another that knows the id.
+    instance: String,
     lease: Lease,
     deadline: watch::Sender<Option<Deadline>>,
     heartbeats: u64,
@@ -152,7 +155,7 @@ impl Agent {
     fn connect(&mut self) {
         self.link = Link::Connecting;
         let (context, sender) = (self.context.clone(), self.sender.clone());
-        let (id, running) = (self.id, self.phase_references());
+        let (id, instance, running) = (self.id, Some(self.instance.clone()), self.phase_references());
         tokio::spawn(async move {
             let options = &context.options;
             let hello = FromAgent::Hello {
@@ -160,6 +163,7 @@ impl Agent {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 name: options.name.clone(),
                 agent: id,
+                instance,
                 concurrency: options.concurrency,
                 engines: context.engines.installed().await.iter().map(crate::engine::Found::request).collect(),
                 running,
@@ -189,8 +193,9 @@ impl Agent {
         if let ConnectError::Refused { reason, detail } = &error {
             let may_change = match reason {
                 Refusal::Stopping => true,
-                // The server has not noticed yet that our last connection broke.
-                Refusal::AlreadyConnected => self.id.is_some(),
+                // Phases belong to the id. Without any, this agent can as well be a new one.
+                Refusal::AlreadyConnected if self.phase_references().is_empty() => self.id.take().is_some(),
+                Refusal::AlreadyConnected => true,
                 Refusal::Unauthorized | Refusal::ProtocolTooOld => false,
             };
             // Phases have tokens of their own, and an end of their own: the lease's.

@@ -23,16 +23,19 @@ pub struct ConnectedAgent {
 }
 
 impl ControlPlane {
-    /// Lets an agent in, with its pool's token. `known` is its id from an earlier connection of the same process.
+    /// Lets an agent in, with its pool's token. `known` is its id from an earlier connection of the same process, which
+    /// said the same `instance` then.
     pub async fn connect_agent(
         &self,
         caller: &Caller,
         known: Option<AgentId>,
+        instance: Option<&str>,
         name: &str,
         version: &str,
     ) -> Result<ConnectedAgent, Error> {
         let (organization, pool) = pool_of(caller)?;
         let open = self.open_organization(&caller.site, organization).await?;
+        let instance: Option<String> = instance.map(|instance| instance.chars().take(64).collect());
         let fresh = Agent {
             id: AgentId::at_home(organization.home(), self.random()),
             pool,
@@ -40,6 +43,7 @@ impl ControlPlane {
             version: version.chars().take(40).collect(),
             address: caller.request.from.clone(),
             registered_at: self.now(),
+            instance,
             exited_at: None,
             lost_at: None,
         };
@@ -51,7 +55,10 @@ impl ControlPlane {
                 }
                 let before = known.and_then(|id| state.agents.get(&id)).filter(|agent| agent.pool == pool);
                 let agent = match before {
-                    Some(agent) => Agent { exited_at: None, lost_at: None, ..agent.clone() },
+                    Some(agent) if !agent.is_process(fresh.instance.as_deref()) => return Err(taken(agent)),
+                    Some(agent) => {
+                        Agent { instance: fresh.instance.clone(), exited_at: None, lost_at: None, ..agent.clone() }
+                    }
                     None => fresh.clone(),
                 };
                 tx.put(&agent);
@@ -130,6 +137,13 @@ impl ControlPlane {
         };
         AgentView { agent: agent.clone(), status, last_heard_at: last_heard_at.or(agent.exited_at) }
     }
+}
+
+fn taken(agent: &Agent) -> Error {
+    Error::Conflict(format!(
+        "{} is the id of agent {}, which is another process: each agent gets an id of its own, so start this one anew",
+        agent.id, agent.name
+    ))
 }
 
 fn pool_of(caller: &Caller) -> Result<(OrganizationId, AgentPoolId), Error> {

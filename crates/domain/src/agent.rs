@@ -14,12 +14,23 @@ pub struct Agent {
     pub version: String,
     pub address: Option<String>,
     pub registered_at: Timestamp,
+    /// What its process says on each connection; older agents say nothing.
+    #[serde(default)]
+    pub instance: Option<String>,
     /// It said goodbye.
     #[serde(default)]
     pub exited_at: Option<Timestamp>,
     /// It was not heard for so long that a phase was taken from it.
     #[serde(default)]
     pub lost_at: Option<Timestamp>,
+}
+
+impl Agent {
+    /// Whether whoever says `instance` is this agent. Its id lies in the memory of its process and nowhere else, so a
+    /// process that says something else has the id from somewhere it should not.
+    pub fn is_process(&self, instance: Option<&str>) -> bool {
+        self.instance.as_deref().is_none_or(|own| Some(own) == instance)
+    }
 }
 
 impl Record for Agent {

@@ -171,6 +171,7 @@ impl Agent {
             version: "0".to_owned(),
             name: agent_name(self.index),
             agent: self.id,
+            instance: Some(agent_name(self.index)),
             concurrency: 1 + self.index as u32 % 2,
             engines: Vec::new(),
             running: self.phase_references(),

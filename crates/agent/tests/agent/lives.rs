@@ -105,6 +105,24 @@ async fn a_lost_phase_is_killed_and_says_nothing_more() {
 }
 
 #[tokio::test]
+async fn an_agent_whose_id_is_another_s_comes_as_a_new_one() {
+    let story = Story::begin().await;
+    story.server.agent_is_connected().await;
+    story.server.doubt_ids();
+    story.server.cut();
+    eventually("it comes twice more", || story.server.seen().hellos.len() == 3).await;
+    let seen = story.server.seen();
+    let said = seen.hellos.iter().map(|hello| match hello {
+        taco_agent_protocol::FromAgent::Hello { agent, instance, .. } => (agent.is_some(), instance.clone()),
+        other => panic!("no hello: {other:?}"),
+    });
+    let said: Vec<_> = said.collect();
+    assert_eq!(said.iter().map(|(names_itself, _)| *names_itself).collect::<Vec<_>>(), [false, true, false]);
+    assert!(said[0].1.as_ref().is_some_and(|instance| instance.len() == 32), "{said:?}");
+    assert!(said.iter().all(|(_, instance)| *instance == said[0].1), "it is one process: {said:?}");
+}
+
+#[tokio::test]
 async fn an_agent_for_one_phase_leaves_after_it() {
     let server = StandIn::start().await;
     let work_dir = crate::agent_process::directory();

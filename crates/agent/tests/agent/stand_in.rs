@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
 use taco_agent_protocol::{
-    CONNECT_PATH, FromAgent, FromServer, Job, LogConflict, Outcome, PROTOCOL, PhaseKind, PhaseRef,
+    CONNECT_PATH, FromAgent, FromServer, Job, LogConflict, Outcome, PROTOCOL, PhaseKind, PhaseRef, Refusal,
 };
 use taco_domain::id::{AgentId, RunId};
 use tokio::net::TcpListener;
@@ -55,6 +55,8 @@ struct Inner {
     lease_milliseconds: AtomicU64,
     /// The next part of a log that comes is forgotten.
     forgets_log: AtomicBool,
+    /// Whether an agent that names its id is told that this is another's.
+    doubts_ids: AtomicBool,
 }
 
 impl StandIn {
@@ -77,6 +79,7 @@ impl StandIn {
             answers: AtomicBool::new(true),
             lease_milliseconds: AtomicU64::new(60_000),
             forgets_log: AtomicBool::new(false),
+            doubts_ids: AtomicBool::new(false),
         });
         Self { address, inner }
     }
@@ -108,6 +111,10 @@ impl StandIn {
 
     pub(crate) fn forget_log(&self) {
         self.inner.forgets_log.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn doubt_ids(&self) {
+        self.inner.doubts_ids.store(true, Ordering::Relaxed);
     }
 
     /// Breaks all WebSockets.
@@ -185,9 +192,14 @@ async fn serve(inner: Arc<Inner>, mut socket: WebSocket) {
         };
         let said: FromAgent = serde_json::from_str(&text).expect("what the protocol says");
         match &said {
-            FromAgent::Hello { protocol, .. } => {
+            FromAgent::Hello { protocol, agent, .. } => {
                 assert_eq!(*protocol, PROTOCOL);
                 inner.seen.lock().expect("nobody panicked").hellos.push(said.clone());
+                if agent.is_some() && inner.doubts_ids.load(Ordering::Relaxed) {
+                    let detail = "that is another process".to_owned();
+                    send(&mut socket, &FromServer::Refused { reason: Refusal::AlreadyConnected, detail }).await;
+                    return;
+                }
                 let lease_milliseconds = inner.lease_milliseconds.load(Ordering::Relaxed);
                 let agent = AgentId::from_random([1; 16]);
                 let welcome =
