@@ -23,11 +23,12 @@ pub(crate) async fn upload(server: &ApiServer, announced: &Answer, bytes: Vec<u8
     anyone.send("PUT", &path_of(&announced.attribute("upload-url")), None, bytes).await
 }
 
-/// The id of a configuration that runs can use.
+/// The id of a configuration that runs can use, with a README.
 pub(crate) async fn given_configuration(server: &ApiServer, workspace: &str) -> String {
     let attributes = json!({ "auto-queue-runs": false });
     let announced = announce(&server.admin(), workspace, attributes).await.expect(StatusCode::CREATED);
-    upload(server, &announced, archive("configuration")).await.expect(StatusCode::OK);
+    let archive = packed(&[("main.tf", "configuration"), ("README.md", "# Configuration")]);
+    upload(server, &announced, archive).await.expect(StatusCode::OK);
     announced.id()
 }
 
@@ -79,6 +80,9 @@ async fn a_workspace_comes_with_its_readme_where_that_is_asked_for() {
     let path = format!("/api/v2/workspaces/{workspace}?include=readme");
     let before = admin.get(&path).await.expect(StatusCode::OK);
     assert_eq!((&before.json()["included"], &before.data()["relationships"]["readme"]), (&Value::Null, &Value::Null));
+    let alone = format!("/api/v2/workspaces/{workspace}/readme");
+    let none = admin.get(&alone).await.expect(StatusCode::NOT_FOUND);
+    assert_eq!(none.json()["errors"][0]["status"], "404");
     let announced = announce(&admin, &workspace, json!({ "auto-queue-runs": false })).await.expect(StatusCode::CREATED);
     let archive = packed(&[("main.tf", ""), ("README.md", "# The network")]);
     upload(&server, &announced, archive).await.expect(StatusCode::OK);
@@ -87,6 +91,7 @@ async fn a_workspace_comes_with_its_readme_where_that_is_asked_for() {
     let included = &read.json()["included"][0];
     assert_eq!((&included["type"], &included["id"]), (&json!("workspace-readme"), &named["id"]));
     assert_eq!(included["attributes"]["raw-markdown"], "# The network");
+    assert_eq!(admin.get(&alone).await.expect(StatusCode::OK).data(), *included);
 }
 
 #[tokio::test]

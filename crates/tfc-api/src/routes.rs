@@ -10,7 +10,8 @@ use crate::{
     discovery, http_backend, log_stream, organization_memberships, organization_tags, organization_tokens,
     organizations, phases, ping, projects, run_events, run_triggers, runs, signed_url, ssh_keys, state_version_outputs,
     state_versions, tag_bindings, tags, team_members, team_projects, team_workspaces, teams, user_tokens, users,
-    variable_set_variables, variable_sets, variables, versions, workspace_resources, workspaces,
+    variable_set_variables, variable_sets, variables, versions, workspace_resources, workspace_surroundings,
+    workspaces,
 };
 
 /// What a route asks of its caller.
@@ -171,6 +172,7 @@ pub fn all() -> Vec<Route> {
         route(GET, "/api/v2/workspaces/{workspace}/tag-bindings", Right(A::ReadWorkspace), tag_bindings::of_workspace),
         route(PATCH, "/api/v2/workspaces/{workspace}/tag-bindings", Right(A::UpdateWorkspace), tag_bindings::add_to_workspace),
         route(GET, "/api/v2/workspaces/{workspace}/effective-tag-bindings", Right(A::ReadWorkspace), tag_bindings::effective_of_workspace),
+        route(GET, "/api/v2/workspaces/{workspace}/readme", Right(A::ReadWorkspace), workspace_surroundings::readme),
         route(GET, "/api/v2/workspaces/{workspace}/resources", Right(A::ReadState), workspace_resources::list),
 
         route(GET, "/api/v2/workspaces/{workspace}/vars", Right(A::ReadVariables), variables::list),

@@ -1,13 +1,16 @@
 //! What clients want to have beside a workspace: its runs, its outputs, its README, and who has to do with it.
 
+use axum::extract::State;
 use serde::Serialize;
-use taco_control_plane::{Caller, OutputView, RunView, WorkspaceRef, WorkspaceView};
+use taco_control_plane::{Caller, ControlPlane, OutputView, RunView, WorkspaceRef, WorkspaceView};
 use taco_domain::Author;
+use taco_domain::id::WorkspaceId;
 use taco_domain::phase::PhaseKind;
 
 use crate::address::Address;
 use crate::document::{Document, Identifier, Resource};
 use crate::error::ApiError;
+use crate::path::InPath;
 use crate::query::Query;
 use crate::{
     Api, configuration_versions, organizations, phases, projects, runs, state_versions, tag_bindings, users, workspaces,
@@ -41,6 +44,20 @@ struct Readme {
     raw_markdown: String,
 }
 
+fn readme_resource(workspace: WorkspaceId, raw_markdown: String) -> Resource {
+    Resource::new(README, workspace, &Readme { raw_markdown })
+}
+
+/// `GET /api/v2/workspaces/{workspace}/readme`
+pub(crate) async fn readme(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InPath(workspace): InPath<WorkspaceId>,
+) -> Result<Document, ApiError> {
+    let readme = control_plane.readme(&caller, &WorkspaceRef::Id(workspace)).await?;
+    readme.map(|readme| Document::one(readme_resource(workspace, readme))).ok_or_else(ApiError::not_found)
+}
+
 /// A workspace with what the query wants beside it.
 pub(crate) async fn document(
     api: &Api,
@@ -55,7 +72,7 @@ pub(crate) async fn document(
         && let Some(raw_markdown) = api.control_plane.readme(caller, &WorkspaceRef::Id(view.workspace.id)).await?
     {
         workspace = workspace.has_one("readme", Identifier::new(README, view.workspace.id));
-        readme = Some(Resource::new(README, view.workspace.id, &Readme { raw_markdown }));
+        readme = Some(readme_resource(view.workspace.id, raw_markdown));
     }
     let mut document = Document::one(workspace).including(readme);
     include(api, caller, address, view, query, &mut document).await?;
