@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use harness::api_server::ApiServer;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+use taco_domain::agent::AgentPresence;
 
 use crate::configuration_versions::given_configuration;
 use crate::runs::start_run;
@@ -124,9 +125,10 @@ async fn lists_come_in_the_order_of_changes_to_states_and_by_age_unless_asked() 
     let renamed = json!({ "data": { "type": "workspaces", "attributes": { "description": "settings are no state" } } });
     let zebra = admin.patch(&format!("/api/v2/workspaces/{}", ids[0]), &renamed).await.expect(StatusCode::OK);
     let ant = admin.get(&format!("/api/v2/workspaces/{}", ids[1])).await.expect(StatusCode::OK);
-    for (workspace, latest, updated) in
-        [(&zebra, "2026-01-01T12:00:00Z", "2026-01-01T12:00:04Z"), (&ant, "2026-01-01T12:00:03Z", "2026-01-01T12:00:01Z")]
-    {
+    for (workspace, latest, updated) in [
+        (&zebra, "2026-01-01T12:00:00Z", "2026-01-01T12:00:04Z"),
+        (&ant, "2026-01-01T12:00:03Z", "2026-01-01T12:00:01Z"),
+    ] {
         assert_eq!(workspace.attribute("latest-change-at"), latest);
         assert_eq!(workspace.attribute("updated-at"), updated);
     }
@@ -146,6 +148,61 @@ async fn lists_come_in_the_order_of_changes_to_states_and_by_age_unless_asked() 
         let expected: Vec<_> = expected.iter().filter(|name| !name.is_empty()).map(|name| json!(name)).collect();
         assert_eq!(names, expected, "{query}");
     }
+}
+
+#[tokio::test]
+async fn a_version_that_nobody_knows_is_refused_with_those_that_agents_have() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let workspace = server.given_workspace("acme", "web").await;
+    let agent_has = |engine: &str| {
+        let presence = AgentPresence {
+            agent: server.control_plane.id_for_agent_within(),
+            name: "one".to_owned(),
+            pool: None,
+            heartbeat: 1,
+            concurrency: 1,
+            busy: 0,
+            draining: false,
+            engines: vec!["terraform 1.9.8".to_owned(), "terraform 1.11.4".to_owned(), engine.to_owned()],
+            version: "1.0.0".to_owned(),
+            last_heard_at: Some(server.now()),
+        };
+        server.control_plane.presence().set(vec![presence]);
+    };
+    agent_has("tofu 1.12.0");
+    let path = format!("/api/v2/workspaces/{workspace}");
+    let asks = |attributes: Value| {
+        let (admin, path) = (admin.clone(), path.clone());
+        let body = json!({ "data": { "type": "workspaces", "attributes": attributes } });
+        async move { admin.patch(&path, &body).await }
+    };
+    for version in ["latest", "0.11.1", "1.99.0", "~> 9.0", "1.13.0-alpha1"] {
+        asks(json!({ "terraform-version": version })).await.expect(StatusCode::OK);
+    }
+    for (attributes, nearest) in [
+        (json!({ "terraform-version": "9.9.9" }), "1.11.4, 1.9.8"),
+        (json!({ "terraform-version": "2.0.0", "taco-engine": "tofu" }), "1.12.0"),
+    ] {
+        let refused = asks(attributes).await.expect(StatusCode::UNPROCESSABLE_ENTITY);
+        let (detail, pointer) = refused.error();
+        assert!(detail.contains(&format!("the nearest that agents have: {nearest}, ")), "{detail}");
+        assert_eq!(pointer.as_deref(), Some("/data/attributes/terraform-version"));
+    }
+    let new =
+        json!({ "data": { "type": "workspaces", "attributes": { "name": "new", "terraform-version": "9.9.9" } } });
+    let created = admin.post("/api/v2/organizations/acme/workspaces", &new).await;
+    created.expect(StatusCode::UNPROCESSABLE_ENTITY);
+
+    agent_has("tofu 2.0.0");
+    asks(json!({ "terraform-version": "2.0.1", "taco-engine": "tofu" })).await.expect(StatusCode::OK);
+    agent_has("tofu 1.12.0");
+    asks(json!({ "terraform-version": "2.0.1", "auto-apply": true })).await.expect(StatusCode::OK);
+    given_configuration(&server, &workspace).await;
+    let plan_of = |version| json!({ "plan-only": true, "terraform-version": version });
+    start_run(&admin, &workspace, plan_of("3.0.0")).await.expect(StatusCode::UNPROCESSABLE_ENTITY);
+    start_run(&admin, &workspace, plan_of("1.10.0")).await.expect(StatusCode::CREATED);
 }
 
 #[tokio::test]

@@ -81,7 +81,7 @@ pub use phase_tokens::Attempt;
 pub use phase_uploads::{LARGEST_PLAN, LogRefusal, PlanForm};
 pub use phases::{PhaseCaller, PhaseOutcome, TakenPhase};
 pub use plans::PlanOutput;
-pub use presence::Presence;
+pub use presence::{EnginesAtAgents, Presence};
 pub use projects::{ProjectFilter, ProjectView};
 pub use rewraps::Rewrapped;
 pub use run_actions::RunDecision;

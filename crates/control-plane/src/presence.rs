@@ -4,8 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use taco_domain::agent::AgentPresence;
+use taco_domain::engine::Engine;
+use taco_domain::engine_version::check_version_exists;
 
 use crate::control_plane::ControlPlane;
+use crate::error::Error;
+
+/// By an engine's name, the versions that any agent has without a download.
+pub type EnginesAtAgents = BTreeMap<String, BTreeSet<String>>;
 
 /// The agents that any server hears, as far as this one knows. Whoever hears them fills it; clones share it.
 #[derive(Clone, Default, Debug)]
@@ -22,9 +28,8 @@ impl Presence {
         Arc::clone(&self.agents.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// By an engine's name, the versions that any agent has without a download.
-    pub fn engines(&self) -> BTreeMap<String, BTreeSet<String>> {
-        let mut engines: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    pub fn engines(&self) -> EnginesAtAgents {
+        let mut engines = EnginesAtAgents::new();
         for engine in self.agents().iter().flat_map(|agent| &agent.engines) {
             if let Some((name, version)) = engine.split_once(' ') {
                 engines.entry(name.to_owned()).or_default().insert(version.to_owned());
@@ -32,6 +37,20 @@ impl Presence {
         }
         engines
     }
+}
+
+/// Whether there can be a version that is asked for. Nobody asks again about one that was there `before`.
+pub(crate) fn check_version(
+    engine: Engine,
+    version: &str,
+    before: &str,
+    at_agents: &EnginesAtAgents,
+) -> Result<(), Error> {
+    if version == before {
+        return Ok(());
+    }
+    let of_engine = at_agents.get(&engine.to_string()).into_iter().flatten();
+    Ok(check_version_exists(engine, version, of_engine.map(String::as_str))?)
 }
 
 impl ControlPlane {

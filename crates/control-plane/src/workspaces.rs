@@ -25,6 +25,7 @@ use crate::done_requests::{once, was_done};
 use crate::error::Error;
 use crate::organizations::check_agent_pool;
 use crate::page::{Listed, PageRequest};
+use crate::presence::check_version;
 use crate::variable_sets::forget_workspace;
 use crate::variables::delete_variables_of;
 
@@ -114,12 +115,13 @@ impl ControlPlane {
         let settings = open.state.organization().ok_or(Error::NotFound("organization"))?;
         let project = patch.project.unwrap_or(settings.default_project);
         let new = Workspace { source, ..Workspace::new(id, name, project, now) };
-        let asker = caller.clone();
+        let (asker, engines) = (caller.clone(), self.presence().engines());
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
             let project = project_for(state, &new.project, &asker, Action::CreateWorkspace)?;
             let mut created = patch.apply(&new, state.default_execution(&project.id), now)?;
             created.updated_at = now;
+            check_version(created.engine, &created.terraform_version, &new.terraform_version, &engines)?;
             check_workspace(state, &created)?;
             tx.put(&created);
             Ok(created)
@@ -158,7 +160,7 @@ impl ControlPlane {
         patch: WorkspacePatch,
     ) -> Result<WorkspaceView, Error> {
         let now = self.now();
-        let mover = caller.clone();
+        let (mover, engines) = (caller.clone(), self.presence().engines());
         self.change_workspace(caller, wanted, Action::UpdateWorkspace, "workspace.update", move |tx, workspace| {
             let state = tx.state();
             if let Some(to) = patch.project.filter(|to| *to != workspace.project) {
@@ -167,6 +169,7 @@ impl ControlPlane {
             }
             let inherited = state.default_execution(&patch.project.unwrap_or(workspace.project));
             let changed = patch.apply(&workspace, inherited, now)?;
+            check_version(changed.engine, &changed.terraform_version, &workspace.terraform_version, &engines)?;
             check_workspace(state, &changed)?;
             Ok(changed)
         })

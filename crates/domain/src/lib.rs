@@ -12,6 +12,7 @@ pub mod comment;
 pub mod configuration_version;
 pub mod done_request;
 pub mod engine;
+pub mod engine_version;
 pub mod execution;
 pub mod global_queue;
 pub mod grant;

@@ -28,7 +28,7 @@ pub fn check_auto_destroy_duration(text: &str) -> Result<(), InvalidAttribute> {
     Err(InvalidAttribute::new("auto-destroy-activity-duration", detail))
 }
 
-/// `latest`, a version, or a constraint such as `~> 1.11`. Whether an agent can have it, a run finds out.
+/// `latest`, a version, or a constraint such as `~> 1.11`. Whether there is such a version, `engine_version` asks.
 pub fn check_engine_version(text: &str) -> Result<(), InvalidAttribute> {
     let refuse = || {
         let detail = format!(

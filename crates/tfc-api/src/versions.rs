@@ -1,17 +1,14 @@
 //! `/versions`: what runs here, and which engines runs can have without a download.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
-use taco_control_plane::ControlPlane;
+use taco_control_plane::{ControlPlane, EnginesAtAgents};
 
 #[derive(Serialize)]
 pub(crate) struct Versions {
     server: &'static str,
-    /// By the engine's name, those that any agent has.
-    engines: BTreeMap<String, BTreeSet<String>>,
+    engines: EnginesAtAgents,
 }
 
 /// `GET /versions`

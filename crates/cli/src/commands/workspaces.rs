@@ -93,7 +93,7 @@ struct Settings {
     /// Pool whose agents execute the runs, by name or id; with --execution-mode agent
     #[arg(long, value_name = "POOL")]
     agent_pool: Option<String>,
-    /// Version of terraform that runs take
+    /// Version of terraform or tofu that runs take: latest, 1.11.4, or a constraint such as '~> 1.11'
     #[arg(long, value_name = "VERSION")]
     terraform_version: Option<String>,
     /// Directory of the configuration, inside of what is uploaded
