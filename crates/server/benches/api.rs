@@ -19,6 +19,12 @@ use taco_bench::{Sample, Table, ratio, time};
 const TOKEN: &str = "a-token-for-automation-of-more-than-32-letters";
 const GETS: usize = 2000;
 
+/// While GETs are compared, the client has one core and the servers another, as if they were two machines. Whoever shares
+/// a core with the client is woken sooner; otherwise chance would decide which of two servers that is.
+const CLIENTS_CORE: &str = "0";
+const SERVERS_CORE: &str = "1";
+const ALL_CORES: &str = "0-1";
+
 /// Before the file whose bytes a bare server answers with.
 const BARE: &str = "--bare";
 
@@ -35,7 +41,7 @@ fn main() {
     let workspace = client.given_workspace("first", "network");
     client.push(&workspace, 1, &state(1, 1_000_000), Way::Inline);
 
-    reads(&mut table, &mut client, &workspace);
+    reads(&mut table, &server, &mut client, &workspace);
     pages(&mut table, &server);
     writes(&mut table, &mut client, &workspace);
     drop(server);
@@ -44,7 +50,7 @@ fn main() {
 }
 
 /// GETs, each as a multiple of the bare handler.
-fn reads(table: &mut Table, client: &mut Client, workspace: &str) {
+fn reads(table: &mut Table, server: &Server, client: &mut Client, workspace: &str) {
     let current = format!("/api/v2/workspaces/{workspace}/current-state-version");
     let version = client.get(&current);
     let download = json(&version)["data"]["attributes"]["hosted-state-download-url"].clone();
@@ -54,7 +60,7 @@ fn reads(table: &mut Table, client: &mut Client, workspace: &str) {
         ("GET current state version", current, GETS),
         ("download of a state of 1 MB", download.expect("a path"), GETS / 10),
     ] {
-        compare(table, what, client, &path, times);
+        compare(table, what, server, &path, times);
     }
 }
 
@@ -74,7 +80,7 @@ fn pages(table: &mut Table, server: &Server) {
                 });
             }
         });
-        compare(table, &format!("page of 20 of {count} workspaces"), &mut server.client(), &path_of(count), GETS / 4);
+        compare(table, &format!("page of 20 of {count} workspaces"), server, &path_of(count), GETS / 4);
     }
     let mut client = server.client();
     let (mut few, mut many) = (Vec::new(), Vec::new());
@@ -87,20 +93,35 @@ fn pages(table: &mut Table, server: &Server) {
 }
 
 /// The median of a GET, beside that of a bare handler.
-fn compare(table: &mut Table, what: &str, client: &mut Client, path: &str, times: usize) {
+fn compare(table: &mut Table, what: &str, server: &Server, path: &str, times: usize) {
+    let mut client = server.client();
     let body = client.get(path);
     let bare_server = bare_server(&body);
     let mut bare = bare_server.client();
+    let cpu = || [server, &bare_server].map(Server::cpu);
+    for server in [server, &bare_server] {
+        pin(server.process.id(), SERVERS_CORE);
+    }
+    pin(std::process::id(), CLIENTS_CORE);
+    let cpu_before = cpu();
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     // By turns, so that a neighbour's noise meets both.
     for _ in 0..times {
         ours.push(timed(|| assert_eq!(client.get(path).len(), body.len())));
         theirs.push(timed(|| assert_eq!(bare.get("/").len(), body.len())));
     }
+    let [our_cpu, their_cpu] = cpu();
+    for process in [server.process.id(), std::process::id()] {
+        pin(process, ALL_CORES);
+    }
+    let each =
+        |after: Duration, before: Duration| time(after.saturating_sub(before) / u32::try_from(times).unwrap_or(1));
+    let (our_cpu, their_cpu) = (each(our_cpu, cpu_before[0]), each(their_cpu, cpu_before[1]));
     let (ours, theirs) = (Sample::of(ours).median(), Sample::of(theirs).median());
-    let times = ratio(ours, theirs);
-    let measured = format!("{} = {times:.1} x", time(ours));
-    table.row(&format!("{what}, {} bytes", body.len()), measured, "3 x bare axum", times <= 3.0);
+    let ratio = ratio(ours, theirs);
+    let measured = format!("{} = {ratio:.1} x", time(ours));
+    table.row(&format!("{what}, {} bytes", body.len()), measured, "3 x bare axum", ratio <= 3.0);
+    table.note("  its time on a core, and the bare handler's", format!("{our_cpu}, {their_cpu}"));
 }
 
 fn writes(table: &mut Table, client: &mut Client, workspace: &str) {
@@ -210,6 +231,13 @@ fn bare_server(body: &[u8]) -> Server {
     Server { process, address: address.trim().parse().expect("an address") }
 }
 
+/// Lets a process have these cores only, where there are so many and a program that can do it.
+fn pin(process: u32, cores: &str) {
+    let process = process.to_string();
+    let taskset = Command::new("taskset").args(["-a", "-c", "-p", cores, &process]).output();
+    drop(taskset);
+}
+
 /// One connection that is kept open, with as little of its own to do as possible.
 struct Client {
     connection: BufReader<TcpStream>,
@@ -311,6 +339,16 @@ impl Server {
 
     fn client(&self) -> Client {
         Client::to(self.address)
+    }
+
+    /// How long its threads have been on a core.
+    fn cpu(&self) -> Duration {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.process.id())).into_iter().flatten().flatten();
+        let nanoseconds = threads.filter_map(|thread| {
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(nanoseconds.sum())
     }
 }
 
