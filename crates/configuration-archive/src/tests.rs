@@ -152,7 +152,27 @@ fn nothing_lies_behind_a_link() {
 }
 
 #[test]
+fn nothing_lies_behind_a_file() {
+    for kind in [EntryType::Regular, EntryType::Directory, EntryType::Symlink] {
+        for file_first in [true, false] {
+            assert_refused("entry a/b/c: it lies behind a file", |builder| {
+                if file_first {
+                    append(builder, EntryType::Regular, "a", "", b"x");
+                }
+                append(builder, kind, "a/b/c", "x", b"");
+                if !file_first {
+                    append(builder, EntryType::Regular, "a", "", b"x");
+                }
+            });
+        }
+    }
+}
+
+#[test]
 fn names_are_unique_and_not_too_long() {
+    assert_refused("a part of the name is too long", |builder| {
+        append(builder, EntryType::Regular, &format!("a/{}", "x".repeat(256)), "", b"");
+    });
     use EntryType as E;
     for (first, second) in [
         ((E::Regular, "main.tf"), (E::Regular, "./main.tf")),

@@ -9,6 +9,9 @@ use crate::limits::Limits;
 const BEHIND_LINK: &str = "it lies behind a link";
 const LEADS_OUT: &str = "the link leads out of the configuration";
 
+/// No directory on Linux takes a longer name.
+const LONGEST_PART: usize = 255;
+
 /// So many links in a row are followed, as on Linux.
 const LONGEST_CHAIN: usize = 40;
 
@@ -102,6 +105,10 @@ impl Tree {
         if let Some(path) = self.directories.iter().chain(self.files.iter()).find(|path| self.is_behind_link(path)) {
             return Err(refused(path, BEHIND_LINK));
         }
+        let behind_file = |path: &&PathBuf| path.ancestors().skip(1).any(|ancestor| self.files.contains(ancestor));
+        if let Some(path) = self.directories.iter().chain(&self.files).chain(self.links.keys()).find(behind_file) {
+            return Err(refused(path, "it lies behind a file"));
+        }
         for (path, target) in &self.links {
             if self.is_behind_link(path) {
                 return Err(refused(path, BEHIND_LINK));
@@ -168,6 +175,7 @@ pub(crate) fn inside(base: &Path, path: &Path, may_climb: bool, limits: Limits) 
             return Err("the name leads through too many directories");
         }
         match component {
+            Component::Normal(name) if name.len() > LONGEST_PART => return Err("a part of the name is too long"),
             Component::Normal(name) => inside.push(name),
             Component::CurDir => {}
             // Names may not have it at all; links may lead up as far as the root.
