@@ -56,15 +56,17 @@ impl ControlPlane {
         Ok(all)
     }
 
-    /// Brings whatever lies in the bucket beside the ledgers under the current master key: states, plans,
-    /// configurations and logs.
+    /// Brings whatever lies sealed in the bucket beside the ledgers under the current master key: states, plans and
+    /// configurations. Logs are not sealed.
     pub async fn rewrap_blobs(&self) -> Result<Rewrapped, Error> {
         let unavailable = |error: taco_ledger::BucketError| blob_error(error.into());
         let bucket = self.bucket();
         let mut all = Rewrapped::default();
         for folder in bucket.folders(&layout::ledgers()).await.map_err(unavailable)? {
             let Ok(ledger) = folder.parse::<LedgerName>() else { continue };
-            let keys = bucket.list(&layout::blobs(&ledger), None).await.map_err(unavailable)?;
+            let mut keys = bucket.list(&layout::blobs(&ledger), None).await.map_err(unavailable)?;
+            let logs = layout::logs(&ledger);
+            keys.retain(|key| !key.as_str().starts_with(&logs));
             let one = |key| async move { self.blobs().rewrap(&key).await };
             let mut outcomes = stream::iter(keys).map(one).buffer_unordered(AT_ONCE);
             while let Some(outcome) = outcomes.next().await {

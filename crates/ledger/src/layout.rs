@@ -102,6 +102,11 @@ pub fn log_chunk(ledger: &LedgerName, log: &str, epoch: u64, offset: u64) -> Key
     Key::new(format!("blobs/{ledger}/logs/{log}/{epoch:010}/{offset:020}"))
 }
 
+/// The folder of all logs. It ends with a slash, since others may begin like it.
+pub fn logs(ledger: &LedgerName) -> String {
+    format!("blobs/{ledger}/logs/")
+}
+
 /// All pieces of one attempt's log.
 pub fn log_chunks(ledger: &LedgerName, log: &str, epoch: u64) -> Key {
     debug_assert!(is_plain(log), "log ids are generated");

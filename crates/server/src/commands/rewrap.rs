@@ -17,7 +17,7 @@ use crate::{bucket, logging, master_keys};
 /// Bring everything that an older secret key sealed under the current one
 ///
 /// After secret_key was changed, what the key before sealed can be read only as long as previous_secret_key names it.
-/// This command wraps the data keys of all of it anew: of states, plans, configurations, logs, and secret values. The
+/// This command wraps the data keys of all of it anew: of states, plans, configurations, and secret values. The
 /// content itself is not touched, so servers may run meanwhile, and may be the ones that still read it. Do it when all
 /// servers have the new key; then previous_secret_key can go. Doing it again, also after it was interrupted, is safe.
 /// Exits with 1 if something needs a key that was not given.
