@@ -11,7 +11,7 @@ use taco_agent_protocol::{Job, VariableCategory};
 use crate::workdir::Workdir;
 
 /// What an engine may have of the agent's own: how to find programs, and how to reach the network.
-const PASSED_ON: [&str; 14] = [
+pub(crate) const PASSED_ON: [&str; 14] = [
     "PATH",
     "LANG",
     "LC_ALL",

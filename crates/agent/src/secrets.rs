@@ -9,30 +9,13 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use crate::environment::PASSED_ON;
+
 /// The argument that a program started by [`start_again`] gets.
 pub const TOKEN_ON_STDIN: &str = "--token-on-stdin";
 
-/// What of the environment is kept, beside the agent's own settings.
-const KEPT: [&str; 18] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LANG",
-    "LC_ALL",
-    "TZ",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "ALL_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "all_proxy",
-    "RUST_LOG",
-    "RUST_BACKTRACE",
-];
+/// What of the environment is kept beside the agent's own settings and what engines get of it.
+const KEPT: [&str; 4] = ["HOME", "USER", "RUST_LOG", "RUST_BACKTRACE"];
 const SECRET_SETTINGS: [&str; 2] = ["TACO_AGENT_TOKEN", "TACO_AGENT_TOKEN_FILE"];
 const SECRET_FLAGS: [&str; 2] = ["--token", "--token-file"];
 
@@ -84,7 +67,9 @@ pub fn forbid_inspection() -> io::Result<()> {
 fn is_kept(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let is_own = name.starts_with("TACO_AGENT_") || name == "TACO_PROVIDER_MIRROR" || name == "TACO_ENGINE_MIRROR";
-    (is_own && !SECRET_SETTINGS.contains(&name.as_ref())) || KEPT.contains(&name.as_ref())
+    (is_own && !SECRET_SETTINGS.contains(&name.as_ref()))
+        || PASSED_ON.contains(&name.as_ref())
+        || KEPT.contains(&name.as_ref())
 }
 
 fn without_secrets(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {

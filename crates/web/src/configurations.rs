@@ -20,7 +20,7 @@ use crate::error::PageError;
 use crate::form::{Nothing, VisitorForm};
 use crate::navigation::WorkspaceSection;
 use crate::page::Layout;
-use crate::pagination::{self, Pagination};
+use crate::pagination::{self, Pagination, Wanted};
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
 use crate::words::source_words;
@@ -121,12 +121,6 @@ impl Row {
 fn source_in_words(source: &str) -> String {
     let reader: StrDeserializer<'_, NoSource> = source.into_deserializer();
     RunSource::deserialize(reader).map_or_else(|_| text::plain(source), |known| source_words(known).to_owned())
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(crate) struct Wanted {
-    page: String,
 }
 
 /// `GET /app/{organization}/workspaces/{workspace}/configurations`

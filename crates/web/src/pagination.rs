@@ -6,7 +6,7 @@ use taco_control_plane::{Listed, PageRequest};
 /// As many rows as a page has.
 pub(crate) const ROWS: usize = PageRequest::LARGEST_SIZE;
 
-/// What the address of a list says that can be searched.
+/// What the address of a list says, where it can be searched or not.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct Wanted {

@@ -12,7 +12,8 @@ use taco_control_plane::{Error, NewState, WorkspaceView};
 
 use crate::error::PageError;
 use crate::form::{Complaint, Ticked, VisitorForm, typed};
-use crate::states::{self, Wanted};
+use crate::pagination::Wanted;
+use crate::states;
 use crate::visitor::Visitor;
 use crate::workspace::{address_of, named};
 use crate::{Web, notice};

@@ -5,7 +5,6 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
-use serde::Deserialize;
 use taco_control_plane::StateVersionView;
 use taco_domain::id::StateVersionId;
 use taco_domain::state_version::{StateOrigin, StateVersionStatus};
@@ -14,7 +13,7 @@ use crate::error::PageError;
 use crate::form::Complaint;
 use crate::navigation::WorkspaceSection;
 use crate::page::Layout;
-use crate::pagination::{self, Pagination};
+use crate::pagination::{self, Pagination, Wanted};
 use crate::state_upload::UploadBox;
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
@@ -87,12 +86,6 @@ fn origin_in_words(view: &StateVersionView) -> String {
         StateOrigin::OutOfBand => "written around taco".to_owned(),
         StateOrigin::Rescue => "saved from a lost agent".to_owned(),
     }
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(crate) struct Wanted {
-    page: String,
 }
 
 /// `GET /app/{organization}/workspaces/{workspace}/states`
