@@ -1,5 +1,7 @@
 //! States: announced and uploaded, sent at once, read, restored.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,6 +9,7 @@ use harness::api_server::{Answer, ApiServer, Client};
 use jiff::SignedDuration;
 use md5::{Digest, Md5};
 use serde_json::{Value, json};
+use taco_ledger::{Bucket, LedgerName, ObjectBucket, layout};
 
 pub(crate) fn state(serial: u64, lineage: &str, content: &str) -> Vec<u8> {
     let state = json!({
@@ -52,6 +55,28 @@ pub(crate) async fn locked_workspace(server: &ApiServer) -> String {
     let workspace = server.given_workspace("acme", "web").await;
     lock(&server.admin(), &workspace).await.expect(StatusCode::OK);
     workspace
+}
+
+#[tokio::test]
+async fn what_is_deleted_for_good_is_not_in_the_bucket_any_more() {
+    let bucket = Arc::new(ObjectBucket::in_memory());
+    let server = ApiServer::start_on(bucket.clone()).await;
+    let admin = server.admin();
+    let workspace = locked_workspace(&server).await;
+    let old = push(&admin, &workspace, 1, "lineage", "old").await.expect(StatusCode::CREATED).id();
+    push(&admin, &workspace, 2, "lineage", "new").await.expect(StatusCode::CREATED);
+    let ledgers = bucket.folders(&layout::ledgers()).await.expect("a list");
+    let organization: LedgerName =
+        ledgers.iter().find_map(|name| name.starts_with("org-").then(|| name.parse().ok())?).expect("one");
+    let blobs = async || bucket.list(&layout::blobs(&organization), None).await.expect("a list").len();
+    let version = format!("/api/v2/state-versions/{old}");
+    let resources = async || admin.get(&version).await.expect(StatusCode::OK).attribute("resources");
+    assert_eq!((blobs().await, resources().await.as_array().map(Vec::len)), (2, Some(1)));
+
+    admin.act(&format!("{version}/actions/soft_delete_backing_data")).await.expect(StatusCode::NO_CONTENT);
+    assert_eq!((blobs().await, resources().await), (2, json!([])));
+    admin.act(&format!("{version}/actions/permanently_delete_backing_data")).await.expect(StatusCode::NO_CONTENT);
+    assert_eq!(blobs().await, 1);
 }
 
 #[tokio::test]

@@ -47,15 +47,31 @@ pub struct ResourceView {
     pub name_index: Option<String>,
 }
 
+/// However many resources a state has, no more of their addresses are held in memory.
+const MOST_ADDRESSES: usize = 10_000;
+
+/// Addresses of what a state manages, gathered while it flows by.
+#[derive(Default)]
+struct Addresses(Vec<String>);
+
+impl Extend<StateResource> for Addresses {
+    fn extend<I: IntoIterator<Item = StateResource>>(&mut self, resources: I) {
+        for resource in resources.into_iter().filter(|resource| resource.mode == Mode::Managed) {
+            let room = MOST_ADDRESSES - self.0.len();
+            self.0.extend(resource.instances.iter().take(room).map(|index| resource.address(index.as_ref())));
+        }
+    }
+}
+
 impl ControlPlane {
     /// What a state's resources add up to.
     pub async fn resource_summary(&self, view: &StateVersionView) -> Result<Arc<ResourceSummary>, Error> {
         let version = &view.version;
-        if let Some(known) = self.known_summary(version.id) {
-            return Ok(known);
-        }
         if version.status != StateVersionStatus::Finalized {
             return Ok(Arc::default());
+        }
+        if let Some(known) = self.known_summary(version.id) {
+            return Ok(known);
         }
         let file: StateFile<IgnoredAny, ResourceSummary> = self.read_state(&view.open, version).await?;
         let summary = match file.contents {
@@ -159,7 +175,8 @@ impl ControlPlane {
         Ok(plain.outputs.into_iter().map(of).collect())
     }
 
-    /// The addresses of all that a workspace's current state manages, as engines take them: at most `limit`.
+    /// The addresses of what a workspace's current state manages, as engines take them: at most `limit`, and never more than
+    /// 10,000.
     pub async fn resource_addresses(
         &self,
         caller: &Caller,
@@ -172,12 +189,11 @@ impl ControlPlane {
         let Some(version) = current.filter(|version| version.status == StateVersionStatus::Finalized) else {
             return Ok(Vec::new());
         };
-        let file: StateFile<IgnoredAny> = self.read_state(&view.open, &version).await?;
+        let file: StateFile<IgnoredAny, Addresses> = self.read_state(&view.open, &version).await?;
         let Contents::Plain(plain) = file.contents else { return Ok(Vec::new()) };
-        let managed = plain.resources.iter().filter(|resource| resource.mode == Mode::Managed);
-        let instances =
-            managed.flat_map(|resource| resource.instances.iter().map(|index| resource.address(index.as_ref())));
-        Ok(instances.take(limit).collect())
+        let mut addresses = plain.resources.0;
+        addresses.truncate(limit);
+        Ok(addresses)
     }
 
     /// What a workspace's current state manages, by address.

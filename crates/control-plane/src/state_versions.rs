@@ -10,7 +10,7 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::passes::{Pass, PassPurpose};
-use crate::state_blobs::{blob_error, json_state_key};
+use crate::state_blobs::{blob_error, json_state_key, state_key};
 use crate::workspaces::WorkspaceRef;
 
 pub(crate) const WHAT: &str = "state version";
@@ -130,7 +130,7 @@ impl ControlPlane {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
         let intent = caller.intent("state.backing-data");
         let caller = caller.clone();
-        open.commit(intent, move |tx| {
+        let changed = open.commit(intent, move |tx| {
             let state = tx.state();
             let version = state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
             let owner = state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
@@ -140,9 +140,17 @@ impl ControlPlane {
                 return Err(refused("transition not allowed: it is the current state version".to_owned()));
             }
             let status = version.status.after(action).map_err(|error| refused(error.to_string()))?;
-            tx.put(&StateVersion { status, ..version });
-            Ok(())
-        })
-        .await
+            let version = StateVersion { status, ..version };
+            tx.put(&version);
+            Ok(version)
+        });
+        let version = changed.await?;
+        if version.status == StateVersionStatus::BackingDataPermanentlyDeleted {
+            self.remove_blob(&state_key(&open, &version.blob)).await;
+            if version.has_json {
+                self.remove_blob(&json_state_key(&open, &version)).await;
+            }
+        }
+        Ok(())
     }
 }
