@@ -22,6 +22,10 @@ use crate::workspaces::WorkspaceRef;
 /// The largest archive that is taken.
 pub const LARGEST_CONFIGURATION: u64 = LIMITS.packed;
 
+/// So many archives are read along with at a time. Each takes a thread for as long as its client takes to send it, and
+/// threads are what everything on a directory needs; the others wait, and their bodies with them.
+pub(crate) const INSPECTED_AT_ONCE: usize = 32;
+
 /// Where an archive lies in the bucket.
 pub(crate) fn configuration_key(open: &OpenOrganization, blob: &str) -> Key {
     layout::blob(open.ledger.name(), "configurations", blob)
@@ -51,6 +55,7 @@ impl ControlPlane {
     where
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
+        let _permit = self.shared.inspections.acquire().await.map_err(|closed| broken(closed.to_string()))?;
         let (chunks, reader) = channel();
         let working_directory = working_directory.to_owned();
         let inspecting =

@@ -138,17 +138,17 @@ impl ControlPlane {
         let arrived = Arrived { blob: blob.clone(), archive, now: self.now(), run };
         let intent = Intent { actor: version.created_by.to_string(), action: "configuration.upload", request: None };
         let committed = open.commit(intent, move |tx| take_archive(tx, id, &arrived)).await;
-        let named = match &committed {
-            Ok(version) => version.blob == blob,
-            // After an unclear answer the commit may name the blob all the same, so it stays.
-            Err(error) => matches!(error, Error::Unavailable(_) | Error::Corrupt(_)),
-        };
-        if !named {
-            self.remove_archive(&open, &blob, has_readme).await;
-        } else if !version.blob.is_empty() && version.blob != blob {
-            self.remove_archive(&open, &version.blob, version.has_readme).await;
+        match &committed {
+            Ok(Taken { version, replaced }) if version.blob == blob => {
+                if let Some(old) = replaced {
+                    self.remove_archive(&open, &old.blob, old.has_readme).await;
+                }
+            }
+            // After an unclear answer the record may name the new one or the old one, so both stay.
+            Err(Error::Unavailable(_) | Error::Corrupt(_)) => {}
+            Ok(_) | Err(_) => self.remove_archive(&open, &blob, has_readme).await,
         }
-        let version = committed?;
+        let Taken { version, .. } = committed?;
         match version.error_message.clone().filter(|_| version.status == ConfigurationStatus::Errored) {
             Some(detail) => Err(Error::Invalid { pointer: String::new(), detail }),
             None => Ok(seen_after(open, version)),
@@ -242,16 +242,23 @@ struct Arrived {
     run: RunId,
 }
 
+/// What became of an upload.
+struct Taken {
+    version: ConfigurationVersion,
+    /// The version as it was, if it had another archive, which nothing names any more.
+    replaced: Option<ConfigurationVersion>,
+}
+
 fn take_archive(
     tx: &mut Transaction<OrganizationState>,
     id: ConfigurationVersionId,
     arrived: &Arrived,
-) -> Result<ConfigurationVersion, Error> {
+) -> Result<Taken, Error> {
     let state = tx.state();
     let before = state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
     let repeated = |archive: &StoredArchive| before.is_usable() && before.sha256 == archive.stored.sha256;
     if arrived.archive.as_ref().is_ok_and(repeated) {
-        return Ok(before);
+        return Ok(Taken { version: before, replaced: None });
     }
     let in_use = state.runs.by().configuration_version.first(&id).is_some();
     let waits = matches!(
@@ -271,9 +278,10 @@ fn take_archive(
                 ..before
             };
             tx.put(&errored);
-            return Ok(errored);
+            return Ok(Taken { version: errored, replaced: None });
         }
     };
+    let replaced = (!before.blob.is_empty()).then(|| before.clone());
     let version = ConfigurationVersion {
         status: ConfigurationStatus::Uploaded,
         blob: arrived.blob.clone(),
@@ -289,7 +297,7 @@ fn take_archive(
     if version.auto_queue_runs {
         start_run(tx, &version, arrived)?;
     }
-    Ok(version)
+    Ok(Taken { version, replaced })
 }
 
 /// Starts the run that an upload was meant for. One that cannot be is left out: the upload is complete all the same.

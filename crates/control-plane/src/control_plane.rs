@@ -15,9 +15,10 @@ use taco_ledger::seal::{HEADER, MasterKeys};
 use taco_ledger::{
     Blobs, Bucket, Changes, Environment, Intent, Ledger, LedgerName, LogChunks, Options, Transaction, View,
 };
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::caller::{About, Ahead, Caller};
+use crate::configuration_archives::INSPECTED_AT_ONCE;
 use crate::error::Error;
 use crate::log_signals::LogSignals;
 use crate::presence::Presence;
@@ -71,6 +72,8 @@ pub(crate) struct Shared {
     organizations: Mutex<HashMap<OrganizationId, Arc<OnceCell<Ledger<OrganizationState>>>>>,
     ledger_options: Options,
     pub(crate) summaries: Summaries,
+    /// See [`INSPECTED_AT_ONCE`].
+    pub(crate) inspections: Semaphore,
     pub(crate) uses_in_flight: UsesInFlight,
     pub(crate) presence: Presence,
     pub(crate) logs: LogChunks,
@@ -82,6 +85,13 @@ impl fmt::Debug for ControlPlane {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("ControlPlane").field("site", &self.shared.site).finish_non_exhaustive()
     }
+}
+
+/// How far the ledgers were read that an answer rests on. What follows from them alone is the same at the same moment.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Moment {
+    pub site: u64,
+    pub organization: u64,
 }
 
 /// An organization as it was at one moment within the request. Doors read from it; only verbs change it.
@@ -96,6 +106,10 @@ pub struct OpenOrganization {
 impl OpenOrganization {
     pub fn id(&self) -> OrganizationId {
         self.id
+    }
+
+    pub fn moment(&self) -> Moment {
+        Moment { site: self.site.seq(), organization: self.state.seq() }
     }
 
     /// The site as it was then.
@@ -168,6 +182,7 @@ impl ControlPlane {
                 organizations: Mutex::default(),
                 ledger_options: settings.ledger,
                 summaries: Summaries::default(),
+                inspections: Semaphore::new(INSPECTED_AT_ONCE),
                 uses_in_flight: UsesInFlight::default(),
                 presence: Presence::default(),
                 logs,

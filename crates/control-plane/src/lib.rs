@@ -69,7 +69,7 @@ pub use agents::{AgentView, ConnectedAgent};
 pub use caller::{About, Caller, RequestInfo};
 pub use configuration_archives::LARGEST_CONFIGURATION;
 pub use configuration_versions::{ConfigurationAction, ConfigurationVersionView, NewConfiguration};
-pub use control_plane::{ControlPlane, OpenOrganization, Settings, Timeouts};
+pub use control_plane::{ControlPlane, Moment, OpenOrganization, Settings, Timeouts};
 pub use error::Error;
 pub use first_start::{FirstStart, PasswordLinkText};
 pub use grants::{AuthorizationRequest, CodeExchange};
