@@ -26,7 +26,10 @@ async fn what_does_not_exist_yet_is_an_empty_list_and_cannot_be_made() {
 async fn a_site_admin_sees_all_organizations() {
     let server = ApiServer::start().await;
     server.given_organization("acme").await;
-    server.given_organization("zebra").await;
+    let (_, token) = server.given_user("rita").await;
+    let zebra =
+        json!({ "data": { "type": "organizations", "attributes": { "name": "zebra", "email": "z@zebra.test" } } });
+    server.with_token(&token).post("/api/v2/organizations", &zebra).await.expect(StatusCode::CREATED);
     let all = server.admin().get("/api/v2/admin/organizations").await.expect(StatusCode::OK).data();
     let names: Vec<_> = all.as_array().into_iter().flatten().map(|entry| entry["attributes"]["name"].clone()).collect();
     assert_eq!(names, ["acme", "zebra"]);

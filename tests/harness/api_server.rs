@@ -132,7 +132,6 @@ impl ApiServer {
         self.admin().post("/api/v2/organizations", &body).await.expect(StatusCode::CREATED);
     }
 
-    /// A workspace's id.
     /// Writes a state as a client does: under a lock. Its id.
     pub async fn given_state(&self, workspace: &str, state: &Value) -> String {
         let bytes = state.to_string();
@@ -148,6 +147,7 @@ impl ApiServer {
         id
     }
 
+    /// A workspace's id.
     pub async fn given_workspace(&self, organization: &str, name: &str) -> String {
         let body = json!({ "data": { "type": "workspaces", "attributes": { "name": name } } });
         let path = format!("/api/v2/organizations/{organization}/workspaces");
