@@ -27,6 +27,42 @@ async fn a_workspace_is_found_by_name_and_by_id() {
     assert_eq!(by_id.headers["content-type"], "application/vnd.api+json");
 }
 
+/// Answers are kept until something changes that they follow from.
+#[tokio::test]
+async fn what_was_said_of_a_workspace_is_said_again_only_while_it_is_true() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let id = server.given_workspace("acme", "web").await;
+    let (path, current) =
+        (format!("/api/v2/workspaces/{id}"), format!("/api/v2/workspaces/{id}/current-state-version"));
+    let read = async || admin.get(&path).await.expect(StatusCode::OK).data();
+    let first = read().await;
+    assert_eq!(first, read().await);
+    assert_eq!(first["attributes"]["locked"], false);
+
+    lock(&admin, &id).await.expect(StatusCode::OK);
+    assert_eq!(read().await["attributes"]["locked"], true);
+    for serial in [1, 2] {
+        push(&admin, &id, serial, "lineage", "content").await.expect(StatusCode::CREATED);
+        for _ in 0..2 {
+            let version = admin.get(&current).await.expect(StatusCode::OK);
+            assert_eq!(version.attribute("serial"), serial);
+            assert_eq!(read().await["relationships"]["current-state-version"]["data"]["id"], version.data()["id"]);
+        }
+    }
+
+    // The organization's name stands in another ledger.
+    let renamed = json!({ "data": { "type": "organizations", "attributes": { "name": "ajax" } } });
+    admin.patch("/api/v2/organizations/acme", &renamed).await.expect(StatusCode::OK);
+    assert_eq!(read().await["links"]["self"], "/api/v2/organizations/ajax/workspaces/web");
+    // What one may see, another may not.
+    let (_, token) = server.given_user("stranger").await;
+    for path in [&path, &current] {
+        server.with_token(&token).get(path).await.expect(StatusCode::NOT_FOUND);
+    }
+}
+
 #[tokio::test]
 async fn null_clears_and_absence_leaves() {
     let server = ApiServer::start().await;

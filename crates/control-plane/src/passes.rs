@@ -55,8 +55,11 @@ impl Pass {
 
 impl ControlPlane {
     /// A text that opens `object` for `purpose` until `lifetime` is over. It can stand in the path of an address.
+    ///
+    /// It is good to the end of a minute, so that what shows it can be said again within the minute.
     pub fn issue_pass(&self, purpose: PassPurpose, object: impl fmt::Display, lifetime: SignedDuration) -> String {
         let end = self.now().checked_add(lifetime.min(LONGEST)).unwrap_or(Timestamp::MAX).as_second();
+        let end = (end.div_euclid(60) + 1) * 60;
         format!("{end}-{}", self.pass_signature(purpose, &object.to_string(), end))
     }
 

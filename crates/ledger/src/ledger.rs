@@ -229,7 +229,10 @@ impl<S: State> Shared<S> {
 
     /// Reads commits until there are no more. In calm times that is one GET that finds nothing.
     pub(crate) async fn catch_up(&self) -> Result<(), Error> {
-        let mut window = 1;
+        let head = self.head();
+        let Some((key, bytes)) = self.fetch(head.seq + 1).await? else { return Ok(()) };
+        self.advance(Arc::new(follow(&head, &key, head.seq + 1, &bytes)?));
+        let mut window = 2;
         loop {
             let mut head = self.head();
             let seqs: Vec<u64> = (1..=window).map(|step| head.seq + step).collect();

@@ -1,10 +1,12 @@
 //! Counts and times every bucket operation for `/metrics`.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use metrics::{Counter, Histogram, counter, histogram};
 use tokio::time::Instant;
 
 use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Trouble};
@@ -13,32 +15,68 @@ use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Obj
 #[derive(Debug)]
 pub struct Measured {
     bucket: Arc<dyn Bucket>,
+    /// Every request looks into the bucket, so what most looks need is at hand.
+    gets: Gauges,
 }
 
 impl Measured {
+    /// Whoever records metrics must have been installed before.
     pub fn new(bucket: Arc<dyn Bucket>) -> Self {
-        Self { bucket }
+        Self { bucket, gets: Gauges::of("get") }
     }
+}
+
+/// What measures one kind of operation.
+struct Gauges {
+    operation: &'static str,
+    done: Counter,
+    seconds: Histogram,
+}
+
+impl fmt::Debug for Gauges {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Gauges({})", self.operation)
+    }
+}
+
+impl Gauges {
+    fn of(operation: &'static str) -> Self {
+        Self {
+            operation,
+            done: count(operation, "ok"),
+            seconds: histogram!("taco_bucket_operation_seconds", "operation" => operation),
+        }
+    }
+
+    async fn measure<T>(&self, work: impl Future<Output = Result<T, BucketError>>) -> Result<T, BucketError> {
+        let begun = Instant::now();
+        let outcome = work.await;
+        match &outcome {
+            Ok(_) => self.done.increment(1),
+            Err(error) => {
+                let result = match error.trouble {
+                    Trouble::Unclear => "unclear",
+                    Trouble::Denied => "denied",
+                    Trouble::Full => "full",
+                    Trouble::Refused => "refused",
+                };
+                count(self.operation, result).increment(1);
+            }
+        }
+        self.seconds.record(begun.elapsed());
+        outcome
+    }
+}
+
+fn count(operation: &'static str, result: &'static str) -> Counter {
+    counter!("taco_bucket_operations_total", "operation" => operation, "result" => result)
 }
 
 async fn measure<T>(
     operation: &'static str,
     work: impl Future<Output = Result<T, BucketError>>,
 ) -> Result<T, BucketError> {
-    let begun = Instant::now();
-    let outcome = work.await;
-    let result = match &outcome {
-        Ok(_) => "ok",
-        Err(error) => match error.trouble {
-            Trouble::Unclear => "unclear",
-            Trouble::Denied => "denied",
-            Trouble::Full => "full",
-            Trouble::Refused => "refused",
-        },
-    };
-    metrics::counter!("taco_bucket_operations_total", "operation" => operation, "result" => result).increment(1);
-    metrics::histogram!("taco_bucket_operation_seconds", "operation" => operation).record(begun.elapsed());
-    outcome
+    Gauges::of(operation).measure(work).await
 }
 
 #[async_trait]
@@ -56,7 +94,7 @@ impl Bucket for Measured {
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError> {
-        measure("get", self.bucket.get(key)).await
+        self.gets.measure(self.bucket.get(key)).await
     }
 
     async fn list(&self, folder: &Key, after: Option<&Key>) -> Result<Vec<Key>, BucketError> {

@@ -23,7 +23,7 @@ mod error;
 mod headers;
 mod http_backend;
 mod inline_state;
-mod kept_pages;
+mod kept_answers;
 mod kept_summaries;
 mod log_stream;
 mod organization_memberships;
@@ -62,11 +62,12 @@ mod workspaces;
 
 use axum::Router;
 use axum::extract::FromRef;
-use axum::middleware::{from_fn_with_state, map_response};
+use axum::middleware::from_fn_with_state;
 use axum::routing::any;
 use taco_control_plane::ControlPlane;
+use tower::util::MapResponseLayer;
 
-use crate::kept_pages::KeptPages;
+use crate::kept_answers::KeptAnswers;
 use crate::kept_summaries::KeptSummaries;
 use crate::rate_limit::RateLimit;
 
@@ -78,7 +79,7 @@ pub struct Api {
     pub(crate) public_address: String,
     /// Everyone is the first admin: for a laptop.
     pub(crate) without_login: bool,
-    pub(crate) pages: KeptPages,
+    pub(crate) answers: KeptAnswers,
     pub(crate) summaries: KeptSummaries,
     rate_limit: Option<RateLimit>,
 }
@@ -90,7 +91,7 @@ impl Api {
             control_plane,
             public_address,
             without_login: false,
-            pages: KeptPages::default(),
+            answers: KeptAnswers::default(),
             summaries: KeptSummaries::default(),
             rate_limit: None,
         }
@@ -119,7 +120,7 @@ impl Api {
         if let Some(limit) = &self.rate_limit {
             router = router.layer(from_fn_with_state(limit.clone(), rate_limit::enforce));
         }
-        router.layer(map_response(headers::add)).with_state(self)
+        router.layer(MapResponseLayer::new(headers::add)).with_state(self)
     }
 }
 

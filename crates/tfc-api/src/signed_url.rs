@@ -42,6 +42,11 @@ pub(crate) fn signed(api: &Api, address: &Address, purpose: PassPurpose, id: imp
     address.of(&format!("/signed/{}/{id}/{pass}", segment(purpose)))
 }
 
+/// Within it, the same address is signed for the same end.
+pub(crate) fn minute(api: &Api) -> i64 {
+    api.control_plane.now().as_second().div_euclid(60)
+}
+
 pub(crate) type Signed = InPath<(String, String)>;
 
 pub(crate) fn check(control_plane: &ControlPlane, purpose: PassPurpose, signed: &Signed) -> Result<Pass, ApiError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,13 +15,14 @@ use taco_domain::state_version::{BackingDataAction, StateVersionStatus};
 use crate::Api;
 use crate::address::Address;
 use crate::body::{Body, NoAttributes};
-use crate::document::{Document, Identifier, Resource};
+use crate::document::{self, Document, Identifier, Resource};
 use crate::error::ApiError;
 use crate::inline_state::{self, Sent};
+use crate::kept_answers::Question;
 use crate::kept_summaries::SummaryText;
 use crate::path::InPath;
 use crate::query::Query;
-use crate::signed_url::signed;
+use crate::signed_url::{minute, signed};
 use crate::{state_version_outputs, users, workspaces};
 
 pub(crate) const KIND: &str = "state-versions";
@@ -102,12 +103,12 @@ pub(crate) fn resource(
 
 async fn summary(api: &Api, view: &StateVersionView) -> Result<Arc<SummaryText>, ApiError> {
     let id = view.version.id;
-    if let Some(kept) = api.summaries.get(id) {
+    // One that has not arrived yet will have another, and one whose data is gone has none.
+    let finalized = view.version.status == StateVersionStatus::Finalized;
+    if let Some(kept) = api.summaries.get(id).filter(|_| finalized) {
         return Ok(kept);
     }
     let text = SummaryText::of(&*api.control_plane.resource_summary(view).await?);
-    // One that has not arrived yet will have another.
-    let finalized = view.version.status == StateVersionStatus::Finalized;
     Ok(if finalized { api.summaries.keep(id, text) } else { Arc::new(text) })
 }
 
@@ -133,6 +134,30 @@ async fn document(
         document.include(users::resource(&user));
     }
     Ok(document)
+}
+
+/// The same, as it was said before if that was lately.
+async fn answer(
+    api: &Api,
+    caller: &Caller,
+    address: &Address,
+    view: &StateVersionView,
+    query: &Query,
+    uri: &Uri,
+) -> Result<Response, ApiError> {
+    if query.get("include").is_some() {
+        return Ok(document(api, caller, address, view, query).await?.into_response());
+    }
+    let (organization, moment) = (view.open.id(), view.open.moment());
+    // Signed addresses are complete, and others in the next minute.
+    let address_and_minute = format!("{} {}", address.of(&uri.to_string()), minute(api));
+    let question = Question { organization, moment, actor: caller.actor.clone(), address: address_and_minute };
+    if let Some(kept) = api.answers.get(&question) {
+        return Ok(document::response(kept));
+    }
+    let made = document(api, caller, address, view, query).await?.to_bytes();
+    api.answers.keep(question, &made);
+    Ok(document::response(made))
 }
 
 async fn page(
@@ -241,10 +266,10 @@ pub(crate) async fn current(
     address: Address,
     InPath(workspace): InPath<WorkspaceId>,
     query: Query,
+    uri: Uri,
 ) -> Result<Response, ApiError> {
     let view = api.control_plane.current_state_version(&caller, workspace).await?;
-    let document = document(&api, &caller, &address, &view, &query).await?;
-    Ok((SNAPSHOTS, document).into_response())
+    Ok((SNAPSHOTS, answer(&api, &caller, &address, &view, &query, &uri).await?).into_response())
 }
 
 /// `GET /api/v2/state-versions/{state_version}`
@@ -254,9 +279,10 @@ pub(crate) async fn read(
     address: Address,
     InPath(version): InPath<StateVersionId>,
     query: Query,
-) -> Result<Document, ApiError> {
+    uri: Uri,
+) -> Result<Response, ApiError> {
     let view = api.control_plane.state_version(&caller, version).await?;
-    document(&api, &caller, &address, &view, &query).await
+    answer(&api, &caller, &address, &view, &query, &uri).await
 }
 
 /// `GET /api/v2/state-versions/{state_version}/download`

@@ -24,7 +24,7 @@ use crate::address::Address;
 use crate::body::{Body, NoAttributes};
 use crate::document::{self, Document, Identifier, Resource};
 use crate::error::ApiError;
-use crate::kept_pages::PageKey;
+use crate::kept_answers::Question;
 use crate::path::InPath;
 use crate::query::Query;
 use crate::workspace_surroundings::{document, include};
@@ -354,6 +354,12 @@ fn order(query: &Query) -> WorkspaceOrder {
     }
 }
 
+/// All that an answer about a workspace follows from, if nothing is to be included.
+fn question(caller: &Caller, WorkspaceView { open, .. }: &WorkspaceView, uri: &Uri) -> Question {
+    let (organization, moment) = (open.id(), open.moment());
+    Question { organization, moment, actor: caller.actor.clone(), address: uri.to_string() }
+}
+
 /// `GET /api/v2/organizations/{organization}/workspaces`
 pub(crate) async fn list(
     State(api): State<Api>,
@@ -391,20 +397,12 @@ pub(crate) async fn list(
         }
         return Ok(document.into_response());
     }
-    let key = listed.items.first().map(|WorkspaceView { open, .. }| PageKey {
-        organization: open.id(),
-        seq: open.state.seq(),
-        actor: caller.actor.clone(),
-        address: uri.to_string(),
-    });
-    if let Some(page) = key.as_ref().and_then(|key| api.pages.get(key)) {
-        return Ok(document::response(page));
-    }
-    let page = Document::page(listed.map(|view| resource(&caller, &view))).to_bytes();
-    if let Some(key) = key {
-        api.pages.keep(key, page.clone());
-    }
-    Ok(document::response(page))
+    let question = listed.items.first().map(|view| question(&caller, view, &uri));
+    let make = || Document::page(listed.map(|view| resource(&caller, &view))).to_bytes();
+    Ok(document::response(match question {
+        Some(question) => api.answers.or_make(question, make),
+        None => make(),
+    }))
 }
 
 /// Terraform and tofu say their version with each request; others who use the API do not.
@@ -431,9 +429,14 @@ pub(crate) async fn read(
     address: Address,
     InWorkspace(wanted): InWorkspace,
     query: Query,
-) -> Result<Document, ApiError> {
+    uri: Uri,
+) -> Result<Response, ApiError> {
     let view = api.control_plane.workspace(&caller, &wanted).await?;
-    document(&api, &caller, &address, &view, &query).await
+    if query.get("include").is_some() {
+        return Ok(document(&api, &caller, &address, &view, &query).await?.into_response());
+    }
+    let make = || Document::one(resource(&caller, &view)).to_bytes();
+    Ok(document::response(api.answers.or_make(question(&caller, &view, &uri), make)))
 }
 
 /// `PATCH /api/v2/workspaces/{workspace}`, and by organization and name
