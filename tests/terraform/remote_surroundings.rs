@@ -12,6 +12,7 @@ told_on_an_agent!(
     a_run_reads_states_that_are_shared(Cloud),
     a_run_asks_for_outputs_as_the_tfe_provider_does(Cloud),
     a_workspace_has_an_engine_of_its_own(Cloud),
+    what_init_makes_has_the_engine_that_made_it(Cloud),
     an_apply_starts_a_run_elsewhere(Cloud),
 );
 
@@ -174,6 +175,15 @@ async fn a_workspace_has_an_engine_of_its_own(scene: Scene) {
     says(&there.runs("apply -auto-approve").await, greeting(scene.user.engine.other()));
     let run = scene.runs_of("other").await[0]["attributes"].clone();
     assert_eq!(run["taco-engine"], scene.user.engine.other().word());
+}
+
+async fn what_init_makes_has_the_engine_that_made_it(scene: Scene) {
+    let remote = json!({ "data": { "type": "organizations", "attributes": { "default-execution-mode": "remote" } } });
+    scene.admin.patch("/api/v2/organizations/acme", remote).await;
+    let here = scene.initialized_in("made", r#"output "greeting" { value = "hello" }"#).await;
+    says(&here.runs("apply -auto-approve").await, greeting(scene.user.engine));
+    let run = scene.runs_of("made").await[0]["attributes"].clone();
+    assert_eq!(run["taco-engine"], scene.user.engine.word());
 }
 
 async fn an_apply_starts_a_run_elsewhere(scene: Scene) {

@@ -85,6 +85,8 @@ async fn workspaces_with_a_prefix_are_made_listed_selected_and_deleted(scene: Sc
     here.runs("init").await;
     work_in_two_workspaces(&here).await;
     assert_eq!(names_of_workspaces(&scene).await, ["app-dev", "other"]);
+    let made = scene.admin.workspace("acme", "app-dev").await;
+    assert_eq!(made["attributes"]["taco-engine"], scene.user.engine.word());
 }
 
 async fn tags_with_values_find_their_workspaces(scene: Scene) {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use axum::extract::{FromRequestParts, Path, State};
+use axum::http::header::USER_AGENT;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -410,6 +411,11 @@ fn source(headers: &HeaderMap) -> WorkspaceSource {
     if headers.contains_key("terraform-version") { WorkspaceSource::Terraform } else { WorkspaceSource::Api }
 }
 
+/// Whoever makes a workspace with OpenTofu wants its runs to have it, too; it knows no attribute to say so.
+fn is_tofu(headers: &HeaderMap) -> bool {
+    headers.get(USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"OpenTofu/"))
+}
+
 /// `POST /api/v2/organizations/{organization}/workspaces`
 pub(crate) async fn create(
     State(control_plane): State<ControlPlane>,
@@ -418,7 +424,9 @@ pub(crate) async fn create(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let view = control_plane.create_workspace(&caller, &organization, read_patch(body)?, source(&headers)).await?;
+    let mut patch = read_patch(body)?;
+    patch.engine = patch.engine.or_else(|| is_tofu(&headers).then(|| Engine::Tofu.to_string()));
+    let view = control_plane.create_workspace(&caller, &organization, patch, source(&headers)).await?;
     Ok((StatusCode::CREATED, Document::one(resource(&caller, &view))).into_response())
 }
 
