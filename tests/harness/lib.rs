@@ -14,6 +14,7 @@ pub mod engine;
 pub mod exhibits;
 pub mod fake_gcs;
 pub mod gallery;
+pub mod held_bucket;
 pub mod home;
 pub mod installation;
 pub mod kill_point;

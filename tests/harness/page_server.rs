@@ -18,7 +18,11 @@ pub struct PageServer {
 
 impl PageServer {
     pub async fn start() -> Self {
-        let api = ApiServer::start().await;
+        Self::with(ApiServer::start().await).await
+    }
+
+    /// The pages of a server that a test has started.
+    pub async fn with(api: ApiServer) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let origin = format!("http://{}", listener.local_addr().expect("an address"));
         let address: Url = origin.parse().expect("an address");

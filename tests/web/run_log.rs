@@ -1,7 +1,12 @@
 //! Logs: as text, in parts, as they grow, and whatever is in them.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
+use harness::api_server::ApiServer;
 use harness::browser::Page;
+use harness::held_bucket::HeldBucket;
+use harness::page_server::PageServer;
 use serde_json::json;
 
 use crate::run_scene::{NASTY, RunScene, applied, errored, is_harmless, planned};
@@ -49,10 +54,10 @@ async fn a_log_of_200_000_lines_is_shown_in_parts() {
         offset += lines.len();
     }
     scene.finish(&phase, planned()).await;
-    let page = scene.look(&run).await;
+    let page = look_until(&scene, &RunScene::address(&run), "<div id=\"p-L200000\">").await;
     assert!(page.text.len() < 1_000_000, "{} bytes", page.text.len());
     assert_eq!(page.text.matches("<div id=\"p-L").count(), 2000, "the page holds the last lines alone");
-    assert!(page.text.contains("<div id=\"p-L200000\">") && page.text.contains("Refreshed 2000 resources"));
+    assert!(page.text.contains("Refreshed 2000 resources"));
     assert!(page.text.contains("i-00199999") && page.text.contains("i-00198000") && !page.text.contains("i-00197999"));
 
     let earlier = page.text.split("hx-get=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a link");
@@ -72,6 +77,96 @@ async fn a_log_of_200_000_lines_is_shown_in_parts() {
         let page = scene.admin.get(&format!("{}?line={anchor}", RunScene::address(&run))).await;
         assert!(page.text.contains("i-00199999"), "{anchor} is no line, so the end is shown");
     }
+}
+
+/// Looks at a page until it says this.
+async fn look_until(scene: &RunScene, address: &str, wanted: &str) -> Page {
+    for _ in 0..200 {
+        let page = scene.admin.get(address).await;
+        if page.text.contains(wanted) {
+            return page;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{address} never says {wanted}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_waits_for_its_log_and_not_for_the_numbers_of_its_lines() {
+    let bucket = HeldBucket::in_memory();
+    let scene = RunScene::on(PageServer::with(ApiServer::start_on(bucket.clone()).await).await).await;
+    let run = scene.given_run(json!({})).await;
+    let phase = scene.take().await;
+    let lines = |from: usize| (from..from + 10_000).map(|line| format!("this is line {line:09}\n")).collect::<String>();
+    let mut offset = 0;
+    for piece in 0..4 {
+        let text = lines(piece * 10_000 + 1);
+        scene.log(&phase, offset, text.clone()).await;
+        offset += text.len();
+    }
+    // The log's first piece; the page needs the last ones.
+    bucket.hold("/0000000001/00000000000000000000");
+    let address = RunScene::address(&run);
+    let page = scene.look(&run).await;
+    let last = "<div>this is line 000040000\n</div>";
+    assert!(page.text.contains(last) && page.text.contains("<div>this is line 000038001"), "{}", page.text);
+    assert!(!page.text.contains("id=\"p-L"));
+    let path = format!("{address}/events?from=plan:{offset}&seen=old");
+    let (seen, ()) = tokio::join!(events_until(&scene, &path, None, "event: log"), async {
+        scene.log(&phase, offset, "and one more\n").await;
+    });
+    assert!(seen.contains("<div>and one more") && !seen.contains("id=\"p-L"), "{seen}");
+    let linked = scene.admin.get(&format!("{address}?view=console&line=p-L120")).await;
+    assert!(linked.text.contains("still being counted") && linked.text.contains("and one more"), "{}", linked.text);
+
+    // Nobody has to ask for the counting to go on.
+    bucket.let_go();
+    let page = look_until(&scene, &address, "<div id=\"p-L40001\">").await;
+    assert!(page.text.contains("40000</a>this is line 000040000\n"), "{}", page.text);
+    let linked = scene.admin.get(&format!("{address}?view=console&line=p-L120")).await;
+    assert!(linked.text.contains("120</a>this is line 000000120\n"), "{}", linked.text);
+    assert!(!linked.text.contains("still being counted"));
+}
+
+#[tokio::test]
+async fn a_link_finds_its_line_among_long_ones() {
+    let scene = RunScene::start().await;
+    let run = scene.given_run(json!({})).await;
+    let phase = scene.take().await;
+    // 400 lines of 20 kB, with two of 1 MB among them.
+    let length = |number: usize| if matches!(number, 150 | 151) { 1_000_000 } else { 20_000 };
+    let mut offset = 0;
+    for number in 1..=400 {
+        let line = format!("line {number:04} {}\n", "x".repeat(length(number) - 11));
+        scene.log(&phase, offset, line.clone()).await;
+        offset += line.len();
+    }
+    scene.finish(&phase, planned()).await;
+    for number in [1, 2, 99, 100, 101, 120, 149, 150, 151, 152, 201, 374, 375, 399, 400] {
+        let address = format!("{}?view=console&line=p-L{number}", RunScene::address(&run));
+        let page = scene.admin.get(&address).await;
+        let line =
+            format!("<div id=\"p-L{number}\"><a href=\"#p-L{number}\" tabindex=\"-1\">{number}</a>line {number:04} ");
+        assert!(page.text.contains(&line), "{number} is not there");
+        assert!(page.text.len() < 700_000, "{} bytes", page.text.len());
+        assert_eq!(page.text.contains("Show the log's last lines"), number < 375, "{number}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_to_a_line_of_a_log_that_grows_does_not_bring_all_that_follows() {
+    let scene = RunScene::start().await;
+    let run = scene.given_run(json!({})).await;
+    let phase = scene.take().await;
+    let log: String = (1..=30_000).map(|line| format!("this is line {line:09}\n")).collect();
+    scene.log(&phase, 0, log.clone()).await;
+    let linked = scene.admin.get(&format!("{}?view=console&line=p-L120", RunScene::address(&run))).await;
+    assert!(linked.text.contains("120</a>this is line 000000120\n"), "{}", linked.text);
+    assert!(linked.text.contains(&format!("data-from=\"plan:{}\"", log.len())), "{}", linked.text);
+    assert!(!linked.text.contains("id=\"log-plan\"") && linked.text.contains("id=\"part-of-log-plan\""));
+    assert!(linked.text.contains("Show the log's last lines"));
+    let last = scene.look(&run).await;
+    assert!(last.text.contains("id=\"log-plan\"") && !last.text.contains("Show the log's last lines"));
 }
 
 #[tokio::test]

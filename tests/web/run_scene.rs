@@ -20,7 +20,10 @@ pub(crate) struct RunScene {
 impl RunScene {
     /// The organization `acme` with the workspace `web`, which has a configuration.
     pub(crate) async fn start() -> Self {
-        let server = PageServer::start().await;
+        Self::on(PageServer::start().await).await
+    }
+
+    pub(crate) async fn on(server: PageServer) -> Self {
         let admin = server.admin().await;
         server.api.given_organization("acme").await;
         let workspace = server.api.given_workspace("acme", "web").await;

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::Web;
 use crate::error::PageError;
-use crate::run::log::part;
+use crate::run::log::facts_before;
 use crate::run::log_lines::line_at;
 use crate::run::log_text::LogText;
 use crate::run::page::{RunPath, find};
@@ -66,8 +66,7 @@ pub(crate) async fn follow(
     let view = find(&web, &visitor, &path).await?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let (kind, at) = place(last.unwrap_or(&since.from)).unwrap_or((PhaseKind::Plan, 0));
-    let facts =
-        if view.run.structured_output { part(&web, &view, kind, Some(at)).await?.facts } else { Facts::default() };
+    let facts = if view.run.structured_output { facts_before(&web, &view, kind, at).await? } else { Facts::default() };
     let text = LogText::from_line(kind, line_at(&web, &view, kind, at).await?);
     let follower = Follower {
         web,
@@ -127,6 +126,7 @@ impl Follower {
             let over = self.view.run.phase(self.kind).status.is_final();
             let bytes = self.web.control_plane.log_part(&self.view, self.kind, self.at, PIECE).await?;
             if !bytes.is_empty() {
+                self.web.lines.learn(&self.view, self.kind, self.at, &bytes);
                 self.at += bytes.len() as u64;
                 self.facts.push(&bytes);
                 let mut html = self.text.push(&bytes);

@@ -14,8 +14,8 @@ use taco_control_plane::{Error, RunView};
 use taco_domain::phase::PhaseKind;
 
 use crate::error::PageError;
-use crate::run::log_lines::{line_at, place_behind};
-use crate::run::log_text::{LogText, anchor};
+use crate::run::log_lines::{LinePlace, breaks_in, line_at, place_of};
+use crate::run::log_text::LogText;
 use crate::run::page::{RunPath, find};
 use crate::run::progress::Facts;
 use crate::visitor::Visitor;
@@ -34,11 +34,15 @@ pub(crate) struct LogPart {
     /// Its bytes within the log.
     pub(crate) from: u64,
     pub(crate) to: u64,
+    /// Where the log ends.
+    pub(crate) end: u64,
     pub(crate) html: String,
     /// The anchor of the first line that tells of an error.
     pub(crate) first_error: Option<String>,
     /// Whether the log goes on behind it.
     pub(crate) has_later: bool,
+    /// A line was asked for, and it is not known yet where it is.
+    pub(crate) misses_line: bool,
     /// What its lines tell, where they are JSON.
     pub(crate) facts: Facts,
 }
@@ -47,15 +51,35 @@ impl LogPart {
     pub(crate) fn has_earlier(&self) -> bool {
         self.from > 0
     }
+
+    /// From where on its log is followed. What was left out before that is not for the stream of events.
+    pub(crate) fn goes_on_at(&self) -> u64 {
+        if self.has_later { self.end } else { self.to }
+    }
+}
+
+/// A line of which is known where it begins.
+struct KnownLine {
+    number: u64,
+    begins: u64,
 }
 
 /// The last lines of a log before `before`, or before its end.
 pub(crate) async fn part(web: &Web, view: &RunView, kind: PhaseKind, before: Option<u64>) -> Result<LogPart, Error> {
     let end = web.control_plane.log_end(view, kind).await?;
+    part_before(web, view, kind, before, end, None).await
+}
+
+async fn part_before(
+    web: &Web,
+    view: &RunView,
+    kind: PhaseKind,
+    before: Option<u64>,
+    end: u64,
+    known: Option<KnownLine>,
+) -> Result<LogPart, Error> {
     let to = before.map_or(end, |before| before.min(end));
-    let from = to.saturating_sub(WINDOW);
-    let limit = usize::try_from(to - from).unwrap_or(usize::MAX);
-    let bytes = web.control_plane.log_part(view, kind, from, limit).await?;
+    let (from, bytes) = window(web, view, kind, to).await?;
     let skipped = first_shown(&bytes, from == 0);
     let shown = &bytes[skipped..];
     // What is written at the moment goes on in the stream of events, from its line's beginning.
@@ -64,19 +88,58 @@ pub(crate) async fn part(web: &Web, view: &RunView, kind: PhaseKind, before: Opt
         false => shown.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1),
     };
     let from = from + skipped as u64;
-    let mut text = LogText::from_line(kind, line_at(web, view, kind, from).await?);
+    let known = known.and_then(|line| {
+        let between = shown.get(..usize::try_from(line.begins.checked_sub(from)?).ok()?)?;
+        line.number.checked_sub(breaks_in(between))
+    });
+    let first = match known {
+        Some(number) => Some(number),
+        None => line_at(web, view, kind, from).await?,
+    };
+    let mut text = LogText::from_line(kind, first);
     let mut html = text.push(&shown[..whole]);
     html.push_str(&text.finish());
     let mut facts = Facts::default();
     facts.push(&bytes);
-    let first_error = text.first_error.map(|line| anchor(kind, line));
-    Ok(LogPart { from, to: from + whole as u64, html, first_error, has_later: to < end, facts })
+    Ok(LogPart {
+        from,
+        to: from + whole as u64,
+        end,
+        html,
+        first_error: text.first_error(),
+        has_later: to < end,
+        misses_line: false,
+        facts,
+    })
+}
+
+/// The bytes before `to` that are looked at for one part of a log, and where they begin.
+async fn window(web: &Web, view: &RunView, kind: PhaseKind, to: u64) -> Result<(u64, Vec<u8>), Error> {
+    let from = to.saturating_sub(WINDOW);
+    let limit = usize::try_from(to - from).unwrap_or(usize::MAX);
+    let bytes = web.control_plane.log_part(view, kind, from, limit).await?;
+    web.lines.learn(view, kind, from, &bytes);
+    Ok((from, bytes))
+}
+
+/// What the lines before `to` tell, where they are JSON.
+pub(crate) async fn facts_before(web: &Web, view: &RunView, kind: PhaseKind, to: u64) -> Result<Facts, Error> {
+    let (_, bytes) = window(web, view, kind, to).await?;
+    let mut facts = Facts::default();
+    facts.push(&bytes);
+    Ok(facts)
 }
 
 /// The part of a log in which a line is that someone has a link to.
 pub(crate) async fn part_with_line(web: &Web, view: &RunView, kind: PhaseKind, line: u64) -> Result<LogPart, Error> {
-    let before = place_behind(web, view, kind, line).await?;
-    part(web, view, kind, before).await
+    let end = web.control_plane.log_end(view, kind).await?;
+    let place = place_of(web, view, kind, line, WINDOW, end).await?;
+    let (before, known) = match place {
+        LinePlace::Within { begins, before } => (Some(before), Some(KnownLine { number: line, begins })),
+        LinePlace::AtEnd | LinePlace::NotKnownYet => (None, None),
+    };
+    let part = part_before(web, view, kind, before, end, known).await?;
+    Ok(LogPart { misses_line: place == LinePlace::NotKnownYet, ..part })
 }
 
 /// Where the last lines of a window begin. Only the window at a log's beginning begins with a whole line.

@@ -1,45 +1,77 @@
 //! Which line of a log begins where. Logs lie in the bucket as bytes; whoever shows the end of one counts the line
-//! breaks before it once, and remembers every hundredth.
+//! breaks before it once, and remembers some places. Where the bucket is far that takes longer than anyone waits for a
+//! page. So it goes on beside, and until then lines have no numbers.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use taco_control_plane::{Error, RunView};
 use taco_domain::id::RunId;
 use taco_domain::phase::PhaseKind;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
 
 use crate::Web;
 
 /// How many logs are remembered.
 const MOST: usize = 64;
+/// How many logs are counted at a time.
+const AT_ONCE: usize = 8;
 /// Every so many lines, it is remembered where one begins.
 const STEP: u64 = 100;
-/// So many steps are shown behind a line that someone wants to see.
-const STEPS_BEHIND: usize = 3;
+/// Every so many bytes, it is remembered how many lines there were: some have few line breaks.
+const STRIDE: u64 = 256 * 1024;
+/// So many steps are shown behind a line that someone wants to see, where they fit.
+const STEPS_BEHIND: usize = 4;
 /// How much of a log is read at a time.
-const PIECE: usize = 4 * 1024 * 1024;
+const PIECE: u64 = 1024 * 1024;
+/// How long a page waits for the numbers of its lines.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// How long it waits for the one line that it was asked for.
+const PATIENCE_FOR_ONE: Duration = Duration::from_secs(3);
 
 /// A run, its phase and the attempt: with another attempt the log may go on elsewhere.
 type Key = (RunId, PhaseKind, u64);
 
 /// What was counted lately.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(crate) struct LineCache {
-    logs: Mutex<VecDeque<(Key, Counted)>>,
+    logs: Mutex<VecDeque<(Key, Arc<watch::Sender<Progress>>)>>,
+    turns: Semaphore,
+}
+
+impl Default for LineCache {
+    fn default() -> Self {
+        Self { logs: Mutex::default(), turns: Semaphore::new(AT_ONCE) }
+    }
 }
 
 impl LineCache {
-    fn get(&self, key: &Key) -> Counted {
-        let logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
-        logs.iter().find(|(known, _)| known == key).map(|(_, counted)| counted.clone()).unwrap_or_default()
+    fn log(&self, view: &RunView, kind: PhaseKind) -> Arc<watch::Sender<Progress>> {
+        let key = (view.run.id, kind, view.run.phase(kind).epoch);
+        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = logs.iter().position(|(known, _)| *known == key).and_then(|place| logs.remove(place));
+        let (key, log) = known.unwrap_or_else(|| (key, Arc::new(watch::Sender::new(Progress::default()))));
+        logs.push_front((key, Arc::clone(&log)));
+        logs.truncate(MOST);
+        log
     }
 
-    fn put(&self, key: Key, counted: Counted) {
-        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
-        logs.retain(|(known, _)| *known != key);
-        logs.push_front((key, counted));
-        logs.truncate(MOST);
+    /// Takes bytes of a log that someone has read anyway.
+    pub(crate) fn learn(&self, view: &RunView, kind: PhaseKind, from: u64, bytes: &[u8]) {
+        self.log(view, kind).send_modify(|progress| progress.counted.learn(from, bytes));
     }
+}
+
+/// How far the counting of one log is.
+#[derive(Default, Debug)]
+struct Progress {
+    counted: Counted,
+    /// As far as someone wants to know it.
+    wanted: u64,
+    /// Someone counts at the moment.
+    goes_on: bool,
 }
 
 /// A log from its beginning up to a byte.
@@ -50,18 +82,37 @@ struct Counted {
     breaks: u64,
     /// Where line 101 begins, line 201, and so on.
     steps: Vec<u64>,
+    /// How many line breaks there are in the first stride, the first two strides, and so on.
+    strides: Vec<u64>,
 }
 
 impl Counted {
     /// Takes the bytes that follow.
     fn push(&mut self, bytes: &[u8]) {
-        for (place, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
-            self.breaks += 1;
-            if self.breaks.is_multiple_of(STEP) {
-                self.steps.push(self.to + place as u64 + 1);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let stride_ends = (self.to / STRIDE + 1) * STRIDE;
+            let (now, later) = rest.split_at(rest.len().min((stride_ends - self.to) as usize));
+            for (place, _) in now.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
+                self.breaks += 1;
+                if self.breaks.is_multiple_of(STEP) {
+                    self.steps.push(self.to + place as u64 + 1);
+                }
             }
+            self.to += now.len() as u64;
+            if self.to == stride_ends {
+                self.strides.push(self.breaks);
+            }
+            rest = later;
         }
-        self.to += bytes.len() as u64;
+    }
+
+    /// Takes those of the bytes at `from` that follow.
+    fn learn(&mut self, from: u64, bytes: &[u8]) {
+        let known = self.to.checked_sub(from).and_then(|known| usize::try_from(known).ok());
+        if let Some(new) = known.and_then(|known| bytes.get(known..)) {
+            self.push(new);
+        }
     }
 
     /// The last place at or before `offset` of which the number of line breaks before it is known, and that number.
@@ -69,55 +120,160 @@ impl Counted {
         if offset >= self.to {
             return (self.to, self.breaks);
         }
-        let steps = self.steps.partition_point(|step| *step <= offset);
-        (steps.checked_sub(1).map_or(0, |last| self.steps[last]), steps as u64 * STEP)
+        self.step(self.steps.partition_point(|step| *step <= offset)).max(self.stride((offset / STRIDE) as usize))
+    }
+
+    /// The last place known that is not behind the beginning of a line, and how many line breaks are before it.
+    fn known_before_line(&self, line: u64) -> (u64, u64) {
+        let breaks = line.saturating_sub(1);
+        let step = usize::try_from(breaks / STEP).unwrap_or(usize::MAX).min(self.steps.len());
+        self.step(step).max(self.stride(self.strides.partition_point(|before| *before < breaks)))
+    }
+
+    fn step(&self, number: usize) -> (u64, u64) {
+        (number.checked_sub(1).map_or(0, |last| self.steps[last]), number as u64 * STEP)
+    }
+
+    fn stride(&self, number: usize) -> (u64, u64) {
+        (number as u64 * STRIDE, number.checked_sub(1).map_or(0, |last| self.strides[last]))
+    }
+
+    /// Where the next steps behind a line are.
+    fn steps_behind(&self, line: u64) -> &[u64] {
+        let first = usize::try_from(line.saturating_sub(1) / STEP).unwrap_or(usize::MAX);
+        let behind = self.steps.get(first..).unwrap_or_default();
+        &behind[..behind.len().min(STEPS_BEHIND)]
     }
 }
 
-/// The number of the line in which the byte at `offset` lies; the first is 1.
-pub(crate) async fn line_at(web: &Web, view: &RunView, kind: PhaseKind, offset: u64) -> Result<u64, Error> {
-    let counted = counted_to(web, view, kind, offset).await?;
-    let (from, breaks) = counted.known_before(offset);
-    let limit = usize::try_from(offset - from).unwrap_or(usize::MAX);
-    let between = web.control_plane.log_part(view, kind, from, limit).await?;
-    Ok(1 + breaks + between.iter().filter(|byte| **byte == b'\n').count() as u64)
+/// Sees to it that a log is counted up to `offset`. One task does that, whoever asks.
+fn count(web: &Web, view: &RunView, kind: PhaseKind, offset: u64) -> watch::Receiver<Progress> {
+    let log = web.lines.log(view, kind);
+    let mut begins = false;
+    log.send_if_modified(|progress| {
+        progress.wanted = progress.wanted.max(offset);
+        begins = !progress.goes_on && progress.counted.to < progress.wanted;
+        progress.goes_on |= begins;
+        false
+    });
+    let progress = log.subscribe();
+    if begins {
+        tokio::spawn(go_on(web.clone(), view.clone(), kind, log));
+    }
+    progress
 }
 
-/// A place some lines behind line `line` at which a line begins; `None` where the log ends before.
-pub(crate) async fn place_behind(web: &Web, view: &RunView, kind: PhaseKind, line: u64) -> Result<Option<u64>, Error> {
-    let counted = counted_to(web, view, kind, u64::MAX).await?;
-    let step = usize::try_from(line / STEP).unwrap_or(usize::MAX);
-    Ok(counted.steps.get(step.saturating_add(STEPS_BEHIND)).copied())
+async fn go_on(web: Web, view: RunView, kind: PhaseKind, log: Arc<watch::Sender<Progress>>) {
+    let _turn = web.lines.turns.acquire().await;
+    let mut goes_on = true;
+    while goes_on {
+        let (at, wanted) = (log.borrow().counted.to, log.borrow().wanted);
+        let limit = wanted.saturating_sub(at).min(PIECE) as usize;
+        let bytes = web.control_plane.log_part(&view, kind, at, limit).await.unwrap_or_else(|error| {
+            tracing::warn!(run = %view.run.id, %error, "the lines of a log are not counted");
+            Vec::new()
+        });
+        log.send_modify(|progress| {
+            progress.counted.learn(at, &bytes);
+            // Whoever wants more later asks again.
+            if bytes.is_empty() {
+                progress.wanted = progress.counted.to;
+            }
+            goes_on = progress.counted.to < progress.wanted;
+            progress.goes_on = goes_on;
+        });
+    }
 }
 
-/// What is known of a log once it is counted up to `offset`, or to its end.
-async fn counted_to(web: &Web, view: &RunView, kind: PhaseKind, offset: u64) -> Result<Counted, Error> {
-    let key = (view.run.id, kind, view.run.phase(kind).epoch);
-    let mut counted = web.lines.get(&key);
-    let before = counted.to;
-    while counted.to < offset {
-        let limit = usize::try_from(offset - counted.to).unwrap_or(usize::MAX).min(PIECE);
-        let bytes = web.control_plane.log_part(view, kind, counted.to, limit).await?;
-        if bytes.is_empty() {
-            break;
+/// The number of the line in which the byte at `offset` lies; the first is 1. `None` where that takes too long.
+pub(crate) async fn line_at(web: &Web, view: &RunView, kind: PhaseKind, offset: u64) -> Result<Option<u64>, Error> {
+    let mut log = count(web, view, kind, offset);
+    let look = async {
+        let known = log.wait_for(|log| log.counted.to >= offset || !log.goes_on).await.ok().and_then(|log| {
+            let counted = &log.counted;
+            (counted.to >= offset).then(|| counted.known_before(offset))
+        });
+        let Some((from, breaks)) = known else { return Ok(None) };
+        let between = web.control_plane.log_part(view, kind, from, (offset - from) as usize).await?;
+        Ok(Some(1 + breaks + breaks_in(&between)))
+    };
+    timeout(PATIENCE, look).await.unwrap_or(Ok(None))
+}
+
+pub(crate) fn breaks_in(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+/// Where a line is that someone has a link to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LinePlace {
+    /// It begins at a byte, and a part of the log that ends before another shows it.
+    Within { begins: u64, before: u64 },
+    /// Among the last lines, or there is no such line.
+    AtEnd,
+    /// That takes too long to find out now.
+    NotKnownYet,
+}
+
+/// Finds a line in a log that ends at `end`. The part with it holds `window` bytes.
+pub(crate) async fn place_of(
+    web: &Web,
+    view: &RunView,
+    kind: PhaseKind,
+    line: u64,
+    window: u64,
+    end: u64,
+) -> Result<LinePlace, Error> {
+    let mut log = count(web, view, kind, end);
+    let is_found = |counted: &Counted| counted.steps_behind(line).len() == STEPS_BEHIND || counted.to >= end;
+    let look = async {
+        let known = log.wait_for(|log| is_found(&log.counted) || !log.goes_on).await.ok().and_then(|log| {
+            let counted = &log.counted;
+            let places = || (counted.breaks, counted.known_before_line(line), counted.steps_behind(line).to_vec());
+            is_found(counted).then(places)
+        });
+        let Some((all_breaks, (from, breaks), behind)) = known else { return Ok(LinePlace::NotKnownYet) };
+        if all_breaks + 1 < line {
+            return Ok(LinePlace::AtEnd);
         }
-        counted.push(&bytes);
-    }
-    if counted.to > before {
-        web.lines.put(key, counted.clone());
-    }
-    Ok(counted)
+        let near = web.control_plane.log_part(view, kind, from, STRIDE as usize).await?;
+        let begins = from + after_breaks(&near, line.saturating_sub(1).saturating_sub(breaks));
+        // The break before the line is within the window, too.
+        let latest = begins + window - 1;
+        if behind.len() < STEPS_BEHIND && end <= latest {
+            return Ok(LinePlace::AtEnd);
+        }
+        if let Some(before) = behind.iter().rev().find(|step| **step <= latest) {
+            return Ok(LinePlace::Within { begins, before: *before });
+        }
+        let following = web.control_plane.log_part(view, kind, begins, (latest - begins) as usize).await?;
+        let whole_lines = following.iter().rposition(|byte| *byte == b'\n').map_or(following.len(), |end| end + 1);
+        Ok(LinePlace::Within { begins, before: begins + whole_lines as u64 })
+    };
+    timeout(PATIENCE_FOR_ONE, look).await.unwrap_or(Ok(LinePlace::NotKnownYet))
+}
+
+/// The place behind so many line breaks.
+fn after_breaks(bytes: &[u8], breaks: u64) -> u64 {
+    let Some(last) = breaks.checked_sub(1) else { return 0 };
+    let mut ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    ends.nth(last as usize).map_or(bytes.len(), |(end, _)| end + 1) as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn counted(log: &[u8]) -> Counted {
+        let mut counted = Counted::default();
+        counted.push(log);
+        counted
+    }
+
     #[test]
     fn lines_are_counted_however_the_bytes_come() {
         let log = "line\n".repeat(250);
-        let mut whole = Counted::default();
-        whole.push(log.as_bytes());
+        let whole = counted(log.as_bytes());
         let mut pieces = Counted::default();
         log.as_bytes().chunks(7).for_each(|piece| pieces.push(piece));
         assert_eq!(whole, pieces);
@@ -126,6 +282,42 @@ mod tests {
             [(0, (0, 0)), (499, (0, 0)), (500, (500, 100)), (1200, (1000, 200)), (1250, (1250, 250))]
         {
             assert_eq!(whole.known_before(offset), expected, "{offset}");
+        }
+        let mut twice = Counted::default();
+        for (from, to) in [(0, 300), (200, 600), (100, 200), (900, 1250), (500, 1250)] {
+            twice.learn(from as u64, &log.as_bytes()[from..to]);
+        }
+        assert_eq!(whole, twice, "what is known already counts once, and nothing is left out");
+    }
+
+    #[test]
+    fn places_are_known_within_long_lines() {
+        let text = ("x".repeat(100_000 - 1) + "\n").repeat(20);
+        let log = counted(text.as_bytes());
+        assert_eq!(log.strides, [2, 5, 7, 10, 13, 15, 18], "every 262,144 bytes");
+        assert_eq!(log.known_before(1_000_000), (3 * STRIDE, 7));
+        for number in 1..=21 {
+            let (from, breaks) = log.known_before_line(number);
+            let begins = (number - 1) * 100_000;
+            assert!(from <= begins && begins - from <= STRIDE, "{number}: {from}");
+            let near = &text.as_bytes()[from as usize..];
+            assert_eq!(from + after_breaks(near, number - 1 - breaks), begins, "{number}");
+        }
+        let one = counted("x".repeat(3 * STRIDE as usize).as_bytes());
+        assert_eq!((one.strides.as_slice(), one.known_before_line(1)), (&[0, 0, 0][..], (0, 0)));
+    }
+
+    #[test]
+    fn the_steps_behind_a_line_begin_with_the_next() {
+        let log = counted("x\n".repeat(450).as_bytes());
+        for (line, expected) in [
+            (1, &[200, 400, 600, 800][..]),
+            (100, &[200, 400, 600, 800]),
+            (101, &[400, 600, 800]),
+            (401, &[]),
+            (u64::MAX, &[]),
+        ] {
+            assert_eq!(log.steps_behind(line), expected, "{line}");
         }
     }
 }

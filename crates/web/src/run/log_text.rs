@@ -12,7 +12,7 @@ use crate::engine_line::EngineLine;
 const FEWEST_FOLDED: usize = 3;
 
 /// What a line's anchor is called: `p-L120` is line 120 of the plan's log.
-pub(crate) fn anchor(kind: PhaseKind, line: u64) -> String {
+fn anchor(kind: PhaseKind, line: u64) -> String {
     format!("{}{line}", prefix(kind))
 }
 
@@ -31,10 +31,10 @@ fn prefix(kind: PhaseKind) -> &'static str {
 /// Turns a log into HTML as it grows, line by line.
 pub(crate) struct LogText {
     kind: PhaseKind,
-    /// The number of the line that comes next.
-    next: u64,
-    /// The first line that tells of an error.
-    pub(crate) first_error: Option<u64>,
+    /// The number of the line that comes next, where it is known.
+    next: Option<u64>,
+    /// The number of the first line that tells of an error.
+    first_error: Option<u64>,
     renderer: Renderer,
     /// The beginning of a line whose end has not come.
     rest: Vec<u8>,
@@ -76,8 +76,8 @@ impl Reading {
 }
 
 impl LogText {
-    /// Begins with line `number`.
-    pub(crate) fn from_line(kind: PhaseKind, number: u64) -> Self {
+    /// Begins with line `number`. Where that is not known, lines have no numbers and no links.
+    pub(crate) fn from_line(kind: PhaseKind, number: Option<u64>) -> Self {
         Self {
             kind,
             next: number,
@@ -117,6 +117,11 @@ impl LogText {
         html
     }
 
+    /// The anchor of the first line that tells of an error.
+    pub(crate) fn first_error(&self) -> Option<String> {
+        self.first_error.map(|line| anchor(self.kind, line))
+    }
+
     /// How many bytes wait for the end of their line.
     pub(crate) fn waiting(&self) -> u64 {
         self.rest.len() as u64
@@ -124,7 +129,7 @@ impl LogText {
 
     fn line(&mut self, line: &[u8], html: &mut String) {
         let number = self.next;
-        self.next += 1;
+        self.next = number.map(|number| number + 1);
         let parsed = EngineLine::parse(line);
         let words = match &parsed {
             Some(parsed) => format!("{}\n", parsed.in_words()).into_bytes(),
@@ -132,7 +137,7 @@ impl LogText {
         };
         let text = String::from_utf8_lossy(&words);
         if self.first_error.is_none() && parsed.map_or_else(|| tells_error(&text), |parsed| parsed.is_error()) {
-            self.first_error = Some(number);
+            self.first_error = number;
         }
         let reading = Reading::of(&text);
         let to = match reading {
@@ -142,8 +147,13 @@ impl LogText {
                 &mut *html
             }
         };
-        let anchor = anchor(self.kind, number);
-        let _ = write!(to, "<div id=\"{anchor}\"><a href=\"#{anchor}\" tabindex=\"-1\">{number}</a>");
+        let _ = match number {
+            Some(number) => {
+                let anchor = anchor(self.kind, number);
+                write!(to, "<div id=\"{anchor}\"><a href=\"#{anchor}\" tabindex=\"-1\">{number}</a>")
+            }
+            None => write!(to, "<div>"),
+        };
         self.renderer.render(&words, to);
         self.renderer.finish(to);
         to.push_str("</div>");
@@ -202,7 +212,7 @@ mod tests {
     use super::*;
 
     fn plan_log() -> LogText {
-        LogText::from_line(PhaseKind::Plan, 1)
+        LogText::from_line(PhaseKind::Plan, Some(1))
     }
 
     #[test]
@@ -220,8 +230,11 @@ mod tests {
         assert_eq!(text.push(b"\x03"), "");
         assert_eq!(text.finish(), "", "the mark at the end is no line");
         assert_eq!((line_of(PhaseKind::Plan, "p-L3"), line_of(PhaseKind::Apply, "p-L3")), (Some(3), None));
-        let mut apply = LogText::from_line(PhaseKind::Apply, 120);
+        let mut apply = LogText::from_line(PhaseKind::Apply, Some(120));
         assert!(apply.push(b"x\n").starts_with("<div id=\"a-L120\">"));
+        let mut uncounted = LogText::from_line(PhaseKind::Plan, None);
+        assert_eq!(uncounted.push(b"Error: no\nx\n"), "<div>Error: no\n</div><div>x\n</div>");
+        assert_eq!(uncounted.first_error(), None, "nothing leads to it");
     }
 
     #[test]

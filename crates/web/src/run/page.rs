@@ -80,7 +80,7 @@ struct RunPage {
 
 /// What the page's script follows.
 struct Live {
-    /// How far the page's log reaches: `plan:1234`.
+    /// Where the page's log goes on: `plan:1234`.
     from: String,
     /// What the page shows of the run; when the server sees another, the page is old.
     seen: String,
@@ -186,7 +186,6 @@ impl Section {
         if phase.status.is_final() {
             log.facts.leave_out_planned();
         }
-        let log_end = if log.has_later { web.control_plane.log_end(view, kind).await? } else { log.to };
         let wants_plan = is_plan && phase.status == PhaseStatus::Finished;
         let plan = if wants_plan { plan_view(web, view).await? } else { None };
         let took = phase.started_at.map(|start| stopwatch(phase.ended_at.unwrap_or(now).duration_since(start)));
@@ -197,8 +196,8 @@ impl Section {
             took,
             agent: phase.executor.as_ref().map(|executor| plain(&executor.agent_name)),
             error: phase.error.as_ref().map(|error| plain(error)),
-            has_log: log_end > 1,
-            log_size: size(log_end),
+            has_log: log.end > 1,
+            log_size: size(log.end),
             is_running: phase.status == PhaseStatus::Running,
             log,
             console: !is_plan || query.view == "console" || plan.is_none(),
@@ -276,7 +275,7 @@ pub(crate) async fn render(
     let current = view.open.state.current_state_version(&view.workspace).map(|version| version.serial);
     let followed = apply.as_ref().unwrap_or(&plan);
     let live = (!run.status.is_final()).then(|| Live {
-        from: format!("{}:{}", followed.kind, followed.log.to),
+        from: format!("{}:{}", followed.kind, followed.log.goes_on_at()),
         seen: crate::run::events::seen(web, view),
     });
     let refresh = (!run.status.is_final()).then_some(if run.status.is_executing() { 5 } else { 10 });

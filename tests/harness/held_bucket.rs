@@ -1,0 +1,74 @@
+//! A bucket in memory of which some objects cannot be read for a while, as if they were very far away.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use taco_ledger::bucket::{ByteStream, Created, Download, Object};
+use taco_ledger::{Bucket, BucketError, Key, ObjectBucket};
+use tokio::sync::watch;
+
+#[derive(Debug)]
+pub struct HeldBucket {
+    bucket: ObjectBucket,
+    /// Keys that end so are held.
+    held: watch::Sender<Option<String>>,
+}
+
+impl HeldBucket {
+    pub fn in_memory() -> Arc<Self> {
+        Arc::new(Self { bucket: ObjectBucket::in_memory(), held: watch::Sender::new(None) })
+    }
+
+    /// From now on whoever reads an object whose key ends so waits.
+    pub fn hold(&self, ending: &str) {
+        self.held.send_replace(Some(ending.to_owned()));
+    }
+
+    pub fn let_go(&self) {
+        self.held.send_replace(None);
+    }
+
+    async fn wait_for(&self, key: &Key) {
+        let is_free = |held: &Option<String>| held.as_ref().is_none_or(|ending| !key.as_str().ends_with(ending));
+        self.held.subscribe().wait_for(is_free).await.expect("the sender is ours");
+    }
+}
+
+#[async_trait]
+impl Bucket for HeldBucket {
+    async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, BucketError> {
+        self.bucket.create(key, bytes).await
+    }
+
+    async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
+        self.bucket.put(key, bytes).await
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError> {
+        self.wait_for(key).await;
+        self.bucket.get(key).await
+    }
+
+    async fn list(&self, folder: &Key, after: Option<&Key>) -> Result<Vec<Key>, BucketError> {
+        self.bucket.list(folder, after).await
+    }
+
+    async fn folders(&self, folder: &Key) -> Result<Vec<String>, BucketError> {
+        self.bucket.folders(folder).await
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), BucketError> {
+        self.bucket.delete(key).await
+    }
+
+    async fn upload(&self, key: &Key, body: ByteStream) -> Result<u64, BucketError> {
+        self.bucket.upload(key, body).await
+    }
+
+    async fn download(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError> {
+        self.wait_for(key).await;
+        self.bucket.download(key, range).await
+    }
+}
