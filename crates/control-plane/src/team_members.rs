@@ -14,7 +14,7 @@ use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::done_requests::once;
 use crate::error::Error;
-use crate::teams::knows_team;
+use crate::teams::KnownTeams;
 
 /// A member of the organization, as a request names them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -95,7 +95,7 @@ impl ControlPlane {
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
             asker.require(Action::ManageMembership, Resource::Organization(state), what)?;
-            if !state.teams.get(&team).is_some_and(|team| knows_team(&asker, state, team)) {
+            if !KnownTeams::of(&asker, state).contains(state, &team) {
                 return Err(Error::NotFound(what));
             }
             require_choice_of(&asker, state, &BTreeSet::from([team]), what)?;

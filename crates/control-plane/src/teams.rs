@@ -69,9 +69,16 @@ impl TeamPatch {
 /// A membership with its user, if the site knows one.
 #[derive(Clone)]
 pub struct MembershipView {
+    /// Of its teams, those that the caller may know of.
     pub membership: Membership,
     pub user: Option<User>,
     pub open: OpenOrganization,
+}
+
+impl MembershipView {
+    pub fn teams(&self) -> impl Iterator<Item = &Team> {
+        self.membership.teams.iter().filter_map(|id| self.open.state.teams.get(id))
+    }
 }
 
 /// Which memberships are wanted.
@@ -96,8 +103,9 @@ impl ControlPlane {
         caller.require(Action::ReadOrganization, open.resource(), "organization")?;
         let teams = &open.state.teams;
         let by_name = teams.by().name.iter().filter_map(|(_, id)| teams.get(id));
+        let known = KnownTeams::of(caller, &open.state);
         let wanted = |team: &&Team| {
-            (names.is_empty() || names.contains(&team.name.as_str())) && knows_team(caller, &open.state, team)
+            (names.is_empty() || names.contains(&team.name.as_str())) && known.contains(&open.state, &team.id)
         };
         let listed = Listed::from_all(by_name.filter(wanted).cloned(), page);
         Ok(listed.map(|team| team_view(caller, &open, team)))
@@ -105,8 +113,8 @@ impl ControlPlane {
 
     pub async fn team(&self, caller: &Caller, id: TeamId) -> Result<TeamView, Error> {
         let open = self.organization_of(caller, id.home(), "team").await?;
-        let team = open.state.teams.get(&id).filter(|team| knows_team(caller, &open.state, team)).cloned();
-        Ok(team_view(caller, &open, team.ok_or(Error::NotFound("team"))?))
+        let team = open.known_team(caller, &id).cloned().ok_or(Error::NotFound("team"))?;
+        Ok(team_view(caller, &open, team))
     }
 
     pub async fn create_team(&self, caller: &Caller, organization: &str, patch: TeamPatch) -> Result<TeamView, Error> {
@@ -213,7 +221,8 @@ impl ControlPlane {
                     || username.is_some_and(|username| username.as_str().contains(&query)))
         };
         let listed = Listed::from_all(by_email.filter(wanted).cloned(), page);
-        Ok(listed.map(|membership| membership_view(caller, &open, membership)))
+        let known = KnownTeams::of(caller, &open.state);
+        Ok(listed.map(|membership| membership_view(caller, &open, &known, membership)))
     }
 
     pub async fn membership(&self, caller: &Caller, id: MembershipId) -> Result<MembershipView, Error> {
@@ -221,7 +230,7 @@ impl ControlPlane {
         let open = self.organization_of(caller, id.home(), what).await?;
         caller.require(Action::ReadOrganization, open.resource(), what)?;
         let membership = open.state.memberships.get(&id).cloned().ok_or(Error::NotFound(what))?;
-        Ok(membership_view(caller, &open, membership))
+        Ok(membership_view(caller, &open, &KnownTeams::of(caller, &open.state), membership))
     }
 
     /// Invites someone by their address.
@@ -262,7 +271,7 @@ impl ControlPlane {
             Ok(new.clone())
         };
         let membership = open.commit(caller.intent("membership.create"), once(caller, self.now(), decide)).await?;
-        Ok(membership_view(caller, &open, membership))
+        Ok(membership_view(caller, &open, &KnownTeams::of(caller, &open.state), membership))
     }
 
     pub async fn delete_membership(&self, caller: &Caller, id: MembershipId) -> Result<(), Error> {
@@ -282,18 +291,48 @@ impl ControlPlane {
     }
 }
 
+impl OpenOrganization {
+    /// A team, if the caller may know of it.
+    pub fn known_team(&self, caller: &Caller, id: &TeamId) -> Option<&Team> {
+        let is_known = KnownTeams::of(caller, &self.state).contains(&self.state, id);
+        self.state.teams.get(id).filter(|_| is_known)
+    }
+}
+
 /// Secret teams are known to their members and to those who manage teams.
-pub(crate) fn knows_team(caller: &Caller, state: &OrganizationState, team: &Team) -> bool {
-    use taco_domain::permission::Actor;
-    let is_member = match &caller.actor {
-        Actor::User { id, .. } => state.membership_of(id).is_some_and(|membership| membership.teams.contains(&team.id)),
-        Actor::Team { team: own, .. } => *own == team.id,
-        _ => false,
-    };
-    is_member
-        || (team.visibility == TeamVisibility::Organization
-            && caller.may(Action::ReadOrganization, Resource::Organization(state)).allowed)
-        || caller.may(Action::ManageTeams, Resource::Organization(state)).allowed
+pub(crate) enum KnownTeams {
+    All,
+    /// Those of the caller, and perhaps those that are no secret.
+    Some {
+        own: BTreeSet<TeamId>,
+        visible: bool,
+    },
+}
+
+impl KnownTeams {
+    pub(crate) fn of(caller: &Caller, state: &OrganizationState) -> Self {
+        use taco_domain::permission::Actor;
+        let may = |action| caller.may(action, Resource::Organization(state)).allowed;
+        if may(Action::ManageTeams) {
+            return Self::All;
+        }
+        let own = match &caller.actor {
+            Actor::User { id, .. } => state.membership_of(id).map(|membership| membership.teams.clone()),
+            Actor::Team { team, .. } => Some(BTreeSet::from([*team])),
+            _ => None,
+        };
+        Self::Some { own: own.unwrap_or_default(), visible: may(Action::ReadOrganization) }
+    }
+
+    pub(crate) fn contains(&self, state: &OrganizationState, id: &TeamId) -> bool {
+        let Some(team) = state.teams.get(id) else { return false };
+        match self {
+            Self::All => true,
+            Self::Some { own, visible } => {
+                own.contains(id) || (*visible && team.visibility == TeamVisibility::Organization)
+            }
+        }
+    }
 }
 
 /// An invitation counts as accepted as soon as its user exists.
@@ -305,8 +344,14 @@ fn status_of(caller: &Caller, membership: &Membership) -> MembershipStatus {
     }
 }
 
-fn membership_view(caller: &Caller, open: &OpenOrganization, mut membership: Membership) -> MembershipView {
+fn membership_view(
+    caller: &Caller,
+    open: &OpenOrganization,
+    known: &KnownTeams,
+    mut membership: Membership,
+) -> MembershipView {
     membership.status = status_of(caller, &membership);
+    membership.teams.retain(|team| known.contains(&open.state, team));
     let user = caller.site.users.get(&membership.user).cloned();
     MembershipView { membership, user, open: open.clone() }
 }
@@ -314,6 +359,7 @@ fn membership_view(caller: &Caller, open: &OpenOrganization, mut membership: Mem
 fn team_view(caller: &Caller, open: &OpenOrganization, team: Team) -> TeamView {
     let state = &open.state;
     let members = state.memberships.by().team.get(&team.id).filter_map(|id| state.memberships.get(id)).cloned();
-    let members = members.map(|membership| membership_view(caller, open, membership)).collect();
+    let known = KnownTeams::of(caller, state);
+    let members = members.map(|membership| membership_view(caller, open, &known, membership)).collect();
     TeamView { team, open: open.clone(), members }
 }

@@ -4,8 +4,7 @@
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
-use taco_control_plane::{Deletion as Care, Error, WorkspaceView};
-use taco_domain::OrganizationState;
+use taco_control_plane::{Deletion as Care, Error, OpenOrganization, WorkspaceView};
 use taco_domain::id::{TeamId, TeamWorkspaceId};
 use taco_domain::lock::Lock;
 use taco_domain::permission::{Action, Decision};
@@ -51,8 +50,9 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    pub(crate) fn of(state: &OrganizationState, access: &TeamWorkspace) -> Self {
-        let team = state.teams.get(&access.team).map_or_else(|| access.team.to_string(), |team| team.name.to_string());
+    pub(crate) fn of(visitor: &Visitor, open: &OpenOrganization, access: &TeamWorkspace) -> Self {
+        let team = open.known_team(&visitor.caller, &access.team);
+        let team = team.map_or_else(|| format!("a secret team, {}", access.team), |team| team.name.to_string());
         Self { id: access.id, team, access: access.access }
     }
 }

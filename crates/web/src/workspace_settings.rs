@@ -145,7 +145,7 @@ impl SettingsPage {
             keys: keys.items.iter().map(|item| Choice::new(item.id, &item.name, &key)).collect(),
             lock: workspace.lock.as_ref().map(LockState::of),
             team_right: may(Action::ManageWorkspaceTeams),
-            teams: accesses.items.iter().map(|access| Access::of(state, access)).collect(),
+            teams: accesses.items.iter().map(|access| Access::of(visitor, &view.open, access)).collect(),
             offered_teams: offered_teams.map(|team| Choice::new(team.team.id, &team.team.name, "")).collect(),
             team: TeamForm::default(),
             deletion: Deletion::of(visitor, &view),
