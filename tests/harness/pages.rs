@@ -66,6 +66,7 @@ pub const LISTED: &[Page] = &[
     page("variable-set", "/app/{organization}/variable-sets/{variable_set}", "/app/acme/variable-sets/{variable-set}"),
     page("set-variable", "/app/{organization}/variable-sets/{variable_set}/variables/{variable}", "/app/acme/variable-sets/{variable-set}/variables/{set-variable}"),
     page("organization-settings", "/app/{organization}/settings", "/app/acme/settings"),
+    page("organization-members", "/app/{organization}/settings/members", "/app/acme/settings/members"),
     page("organization-tags", "/app/{organization}/settings/tags", "/app/acme/settings/tags"),
     page("organization-tags-empty", "/app/{organization}/settings/tags", "/app/empty/settings/tags"),
 

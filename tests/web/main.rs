@@ -8,6 +8,7 @@ mod dashboard;
 mod form_scene;
 mod login;
 mod no_auth;
+mod organization_members;
 mod organization_tags;
 mod organizations;
 mod pages;

@@ -132,7 +132,10 @@ fn settings_pages() -> Router<Web> {
         .route("/app/{organization}/settings/tags", get(organization_tags::list))
         .route("/app/{organization}/settings/tags/delete", post(organization_tags::delete))
         .route("/app/{organization}/settings/delete", post(organization_settings::delete))
-        .route("/app/{organization}/settings/members", post(organization_members::invite))
+        .route(
+            "/app/{organization}/settings/members",
+            get(organization_members::list).post(organization_members::invite),
+        )
         .route("/app/{organization}/settings/members/{member}/remove", post(organization_members::remove))
         .route("/app/{organization}/settings/tokens/{kind}", post(organization_secrets::make_token))
         .route("/app/{organization}/settings/tokens/{kind}/revoke", post(organization_secrets::revoke_token))

@@ -1,38 +1,57 @@
-//! Who belongs to an organization: a part of its settings.
+//! `/app/{organization}/settings/members`: who belongs to an organization, and in which teams.
 
 use std::collections::BTreeSet;
 
-use axum::extract::{Path, State};
-use axum::response::Response;
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
-use taco_control_plane::{Error, MembershipView};
+use taco_control_plane::{Error, MembershipFilter, MembershipView, OrganizationView, PageRequest};
 use taco_domain::id::{MembershipId, TeamId};
+use taco_domain::permission::{Action, Decision};
 
-use crate::Web;
+use crate::choice::Choice;
 use crate::error::PageError;
 use crate::form::{Complaint, Nothing, VisitorForm};
-use crate::organization_settings::{SettingsPage, done};
+use crate::navigation::Section;
+use crate::page::Layout;
+use crate::pagination::{self, Pagination, Wanted};
 use crate::text::plain;
 use crate::visitor::Visitor;
+use crate::{Web, notice, organization_settings, page};
+
+#[derive(Template)]
+#[template(path = "organization_members.html")]
+struct MembersPage {
+    layout: Layout,
+    /// Of the settings.
+    settings: String,
+    address: String,
+    search: String,
+    rows: Vec<MemberRow>,
+    pages: Pagination,
+    right: Decision,
+    teams: Vec<Choice>,
+    form: MemberForm,
+}
 
 /// A member, or someone who was invited.
-pub(crate) struct MemberRow {
-    pub(crate) id: MembershipId,
-    pub(crate) email: String,
+struct MemberRow {
+    id: MembershipId,
+    email: String,
     /// Nobody has an account with this address yet.
-    pub(crate) username: Option<String>,
-    pub(crate) teams: Vec<String>,
+    username: Option<String>,
+    teams: Vec<String>,
 }
 
 impl MemberRow {
-    pub(crate) fn of(view: &MembershipView) -> Self {
-        let MembershipView { membership, user, open } = view;
-        let teams = membership.teams.iter().filter_map(|id| open.state.teams.get(id));
+    fn of(view: &MembershipView) -> Self {
         Self {
-            id: membership.id,
-            email: plain(&membership.email.to_string()),
-            username: user.as_ref().map(|user| user.username.to_string()),
-            teams: teams.map(|team| team.name.to_string()).collect(),
+            id: view.membership.id,
+            email: plain(&view.membership.email.to_string()),
+            username: view.user.as_ref().map(|user| user.username.to_string()),
+            teams: view.teams().map(|team| team.name.to_string()).collect(),
         }
     }
 }
@@ -40,10 +59,10 @@ impl MemberRow {
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct MemberForm {
-    pub(crate) email: String,
-    pub(crate) team: String,
+    email: String,
+    team: String,
     #[serde(skip)]
-    pub(crate) complaint: Complaint,
+    complaint: Complaint,
 }
 
 impl MemberForm {
@@ -52,6 +71,63 @@ impl MemberForm {
         let teams = BTreeSet::from([team]);
         web.control_plane.create_membership(&visitor.caller, organization, self.email.trim(), teams).await
     }
+}
+
+fn address_of(organization: &str) -> String {
+    format!("{}/members", organization_settings::address(organization))
+}
+
+/// The answer to a form that was fine.
+fn done(organization: &str, word: &'static str) -> Response {
+    Redirect::to(&notice::with(&address_of(organization), word)).into_response()
+}
+
+/// `GET /app/{organization}/settings/members`
+pub(crate) async fn list(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(organization): Path<String>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, PageError> {
+    let page = members_page(&web, &visitor, &organization, wanted, MemberForm::default()).await?;
+    Ok(page::render(StatusCode::OK, &page))
+}
+
+async fn members_page(
+    web: &Web,
+    visitor: &Visitor,
+    organization: &str,
+    wanted: Wanted,
+    form: MemberForm,
+) -> Result<MembersPage, PageError> {
+    let (caller, control_plane) = (&visitor.caller, &web.control_plane);
+    let search = wanted.search.trim().to_owned();
+    let filter = MembershipFilter { query: Some(search.clone()), ..MembershipFilter::default() };
+    let all = PageRequest::new(1, PageRequest::LARGEST_SIZE);
+    // At once, so that they share one look at the bucket.
+    let (view, members, teams) = tokio::try_join!(
+        control_plane.organization(caller, organization),
+        control_plane.memberships(caller, organization, &filter, pagination::asked_for(&wanted.page)),
+        control_plane.teams(caller, organization, &[], all),
+    )?;
+    let OrganizationView { open, .. } = &view;
+    let name = open.entry().name.as_str();
+    let address = address_of(name);
+    let page = |number: usize| {
+        let mut fields = url::form_urlencoded::Serializer::new(format!("{address}?"));
+        fields.append_pair("search", &search).append_pair("page", &number.to_string()).finish()
+    };
+    Ok(MembersPage {
+        layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Settings),
+        settings: organization_settings::address(name),
+        rows: members.items.iter().map(MemberRow::of).collect(),
+        pages: Pagination::of(&members, page),
+        right: caller.may(Action::ManageMembership, open.resource()),
+        teams: teams.items.iter().map(|view| Choice::new(view.team.id, &view.team.name, &form.team)).collect(),
+        address,
+        search,
+        form,
+    })
 }
 
 /// `POST /app/{organization}/settings/members`
@@ -63,8 +139,9 @@ pub(crate) async fn invite(
     match form.invite(&web, &visitor, &organization).await {
         Ok(_) => Ok(done(&organization, "saved")),
         Err(error) => {
-            let member = MemberForm { complaint: Complaint::of(error, &["email", "teams"])?, ..form };
-            Ok(SettingsPage::of(&web, &visitor, &organization).await?.again(|page| page.member = member))
+            let form = MemberForm { complaint: Complaint::of(error, &["email", "teams"])?, ..form };
+            let page = members_page(&web, &visitor, &organization, Wanted::default(), form).await?;
+            Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }
     }
 }

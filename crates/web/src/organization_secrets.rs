@@ -99,11 +99,20 @@ pub(crate) struct KeyRow {
     pub(crate) name: String,
     /// How many workspaces use it.
     pub(crate) used_by: usize,
+    /// Another name for it, as it was typed, and what is wrong with that.
+    pub(crate) new_name: String,
+    pub(crate) complaint: Complaint,
 }
 
 impl KeyRow {
     pub(crate) fn of(state: &OrganizationState, key: &SshKey) -> Self {
-        Self { id: key.id, name: key.name.to_string(), used_by: state.workspaces.by().ssh_key.get(&key.id).count() }
+        Self {
+            id: key.id,
+            name: key.name.to_string(),
+            used_by: state.workspaces.by().ssh_key.get(&key.id).count(),
+            new_name: key.name.to_string(),
+            complaint: Complaint::default(),
+        }
     }
 }
 
@@ -142,8 +151,17 @@ pub(crate) async fn rename_key(
 ) -> Result<Response, PageError> {
     let id: SshKeyId = id.parse().map_err(|_| PageError::not_found("SSH key"))?;
     let patch = SshKeyPatch { name: Some(form.name.trim().to_owned()), value: None };
-    web.control_plane.update_ssh_key(&visitor.caller, id, patch).await?;
-    Ok(done(&organization, "saved"))
+    match web.control_plane.update_ssh_key(&visitor.caller, id, patch).await {
+        Ok(_) => Ok(done(&organization, "saved")),
+        Err(error) => {
+            let complaint = Complaint::of(error, &["name"])?;
+            Ok(SettingsPage::of(&web, &visitor, &organization).await?.again(|page| {
+                if let Some(row) = page.keys.iter_mut().find(|row| row.id == id) {
+                    (row.new_name, row.complaint) = (form.name, complaint);
+                }
+            }))
+        }
+    }
 }
 
 /// `POST /app/{organization}/settings/ssh-keys/{key}/delete`

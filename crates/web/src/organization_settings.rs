@@ -1,14 +1,11 @@
-//! `/app/{organization}/settings`: an organization's name and defaults, its members, its own tokens, its
-//! SSH keys, and its end.
+//! `/app/{organization}/settings`: an organization's name and defaults, its own tokens, its SSH keys, and its end.
 
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
-use taco_control_plane::{
-    AgentPoolFilter, Error, IssuedToken, MembershipFilter, OrganizationTokenKind, OrganizationView, PageRequest,
-};
+use taco_control_plane::{AgentPoolFilter, Error, IssuedToken, OrganizationTokenKind, OrganizationView, PageRequest};
 use taco_domain::organization::{Organization, OrganizationPatch};
 use taco_domain::permission::{Action, Decision};
 
@@ -17,7 +14,6 @@ use crate::error::PageError;
 use crate::form::{Complaint, Ticked, VisitorForm};
 use crate::lifetimes::{self, Lifetime};
 use crate::navigation::{Section, organization_address};
-use crate::organization_members::{MemberForm, MemberRow};
 use crate::organization_secrets::{KeyForm, KeyRow, TokenSlot};
 use crate::page::Layout;
 use crate::visitor::Visitor;
@@ -108,13 +104,8 @@ pub(crate) struct SettingsPage {
     /// The text of a token that was made just now.
     pub(crate) issued: Option<String>,
     key_right: Decision,
-    keys: Vec<KeyRow>,
+    pub(crate) keys: Vec<KeyRow>,
     pub(crate) key: KeyForm,
-    member_right: Decision,
-    members: Vec<MemberRow>,
-    member_count: usize,
-    teams: Vec<Choice>,
-    pub(crate) member: MemberForm,
     deletion_right: Decision,
     workspaces: usize,
     resources: u64,
@@ -138,14 +129,11 @@ impl SettingsPage {
         };
         // At once, so that they share one look at the bucket.
         let every_pool = AgentPoolFilter::default();
-        let (everyone, any_team) = (MembershipFilter::default(), []);
-        let (pools, keys, own_token, audit_token, members, teams) = tokio::try_join!(
+        let (pools, keys, own_token, audit_token) = tokio::try_join!(
             control_plane.agent_pools(caller, name, &every_pool, all),
             control_plane.ssh_keys(caller, name, all),
             slot(OrganizationTokenKind::Organization),
             slot(OrganizationTokenKind::AuditTrail),
-            control_plane.memberships(caller, name, &everyone, all),
-            control_plane.teams(caller, name, &any_team, all),
         )?;
         let general = OrganizationForm::of(name, organization);
         Ok(Self {
@@ -166,11 +154,6 @@ impl SettingsPage {
             key_right: may(Action::ManageVcsSettings),
             keys: keys.items.iter().map(|key| KeyRow::of(&open.state, key)).collect(),
             key: KeyForm::default(),
-            member_right: may(Action::ManageMembership),
-            member_count: members.total,
-            members: members.items.iter().map(MemberRow::of).collect(),
-            teams: teams.items.iter().map(|view| Choice::new(view.team.id, &view.team.name, "")).collect(),
-            member: MemberForm::default(),
             deletion_right: may(Action::DeleteOrganization),
             workspaces: open.state.workspaces.len(),
             resources: open.state.workspaces.iter().map(|workspace| workspace.resource_count).sum(),

@@ -1,0 +1,112 @@
+//! Who belongs to an organization.
+
+use harness::browser::{Page, PageForm};
+use harness::page_server::PageServer;
+use reqwest::StatusCode;
+use serde_json::json;
+
+use crate::form_scene::exactly;
+
+const PATH: &str = "/app/acme/settings/members";
+
+/// The line of a member.
+fn row(page: &Page, email: &str) -> String {
+    let mut rows = page.text.split("<tr><th scope=\"row\">").skip(1);
+    let row = rows.find(|row| row.starts_with(email)).and_then(|row| row.split("</tr>").next());
+    row.unwrap_or_else(|| panic!("no {email}:\n{}", page.text)).to_owned()
+}
+
+/// The team that an option of this page names.
+fn team(page: &Page, name: &str) -> String {
+    let mut options = page.text.split("<option value=\"").skip(1);
+    let option = options.find(|option| option.contains(&format!(">{name}</option>"))).expect("an option");
+    option.split('"').next().expect("an id").to_owned()
+}
+
+#[tokio::test]
+async fn members_are_invited_into_a_team_found_and_removed() {
+    let site = PageServer::start().await;
+    site.api.given_organization("acme").await;
+    let admin = site.admin().await;
+    assert!(admin.get("/app/acme/settings").await.text.contains(&format!("<a href=\"{PATH}\">")));
+    let eve = site.stranger("eve").await;
+    assert_eq!(eve.get(PATH).await.status, StatusCode::NOT_FOUND);
+    let page = admin.get(PATH).await;
+    let (form, owners) = (exactly(&page, PATH), team(&page, "owners"));
+    for (email, team, field) in [("nonsense", owners.as_str(), "email"), ("eve@acme.test", "", "teams")] {
+        let wrong = admin.send(&form, &[("email", email), ("team", team)]).await;
+        assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY, "{email}");
+        for part in [format!("id=\"error-{field}\""), format!("value=\"{email}\"")] {
+            assert!(wrong.text.contains(&part), "{part} is missing:\n{}", wrong.text);
+        }
+    }
+    for email in ["eve@acme.test", "later@acme.test"] {
+        let done = admin.send(&form, &[("email", email), ("team", &owners)]).await;
+        assert_eq!(done.location(), format!("{PATH}?notice=saved"), "{}", done.text);
+    }
+    let page = admin.get(PATH).await;
+    let known = row(&page, "eve@acme.test");
+    assert!(known.contains("<td>eve</td>") && known.contains("<td>owners</td>"), "{known}");
+    assert!(row(&page, "later@acme.test").contains("invited, no account yet"));
+    assert_eq!(eve.get(PATH).await.status, StatusCode::OK);
+    for (search, found) in [("EVE", true), ("ve@", true), ("later", false)] {
+        let page = admin.get(&format!("{PATH}?search={search}")).await;
+        assert_eq!(page.text.contains("eve@acme.test"), found, "{search}");
+    }
+    assert!(admin.get(&format!("{PATH}?search=nobody")).await.text.contains("Nobody fits."));
+
+    let action = known.split("action=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a form").to_owned();
+    let done = admin.send(&PageForm { action, ..form }, &[]).await;
+    assert_eq!(done.location(), format!("{PATH}?notice=deleted"), "{}", done.text);
+    assert_eq!(eve.get(PATH).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn all_members_can_be_seen_page_by_page() {
+    let site = PageServer::start().await;
+    site.api.given_organization("acme").await;
+    let admin = site.admin().await;
+    let (caller, control_plane) = (site.api.admin_caller().await, &site.api.control_plane);
+    for number in 0..105 {
+        let email = format!("member-{number:03}@acme.test");
+        control_plane.create_membership(&caller, "acme", &email, Default::default()).await.expect("a member");
+    }
+    let page = admin.get(PATH).await;
+    assert!(page.text.contains("member-000@") && !page.text.contains("member-104@"));
+    let next =
+        page.text.split("href=\"").find_map(|rest| rest.split('"').next().filter(|next| next.contains("page=2")));
+    let next = admin.get(&next.expect("a next page").replace("&#38;", "&")).await;
+    assert!(row(&next, "member-104@acme.test").contains("Remove"), "{}", next.text);
+    assert!(!next.text.contains("member-000@"));
+    let found = admin.get(&format!("{PATH}?search=member-104")).await;
+    assert!(row(&found, "member-104@acme.test").contains("Remove") && !found.text.contains("member-000@"));
+}
+
+#[tokio::test]
+async fn a_secret_team_is_named_to_its_members_and_to_those_who_manage_teams() {
+    let site = PageServer::start().await;
+    site.api.given_organization("acme").await;
+    let workspace = site.api.given_workspace("acme", "web").await;
+    let admin = site.admin().await;
+    let jane = site.member("jane", "acme", &workspace, "read").await;
+    let joe = site.member("joe", "acme", &workspace, "admin").await;
+    let teams = "/api/v2/organizations/acme/teams";
+    let body = json!({ "data": { "type": "teams", "attributes": { "name": "known", "visibility": "organization" } } });
+    let known = site.api.admin().post(teams, &body).await.expect(StatusCode::CREATED).id();
+    let body = json!({ "data": [{ "type": "users", "id": "jane" }] });
+    let path = format!("/api/v2/teams/{known}/relationships/users");
+    site.api.admin().post(&path, &body).await.expect(StatusCode::NO_CONTENT);
+
+    let seen = row(&admin.get(PATH).await, "jane@acme.test");
+    assert!(seen.contains("team-of-jane") && seen.contains("known"), "{seen}");
+    assert!(row(&jane.get(PATH).await, "jane@acme.test").contains("team-of-jane"), "her own");
+    let page = joe.get(PATH).await;
+    assert!(!page.text.contains("team-of-jane") && page.text.contains("team-of-joe"), "{}", page.text);
+    assert!(row(&page, "jane@acme.test").contains("<td>known</td>"), "{}", page.text);
+    assert!(!row(&page, "jane@acme.test").contains("Remove"), "he manages no members");
+    // The same where it says who may do what with a workspace.
+    let settings = "/app/acme/workspaces/web/settings";
+    assert!(admin.get(settings).await.text.contains("team-of-jane"));
+    let page = joe.get(settings).await;
+    assert!(!page.text.contains("team-of-jane") && page.text.contains("a secret team, team-"), "{}", page.text);
+}
