@@ -112,6 +112,9 @@ async fn an_archive_that_nothing_needs_is_given_up() {
     let mut misplaced = form.clone();
     misplaced.action = elsewhere;
     assert_eq!(scene.admin.send(&misplaced, &[]).await.status, StatusCode::NOT_FOUND, "it is another workspace's");
+    let download = format!("{PATH}/{first}");
+    assert_eq!(scene.admin.get(&download).await.status, StatusCode::OK);
+    assert_eq!(scene.admin.get(&download.replace("/web/", "/other/")).await.status, StatusCode::NOT_FOUND);
     let done = scene.admin.send(&form, &[]).await;
     assert_eq!(done.location(), format!("{PATH}?notice=archived"), "{}", done.text);
     let page = scene.admin.get(done.location()).await;

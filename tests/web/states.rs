@@ -203,6 +203,9 @@ async fn a_sensitive_output_is_shown_to_who_asks_and_that_they_asked_is_in_the_l
     assert_eq!(given.admin.send(&unproven, &[]).await.status, StatusCode::FORBIDDEN);
     let nothing = PageForm { action: format!("{overview}/outputs/wsout-nothing/reveal"), ..form.clone() };
     assert_eq!(given.admin.send(&nothing, &[]).await.status, StatusCode::NOT_FOUND);
+    given.site.api.given_workspace("acme", "other").await;
+    let elsewhere = PageForm { action: form.action.replace("/web/", "/other/"), ..form.clone() };
+    assert_eq!(given.admin.send(&elsewhere, &[]).await.status, StatusCode::NOT_FOUND, "it is not theirs");
     assert_eq!(revealed().await.map(|look| look.times), Some(2));
     let stranger = given.site.stranger("eve").await;
     let form = PageForm { hidden: stranger.get("/app/settings/tokens").await.form("/logout").hidden, ..form };
@@ -303,7 +306,9 @@ async fn a_state_is_uploaded_by_who_holds_the_lock_if_it_descends_from_the_curre
     assert_eq!(given.admin.get(&format!("{address}/download")).await.text, new);
     let again = given.admin.send(&form, &[("state", &new)]).await;
     assert_eq!(again.location(), format!("{address}?notice=state-known"), "sent twice, it is there once");
-    let large = state(7, &"x".repeat(3 * 1024 * 1024), "hunter4").to_string();
+    assert!(page.text.contains("up to 4.0 MiB"), "{}", page.text);
+    // Its content is in it twice, and each of these is two bytes, which a form writes as six.
+    let large = state(7, &"é".repeat(1024 * 1024 - 1024), "hunter4").to_string();
     let done = given.admin.send(&form, &[("state", &large)]).await;
     assert!(done.location().ends_with("?notice=state-uploaded"), "larger than other forms: {}", done.status);
     let forced = given.admin.send(&form, &[("state", &other_lineage), ("force", "true")]).await;

@@ -146,6 +146,18 @@ pub(crate) async fn list(
     Ok(page::render(StatusCode::OK, &page))
 }
 
+/// That a configuration is one of this workspace.
+pub(crate) async fn require_within(
+    web: &Web,
+    visitor: &Visitor,
+    workspace: &WorkspaceView,
+    id: ConfigurationVersionId,
+) -> Result<(), PageError> {
+    let view = web.control_plane.configuration_version(&visitor.caller, id).await?;
+    let is_within = view.version.workspace == workspace.workspace.id;
+    if is_within { Ok(()) } else { Err(PageError::not_found("configuration")) }
+}
+
 /// `POST /app/{organization}/workspaces/{workspace}/configurations/{configuration}/{step}`
 pub(crate) async fn change(
     State(web): State<Web>,
@@ -156,10 +168,7 @@ pub(crate) async fn change(
     let (_, action, word) = known.ok_or_else(|| PageError::not_found("page"))?;
     let id: ConfigurationVersionId = id.parse().map_err(|_| PageError::not_found("configuration"))?;
     let workspace = web.control_plane.workspace(&visitor.caller, &named((organization, name))).await?;
-    let view = web.control_plane.configuration_version(&visitor.caller, id).await?;
-    if view.version.workspace != workspace.workspace.id {
-        return Err(PageError::not_found("configuration"));
-    }
+    require_within(&web, &visitor, &workspace, id).await?;
     web.control_plane.change_configuration(&visitor.caller, id, action).await?;
     let address = format!("{}/configurations", address_of(&workspace));
     Ok(Redirect::to(&notice::with(&address, word)).into_response())

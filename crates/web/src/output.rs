@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use taco_domain::id::OutputId;
 
 use crate::error::PageError;
 use crate::form::{Nothing, VisitorForm};
@@ -30,8 +31,14 @@ pub(crate) async fn reveal(
     Path((organization, name, output)): Path<(String, String, String)>,
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
-    let id = output.parse().map_err(|_| PageError::not_found("output"))?;
+    let id: OutputId = output.parse().map_err(|_| PageError::not_found("output"))?;
     let workspace = web.control_plane.workspace(&visitor.caller, &named((organization, name))).await?;
+    // Before anything is revealed: the page says whose output it is.
+    let versions = &workspace.open.state.state_versions;
+    let version = versions.by().output.first(&id).and_then(|version| versions.get(version));
+    if version.is_none_or(|version| version.workspace != workspace.workspace.id) {
+        return Err(PageError::not_found("output"));
+    }
     let output = web.control_plane.reveal_output(&visitor.caller, id).await?;
     let (organization, name) = (workspace.open.entry().name.as_str(), workspace.workspace.name.as_str());
     let page = OutputPage {

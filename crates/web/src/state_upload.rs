@@ -18,8 +18,10 @@ use crate::visitor::Visitor;
 use crate::workspace::{address_of, named};
 use crate::{Web, notice};
 
-/// So large may the form be. What is larger goes through `terraform state push`, which does not fill our memory.
-pub(crate) const LARGEST_FORM: usize = 8 * 1024 * 1024;
+/// So large may a state be. What is larger goes through `terraform state push`, which does not fill our memory.
+const LARGEST_STATE: usize = 4 * 1024 * 1024;
+/// Forms write most bytes that are no letters as three, and have other fields.
+pub(crate) const LARGEST_FORM: usize = 3 * LARGEST_STATE + 64 * 1024;
 
 /// Below the list of states.
 pub(crate) struct UploadBox {
@@ -31,7 +33,7 @@ pub(crate) struct UploadBox {
 
 impl UploadBox {
     pub(crate) fn of(visitor: &Visitor, workspace: &WorkspaceView, complaint: Complaint) -> Self {
-        let largest = crate::text::size(LARGEST_FORM as u64);
+        let largest = crate::text::size(LARGEST_STATE as u64);
         Self { choice: workspace.state_upload_choice(&visitor.caller), complaint, largest }
     }
 }
