@@ -1,13 +1,18 @@
 //! A run's page, what people decide there, lists of runs, and the form that starts one.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use harness::api_server::ApiServer;
 use harness::browser::PageForm;
 use harness::curator::packed;
+use harness::page_server::PageServer;
 use jiff::SignedDuration;
 use md5::{Digest, Md5};
 use serde_json::json;
+use taco_ledger::{Bucket, Key, LedgerName, ObjectBucket, layout};
 
 use crate::run_scene::{NASTY, RunScene, applied, errored, is_harmless, planned};
 
@@ -367,6 +372,27 @@ async fn targets_and_replacements_are_chosen_from_the_state() {
     ] {
         assert!(page.text.contains(part), "{part}: {}", page.text);
     }
+}
+
+#[tokio::test]
+async fn a_run_can_be_started_although_the_state_cannot_be_read() {
+    let bucket = Arc::new(ObjectBucket::in_memory());
+    let scene = RunScene::on(PageServer::with(ApiServer::start_on(bucket.clone()).await).await).await;
+    let state = json!({
+        "version": 4, "terraform_version": "1.11.4", "serial": 1, "lineage": "L", "outputs": {}, "resources": [],
+    });
+    scene.server.api.given_state(&scene.workspace, &state).await;
+    let commits = bucket.list(&layout::ledgers(), None).await.expect("keys");
+    let ledger = commits.iter().filter_map(layout::ledger_of).find(|ledger| *ledger != LedgerName::site());
+    let keys = bucket.list(&layout::blobs(&ledger.expect("acme's")), None).await.expect("keys");
+    let states: Vec<&Key> = keys.iter().filter(|key| key.as_str().contains("/states/")).collect();
+    assert_eq!(states.len(), 1, "{keys:?}");
+    bucket.delete(states[0]).await.expect("deleted");
+    let path = "/app/acme/workspaces/web/runs/new";
+    let page = scene.admin.get(path).await;
+    assert_eq!(page.status, StatusCode::OK, "{}", page.text);
+    let made = scene.admin.send(&page.form(path), &[("kind", "plan-and-apply"), ("targets", "a.b")]).await;
+    assert_eq!(made.status, StatusCode::SEE_OTHER, "{}", made.text);
 }
 
 #[tokio::test]

@@ -71,13 +71,16 @@ struct Addresses {
 }
 
 impl Addresses {
-    /// Those of a workspace's state. Who may not read it can type addresses all the same.
-    async fn of(web: &Web, visitor: &Visitor, view: &WorkspaceView) -> Result<Self, PageError> {
+    /// Those of a workspace's state. Where it cannot be read, addresses can be typed all the same.
+    async fn of(web: &Web, visitor: &Visitor, view: &WorkspaceView) -> Self {
         let workspace = WorkspaceRef::Id(view.workspace.id);
         match web.control_plane.resource_addresses(&visitor.caller, &workspace, MOST_ADDRESSES).await {
-            Ok(resources) => Ok(Self::with_modules(resources)),
-            Err(Error::Denied(_)) => Ok(Self::default()),
-            Err(other) => Err(other.into()),
+            Ok(resources) => Self::with_modules(resources),
+            Err(Error::Denied(_)) => Self::default(),
+            Err(error) => {
+                tracing::warn!(workspace = %view.workspace.id, %error, "a state's addresses cannot be offered");
+                Self::default()
+            }
         }
     }
 
@@ -202,7 +205,7 @@ async fn render(
         refusal: web.control_plane.new_run_refusal(&visitor.caller, view),
         no_auto_apply: (!apply.allowed).then(|| apply.reason.into_owned()),
         form,
-        addresses: Addresses::of(web, visitor, view).await?,
+        addresses: Addresses::of(web, visitor, view).await,
         complaint,
     };
     Ok(page::render(status, &page))
