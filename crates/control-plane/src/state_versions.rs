@@ -3,6 +3,7 @@
 use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::state_version::{BackingDataAction, StateVersion, StateVersionStatus};
+use taco_domain::workspace::Workspace;
 use taco_ledger::bucket::Download;
 
 use crate::caller::Caller;
@@ -135,11 +136,8 @@ impl ControlPlane {
             let version = state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
             let owner = state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
             caller.require(Action::WriteState, Resource::Workspace(state, owner), WHAT)?;
-            let refused = |detail: String| Error::Invalid { pointer: "/data".to_owned(), detail };
-            if owner.current_state_version == Some(id) {
-                return Err(refused("transition not allowed: it is the current state version".to_owned()));
-            }
-            let status = version.status.after(action).map_err(|error| refused(error.to_string()))?;
+            let refused = |detail| Error::Invalid { pointer: "/data".to_owned(), detail };
+            let status = status_after(owner, &version, action).map_err(refused)?;
             let version = StateVersion { status, ..version };
             tx.put(&version);
             Ok(version)
@@ -153,4 +151,36 @@ impl ControlPlane {
         }
         Ok(())
     }
+}
+
+/// For pages that show what is out of reach and why.
+impl StateVersionView {
+    /// Whether this could be done with the state's bytes by someone.
+    pub fn is_possible(&self, action: BackingDataAction) -> bool {
+        let owner = self.open.state.workspaces.get(&self.version.workspace);
+        owner.is_some_and(|owner| status_after(owner, &self.version, action).is_ok())
+    }
+
+    /// Whether the caller could do this with the state's bytes now, or why not.
+    pub fn data_choice(&self, caller: &Caller, action: BackingDataAction) -> Result<(), String> {
+        let state = &self.open.state;
+        let owner = state.workspaces.get(&self.version.workspace).ok_or("The workspace is gone")?;
+        let decision = caller.may(Action::WriteState, Resource::Workspace(state, owner));
+        if !decision.allowed {
+            return Err(decision.reason.into_owned());
+        }
+        status_after(owner, &self.version, action).map(|_| ())
+    }
+}
+
+/// The current state keeps its bytes.
+fn status_after(
+    owner: &Workspace,
+    version: &StateVersion,
+    action: BackingDataAction,
+) -> Result<StateVersionStatus, String> {
+    if owner.current_state_version == Some(version.id) {
+        return Err("transition not allowed: it is the current state version".to_owned());
+    }
+    version.status.after(action).map_err(|error| error.to_string())
 }

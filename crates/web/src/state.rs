@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use taco_control_plane::{Error, PageRequest, StateVersionView, WorkspaceRef, WorkspaceView};
 use taco_domain::id::StateVersionId;
-use taco_domain::permission::{Action, Decision};
 use taco_domain::state_version::{BackingDataAction, StateVersionStatus};
 
 use crate::error::PageError;
@@ -35,9 +34,9 @@ struct StatePage {
     lineage: String,
     others: Vec<Other>,
     restore: Result<(), String>,
-    /// Who may take its bytes away, and the steps in which they go.
-    write_right: Decision,
+    /// The steps in which its bytes go, and why they cannot be taken.
     data_steps: Vec<DataStep>,
+    data_refusal: Option<String>,
     outputs: Vec<OutputRow>,
     overview: String,
     reveal: Result<(), String>,
@@ -52,20 +51,23 @@ struct DataStep {
     hint: &'static str,
 }
 
+/// The name of each step in addresses, what it does, and what the page says afterwards.
+const DATA_STEPS: [(&str, BackingDataAction, &str); 3] = [
+    ("delete", BackingDataAction::SoftDelete, "deleted"),
+    ("bring-back", BackingDataAction::Restore, "saved"),
+    ("delete-for-good", BackingDataAction::PermanentlyDelete, "deleted"),
+];
+
 impl DataStep {
-    /// The current state keeps its bytes.
-    fn all_for(status: StateVersionStatus, current: bool) -> Vec<Self> {
-        let step = |path, word, hint| Self { path, word, hint };
-        match status {
-            StateVersionStatus::Finalized if !current => {
-                vec![step("delete", "Delete its data", "It can be brought back until it is deleted for good.")]
+    fn of(path: &'static str, action: BackingDataAction) -> Self {
+        let (word, hint) = match action {
+            BackingDataAction::SoftDelete => {
+                ("Delete its data", "It can be brought back until it is deleted for good.")
             }
-            StateVersionStatus::BackingDataSoftDeleted => vec![
-                step("bring-back", "Bring its data back", ""),
-                step("delete-for-good", "Delete its data for good", "Nobody can bring it back then."),
-            ],
-            _ => Vec::new(),
-        }
+            BackingDataAction::Restore => ("Bring its data back", ""),
+            BackingDataAction::PermanentlyDelete => ("Delete its data for good", "Nobody can bring it back then."),
+        };
+        Self { path, word, hint }
     }
 }
 
@@ -155,17 +157,15 @@ pub(crate) async fn show(
         others(&web, &visitor, &state, one_before(&state)),
     )?;
     let (organization, name) = (workspace.open.entry().name.as_str(), workspace.workspace.name.as_str());
+    let possible = || DATA_STEPS.iter().filter(|(_, action, _)| state.is_possible(*action));
     let page = StatePage {
         layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::States),
         version: StateRow::of(&state, &overview),
         lineage: state.version.lineage.clone(),
         others,
         restore: state.restore_choice(&visitor.caller),
-        write_right: visitor.caller.may(Action::WriteState, workspace.resource()),
-        data_steps: DataStep::all_for(
-            state.version.status,
-            workspace.workspace.current_state_version == Some(state.version.id),
-        ),
+        data_refusal: possible().find_map(|(_, action, _)| state.data_choice(&visitor.caller, *action).err()),
+        data_steps: possible().map(|(path, action, _)| DataStep::of(path, *action)).collect(),
         outputs: outputs.into_iter().map(OutputRow::of).collect(),
         reveal: may_reveal(&visitor, &workspace),
         resources: Resources::of(&summary, wanted.resource, &wanted.page, &address),
@@ -196,14 +196,10 @@ pub(crate) async fn change_data(
     Path((organization, name, id, step)): Path<(String, String, String, String)>,
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
-    let (step, word) = match step.as_str() {
-        "delete" => (BackingDataAction::SoftDelete, "deleted"),
-        "bring-back" => (BackingDataAction::Restore, "saved"),
-        "delete-for-good" => (BackingDataAction::PermanentlyDelete, "deleted"),
-        _ => return Err(PageError::not_found("page")),
-    };
+    let known = DATA_STEPS.into_iter().find(|(path, ..)| *path == step);
+    let (_, action, word) = known.ok_or_else(|| PageError::not_found("page"))?;
     let (workspace, state) = find(&web, &visitor, Path((organization, name, id))).await?;
-    web.control_plane.change_backing_data(&visitor.caller, state.version.id, step).await?;
+    web.control_plane.change_backing_data(&visitor.caller, state.version.id, action).await?;
     let address = format!("{}/states/{}", address_of(&workspace), state.version.id);
     Ok(Redirect::to(&notice::with(&address, word)).into_response())
 }
