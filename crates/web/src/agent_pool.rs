@@ -29,6 +29,9 @@ const USUAL_LIFETIME: i64 = 365;
 /// So many agents and tokens are shown; a pool that has more has too many.
 const ALL: usize = PageRequest::LARGEST_SIZE;
 
+/// What the page has a place for to say what is wrong.
+const FIELDS: &[&str] = &["name", "workspaces", "typed-name"];
+
 #[derive(Template)]
 #[template(path = "agent_pool.html")]
 struct PoolPage {
@@ -255,11 +258,7 @@ pub(crate) async fn update(
             Ok(Redirect::to(&notice::with(&address, "saved")).into_response())
         }
         Err(error) => {
-            let again = Again {
-                complaint: Complaint::of(error, &["name", "workspaces", "typed-name"])?,
-                form: Some(form),
-                ..Again::default()
-            };
+            let again = Again { complaint: Complaint::of(error, FIELDS)?, form: Some(form), ..Again::default() };
             render(&web, &visitor, id, again, StatusCode::UNPROCESSABLE_ENTITY).await
         }
     }
@@ -288,10 +287,7 @@ pub(crate) async fn create_token(
             render(&web, &visitor, id, again, StatusCode::CREATED).await
         }
         Err(error) => {
-            let again = Again {
-                token_complaint: Complaint::of(error, &["name", "workspaces", "typed-name"])?,
-                ..Again::default()
-            };
+            let again = Again { token_complaint: Complaint::of(error, &[])?, ..Again::default() };
             render(&web, &visitor, id, again, StatusCode::UNPROCESSABLE_ENTITY).await
         }
     }
@@ -332,8 +328,7 @@ pub(crate) async fn delete(
     let view = web.control_plane.agent_pool(&visitor.caller, id).await?;
     if form.typed_name.trim() != view.pool.name.as_str() {
         let complaint = taco_control_plane::Error::invalid("typed-name", "Type the pool's name to delete it");
-        let again =
-            Again { complaint: Complaint::of(complaint, &["name", "workspaces", "typed-name"])?, ..Again::default() };
+        let again = Again { complaint: Complaint::of(complaint, FIELDS)?, ..Again::default() };
         return render(&web, &visitor, id, again, StatusCode::UNPROCESSABLE_ENTITY).await;
     }
     web.control_plane.delete_agent_pool(&visitor.caller, id).await?;
