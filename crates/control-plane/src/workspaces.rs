@@ -15,7 +15,7 @@ use taco_domain::state_version::StateVersion;
 use taco_domain::team_access::TeamWorkspace;
 use taco_domain::variable::VariableOwner;
 use taco_domain::workspace::{
-    Workspace, WorkspacePatch, WorkspaceSource, check_consumers, check_forced_delete, check_safe_delete,
+    TakesAnOwner, Workspace, WorkspacePatch, WorkspaceSource, check_consumers, check_forced_delete, check_safe_delete,
 };
 use taco_ledger::Transaction;
 
@@ -43,6 +43,16 @@ impl WorkspaceView {
     pub fn resource(&self) -> Resource<'_> {
         Resource::Workspace(&self.open.state, &self.workspace)
     }
+
+    /// Whether someone who may delete workspaces could delete this one now with all that it manages, or why not.
+    pub fn forced_deletion(&self, caller: &Caller) -> Result<(), TakesAnOwner> {
+        forced_deletion(caller, &self.open.state, &self.workspace)
+    }
+}
+
+fn forced_deletion(caller: &Caller, state: &OrganizationState, workspace: &Workspace) -> Result<(), TakesAnOwner> {
+    let by_owner = caller.may(Action::UpdateOrganization, Resource::Organization(state)).allowed;
+    check_forced_delete(workspace, state.organization(), by_owner)
 }
 
 /// How a path names a workspace.
@@ -214,9 +224,7 @@ impl ControlPlane {
             if deletion == Deletion::Safe {
                 check_safe_delete(&workspace).map_err(|refusal| Error::Conflict(refusal.to_string()))?;
             }
-            let owner = asker.may(Action::UpdateOrganization, Resource::Organization(tx.state())).allowed;
-            check_forced_delete(&workspace, tx.state().organization(), owner)
-                .map_err(|refusal| Error::Conflict(refusal.to_string()))?;
+            forced_deletion(&asker, tx.state(), &workspace).map_err(|refusal| Error::Conflict(refusal.to_string()))?;
             check_nothing_applies(tx.state(), &workspace)?;
             delete_workspace_records(tx, &workspace);
             Ok(())

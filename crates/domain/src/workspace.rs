@@ -533,6 +533,12 @@ mod tests {
         assert_eq!(check_forced_delete(&empty, None, false), Ok(()));
         assert_eq!(check_forced_delete(&full, None, true), Ok(()));
         assert_eq!(check_forced_delete(&full, None, false), Err(TakesAnOwner(3)));
+        let id = crate::id::OrganizationId::from_random([1; 16]);
+        let mut organization = Organization::new(id, "a@acme.test".parse().expect("an address"), later());
+        for (others_may, expected) in [(false, Err(TakesAnOwner(3))), (true, Ok(()))] {
+            organization.allow_force_delete_workspaces = others_may;
+            assert_eq!(check_forced_delete(&full, Some(&organization), false), expected);
+        }
     }
 
     #[test]

@@ -195,13 +195,10 @@ struct Permissions {
 impl Permissions {
     fn of(caller: &Caller, view: &WorkspaceView) -> Self {
         let may = |action| caller.may(action, view.resource()).allowed;
-        let organization = view.open.state.organization();
-        let may_force = organization.is_some_and(|organization| organization.allow_force_delete_workspaces);
         Self {
             can_create_state_versions: may(Action::WriteState),
             can_destroy: may(Action::DeleteWorkspace),
-            can_force_delete: may(Action::DeleteWorkspace)
-                && (may_force || caller.may(Action::UpdateOrganization, view.open.resource()).allowed),
+            can_force_delete: may(Action::DeleteWorkspace) && view.forced_deletion(caller).is_ok(),
             can_force_unlock: may(Action::ForceUnlockWorkspace),
             can_lock: may(Action::LockWorkspace),
             can_manage_hyok: false,

@@ -11,7 +11,7 @@ use taco_domain::permission::{Action, Decision};
 use taco_domain::team_access::{TeamWorkspace, WorkspaceRole};
 use taco_domain::team_access_patch::TeamWorkspacePatch;
 use taco_domain::variable::VariableOwner;
-use taco_domain::workspace::{check_forced_delete, check_safe_delete};
+use taco_domain::workspace::check_safe_delete;
 
 use crate::error::PageError;
 use crate::form::{Complaint, Nothing, VisitorForm};
@@ -136,8 +136,7 @@ impl Deletion {
     pub(crate) fn of(visitor: &Visitor, view: &WorkspaceView) -> Self {
         let (workspace, state) = (&view.workspace, &view.open.state);
         let right = visitor.caller.may(Action::DeleteWorkspace, view.resource());
-        let by_owner = visitor.caller.may(Action::UpdateOrganization, view.open.resource()).allowed;
-        let forced = check_forced_delete(workspace, state.organization(), by_owner);
+        let forced = view.forced_deletion(&visitor.caller);
         Self {
             right,
             unsafe_because: check_safe_delete(workspace).err().map(|refusal| refusal.to_string()),
