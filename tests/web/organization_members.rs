@@ -110,3 +110,23 @@ async fn a_secret_team_is_named_to_its_members_and_to_those_who_manage_teams() {
     let page = joe.get(settings).await;
     assert!(!page.text.contains("team-of-jane") && page.text.contains("a secret team, team-"), "{}", page.text);
 }
+
+#[tokio::test]
+async fn who_manages_members_does_not_remove_owners() {
+    let site = PageServer::start().await;
+    site.api.given_organization("acme").await;
+    let workspace = site.api.given_workspace("acme", "web").await;
+    let jane = site.member("jane", "acme", &workspace, "read").await;
+    site.member("joe", "acme", &workspace, "read").await;
+    let api = site.api.admin();
+    let teams = api.get("/api/v2/organizations/acme/teams?filter[names]=team-of-jane").await.data();
+    let team = teams[0]["id"].as_str().expect("a team").to_owned();
+    let access = json!({ "organization-access": { "manage-membership": true } });
+    let body = json!({ "data": { "type": "teams", "attributes": access } });
+    api.patch(&format!("/api/v2/teams/{team}"), &body).await.expect(StatusCode::OK);
+
+    let page = jane.get(PATH).await;
+    assert!(row(&page, "joe@acme.test").contains("Remove"), "{}", page.text);
+    assert_eq!(page.text.matches(">Remove<").count(), 2, "hers and his, and not the owner's: {}", page.text);
+    assert!(page.text.contains("choose the organization"), "{}", page.text);
+}

@@ -7,14 +7,14 @@ use taco_domain::attribute::shown;
 use taco_domain::id::{MembershipId, TeamId};
 use taco_domain::membership::Membership;
 use taco_domain::name::Username;
-use taco_domain::permission::{Action, Resource};
+use taco_domain::permission::{Action, Decision, Resource};
 use taco_ledger::Transaction;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::done_requests::once;
 use crate::error::Error;
-use crate::teams::KnownTeams;
+use crate::teams::{KnownTeams, MembershipView};
 
 /// A member of the organization, as a request names them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -108,19 +108,32 @@ impl ControlPlane {
     }
 }
 
-/// Who may manage members may not make owners of them, nor of themselves: that is for owners.
+/// What it takes to choose who is in these teams.
+fn choosing(state: &OrganizationState, teams: &BTreeSet<TeamId>) -> Action {
+    match owners_team(state) {
+        // Who may manage members may not make owners of them, nor of themselves: that is for owners.
+        Some(owners) if teams.contains(&owners) => Action::ManageOwners,
+        _ => Action::ManageMembership,
+    }
+}
+
+impl MembershipView {
+    /// Whether the caller may remove it, or why not.
+    pub fn removal(&self, caller: &Caller) -> Decision {
+        let state = &self.open.state;
+        // Of its teams, this view has only those that the caller knows.
+        let action = state.memberships.get(&self.membership.id).map(|whole| choosing(state, &whole.teams));
+        caller.may(action.unwrap_or(Action::ManageMembership), Resource::Organization(state))
+    }
+}
+
 pub(crate) fn require_choice_of(
     caller: &Caller,
     state: &OrganizationState,
     teams: &BTreeSet<TeamId>,
     what: &'static str,
 ) -> Result<(), Error> {
-    match owners_team(state) {
-        Some(owners) if teams.contains(&owners) => {
-            caller.require(Action::ManageOwners, Resource::Organization(state), what)
-        }
-        _ => Ok(()),
-    }
+    caller.require(choosing(state, teams), Resource::Organization(state), what)
 }
 
 /// An organization without an owner could not be helped by anyone in it.

@@ -43,15 +43,17 @@ struct MemberRow {
     /// Nobody has an account with this address yet.
     username: Option<String>,
     teams: Vec<String>,
+    removal: Decision,
 }
 
 impl MemberRow {
-    fn of(view: &MembershipView) -> Self {
+    fn of(visitor: &Visitor, view: &MembershipView) -> Self {
         Self {
             id: view.membership.id,
             email: plain(&view.membership.email.to_string()),
             username: view.user.as_ref().map(|user| user.username.to_string()),
             teams: view.teams().map(|team| team.name.to_string()).collect(),
+            removal: view.removal(&visitor.caller),
         }
     }
 }
@@ -120,7 +122,7 @@ async fn members_page(
     Ok(MembersPage {
         layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Settings),
         settings: organization_settings::address(name),
-        rows: members.items.iter().map(MemberRow::of).collect(),
+        rows: members.items.iter().map(|view| MemberRow::of(visitor, view)).collect(),
         pages: Pagination::of(&members, page),
         right: caller.may(Action::ManageMembership, open.resource()),
         teams: teams.items.iter().map(|view| Choice::new(view.team.id, &view.team.name, &form.team)).collect(),
