@@ -175,9 +175,9 @@ impl MasterKeys {
         let mut plain = Vec::with_capacity(body.len());
         for number in 0..=last {
             let end = body.len().min((number + 1) * SEALED_PIECE);
-            let mut piece = BytesMut::from(&body[number * SEALED_PIECE..end]);
-            pieces.open(name, &mut piece, number as u64, number == last)?;
-            plain.extend_from_slice(&piece);
+            let mut piece = body[number * SEALED_PIECE..end].to_vec();
+            let length = pieces.open(name, &mut piece, number as u64, number == last)?;
+            plain.extend_from_slice(&piece[..length]);
         }
         Ok(plain)
     }
@@ -426,8 +426,8 @@ impl Pieces {
         sealed.extend_from_slice(tag.as_ref());
     }
 
-    /// Turns a sealed piece into the plain one.
-    fn open(&self, name: &str, piece: &mut BytesMut, number: u64, last: bool) -> Result<(), SealError> {
+    /// Turns a sealed piece into the plain one, which is at its beginning, and says how long that is.
+    fn open(&self, name: &str, piece: &mut [u8], number: u64, last: bool) -> Result<usize, SealError> {
         let broken = || {
             let at = HEADER as u64 + number * SEALED_PIECE as u64;
             SealError::new(name, SealTrouble::Broken { at })
@@ -437,9 +437,7 @@ impl Pieces {
             return Err(broken());
         }
         let nonce = self.nonce(number, last);
-        let plain = self.key.open_in_place(nonce, Aad::from(&self.bound), piece).map_err(|_| broken())?.len();
-        piece.truncate(plain);
-        Ok(())
+        Ok(self.key.open_in_place(nonce, Aad::from(&self.bound), piece).map_err(|_| broken())?.len())
     }
 
     /// Opens the pieces from number `first` on. Where only some were asked for, `until` tells the number after them
@@ -462,21 +460,32 @@ impl Pieces {
                     None => ended = true,
                 }
             }
-            let last = match until {
-                None => ended,
-                Some((_, size)) => (state.number + 1) * PIECE as u64 >= size,
+            // What is there is opened together, since what is handed out together is sent together. Whether a piece is
+            // the last shows only when more follows, or nothing.
+            let there =
+                if ended { state.waiting.len() } else { (state.waiting.len() - 1) / SEALED_PIECE * SEALED_PIECE };
+            let mut pieces = state.waiting.split_to(there);
+            let (mut at, mut plain) = (0, 0);
+            let done = loop {
+                let end = pieces.len().min(at + SEALED_PIECE);
+                let last = match until {
+                    None => ended && end == pieces.len(),
+                    Some((_, size)) => (state.number + 1) * PIECE as u64 >= size,
+                };
+                let opened = state.pieces.open(state.key.as_str(), &mut pieces[at..end], state.number, last);
+                let length = opened.map_err(|error| explain(&state.key, &error))?;
+                pieces.copy_within(at..at + length, plain);
+                (at, plain, state.number) = (end, plain + length, state.number + 1);
+                let done = match until {
+                    None => last,
+                    Some((after, _)) => state.number == after,
+                };
+                if done || at == pieces.len() {
+                    break done;
+                }
             };
-            let mut piece = state.waiting.split_to(state.waiting.len().min(SEALED_PIECE));
-            state
-                .pieces
-                .open(state.key.as_str(), &mut piece, state.number, last)
-                .map_err(|error| explain(&state.key, &error))?;
-            state.number += 1;
-            let done = match until {
-                None => last,
-                Some((after, _)) => state.number == after,
-            };
-            Ok(Some((piece.freeze(), (!done).then_some(state))))
+            pieces.truncate(plain);
+            Ok(Some((pieces.freeze(), (!done).then_some(state))))
         })
         .boxed()
     }
