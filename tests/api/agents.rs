@@ -1,21 +1,28 @@
 //! Agent pools' tokens, and the agents that come with them.
 
 use axum::http::StatusCode;
-use harness::api_server::ApiServer;
+use harness::api_server::{Answer, ApiServer, Client};
 use serde_json::json;
 use taco_control_plane::Error;
 use taco_domain::agent::AgentPresence;
+
+/// A pool's id, and a token for its agents.
+async fn given_pool(admin: &Client) -> (String, Answer) {
+    let body = json!({ "data": { "type": "agent-pools", "attributes": { "name": "pool" } } });
+    let pool = admin.post("/api/v2/organizations/acme/agent-pools", &body).await.expect(StatusCode::CREATED).id();
+    let tokens = format!("/api/v2/agent-pools/{pool}/authentication-tokens");
+    let wanted = json!({ "data": { "type": "authentication-tokens", "attributes": { "description": "rack 1" } } });
+    let issued = admin.post(&tokens, &wanted).await.expect(StatusCode::CREATED);
+    (pool, issued)
+}
 
 #[tokio::test]
 async fn agents_come_with_a_token_of_their_pool() {
     let server = ApiServer::start().await;
     let admin = server.admin();
     server.given_organization("acme").await;
-    let body = json!({ "data": { "type": "agent-pools", "attributes": { "name": "pool" } } });
-    let pool = admin.post("/api/v2/organizations/acme/agent-pools", &body).await.expect(StatusCode::CREATED).id();
+    let (pool, issued) = given_pool(&admin).await;
     let tokens = format!("/api/v2/agent-pools/{pool}/authentication-tokens");
-    let wanted = json!({ "data": { "type": "authentication-tokens", "attributes": { "description": "rack 1" } } });
-    let issued = admin.post(&tokens, &wanted).await.expect(StatusCode::CREATED);
     let text = issued.attribute("token").as_str().expect("a token").to_owned();
     let listed = admin.get(&tokens).await.expect(StatusCode::OK);
     assert_eq!(listed.data()[0]["attributes"]["description"], "rack 1");
@@ -70,11 +77,7 @@ async fn an_agent_comes_back_as_itself_and_nobody_else_does() {
     let server = ApiServer::start().await;
     let admin = server.admin();
     server.given_organization("acme").await;
-    let body = json!({ "data": { "type": "agent-pools", "attributes": { "name": "pool" } } });
-    let pool = admin.post("/api/v2/organizations/acme/agent-pools", &body).await.expect(StatusCode::CREATED).id();
-    let tokens = format!("/api/v2/agent-pools/{pool}/authentication-tokens");
-    let wanted = json!({ "data": { "type": "authentication-tokens", "attributes": { "description": "rack 1" } } });
-    let token = admin.post(&tokens, &wanted).await.expect(StatusCode::CREATED).attribute("token");
+    let token = given_pool(&admin).await.1.attribute("token");
     let caller = server.caller(token.as_str().expect("a token")).await;
     let comes = |known, instance| {
         let (plane, caller) = (server.control_plane.clone(), caller.clone());

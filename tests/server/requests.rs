@@ -72,7 +72,8 @@ async fn the_log_holds_no_query_and_no_header() {
 async fn oversized_requests_are_refused() {
     let home = Home::default();
     let server = home.server();
-    assert_eq!(server.get(&format!("/{}", "x".repeat(2048))).await.status(), 414);
+    let refused = server.get(&format!("/{}", "x".repeat(2048))).await;
+    assert_eq!((refused.status().as_u16(), header(&refused, "x-content-type-options")), (414, "nosniff"));
     assert_eq!(server.get(&format!("/healthz?{}", "a=b&".repeat(100))).await.status(), 400);
     let mut stream = TcpStream::connect(&server.address).expect("it listens");
     write!(stream, "GET /healthz HTTP/1.1\r\nhost: taco\r\n").expect("it takes the first lines");

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Response;
 use taco_ledger::Dice;
 use tower::ServiceBuilder;
@@ -35,6 +35,7 @@ pub fn surround(routes: Router, dice: Dice) -> Router {
                     HeaderValue::from_static("nosniff"),
                 ))
                 .layer(CatchPanicLayer::custom(after_panic))
+                .layer(from_fn(limits::address))
                 .layer(RequestBodyTimeoutLayer::new(limits::BODY_PAUSE))
                 .layer(DefaultBodyLimit::max(limits::BODY)),
         )

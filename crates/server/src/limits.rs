@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use axum::http::{StatusCode, Uri};
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::Next;
 use axum::response::Response;
 
 use crate::error_document::error_document;
@@ -19,16 +21,17 @@ pub(crate) const HANDLER: Duration = Duration::from_secs(30);
 const PATH: usize = 2048;
 const PARAMETERS: usize = 100;
 
-/// The refusal of an address that no client of ours makes.
-pub(crate) fn refuse_address(uri: &Uri) -> Option<Response> {
+/// Refuses addresses that no client of ours makes.
+pub(crate) async fn address(request: Request, next: Next) -> Response {
+    let uri = request.uri();
     if uri.path().len() > PATH {
         let detail = format!("A path may have {PATH} bytes; this one has {}.", uri.path().len());
-        return Some(error_document(StatusCode::URI_TOO_LONG, "path too long", &detail));
+        return error_document(StatusCode::URI_TOO_LONG, "path too long", &detail);
     }
     let parameters = uri.query().map_or(0, |query| 1 + query.matches('&').count());
     if parameters > PARAMETERS {
         let detail = format!("There may be {PARAMETERS} query parameters; here are {parameters}.");
-        return Some(error_document(StatusCode::BAD_REQUEST, "too many query parameters", &detail));
+        return error_document(StatusCode::BAD_REQUEST, "too many query parameters", &detail);
     }
-    None
+    next.run(request).await
 }
