@@ -6,6 +6,7 @@ use std::time::Duration;
 use taco_agent_protocol::{PhaseKind, PhaseRef};
 use taco_domain::Author;
 use taco_domain::id::{RunId, StateVersionId, WorkspaceId};
+use taco_domain::lock::Lock;
 use taco_domain::run::Run;
 use taco_domain::run_status::{RunEvent, RunStatus};
 use taco_domain::state_version::{StateVersion, StateVersionStatus};
@@ -17,6 +18,7 @@ use crate::agent::agent_name;
 use crate::notes::Told;
 use crate::outside::{Deed, Event};
 use crate::phase::engine_version;
+use crate::promise::{Broken, Promise};
 use crate::sabotage::PLANTED;
 use crate::stage::{Stage, watcher};
 
@@ -32,89 +34,140 @@ pub(crate) struct Replay {
     /// The attempt with which a phase ended.
     finished: BTreeSet<PhaseRef>,
     lost: BTreeSet<PhaseRef>,
+    /// How often a person got a workspace's lock and kept it, and how often they let it go.
+    locks: BTreeMap<WorkspaceId, Locks>,
 }
 
-pub(crate) fn check(stage: &Stage) -> Result<Replay, String> {
-    let replay = replay(stage)?;
+/// How often a lock was taken by a person, and how often that person let it go.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Locks {
+    pub(crate) taken: u32,
+    pub(crate) let_go: u32,
+}
+
+/// What breaks a promise.
+type Breach = (Promise, String);
+
+pub(crate) fn check(stage: &Stage, broken: &mut Broken) -> Replay {
+    let replay = replay(stage, broken);
     let told = stage.notes.told().clone();
-    if let Some(broken) = told.broken.first() {
-        return Err(broken.clone());
+    for (promise, how) in &told.broken {
+        broken.note(*promise, how.clone());
     }
     let events = stage.outside.events();
-    check_engines(&replay, &events)?;
-    check_told(&replay, &told)?;
-    check_claims(stage, &replay, &events)?;
-    Ok(replay)
+    check_engines(&replay, &events, broken);
+    check_told(&replay, &told, broken);
+    check_claims(stage, &replay, &events, broken);
+    replay
 }
 
-fn replay(stage: &Stage) -> Result<Replay, String> {
+fn replay(stage: &Stage, broken: &mut Broken) -> Replay {
     let objects = stage.world.objects();
     let mut replay = Replay::default();
     for seq in 1.. {
         let key = layout::commit(&stage.ledger_name, seq);
         let Some(bytes) = objects.get(&key) else { break };
-        let commit = Commit::decode(&key, seq, bytes).map_err(|error| error.to_string())?;
+        let commit = match Commit::decode(&key, seq, bytes) {
+            Ok(commit) => commit,
+            Err(error) => {
+                broken.note(Promise::TheLogIsWhole, error.to_string());
+                break;
+            }
+        };
         replay.commits = seq;
         for entry in &commit.transactions {
-            let at = |broken: String| format!("commit {seq}, {}: {broken}", entry.action);
-            let checked = replay.apply(entry).and_then(|()| replay.check_workspaces());
+            let breaches = [replay.apply(entry), replay.check_workspaces()];
             // A planted bug has to be found by what it leads to.
             if entry.action != PLANTED {
-                checked.map_err(at)?;
+                for (promise, how) in breaches.into_iter().filter_map(Result::err) {
+                    broken.note(promise, format!("commit {seq}, {}: {how}", entry.action));
+                }
             }
         }
     }
-    Ok(replay)
+    replay
 }
 
 impl Replay {
-    fn apply(&mut self, entry: &Entry) -> Result<(), String> {
-        let readable = |error: serde_json::Error| error.to_string();
+    /// Applies all of an entry; the error is the first thing about it that is not as it should be.
+    fn apply(&mut self, entry: &Entry) -> Result<(), Breach> {
+        let readable = |error: serde_json::Error| (Promise::TheLogIsWhole, error.to_string());
         // The order of the global queue is that before the transaction.
         let first = self.runs.values().filter_map(Run::queue_key).min();
+        let mut checked = Ok(());
         for put in &entry.puts {
-            match put.kind.as_str() {
+            let is_right = match put.kind.as_str() {
                 "run" => {
                     let run: Run = serde_json::from_str(put.value.get()).map_err(readable)?;
                     let followed = self.follow(&run, &entry.action, first.map(|key| key.run));
                     self.runs.insert(run.id, run);
-                    followed?;
+                    followed
                 }
                 "workspace" => {
                     let workspace: Workspace = serde_json::from_str(put.value.get()).map_err(readable)?;
+                    let kept = self.follow_lock(&workspace, &entry.action);
                     self.workspaces.insert(workspace.id, workspace);
+                    kept
                 }
                 "state-version" => {
                     let version: StateVersion = serde_json::from_str(put.value.get()).map_err(readable)?;
-                    self.add_state(version)?;
+                    self.add_state(version)
                 }
-                _ => {}
+                _ => Ok(()),
+            };
+            checked = checked.and(is_right);
+        }
+        checked
+    }
+
+    /// A person's lock stays theirs until someone lets it go, which only some actions do.
+    fn follow_lock(&mut self, workspace: &Workspace, action: &str) -> Result<(), Breach> {
+        let before = self.workspaces.get(&workspace.id).and_then(|before| before.lock.clone());
+        let is_person = |lock: &Lock| matches!(lock.holder, Author::User(_));
+        if before == workspace.lock {
+            return Ok(());
+        }
+        let locks = self.locks.entry(workspace.id).or_default();
+        if workspace.lock.as_ref().is_some_and(is_person) {
+            locks.taken += 1;
+            if let Some(before) = before {
+                return Err((Promise::ALockHasOneHolder, format!("{} had the lock already", before.holder_name)));
             }
+        }
+        match action {
+            _ if !before.as_ref().is_some_and(is_person) => {}
+            "workspace.unlock" | "workspace.force-unlock" => locks.let_go += 1,
+            // Whoever it was taken for was not told of it.
+            "workspace.give-back-lock" => locks.taken -= 1,
+            _ => return Err((Promise::ALockHasOneHolder, format!("a person lost the lock of {}", workspace.id))),
         }
         Ok(())
     }
 
     /// One run's step: only along the graph, one epoch at a time, and in the order of the global queue.
-    fn follow(&mut self, run: &Run, action: &str, first: Option<RunId>) -> Result<(), String> {
+    fn follow(&mut self, run: &Run, action: &str, first: Option<RunId>) -> Result<(), Breach> {
+        use Promise as P;
         let Some(before) = self.runs.get(&run.id) else { return Ok(()) };
         if before.status != run.status && !is_reachable(before.status, run.status) {
-            return Err(format!("{} went from {} to {}", run.id, before.status, run.status));
+            return Err((P::RunsFollowTheGraph, format!("{} went from {} to {}", run.id, before.status, run.status)));
         }
         for kind in [PhaseKind::Plan, PhaseKind::Apply] {
             let (old, new) = (before.phase(kind), run.phase(kind));
             let attempt = |epoch| PhaseRef { run: run.id, phase: kind, epoch };
             if new.epoch != old.epoch {
                 if new.epoch != old.epoch + 1 || action != "phase.take" {
-                    return Err(format!("the {kind} of {} went from epoch {} to {}", run.id, old.epoch, new.epoch));
-                }
-                if kind == PhaseKind::Apply && new.epoch > 1 {
-                    return Err(format!("the apply of {} was given out twice", run.id));
-                }
-                if first != Some(run.id) {
-                    return Err(format!("{} was given out, though {first:?} was first", run.id));
+                    let how = format!("the {kind} of {} went from epoch {} to {}", run.id, old.epoch, new.epoch);
+                    return Err((P::AnAttemptHasOneExecutor, how));
                 }
                 let agent = new.executor.as_ref().map(|executor| executor.agent_name.clone());
                 self.taken.insert(attempt(new.epoch), agent.unwrap_or_default());
+                if kind == PhaseKind::Apply && new.epoch > 1 {
+                    return Err((P::AnApplyBeginsOnce, format!("the apply of {} was given out twice", run.id)));
+                }
+                if first != Some(run.id) {
+                    let how = format!("{} was given out, though {first:?} was first", run.id);
+                    return Err((P::TheQueueKeepsItsOrder, how));
+                }
             }
             if new.losses > old.losses {
                 self.lost.insert(attempt(new.epoch));
@@ -122,15 +175,22 @@ impl Replay {
                 self.finished.insert(attempt(new.epoch));
                 let (said, of_this) = (&run.options.terraform_version, engine_version(attempt(new.epoch)));
                 if *said != before.options.terraform_version && *said != of_this {
-                    return Err(format!("{} ended with the outcome of another attempt: {said}", attempt(new.epoch)));
+                    let how = format!("{} ended with the outcome of another: {said}", attempt(new.epoch));
+                    return Err((P::OthersCannotSpeakForAnAttempt, how));
                 }
             }
         }
         Ok(())
     }
 
-    /// Serials go up, and what is final does not change.
-    fn add_state(&mut self, version: StateVersion) -> Result<(), String> {
+    /// Serials go up in one lineage, and what is final does not change.
+    fn add_state(&mut self, version: StateVersion) -> Result<(), Breach> {
+        let checked = self.check_state(&version).map_err(|how| (Promise::StatesFollowEachOther, how));
+        self.states.insert(version.id, version);
+        checked
+    }
+
+    fn check_state(&self, version: &StateVersion) -> Result<(), String> {
         let finalized = |version: &&StateVersion| version.status == StateVersionStatus::Finalized;
         if let Some(before) = self.states.get(&version.id).filter(finalized) {
             if before.sha256 != version.sha256 || before.serial != version.serial {
@@ -138,36 +198,43 @@ impl Replay {
             }
         } else if version.status == StateVersionStatus::Finalized {
             let of_workspace = self.states.values().filter(|other| other.workspace == version.workspace);
-            if let Some(newer) = of_workspace.filter(finalized).find(|other| other.serial >= version.serial) {
-                return Err(format!("serial {} came after serial {}", version.serial, newer.serial));
+            for other in of_workspace.filter(finalized) {
+                if other.serial >= version.serial {
+                    return Err(format!("serial {} came after serial {}", version.serial, other.serial));
+                }
+                if other.lineage != version.lineage {
+                    return Err(format!("the lineage {} came after {}", version.lineage, other.lineage));
+                }
             }
         }
-        self.states.insert(version.id, version);
         Ok(())
     }
 
     /// In each workspace at most one run is under way, the first of its queue, and it holds the lock; the current
     /// state is the newest.
-    fn check_workspaces(&self) -> Result<(), String> {
+    fn check_workspaces(&self) -> Result<(), Breach> {
         for workspace in self.workspaces.values() {
             let placed = self.runs.values().filter(|run| run.workspace == workspace.id && run.place.is_some());
             let mut queue: Vec<&Run> = placed.collect();
             queue.sort_by_key(|run| run.place);
             let waits = |run: &&&Run| matches!(run.status, RunStatus::Pending | RunStatus::Confirmed);
             if let Some(second) = queue.iter().skip(1).find(|run| !waits(run)) {
-                return Err(format!("{} is {}, though it is not first", second.id, second.status));
+                let how = format!("{} is {}, though it is not first", second.id, second.status);
+                return Err((Promise::OneRunAtATime, how));
             }
             if let Some(current) = queue.first().filter(|run| !waits(run)) {
                 let holder = workspace.lock.as_ref().map(|lock| lock.holder);
                 if holder != Some(Author::Run(current.id)) {
-                    return Err(format!("{} is {}, and {holder:?} holds the lock", current.id, current.status));
+                    let how = format!("{} is {}, and {holder:?} holds the lock", current.id, current.status);
+                    return Err((Promise::ALockHasOneHolder, how));
                 }
             }
             let states = self.states.values().filter(|version| version.workspace == workspace.id);
             let finalized = states.filter(|version| version.status == StateVersionStatus::Finalized);
             let newest = finalized.max_by_key(|version| version.serial).map(|version| version.id);
             if newest != workspace.current_state_version {
-                return Err(format!("{} has {:?} as its current state", workspace.id, workspace.current_state_version));
+                let how = format!("{} has {:?} as its current state", workspace.id, workspace.current_state_version);
+                return Err((Promise::TheCurrentStateIsTheNewest, how));
             }
         }
         Ok(())
@@ -181,7 +248,7 @@ fn is_reachable(from: RunStatus, to: RunStatus) -> bool {
 }
 
 /// What engines did: each attempt once, by the agent that took it; each apply once; one apply of a workspace at a time.
-fn check_engines(replay: &Replay, events: &[Event]) -> Result<(), String> {
+fn check_engines(replay: &Replay, events: &[Event], broken: &mut Broken) {
     let mut started = BTreeSet::new();
     let mut applied = BTreeSet::new();
     let mut applying: BTreeMap<WorkspaceId, PhaseRef> = BTreeMap::new();
@@ -191,16 +258,19 @@ fn check_engines(replay: &Replay, events: &[Event]) -> Result<(), String> {
             Deed::Started => {
                 let taken_by = replay.taken.get(&event.phase);
                 if taken_by != Some(&agent_name(event.agent)) {
-                    return Err(format!("agent-{} executed {}, which {taken_by:?} has", event.agent, event.phase));
+                    let how = format!("agent-{} executed {}, which {taken_by:?} has", event.agent, event.phase);
+                    broken.note(Promise::AnAttemptHasOneExecutor, how);
                 }
                 if !started.insert(event.phase) {
-                    return Err(format!("{} was executed twice", event.phase));
+                    broken.note(Promise::AnAttemptHasOneExecutor, format!("{} was executed twice", event.phase));
                 }
                 if is_apply && !applied.insert(event.phase.run) {
-                    return Err(format!("the apply of {} began twice", event.phase.run));
+                    let how = format!("the apply of {} began twice", event.phase.run);
+                    broken.note(Promise::AnApplyBeginsOnce, how);
                 }
                 if is_apply && let Some(other) = applying.insert(event.workspace, event.phase) {
-                    return Err(format!("{} began while {other} went on", event.phase));
+                    let how = format!("{} began while {other} went on", event.phase);
+                    broken.note(Promise::AppliesDoNotOverlap, how);
                 }
             }
             Deed::Stopped if is_apply => {
@@ -209,34 +279,41 @@ fn check_engines(replay: &Replay, events: &[Event]) -> Result<(), String> {
             Deed::Stopped => {}
         }
     }
-    Ok(())
 }
 
 /// What was acknowledged is there for ever, and what ended was ended by who had it.
-fn check_told(replay: &Replay, told: &Told) -> Result<(), String> {
+fn check_told(replay: &Replay, told: &Told, broken: &mut Broken) {
+    use Promise as P;
     if let Some(run) = told.runs.iter().find(|run| !replay.runs.contains_key(run)) {
-        return Err(format!("{run} was acknowledged and is lost"));
+        broken.note(P::WhatWasAcknowledgedStays, format!("{run} was acknowledged and is lost"));
+    }
+    for (workspace, acknowledged) in &told.locks {
+        let Locks { taken, let_go } = replay.locks.get(workspace).copied().unwrap_or_default();
+        if acknowledged.taken > taken || acknowledged.let_go > let_go {
+            let how = format!("of {workspace} {taken} locks were taken, and more were acknowledged");
+            broken.note(P::ALockHasOneHolder, how);
+        }
     }
     for (workspace, digest) in &told.states {
         let is_it = |version: &&StateVersion| version.workspace == *workspace && version.sha256 == *digest;
         if !replay.states.values().any(|version| is_it(&version) && version.status == StateVersionStatus::Finalized) {
-            return Err(format!("a state of {workspace} was acknowledged and is lost"));
+            broken.note(P::WhatWasAcknowledgedStays, format!("a state of {workspace} was acknowledged and is lost"));
         }
     }
     if let Some(phase) = told.outcomes_acknowledged.iter().find(|phase| !replay.finished.contains(phase)) {
-        return Err(format!("the outcome of {phase} was acknowledged, and the log does not have it"));
+        let how = format!("the outcome of {phase} was acknowledged, and the log does not have it");
+        broken.note(P::OthersCannotSpeakForAnAttempt, how);
     }
     if let Some(phase) = replay.finished.iter().find(|phase| !told.outcomes_sent.contains(phase)) {
-        return Err(format!("{phase} ended, though its agent never said so"));
+        broken.note(P::OthersCannotSpeakForAnAttempt, format!("{phase} ended, though its agent never said so"));
     }
     for (phase, read) in &told.logs_read {
         let written = told.files.get(phase).map(|files| files.log().clone()).unwrap_or_default();
         let has_other_attempts = replay.runs.get(&phase.run).is_some_and(|run| run.phase(phase.phase).epoch > 1);
         if !has_other_attempts && !whole_log(&replay.runs, phase, &written).starts_with(read) {
-            return Err(format!("the log of {phase} showed bytes that nobody wrote"));
+            broken.note(P::LogsAreTrue, format!("the log of {phase} showed bytes that nobody wrote"));
         }
     }
-    Ok(())
 }
 
 /// What readers see of what an agent wrote: after why the phase waited, without another mark at its beginning.
@@ -249,7 +326,13 @@ fn whole_log(runs: &BTreeMap<RunId, Run>, phase: &PhaseRef, written: &[u8]) -> V
 }
 
 /// Logs of phases whose agents could report are complete, byte for byte. What an attempt before left comes first.
-pub(crate) async fn check_logs(stage: &Stage, replay: &Replay) -> Result<(), String> {
+pub(crate) async fn check_logs(stage: &Stage, replay: &Replay, broken: &mut Broken) {
+    if let Err(how) = compare_logs(stage, replay).await {
+        broken.note(Promise::LogsAreTrue, how);
+    }
+}
+
+async fn compare_logs(stage: &Stage, replay: &Replay) -> Result<(), String> {
     let plane = watcher(stage).await;
     let told = stage.notes.told().clone();
     for phase in &told.outcomes_acknowledged {
@@ -277,13 +360,14 @@ pub(crate) async fn check_logs(stage: &Stage, replay: &Replay) -> Result<(), Str
 }
 
 /// An attempt that an agent took was executed, or was given up for a reason that names the agent.
-fn check_claims(stage: &Stage, replay: &Replay, events: &[Event]) -> Result<(), String> {
+fn check_claims(stage: &Stage, replay: &Replay, events: &[Event], broken: &mut Broken) {
+    let mut breaks = |how| broken.note(Promise::WhatIsTakenComesToSomething, how);
     let started: BTreeSet<PhaseRef> = events.iter().map(|event| event.phase).collect();
     for (phase, agent) in &replay.taken {
         let run = &replay.runs[&phase.run];
         let is_under_way = run.executing_phase() == Some(phase.phase) && run.phase(phase.phase).epoch == phase.epoch;
         if stage.is_calm && replay.lost.contains(phase) {
-            return Err(format!("{phase} was given up though nothing went wrong"));
+            breaks(format!("{phase} was given up though nothing went wrong"));
         }
         if replay.lost.contains(phase)
             && run.status == RunStatus::Errored
@@ -291,19 +375,18 @@ fn check_claims(stage: &Stage, replay: &Replay, events: &[Event]) -> Result<(), 
         {
             let why = run.phase(phase.phase).error.as_deref().unwrap_or_default();
             if !why.contains(agent) {
-                return Err(format!("{phase} of {agent} was given up because: {why:?}"));
+                breaks(format!("{phase} of {agent} was given up because: {why:?}"));
             }
         }
         let is_over = replay.lost.contains(phase) || replay.finished.contains(phase);
         if !started.contains(phase) && !is_over && !is_under_way {
-            return Err(format!("{phase} was taken by {agent}, and nothing came of it"));
+            breaks(format!("{phase} was taken by {agent}, and nothing came of it"));
         }
     }
-    Ok(())
 }
 
 /// After the faults: every run is over, or waits for a person.
-pub(crate) fn check_liveness(replay: &Replay) -> Result<(), String> {
+pub(crate) fn check_liveness(replay: &Replay, broken: &mut Broken) {
     for run in replay.runs.values().filter(|run| !run.status.is_final()) {
         let awaits_decision = matches!(run.status, RunStatus::Planned | RunStatus::PlannedAndSaved);
         let lock = replay.workspaces.get(&run.workspace).and_then(|workspace| workspace.lock.as_ref());
@@ -317,8 +400,8 @@ pub(crate) fn check_liveness(replay: &Replay) -> Result<(), String> {
             let history = run.history.iter().map(|entry| format!("{} {}", entry.at, entry.action));
             let history = history.collect::<Vec<_>>().join(", ");
             let executor = executor.map(|executor| executor.agent_name).unwrap_or_default();
-            return Err(format!("long after the faults {} is still {} {executor}: {history}", run.id, run.status));
+            let how = format!("long after the faults {} is still {} {executor}: {history}", run.id, run.status);
+            broken.note(Promise::EveryRunComesToAnEnd, how);
         }
     }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! What goes wrong besides the bucket: partitions, broken connections, paused and killed processes.
+//! What goes wrong besides the bucket: partitions, broken connections, paused and killed processes, clocks that are set.
 
 use std::sync::Arc;
 
@@ -7,6 +7,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::network::Place;
 use crate::stage::{AGENTS, SERVERS, Stage};
 
+/// In seconds.
+pub(crate) const LONGEST_PAUSE_OF_A_SERVER: f64 = 75.0;
+
 /// Breaks things until the bad time is over, then mends them.
 pub(crate) async fn make_trouble(stage: Arc<Stage>) {
     while stage.is_bad() {
@@ -14,8 +17,9 @@ pub(crate) async fn make_trouble(stage: Arc<Stage>) {
         if !stage.is_bad() {
             break;
         }
-        let agent = stage.below(AGENTS);
-        match stage.below(10) {
+        let (agent, server) = (stage.below(AGENTS), stage.below(SERVERS));
+        let pause = |most| (Instant::now() + stage.seconds(1.0, most)).min(stage.over);
+        match stage.below(12) {
             0..4 => {
                 tokio::spawn(part(Arc::clone(&stage), agent));
             }
@@ -24,7 +28,9 @@ pub(crate) async fn make_trouble(stage: Arc<Stage>) {
             }
             5 => stage.network.reset(Place::Agent(agent)),
             6 => stage.kills[agent].notify_one(),
-            _ => stage.pause(agent, (Instant::now() + stage.seconds(1.0, 120.0)).min(stage.over)),
+            7 => stage.server_pauses[server].until(pause(LONGEST_PAUSE_OF_A_SERVER)),
+            8 => stage.clocks[server].jump(stage.dice.fraction()),
+            _ => stage.agent_pauses[agent].until(pause(120.0)),
         }
     }
     sleep_until(stage.over).await;

@@ -2,7 +2,7 @@
 //! in one direction or in both.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use taco_agent_api::Conversation;
@@ -12,7 +12,9 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
+use crate::pause::Pause;
 use crate::signal::Signal;
+use crate::stage::SERVERS;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Place {
@@ -24,12 +26,20 @@ pub(crate) enum Place {
 pub(crate) struct Network {
     dice: Dice,
     blocked: Signal<BTreeSet<(Place, Place)>>,
+    server_pauses: [Arc<Pause>; SERVERS],
     connections: Mutex<Vec<(Place, Place, [AbortHandle; 2])>>,
 }
 
 impl Network {
-    pub(crate) fn new(dice: Dice) -> Self {
-        Self { dice, blocked: Signal::new(BTreeSet::new()), connections: Mutex::default() }
+    pub(crate) fn new(dice: Dice, server_pauses: [Arc<Pause>; SERVERS]) -> Self {
+        Self { dice, blocked: Signal::new(BTreeSet::new()), server_pauses, connections: Mutex::default() }
+    }
+
+    /// A server that is paused hears what was sent to it when it goes on.
+    async fn awake(&self, place: Place) {
+        if let Place::Server(number) = place {
+            self.server_pauses[number].over().await;
+        }
     }
 
     pub(crate) fn block(&self, from: Place, to: Place) {
@@ -100,18 +110,20 @@ impl Conversation for ServerEnd {
     }
 }
 
-/// Connects an agent with a server. Messages keep their order; none is lost unless the connection is.
-pub(crate) fn connect(network: &std::sync::Arc<Network>, agent: Place, server: Place) -> (AgentEnd, ServerEnd) {
+/// Connects an agent with a server, which hears nothing while it is paused. Messages keep their order; none is lost
+/// unless the connection is.
+pub(crate) fn connect(network: &Arc<Network>, agent: Place, server: Place) -> (AgentEnd, ServerEnd) {
     let (agent_sender, mut from_agent) = mpsc::unbounded_channel::<FromAgent>();
     let (to_server, server_receiver) = mpsc::unbounded_channel();
     let (server_sender, mut from_server) = mpsc::unbounded_channel::<FromServer>();
     let (to_agent, agent_receiver) = mpsc::unbounded_channel();
     let (pong, mut pongs) = mpsc::unbounded_channel();
     let up = {
-        let network = std::sync::Arc::clone(network);
+        let network = Arc::clone(network);
         tokio::spawn(async move {
             while let Some(message) = from_agent.recv().await {
                 network.travel(agent, server).await;
+                network.awake(server).await;
                 let is_heartbeat = matches!(message, FromAgent::Heartbeat { .. });
                 if to_server.send(message).is_err() {
                     return;
@@ -124,7 +136,7 @@ pub(crate) fn connect(network: &std::sync::Arc<Network>, agent: Place, server: P
         })
     };
     let down = {
-        let network = std::sync::Arc::clone(network);
+        let network = Arc::clone(network);
         tokio::spawn(async move {
             loop {
                 let message = tokio::select! {

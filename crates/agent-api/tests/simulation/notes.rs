@@ -8,7 +8,9 @@ use sha2::{Digest, Sha256};
 use taco_agent_protocol::PhaseRef;
 use taco_domain::id::{RunId, WorkspaceId};
 
+use crate::check::Locks;
 use crate::outside::Files;
+use crate::promise::Promise;
 
 #[derive(Default)]
 pub(crate) struct Notes {
@@ -27,8 +29,10 @@ pub(crate) struct Told {
     pub(crate) logs_read: Vec<(PhaseRef, Vec<u8>)>,
     /// Runs whose making was acknowledged.
     pub(crate) runs: BTreeSet<RunId>,
+    /// Locks that a person was told to have, or to have let go.
+    pub(crate) locks: BTreeMap<WorkspaceId, Locks>,
     /// Promises that were broken before everybody's eyes.
-    pub(crate) broken: Vec<String>,
+    pub(crate) broken: Vec<(Promise, String)>,
 }
 
 impl Notes {

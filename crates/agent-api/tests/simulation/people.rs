@@ -14,7 +14,9 @@ use taco_domain::run_request::RunRequest;
 use taco_domain::run_status::RunStatus;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::faults::LONGEST_PAUSE_OF_A_SERVER;
 use crate::network::Place;
+use crate::promise::Promise;
 use crate::stage::{SITE_TOKEN, Stage};
 
 const RUNS: usize = 16;
@@ -46,8 +48,8 @@ impl Stage {
         (!self.chance(0.05)).then_some(answer)
     }
 
-    fn break_promise(&self, how: String) {
-        self.notes.told().broken.push(how);
+    fn break_promise(&self, promise: Promise, how: String) {
+        self.notes.told().broken.push((promise, how));
     }
 }
 
@@ -85,7 +87,8 @@ async fn start_run(stage: &Arc<Stage>, request: RunRequest) {
                 // Whatever was acknowledged, any other server knows at once.
                 let found = stage.ask(1 - server, move |plane, caller| async move { plane.run(&caller, id).await });
                 if let Some(Err(Error::NotFound(_))) = found.await {
-                    stage.break_promise(format!("{id} was acknowledged, and the other server does not know it"));
+                    let how = format!("{id} was acknowledged, and the other server does not know it");
+                    stage.break_promise(Promise::WhatWasAcknowledgedStays, how);
                 }
                 return;
             }
@@ -96,7 +99,9 @@ async fn start_run(stage: &Arc<Stage>, request: RunRequest) {
                     return;
                 }
             }
-            Some(Err(error)) => return stage.break_promise(format!("a run was refused: {error}")),
+            Some(Err(error)) => {
+                return stage.break_promise(Promise::WishesAreGrantedOnce, format!("a run was refused: {error}"));
+            }
         }
     }
 }
@@ -147,7 +152,8 @@ async fn confirm_or_discard(stage: &Arc<Stage>, run: &Run, unclear: &mut BTreeSe
     match answer.await {
         Some(Ok(_)) => {}
         Some(Err(Error::Conflict(why))) if !unclear.contains(&id) => {
-            stage.break_promise(format!("a decision about {id}, which was {}, was refused: {why}", run.status));
+            let how = format!("a decision about {id}, which was {}, was refused: {why}", run.status);
+            stage.break_promise(Promise::WishesAreGrantedOnce, how);
         }
         Some(Err(_)) | None => {
             unclear.insert(id);
@@ -190,11 +196,15 @@ pub(crate) async fn lock(stage: Arc<Stage>) {
         sleep(stage.seconds(10.0, 60.0)).await;
         let id = stage.workspaces[stage.below(stage.workspaces.len())];
         let server = stage.below(2);
-        stage
-            .ask(server, move |plane, caller| async move {
-                plane.lock_workspace(&caller, &WorkspaceRef::Id(id), None).await
-            })
-            .await;
+        let locked = stage.ask(server, move |plane, caller| async move {
+            plane.lock_workspace(&caller, &WorkspaceRef::Id(id), None).await
+        });
+        match locked.await {
+            Some(Ok(_)) => stage.notes.told().locks.entry(id).or_default().taken += 1,
+            Some(Err(_)) => {}
+            // A server that is paused may do it when it wakes.
+            None => sleep(Duration::from_secs_f64(LONGEST_PAUSE_OF_A_SERVER)).await,
+        }
         sleep(stage.seconds(1.0, 8.0)).await;
         // Until it is certain that it is not locked by us.
         loop {
@@ -203,7 +213,11 @@ pub(crate) async fn lock(stage: Arc<Stage>) {
                 plane.unlock_workspace(&caller, &WorkspaceRef::Id(id)).await
             });
             match unlocked.await {
-                Some(Ok(_) | Err(Error::Conflict(_))) => break,
+                Some(Ok(_)) => {
+                    stage.notes.told().locks.entry(id).or_default().let_go += 1;
+                    break;
+                }
+                Some(Err(Error::Conflict(_))) => break,
                 _ => sleep(Duration::from_secs(1)).await,
             }
         }

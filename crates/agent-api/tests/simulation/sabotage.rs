@@ -14,6 +14,7 @@ use taco_ledger::bucket::{ByteStream, Created, Download, Object};
 use taco_ledger::{Bucket, BucketError, Intent, Key};
 use tokio::time::sleep;
 
+use crate::promise::Promise;
 use crate::stage::Stage;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,8 +33,14 @@ pub(crate) enum Sabotage {
 }
 
 impl Sabotage {
-    pub(crate) const PLANTED: [Self; 5] =
-        [Self::RequeueLostApply, Self::NoFence, Self::NoSelfKill, Self::NoFifoGuard, Self::BlindRetry];
+    /// Each mistake, and the promise by which it has to be found: another one may break by chance.
+    pub(crate) const PLANTED: [(Self, Promise); 5] = [
+        (Self::RequeueLostApply, Promise::AnApplyBeginsOnce),
+        (Self::NoFence, Promise::OthersCannotSpeakForAnAttempt),
+        (Self::NoSelfKill, Promise::AppliesDoNotOverlap),
+        (Self::NoFifoGuard, Promise::OneRunAtATime),
+        (Self::BlindRetry, Promise::WishesAreGrantedOnce),
+    ];
 }
 
 /// The action of a planted bug's own commits.

@@ -1,4 +1,4 @@
-//! Servers: they start, say "look" to each other, crash, and start again.
+//! Servers: they start, say "look" to each other, are paused, crash, and start again.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use taco_agent_api::AgentApi;
 use taco_control_plane::{ControlPlane, Error};
 use taco_domain::agent::AgentPresence;
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
-use taco_ledger::simulated::{Line, WrongClock};
+use taco_ledger::simulated::Line;
 use taco_ledger::{Dice, LedgerName};
 use taco_scheduler::{Leases, Neighbours, Scheduler, Wake};
 use tokio::sync::oneshot;
@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::network::Place;
+use crate::pause::{Pause, WhileAwake};
 use crate::stage::{LEASE, SERVERS, Stage, environment, open};
 
 /// "Look" is said at most this often.
@@ -29,6 +30,7 @@ pub(crate) struct Server {
     pub(crate) router: Router,
     wake: Wake,
     line: Line,
+    pause: Arc<Pause>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -57,8 +59,8 @@ impl Server {
         let line = Line::to(&stage.world);
         let name = format!("server-{number}-{life}");
         let dice = Dice::from_seed(stage.below(1 << 30) as u64);
-        let mut environment = environment(line.clone(), stage.begun, stage.sabotage, name.clone(), dice);
-        let clock = Arc::new(WrongClock::new(stage.begun, Duration::ZERO));
+        let mut environment = environment(stage, line.clone(), number, name.clone(), dice);
+        let clock = Arc::clone(&environment.clock);
         let beacons = Beacons::new(Arc::clone(&environment.bucket), clock, &name, None, BEACON_INTERVAL);
         let beacons = Arc::new(beacons);
         environment.peers = beacons.peers();
@@ -67,15 +69,15 @@ impl Server {
         let scheduler = Scheduler::new(plane.clone(), Leases::of(LEASE), neighbours);
         let api = AgentApi::new(plane.clone(), scheduler.clone(), "https://taco.test");
         let router = api.router();
-        let (wake, tasks) = (scheduler.wake(), Mutex::default());
-        let server = Arc::new(Self { plane, api, router, wake, line, tasks });
+        let (wake, tasks, pause) = (scheduler.wake(), Mutex::default(), Arc::clone(&stage.server_pauses[number]));
+        let server = Arc::new(Self { plane, api, router, wake, line, pause, tasks });
         server.run(async move { scheduler.run(std::future::pending()).await });
         server.run(tell_others(Arc::clone(stage), number, beacons));
         Ok(server)
     }
 
     fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.lock().expect("no panic").spawn(work);
+        self.tasks.lock().expect("no panic").spawn(WhileAwake::new(&self.pause, work));
     }
 
     /// Works as this server, and dies with it.
@@ -123,6 +125,7 @@ async fn tell_others(stage: Arc<Stage>, number: usize, beacons: Arc<Beacons>) {
 /// A server that crashes and comes back until the bad time is over.
 pub(crate) async fn lives_of_a_server(stage: Arc<Stage>, number: usize) {
     for life in 0.. {
+        stage.server_pauses[number].end();
         let server = loop {
             match Server::start(&stage, number, life).await {
                 Ok(server) => break server,

@@ -18,14 +18,16 @@ use taco_domain::OrganizationState;
 use taco_domain::id::{OrganizationId, RunId, WorkspaceId};
 use taco_domain::run::RunSource;
 use taco_domain::workspace::WorkspaceSource;
-use taco_ledger::simulated::{Line, World, WrongClock};
+use taco_ledger::simulated::{Line, World};
 use taco_ledger::{Bucket, Dice, Environment, Ledger, LedgerName, MasterKey, MasterKeys, Options, Peers, Retrying};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
+use crate::clock::WallClock;
 use crate::network::Network;
 use crate::notes::Notes;
 use crate::outside::Outside;
+use crate::pause::{Pause, SeenAwake};
 use crate::sabotage::{Forgetful, Sabotage};
 use crate::server::Server;
 
@@ -54,7 +56,9 @@ pub(crate) struct Stage {
     pub(crate) outside: Arc<Outside>,
     pub(crate) notes: Notes,
     servers: [Mutex<Option<Arc<Server>>>; SERVERS],
-    paused_until: [Mutex<Instant>; AGENTS],
+    pub(crate) clocks: [Arc<WallClock>; SERVERS],
+    pub(crate) server_pauses: [Arc<Pause>; SERVERS],
+    pub(crate) agent_pauses: [Pause; AGENTS],
     pub(crate) kills: [Notify; AGENTS],
     pub(crate) begun: Instant,
     /// When the faults stop.
@@ -95,19 +99,9 @@ impl Stage {
         std::mem::replace(&mut *self.servers[number].lock().expect("no panic"), server)
     }
 
-    pub(crate) fn pause(&self, agent: usize, until: Instant) {
-        *self.paused_until[agent].lock().expect("no panic") = until;
-    }
-
-    /// A process that is paused does nothing before it goes on.
+    /// An agent that is paused does nothing before it goes on.
     pub(crate) async fn awake(&self, agent: usize) {
-        loop {
-            let until = *self.paused_until[agent].lock().expect("no panic");
-            if Instant::now() >= until {
-                return;
-            }
-            sleep_until(until).await;
-        }
+        self.agent_pauses[agent].over().await;
     }
 
     pub(crate) fn remember_token(&self, phase: PhaseRef, token: &str) {
@@ -120,13 +114,21 @@ impl Stage {
 }
 
 /// What a server needs of its world.
-pub(crate) fn environment(line: Line, begun: Instant, sabotage: Sabotage, server: String, dice: Dice) -> Environment {
-    let ahead = Duration::from_secs(if server.starts_with("server-1") { 250 } else { 0 });
-    let mut bucket: Arc<dyn Bucket> = Arc::new(Retrying::new(Arc::new(line), dice.clone()));
-    if sabotage == Sabotage::BlindRetry {
+pub(crate) fn environment(stage: &Stage, line: Line, number: usize, server: String, dice: Dice) -> Environment {
+    let pause = Arc::clone(&stage.server_pauses[number]);
+    let bucket = Arc::new(SeenAwake { bucket: Arc::new(line), pause });
+    let mut bucket: Arc<dyn Bucket> = Arc::new(Retrying::new(bucket, dice.clone()));
+    if stage.sabotage == Sabotage::BlindRetry {
         bucket = Arc::new(Forgetful { bucket, unclear: Mutex::default() });
     }
-    Environment { bucket, clock: Arc::new(WrongClock::new(begun, ahead)), dice, server, peers: Peers::none() }
+    Environment { bucket, clock: Arc::clone(&stage.clocks[number]) as _, dice, server, peers: Peers::none() }
+}
+
+/// The same for one to which nothing happens.
+fn quiet_environment(world: &Arc<World>, begun: Instant, server: &str, dice: Dice) -> Environment {
+    let bucket = Arc::new(Retrying::new(Arc::new(Line::steady(world)), dice.clone()));
+    let clock = Arc::new(WallClock::new(begun));
+    Environment { bucket, clock, dice, server: server.to_owned(), peers: Peers::none() }
 }
 
 pub(crate) async fn open(environment: Environment) -> Result<ControlPlane, taco_control_plane::Error> {
@@ -142,9 +144,7 @@ pub(crate) async fn open(environment: Environment) -> Result<ControlPlane, taco_
 
 /// A server that only watches, and to which nothing happens.
 pub(crate) async fn watcher(stage: &Stage) -> ControlPlane {
-    let line = Line::steady(&stage.world);
-    let name = "watcher".to_owned();
-    open(environment(line, stage.begun, Sabotage::None, name, Dice::from_seed(7))).await.expect("a site")
+    open(quiet_environment(&stage.world, stage.begun, "watcher", Dice::from_seed(7))).await.expect("a site")
 }
 
 /// An organization with a pool and workspaces that have a configuration. Nothing goes wrong yet.
@@ -152,8 +152,7 @@ pub(crate) async fn prepare(seed: u64, mode: Mode, sabotage: Sabotage) -> Arc<St
     let dice = Dice::from_seed(seed);
     let world = World::new(seed, 0.0);
     let begun = Instant::now();
-    let line = Line::steady(&world);
-    let seen_by = environment(line, begun, Sabotage::None, "preparation".to_owned(), Dice::from_seed(!seed));
+    let seen_by = quiet_environment(&world, begun, "preparation", Dice::from_seed(!seed));
     let plane = open(seen_by.clone()).await.expect("a site");
     plane.first_start().await.expect("an admin");
     let admin = || plane.authenticate(SITE_TOKEN, RequestInfo::default());
@@ -190,16 +189,20 @@ pub(crate) async fn prepare(seed: u64, mode: Mode, sabotage: Sabotage) -> Arc<St
     if !is_calm {
         world.set_badness(0.1 + 0.8 * dice.fraction());
     }
+    let server_pauses: [Arc<Pause>; SERVERS] = Default::default();
+    let clocks = std::array::from_fn(|_| Arc::new(WallClock::drifted(begun, dice.fraction())));
     Arc::new(Stage {
         sabotage,
         is_calm,
-        network: Arc::new(Network::new(Dice::from_seed(seed ^ 0xaaaa))),
+        network: Arc::new(Network::new(Dice::from_seed(seed ^ 0xaaaa), server_pauses.clone())),
         dice,
         world,
         outside: Arc::default(),
         notes: Notes::default(),
         servers: Default::default(),
-        paused_until: std::array::from_fn(|_| Mutex::new(begun)),
+        clocks,
+        server_pauses,
+        agent_pauses: Default::default(),
         kills: Default::default(),
         begun,
         over: Instant::now() + bad,
