@@ -5,6 +5,8 @@ use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use harness::kill_point::{KillPoint, path_of, wish};
+use harness::run_site::{configuration, text};
+use harness::stand_in_engine::Step;
 use harness::way_station::Moment;
 use md5::{Digest as _, Md5};
 use serde_json::{Value, json};
@@ -166,6 +168,87 @@ async fn the_http_backend_can_be_cut_anywhere() {
             site.done(&request).await;
         }
         has_one_version(&site, &workspace, &state()).await;
+    }
+    site.is_sound();
+}
+
+async fn workspace_with_configuration(site: &KillPoint, name: &str) -> String {
+    let workspace = free_workspace(site, name).await;
+    site.admin().given_configuration(&workspace, configuration()).await;
+    workspace
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_about_a_run_can_be_cut_and_is_made_once() {
+    let site = KillPoint::new().await;
+    let admin = site.admin();
+    for moment in [Moment::Before, Moment::After] {
+        for (action, end, applies) in [("apply", "applied", 1), ("discard", "discarded", 0)] {
+            let name = format!("{action}-{moment:?}");
+            let workspace = workspace_with_configuration(&site, &name).await;
+            let run = admin.given_planned_run(&workspace).await;
+            let path = format!("/api/v2/runs/{run}/actions/{action}");
+            let decide = wish("POST", &path, json!({ "comment": "I have looked at it" })).with_key(&name);
+            site.kill_at(moment, COMMIT, &decide).await;
+            site.done(&decide).await;
+            assert_eq!(admin.end_of(&run).await, end, "{name}");
+            assert_eq!(site.engine.came_to(Step::ApplyBegins, &run).len(), applies, "{name}");
+            let comments = site.get(&format!("/api/v2/runs/{run}/comments")).await;
+            assert_eq!(comments["data"].as_array().map(Vec::len), Some(1), "{name}: {comments}");
+            assert_eq!(admin.holder_of(&workspace).await, None, "{name}");
+            // Without its name it is another decision, which comes too late.
+            assert_eq!(site.ask(&wish("POST", &path, "{}")).await.status, StatusCode::CONFLICT, "{name}");
+        }
+    }
+    site.is_sound();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_can_be_cut_and_reaches_the_engine() {
+    let site = KillPoint::new().await;
+    let admin = site.admin();
+    site.engine.hold(Step::Plan);
+    for moment in [Moment::Before, Moment::After] {
+        let name = format!("cancel-{moment:?}");
+        let workspace = workspace_with_configuration(&site, &name).await;
+        let run = admin.start_run(&workspace).await;
+        let deed = site.engine.comes_to(Step::Plan, &run, 1).await;
+        let cancel = wish("POST", format!("/api/v2/runs/{run}/actions/cancel"), "{}").with_key(&name);
+        site.kill_at(moment, COMMIT, &cancel).await;
+        site.done(&cancel).await;
+        assert_eq!(admin.end_of(&run).await, "canceled", "{name}");
+        assert_eq!(site.engine.came_to(Step::Interrupted, &run).len(), 1, "{name}");
+        assert!(!deed.lives(), "{name}");
+        assert_eq!(admin.holder_of(&workspace).await, None, "{name}");
+    }
+    site.is_sound();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_whose_making_was_cut_is_made_again_and_the_text_that_was_told_works() {
+    let site = KillPoint::new().await;
+    let user = text(&site.get("/api/v2/account/details").await["data"]["id"]);
+    let tokens = format!("/api/v2/users/{user}/authentication-tokens");
+    for (moment, made) in [(Moment::Before, 1), (Moment::After, 2)] {
+        let description = format!("token-{moment:?}");
+        let attributes = json!({ "description": description });
+        let body = json!({ "data": { "type": "authentication-tokens", "attributes": attributes } });
+        let create = wish("POST", &tokens, body).with_key(&description);
+        site.kill_at(moment, "/site/log/", &create).await;
+        let told = site.done(&create).await["data"].clone();
+        let mut holder = site.admin();
+        holder.token = text(&told["attributes"]["token"]);
+        assert_eq!(text(&holder.get("/api/v2/account/details").await["data"]["id"]), user);
+        // A text is told once and kept nowhere, so the first token has none that anyone knows. People see it and take
+        // it away.
+        let listed = site.get(&tokens).await["data"].as_array().expect("a list").clone();
+        let found = listed.iter().filter(|token| token["attributes"]["description"] == description.as_str());
+        let found: Vec<_> = found.map(|token| text(&token["id"])).collect();
+        assert_eq!(found.len(), made, "{listed:?}");
+        for id in found.iter().filter(|id| told["id"] != **id) {
+            site.done(&wish("DELETE", format!("/api/v2/authentication-tokens/{id}"), "")).await;
+        }
+        holder.get("/api/v2/account/details").await;
     }
     site.is_sound();
 }

@@ -1,8 +1,10 @@
 //! `kill -9` of an agent at each step of a run. The engine's own ledger says what really happened.
 
+use harness::cable::{Cable, Flow};
 use harness::run_site::{RunSite, admin_of, until};
 use harness::stand_in_engine::Step;
 use nix::sys::signal::Signal;
+use serde_json::json;
 
 /// In seconds. A run whose agent is gone waits for half as much again.
 const LEASE: u16 = 6;
@@ -105,7 +107,7 @@ async fn an_apply_is_never_repeated(step: Step) {
 
     site.engine.let_go(step);
     let unlock = format!("/api/v2/workspaces/{workspace}/actions/force-unlock");
-    admin.done("POST", &unlock, Some(serde_json::json!({}))).await;
+    admin.done("POST", &unlock, Some(json!({}))).await;
     assert_eq!(admin.end_of(&next).await, "applied");
     assert_eq!(site.engine.came_to(Step::ApplyBegins, &run).len(), 1, "it was never repeated");
     assert_eq!(site.engine.came_to(Step::ApplyBegins, &next).len(), 1);
@@ -148,6 +150,156 @@ async fn an_agent_that_is_started_again_brings_the_state_of_its_apply() {
     until("the engine does not outlive its agent", async || !deed.lives()).await;
     assert_eq!(admin.work_in_state(&workspace).await, None);
     let _agent = site.agent("one", &server.address);
+    assert_eq!(admin.end_of(&run).await, "errored");
+    let half = Some(format!("half of {run}"));
+    until("the state comes", async || admin.work_in_state(&workspace).await == half).await;
+    assert_eq!(site.engine.came_to(Step::ApplyBegins, &run).len(), 1);
+    site.is_sound();
+}
+
+/// Terraform puts a state that it cannot write to its place beside its configuration.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_that_could_not_be_written_to_its_place_is_sent_from_where_it_is() {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let agent = site.agent("one", &server.address);
+    site.engine.cannot_write_states();
+    let run = admin.start_run(&workspace).await;
+    assert_eq!(admin.end_of(&run).await, "errored");
+    assert_eq!(admin.work_in_state(&workspace).await, Some(format!("all of {run}")));
+    assert_eq!(admin.holder_of(&workspace).await, None);
+
+    // The same when the agent is killed before it can send it.
+    site.engine.hold(Step::ApplyBegins);
+    site.engine.hold(Step::ApplyEnds);
+    let run = admin.start_run(&workspace).await;
+    let deed = site.engine.comes_to(Step::ApplyBegins, &run, 1).await;
+    agent.signal(Signal::SIGSTOP);
+    site.engine.let_go(Step::ApplyBegins);
+    site.engine.comes_to(Step::ApplyEnds, &run, 1).await;
+    drop(agent);
+    until("the engine does not outlive its agent", async || !deed.lives()).await;
+    let all = Some(format!("all of {run}"));
+    assert_ne!(admin.work_in_state(&workspace).await, all);
+    let _agent = site.agent("one", &server.address);
+    assert_eq!(admin.end_of(&run).await, "errored");
+    until("the state comes", async || admin.work_in_state(&workspace).await == all).await;
+    assert_eq!(site.engine.came_to(Step::ApplyBegins, &run).len(), 1);
+    site.is_sound();
+}
+
+/// The agent is killed when its server has given it a phase and it has not heard of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_its_agent_never_heard_of_is_done_by_another() {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let cable = Cable::to(&server.address).await;
+    let one = site.agent("one", &cable.address());
+    cable.let_through(Flow::RequestsOnly);
+    let run = admin.start_run(&workspace).await;
+    until("it is given out", async || admin.run(&run).await["status"] == "planning").await;
+    drop(one);
+    let _two = site.agent("two", &server.address);
+    assert_eq!(admin.end_of(&run).await, "applied");
+    for step in [Step::Plan, Step::ApplyBegins] {
+        assert_eq!(site.engine.came_to(step, &run).len(), 1, "{step:?}");
+    }
+    site.is_sound();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_apply_that_its_agent_never_heard_of_waits_for_a_person() {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let cable = Cable::to(&server.address).await;
+    let one = site.agent("one", &cable.address());
+    let run = admin.given_planned_run(&workspace).await;
+    cable.let_through(Flow::RequestsOnly);
+    admin.post(&format!("/api/v2/runs/{run}/actions/apply"), json!({})).await;
+    until("it is given out", async || admin.run(&run).await["status"] == "applying").await;
+    drop(one);
+    let _two = site.agent("two", &server.address);
+    assert_eq!(admin.end_of(&run).await, "errored");
+    let error = admin.error_of(&run, "apply").await;
+    assert!(error.starts_with("Apply outcome unknown: ") && error.contains("one"), "{error}");
+    assert_eq!(admin.holder_of(&workspace).await, Some(run.clone()));
+    let unlock = format!("/api/v2/workspaces/{workspace}/actions/force-unlock");
+    admin.done("POST", &unlock, Some(json!({}))).await;
+    let next = admin.start_run(&workspace).await;
+    assert_eq!(admin.end_of(&next).await, "applied");
+    assert!(site.engine.came_to(Step::ApplyBegins, &run).is_empty(), "nobody repeats what nobody may have begun");
+    site.is_sound();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_of_a_plan_whose_agent_dies_goes_on_with_the_next_attempt() {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let one = site.agent("one", &server.address);
+    site.engine.hold(Step::Plan);
+    let run = admin.start_run(&workspace).await;
+    site.engine.comes_to(Step::Plan, &run, 1).await;
+    until("the log grows", async || admin.log_of(&run, "plan").await.len() > 1000).await;
+    drop(one);
+    let before = admin.log_of(&run, "plan").await;
+    let _two = site.agent("two", &server.address);
+    site.engine.comes_to(Step::Plan, &run, 2).await;
+    site.engine.let_go(Step::Plan);
+    assert_eq!(admin.end_of(&run).await, "applied");
+    let log = admin.log_of(&run, "plan").await;
+    assert!(log.starts_with(&before), "what people have read stays:\n{before}\nand now\n{log}");
+    assert_eq!((log.matches('\u{2}').count(), log.matches('\u{3}').count()), (1, 1), "{log}");
+    assert!(log.ends_with('\u{3}'), "{log}");
+    let is_new = |line: &&str| **line == format!("plan of {run} has waited 1 times");
+    assert_eq!(log.lines().filter(is_new).count(), 2, "one of each attempt:\n{log}");
+    site.is_sound();
+}
+
+/// The agent is killed when its engine has been interrupted and does not end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_whose_agent_dies_while_it_cancels_is_canceled() {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let one = site.agent("one", &server.address);
+    site.engine.hears_no_interrupts();
+    site.engine.hold(Step::Plan);
+    let run = admin.start_run(&workspace).await;
+    let deed = site.engine.comes_to(Step::Plan, &run, 1).await;
+    admin.post(&format!("/api/v2/runs/{run}/actions/cancel"), json!({})).await;
+    site.engine.comes_to(Step::Interrupted, &run, 1).await;
+    assert!(deed.lives());
+    drop(one);
+    until("the engine does not outlive its agent", async || !deed.lives()).await;
+    let _two = site.agent("two", &server.address);
+    assert_eq!(admin.end_of(&run).await, "canceled");
+    assert_eq!(admin.holder_of(&workspace).await, None);
+    site.engine.let_go(Step::Plan);
+    let next = admin.start_run(&workspace).await;
+    assert_eq!(admin.end_of(&next).await, "applied");
+    assert_eq!(site.engine.came_to(Step::Plan, &run).len(), 1, "nobody plans what nobody wants");
+    site.is_sound();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_apply_whose_agent_dies_while_it_cancels_keeps_what_was_done() {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let one = site.agent("one", &server.address);
+    site.engine.hears_no_interrupts();
+    site.engine.hold(Step::ApplyIsHalfDone);
+    let run = admin.start_run(&workspace).await;
+    let deed = site.engine.comes_to(Step::ApplyIsHalfDone, &run, 1).await;
+    admin.post(&format!("/api/v2/runs/{run}/actions/cancel"), json!({})).await;
+    site.engine.comes_to(Step::Interrupted, &run, 1).await;
+    drop(one);
+    until("the engine does not outlive its agent", async || !deed.lives()).await;
+    let _one = site.agent("one", &server.address);
     assert_eq!(admin.end_of(&run).await, "errored");
     let half = Some(format!("half of {run}"));
     until("the state comes", async || admin.work_in_state(&workspace).await == half).await;

@@ -132,6 +132,65 @@ async fn an_agent_that_sleeps_through_its_lease_wakes_without_an_engine_and_with
     story.lets_others_go_on(&site).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_cut_off_is_unknown_until_it_is_heard_again() {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let admin = admin_of(&server.address);
+    let cable = Cable::to(&server.address).await;
+    let _agent = site.agent("one", &cable.address());
+    let comes_to = async |status: &str| {
+        until(status, async || site.status_of_agent(&admin, "one").await == status).await;
+    };
+    comes_to("idle").await;
+    cable.let_through(Flow::Neither);
+    comes_to("unknown").await;
+    cable.let_through(Flow::Both);
+    comes_to("idle").await;
+    let workspace = site.given_workspace(&admin, "web").await;
+    let run = admin.start_run(&workspace).await;
+    assert_eq!(admin.end_of(&run).await, "applied");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_that_comes_after_others_went_on_is_refused_and_kept_by_its_agent() {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let sleeper = site.agent("one", &server.address);
+    site.engine.hold(Step::ApplyBegins);
+    let run = admin.start_run(&workspace).await;
+    let deed = site.engine.comes_to(Step::ApplyBegins, &run, 1).await;
+    // The engine works on while its agent sleeps, up to the end of the lease.
+    sleeper.signal(Signal::SIGSTOP);
+    site.engine.hold(Step::ApplyIsHalfDone);
+    site.engine.let_go(Step::ApplyBegins);
+    site.engine.comes_to(Step::ApplyIsHalfDone, &run, 1).await;
+    assert_eq!(admin.end_of(&run).await, "errored");
+    assert!(!deed.lives());
+    assert_eq!(admin.work_in_state(&workspace).await, None);
+    site.engine.let_go(Step::ApplyIsHalfDone);
+
+    let unlock = format!("/api/v2/workspaces/{workspace}/actions/force-unlock");
+    admin.done("POST", &unlock, Some(serde_json::json!({}))).await;
+    let _two = site.agent("two", &server.address);
+    let next = admin.start_run(&workspace).await;
+    assert_eq!(admin.end_of(&next).await, "applied");
+    let versions = async || {
+        let listed = admin.get(&format!("/api/v2/workspaces/{workspace}/state-versions")).await;
+        listed["data"].as_array().expect("a list").iter().map(|version| text(&version["id"])).collect::<Vec<_>>()
+    };
+    let before = versions().await;
+    sleeper.signal(Signal::SIGCONT);
+    let said = sleeper.line_of_stderr(|line| line.contains("a state that was not taken is kept"));
+    let kept = said.split("path=").nth(1).and_then(|rest| rest.split_whitespace().next()).expect("a path");
+    let kept = std::fs::read_to_string(kept.trim_matches('"')).expect("a file");
+    assert!(kept.contains(&format!("half of {run}")), "{kept}");
+    assert_eq!(versions().await, before, "nothing is written");
+    assert_eq!(admin.work_in_state(&workspace).await, Some(format!("all of {next}")));
+    assert_eq!(admin.run(&run).await["status"], "errored");
+    site.is_sound();
+}
+
 /// A site on S3: one server that can be cut off from the bucket, and one that cannot.
 async fn on_a_bucket_that_can_be_cut_off() -> (BucketServer, Cable, RunSite, ServerProcess, ServerProcess) {
     let bucket = BucketServer::gofakes3().await.expect("gofakes3");

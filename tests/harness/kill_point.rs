@@ -4,19 +4,23 @@
 //! after: then the server is killed, and never hears how the write ended. Another server of the same site lives on, and
 //! is sent the same request again.
 
+use std::process::Command;
+
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use taco_ledger::Location;
 
+use crate::api_client::ApiClient;
 use crate::bucket_servers::{BucketServer, variables_of};
 use crate::home::{Home, ServerProcess};
+use crate::run_site::{SITE_TOKEN, admin_of};
+use crate::stand_in_engine::StandInEngine;
 use crate::way_station::{Moment, WayStation};
 
-const SITE_TOKEN: &str = "a token that only these tests know";
-
-/// A bucket, a server that lives on, and the place where others are caught.
+/// A bucket, a server that lives on and executes all runs, and the place where others are caught.
 pub struct KillPoint {
     home: Home,
+    pub engine: StandInEngine,
     bucket: BucketServer,
     station: WayStation,
     survivor: ServerProcess,
@@ -56,8 +60,11 @@ impl KillPoint {
         let bucket = BucketServer::versitygw().await.expect("versitygw");
         let endpoint = bucket.location().s3_endpoint.expect("an endpoint");
         let station = WayStation::in_front_of(&endpoint).await;
-        let survivor = start(&home, &bucket.location());
-        let site = Self { home, bucket, station, survivor, client: Client::new() };
+        let engine = StandInEngine::install();
+        let mut command = server(&home, &bucket.location());
+        command.env("PATH", engine.search_path()).env("TACO_ENGINE_MIRROR", "http://127.0.0.1:9");
+        let survivor = ServerProcess::start(&mut command);
+        let site = Self { home, engine, bucket, station, survivor, client: Client::new() };
         let acme = json!({ "data": { "type": "organizations", "attributes": { "name": "acme", "email": "a@b.c" } } });
         site.done(&wish("POST", "/api/v2/organizations", acme)).await;
         site
@@ -94,10 +101,17 @@ impl KillPoint {
         self.done(&wish("GET", path, "")).await
     }
 
+    /// The site's admin at the survivor.
+    pub fn admin(&self) -> ApiClient {
+        admin_of(&self.survivor.address)
+    }
+
     /// Sends a request to a server that is killed at the `moment` of its first write of such a key. Nobody is told.
     pub async fn kill_at(&self, moment: Moment, part_of_key: &str, wish: &Wish) {
         let location = Location { s3_endpoint: Some(self.station.address()), ..self.bucket.location() };
-        let victim = tokio::task::block_in_place(|| start(&self.home, &location));
+        let mut command = server(&self.home, &location);
+        let command = command.env("TACO_AGENT_CONCURRENCY", "0");
+        let victim = tokio::task::block_in_place(|| ServerProcess::start(command));
         let caught = self.station.stop_write(moment, part_of_key);
         let address = victim.address.clone();
         let asked = self.send(&address, wish);
@@ -124,11 +138,11 @@ impl KillPoint {
     }
 }
 
-fn start(home: &Home, location: &Location) -> ServerProcess {
+fn server(home: &Home, location: &Location) -> Command {
     let mut command = home.taco(&["server"]);
     command.envs(variables_of(location)).env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN);
     command.env("TACO_SECRET_KEY", "a key that only these tests know");
-    ServerProcess::start(&mut command)
+    command
 }
 
 /// Servers tell addresses under their own name; what counts for another one is the path.

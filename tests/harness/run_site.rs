@@ -30,7 +30,8 @@ pub struct RunSite {
     lease: u16,
     location: Option<Location>,
     pool: String,
-    pool_token: String,
+    /// Of its agents.
+    pub pool_token: String,
 }
 
 impl RunSite {
@@ -159,6 +160,15 @@ impl ApiClient {
         text(&self.post("/api/v2/runs", run_that_applies_itself(workspace)).await["data"]["id"])
     }
 
+    /// Starts a run that waits for a decision, and waits until it does.
+    pub async fn given_planned_run(&self, workspace: &str) -> String {
+        let mut run = run_that_applies_itself(workspace);
+        run["data"]["attributes"]["auto-apply"] = false.into();
+        let run = text(&self.post("/api/v2/runs", run).await["data"]["id"]);
+        until("it is planned", async || self.run(&run).await["status"] == "planned").await;
+        run
+    }
+
     pub async fn run(&self, run: &str) -> Value {
         self.get(&format!("/api/v2/runs/{run}")).await["data"]["attributes"].clone()
     }
@@ -181,6 +191,14 @@ impl ApiClient {
     pub async fn error_of(&self, run: &str, phase: &str) -> String {
         let shown = self.get(&format!("/api/v2/runs/{run}/{phase}")).await;
         shown["data"]["attributes"]["taco-error"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// What there is of the log of a run's phase.
+    pub async fn log_of(&self, run: &str, phase: &str) -> String {
+        let shown = self.get(&format!("/api/v2/runs/{run}/{phase}")).await;
+        let address = text(&shown["data"]["attributes"]["log-read-url"]);
+        let answer = self.client.get(format!("{address}?limit=1000000&offset=0")).send().await;
+        answer.expect("an answer").text().await.expect("text")
     }
 
     /// The id of what has locked a workspace.

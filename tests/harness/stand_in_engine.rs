@@ -27,6 +27,8 @@ pub enum Step {
     ApplyIsHalfDone,
     /// All is done and in the state.
     ApplyEnds,
+    /// Someone wants it to stop. Nothing is held here.
+    Interrupted,
 }
 
 impl Step {
@@ -38,6 +40,7 @@ impl Step {
             Self::ApplyBegins => "apply-begins",
             Self::ApplyIsHalfDone => "apply-is-half-done",
             Self::ApplyEnds => "apply-ends",
+            Self::Interrupted => "interrupted",
         }
     }
 }
@@ -89,6 +92,16 @@ impl StandInEngine {
 
     pub fn let_go(&self, step: Step) {
         fs::remove_file(self.gate(step)).expect("it was held");
+    }
+
+    /// From now on engines do not end when they are interrupted.
+    pub fn hears_no_interrupts(&self) {
+        fs::write(self.0.path().join("deaf"), "").expect("written");
+    }
+
+    /// From now on engines cannot write the end of their state to its place, and fail as terraform does then.
+    pub fn cannot_write_states(&self) {
+        fs::write(self.0.path().join("read-only"), "").expect("written");
     }
 
     fn gate(&self, step: Step) -> std::path::PathBuf {

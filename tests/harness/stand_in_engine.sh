@@ -24,7 +24,7 @@ keep() {
     mv "$state.new" "$state"
 }
 
-trap 'tell interrupted; exit 1' INT
+trap 'tell interrupted; [ -e "$place/deaf" ] || exit 1' INT
 
 case "$1" in
 version)
@@ -52,6 +52,12 @@ apply)
     step apply-begins
     keep 1 "half of $run"
     step apply-is-half-done
+    if [ -e "$place/read-only" ]; then
+        state=errored.tfstate
+        keep 2 "all of $run"
+        step apply-ends
+        exit 1
+    fi
     keep 2 "all of $run"
     step apply-ends
     ;;
