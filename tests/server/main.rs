@@ -1,5 +1,6 @@
 //! The binary `taco` and the server in it, as whoever installs it meets them.
 
+mod agents;
 mod configuration;
 mod doctor;
 mod embedded_agent;

@@ -1,0 +1,91 @@
+//! `taco-agent`, as whoever installs it beside a server meets it.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
+use harness::process::Process;
+use harness::run_site::{RunSite, SITE_TOKEN, admin_of, until};
+use harness::stand_in_engine::Step;
+use nix::sys::signal::Signal;
+
+/// In seconds: nobody is given up here.
+const LEASE: u16 = 30;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_for_one_phase_executes_it_and_leaves() {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let run = admin.start_run(&workspace).await;
+    let once = |name| Process::start(site.agent_command(name, &server.address).arg("--once"));
+    let mut plans = once("one");
+    assert!(plans.wait().success(), "{plans:?}");
+    assert_eq!(admin.run(&run).await["status"], "apply_queued");
+    until("it has left", async || site.status_of_agent(&admin, "one").await == "exited").await;
+    assert!(site.engine.came_to(Step::ApplyBegins, &run).is_empty());
+    let mut applies = once("two");
+    assert!(applies.wait().success(), "{applies:?}");
+    assert_eq!(admin.end_of(&run).await, "applied");
+    for step in [Step::Plan, Step::ApplyBegins] {
+        assert_eq!(site.engine.came_to(step, &run).len(), 1, "{step:?}");
+    }
+    assert_eq!(admin.work_in_state(&workspace).await, Some(format!("all of {run}")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_reads_its_token_from_a_file() {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let file = site.home.path().join("token");
+    fs::write(&file, format!("{}\n", site.pool_token)).expect("written");
+    fs::set_permissions(&file, Permissions::from_mode(0o400)).expect("a mode");
+    let mut command = site.agent_command("one", &server.address);
+    command.env_remove("TACO_AGENT_TOKEN").arg("--token-file").arg(&file);
+    let agent = Process::start(&mut command);
+    agent.line_of_stderr(|line| line.contains("connected"));
+    // Nobody needs it any more: an agent has read it when it begins.
+    fs::remove_file(&file).expect("it is there");
+    let run = admin.start_run(&workspace).await;
+    assert_eq!(admin.end_of(&run).await, "applied");
+    for place in ["environ", "cmdline"] {
+        let seen = fs::read(format!("/proc/{}/{place}", agent.id())).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&seen).contains(&site.pool_token), "{place}");
+    }
+}
+
+/// The row of an agent in the list that people see: its pool, its status, and when it was heard.
+fn listed(site: &RunSite, server: &str, name: &str) -> Option<[String; 3]> {
+    let mut command = site.home.taco(&["agent", "ls", "--org", "acme"]);
+    let output = command.env("TACO_HOST", server).env("TACO_TOKEN", SITE_TOKEN).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = String::from_utf8(output.stdout).expect("text");
+    let row = table.lines().map(|line| line.split('\t').collect::<Vec<_>>()).find(|row| row[0] == name)?;
+    Some([row[1], row[2], row[4]].map(str::to_owned))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_see_what_an_agent_does() {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    assert_eq!(listed(&site, &server.address, "one"), None);
+    let comes_to = async |status: &str| {
+        let seen = || listed(&site, &server.address, "one").expect("such an agent");
+        until(&format!("the agent is {status}"), async || seen()[1] == status).await;
+        let [pool, _, heard] = seen();
+        assert!(pool == "rack" && !heard.is_empty(), "{pool} {heard:?}");
+    };
+    let mut agent = site.agent("one", &server.address);
+    comes_to("idle").await;
+    site.engine.hold(Step::Plan);
+    let run = admin.start_run(&workspace).await;
+    site.engine.comes_to(Step::Plan, &run, 1).await;
+    comes_to("busy").await;
+    site.engine.let_go(Step::Plan);
+    assert_eq!(admin.end_of(&run).await, "applied");
+    comes_to("idle").await;
+    agent.signal(Signal::SIGTERM);
+    assert!(agent.wait().success());
+    comes_to("exited").await;
+}
