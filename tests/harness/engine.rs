@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::installation::Installation;
 
@@ -86,6 +88,15 @@ impl User {
         let kept = serde_json::json!({ "credentials": { host: { "token": token } } });
         fs::write(self.credentials(), kept.to_string()).expect("written");
         self
+    }
+
+    /// Takes providers from this directory, and from nowhere else.
+    pub fn takes_providers_from(&self, mirror: &Path) {
+        let file = self.home.path().join(self.engine.configuration());
+        let before = fs::read_to_string(&file).expect("it was written");
+        let place = mirror.display();
+        let mirrors = format!("provider_installation {{\n  filesystem_mirror {{ path = \"{place}\" }}\n}}\n");
+        fs::write(file, before + "\n" + &mirrors).expect("written");
     }
 
     pub fn credentials(&self) -> PathBuf {
@@ -176,23 +187,21 @@ impl Directory<'_> {
 
     /// Does something while someone answers its questions one by one.
     pub async fn does_answered(&self, words: &str, answers: &[&str]) -> Done {
-        let mut child = self.command(words).spawn().expect("it starts");
-        let mut stdin = child.stdin.take().expect("it is piped");
-        let mut stdout = child.stdout.take().expect("it is piped");
-        let mut said = Vec::new();
-        for (before, answer) in answers.iter().enumerate() {
+        let mut talk = self.talks(words);
+        for answer in answers {
             // It takes all that it finds for the answer to the first question.
-            while String::from_utf8_lossy(&said).matches("Enter a value:").count() <= before {
-                if stdout.read_buf(&mut said).await.expect("it is piped") == 0 {
-                    break;
-                }
-            }
-            stdin.write_all(format!("{answer}\n").as_bytes()).await.ok();
+            talk.asks().await;
+            talk.answer(answer).await;
         }
-        drop(stdin);
-        stdout.read_to_end(&mut said).await.expect("it is piped");
-        let done = Running { words: words.to_owned(), child }.ends().await;
-        Done { stdout: String::from_utf8(said).expect("text"), ..done }
+        talk.ends().await
+    }
+
+    /// Begins a command that someone watches, answers and interrupts.
+    pub fn talks(&self, words: &str) -> Talk {
+        let mut child = self.command(words).spawn().expect("it starts");
+        let stdin = child.stdin.take().expect("it is piped");
+        let stdout = child.stdout.take().expect("it is piped");
+        Talk { running: Running { words: words.to_owned(), child }, stdin, stdout, said: Vec::new(), questions: 0 }
     }
 
     /// What a command that must fail complains about, as one line.
@@ -214,6 +223,12 @@ pub struct Running {
 }
 
 impl Running {
+    /// As Ctrl-C does.
+    pub fn interrupt(&self) {
+        let id = self.child.id().expect("it runs").try_into().expect("process ids are small");
+        kill(Pid::from_raw(id), Signal::SIGINT).expect("it runs");
+    }
+
     pub async fn ends(self) -> Done {
         let output = self.child.wait_with_output().await.expect("it ends");
         let text = |bytes| String::from_utf8(bytes).unwrap_or_else(|_| panic!("{} prints no text", self.words));
@@ -224,6 +239,48 @@ impl Running {
             stdout: text(output.stdout),
             stderr: text(output.stderr),
         }
+    }
+}
+
+/// A command at someone's hands.
+pub struct Talk {
+    pub running: Running,
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    said: Vec<u8>,
+    questions: usize,
+}
+
+impl Talk {
+    /// Waits until it has asked one more question, or has nothing more to say.
+    pub async fn asks(&mut self) {
+        self.questions += 1;
+        while String::from_utf8_lossy(&self.said).matches("Enter a value:").count() < self.questions {
+            if self.stdout.read_buf(&mut self.said).await.expect("it is piped") == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Waits until it has said this, or has nothing more to say.
+    pub async fn says(&mut self, part: &str) {
+        while !String::from_utf8_lossy(&self.said).contains(part) {
+            if self.stdout.read_buf(&mut self.said).await.expect("it is piped") == 0 {
+                break;
+            }
+        }
+    }
+
+    /// A command that has ended hears nothing.
+    pub async fn answer(&mut self, answer: &str) {
+        self.stdin.write_all(format!("{answer}\n").as_bytes()).await.ok();
+    }
+
+    pub async fn ends(mut self) -> Done {
+        drop(self.stdin);
+        self.stdout.read_to_end(&mut self.said).await.expect("it is piped");
+        let done = self.running.ends().await;
+        Done { stdout: String::from_utf8(self.said).expect("text"), ..done }
     }
 }
 

@@ -91,6 +91,14 @@ impl Installation {
         })
     }
 
+    /// The same, and providers come from this directory.
+    pub fn with_providers(transport: Transport, mirror: &Path) -> Self {
+        Self::on_a_laptop_with(transport, |command| {
+            command.env("PATH", Engine::search_path()).env("TACO_ENGINE_MIRROR", NOWHERE);
+            command.env("TACO_PROVIDER_MIRROR", mirror);
+        })
+    }
+
     fn on_a_laptop_with(transport: Transport, prepare: impl Fn(&mut Command)) -> Self {
         let home = Home::default();
         let (scheme, words) = match transport {
@@ -108,6 +116,10 @@ impl Installation {
 
     /// Starts an agent that holds this token of a pool.
     pub fn agent(&self, name: &str, token: &str) -> Process {
+        Process::start(&mut self.agent_command(name, token))
+    }
+
+    pub fn agent_command(&self, name: &str, token: &str) -> Command {
         let mut command = Command::new(binary("taco-agent"));
         command.current_dir(self.home.path()).env_clear().env("HOME", self.home.path());
         command.env("PATH", Engine::search_path()).env("TACO_ENGINE_MIRROR", "none").env("TACO_AGENT_TOKEN", token);
@@ -116,7 +128,7 @@ impl Installation {
         if let Some(file) = &self.authority {
             command.env("TACO_AGENT_CA_FILE", file);
         }
-        Process::start(&mut command)
+        command
     }
 
     /// Host and port, as clients write them into their configuration.

@@ -1,5 +1,6 @@
 //! From `plan` to `destroy` on an agent, and what becomes of what was typed.
 
+use harness::engine::Engine;
 use serde_json::{Value, json};
 
 use crate::remote_scene::ended;
@@ -115,6 +116,14 @@ pub(crate) async fn a_saved_plan_is_shown_and_applied(scene: Scene) {
     says(&here.runs("apply saved").await, "Apply complete! Resources: 1 added");
     assert_eq!(here.runs("output -raw greeting").await, "saved");
     ended(&here.does("apply saved", "").await, 1);
+
+    // Of what is saved, people have seen the plan: nobody is asked, and nobody has to say so. Tofu waits for ever where
+    // someone says it nevertheless.
+    if scene.user.engine == Engine::Terraform {
+        here.runs("plan -out=approved -var=greeting=approved").await;
+        says(&here.runs("apply -auto-approve approved").await, "1 changed");
+        assert_eq!(here.runs("output -raw greeting").await, "approved");
+    }
 
     here.runs("plan -out=stale -var=greeting=stale").await;
     says(&here.runs("apply -auto-approve -var=greeting=newer").await, "1 changed");
