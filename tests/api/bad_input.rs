@@ -4,7 +4,9 @@ mod details;
 
 use axum::http::StatusCode;
 use harness::api_server::ApiServer;
+use harness::counted_bucket::CountedBucket;
 use serde_json::{Value, json};
+use taco_tfc_api::routes;
 
 use crate::states::{lock, push};
 
@@ -45,6 +47,46 @@ async fn paths_that_lead_nowhere_get_json() {
     let wrong = admin.delete("/api/v2/ping").await.expect(StatusCode::METHOD_NOT_ALLOWED);
     assert!(wrong.headers["allow"].to_str().is_ok_and(|allowed| allowed.contains("GET")));
     assert_eq!(wrong.json()["errors"][0]["status"], "405");
+}
+
+/// Every path of the table with this in place of each id. Organizations are called by name, and so are workspaces in one.
+fn paths_with(id: &str) -> Vec<(&'static str, String)> {
+    let mut paths = Vec::new();
+    for route in routes::all() {
+        let mut named = route.path.replace("{organization}", "acme").replace("{action}", "x").replace("{pass}", "1-00");
+        if route.path.contains("{organization}") {
+            named = named.replace("{workspace}", "web");
+        }
+        while let (Some(begin), Some(end)) = (named.find('{'), named.find('}')) {
+            named.replace_range(begin..=end, id);
+        }
+        if named.contains(id) {
+            paths.extend(route.methods.iter().map(|method| (*method, named.clone())));
+        }
+    }
+    assert!(paths.len() > 100, "most routes are about something with an id");
+    paths
+}
+
+#[tokio::test]
+async fn what_cannot_be_an_id_is_not_looked_for_in_the_bucket() {
+    let bucket = CountedBucket::in_memory();
+    let server = ApiServer::start_on(bucket.clone()).await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let long = format!("ws-{}", "a".repeat(5_000));
+    for id in ["nope", "ws-0OIl0OIl0OIl0OIl", "ws-aaaaaaaaaaaaaaaaa", "..", "%2e%2e", "%2e%2e%2f", "%ff", &long] {
+        for (method, path) in paths_with(id) {
+            let before = bucket.operations();
+            let answer = admin.send(method, &path, Some("application/vnd.api+json"), "{}").await;
+            let looks = bucket.operations() - before;
+            let (status, path) = (answer.status, path.chars().take(100).collect::<String>());
+            assert_eq!((status, looks), (StatusCode::NOT_FOUND, 0), "{method} {path}");
+        }
+    }
+    let before = bucket.operations();
+    admin.get("/api/v2/workspaces/ws-1111111111111111").await.expect(StatusCode::NOT_FOUND);
+    assert!(bucket.operations() > before, "what can be an id is looked for");
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ pub mod cable;
 pub mod certificate;
 pub mod chromium;
 pub mod configurations;
+pub mod counted_bucket;
 pub mod curator;
 pub mod engine;
 pub mod exhibits;

@@ -74,6 +74,8 @@ async fn oversized_requests_are_refused() {
     let server = home.server();
     let refused = server.get(&format!("/{}", "x".repeat(2048))).await;
     assert_eq!((refused.status().as_u16(), header(&refused, "x-content-type-options")), (414, "nosniff"));
+    let refused = server.get(&format!("/api/v2/workspaces/ws-{}", "a".repeat(5_000))).await;
+    assert_eq!((refused.status().as_u16(), header(&refused, "content-type")), (414, "application/vnd.api+json"));
     assert_eq!(server.get(&format!("/healthz?{}", "a=b&".repeat(100))).await.status(), 400);
     let mut stream = TcpStream::connect(&server.address).expect("it listens");
     write!(stream, "GET /healthz HTTP/1.1\r\nhost: taco\r\n").expect("it takes the first lines");

@@ -1,6 +1,6 @@
 //! Who asks: whoever the request's token says.
 
-use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::extract::{ConnectInfo, FromRequestParts, RawPathParams};
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, USER_AGENT};
 use axum::http::request::Parts;
@@ -61,8 +61,24 @@ fn about(path: &str) -> Option<About> {
     None
 }
 
-async fn recognise(api: &Api, parts: &Parts, token: Option<String>) -> Result<Caller, ApiError> {
+/// Whether what the path names can be there at all: apart from organizations, and workspaces in one of them, things are
+/// named by their ids.
+async fn can_lead_somewhere(parts: &mut Parts) -> bool {
+    let Ok(named) = RawPathParams::from_request_parts(parts, &()).await else { return false };
+    let within_organization = named.iter().any(|(word, _)| word == "organization");
+    named.iter().all(|(word, name)| match word {
+        "organization" | "action" => true,
+        "workspace" if within_organization => true,
+        _ => Home::of(name).is_some(),
+    })
+}
+
+async fn recognise(api: &Api, parts: &mut Parts, token: Option<String>) -> Result<Caller, ApiError> {
     let info = request_info(parts)?;
+    // To recognise the caller is a look into the bucket, which nonsense is not worth.
+    if token.is_some() && !can_lead_somewhere(parts).await {
+        return Err(ApiError::not_found());
+    }
     let caller = match token {
         _ if api.without_login => api.control_plane.without_login(info).await?,
         Some(token) => api.control_plane.authenticate_for(&token, info, about(parts.uri.path())).await?,
