@@ -10,5 +10,6 @@ mod idle;
 mod key_rotation;
 mod memory;
 mod requests;
+mod secrets;
 mod shutdown;
 mod start;

@@ -6,6 +6,9 @@ use std::process::ExitCode;
 use clap::{ArgAction, Parser};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 use url::Url;
 
 use crate::dial::Dial;
@@ -111,6 +114,8 @@ fn start(arguments: Arguments) -> Result<(), Failure> {
         .with_max_level(log_level(std::env::var("RUST_LOG").ok().as_deref()))
         .with_writer(std::io::stderr)
         .with_ansi(false)
+        .finish()
+        .with(filter_fn(secrets::may_be_logged))
         .init();
     let dial = Dial::network(arguments.server.clone(), arguments.ca_file.as_deref()).map_err(usage)?;
     let options = options(arguments, token)?;

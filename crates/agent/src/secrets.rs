@@ -52,6 +52,12 @@ pub fn token_of(file: &Path) -> io::Result<String> {
     checked(&token, &name)
 }
 
+/// Whether this may be logged, however much someone wants to see. The library that speaks WebSocket traces whole messages
+/// and the head of its requests: tokens, and what jobs hold of sensitive variables.
+pub fn may_be_logged(metadata: &tracing::Metadata<'_>) -> bool {
+    *metadata.level() != tracing::Level::TRACE || !metadata.target().starts_with("tungstenite")
+}
+
 fn checked(token: &str, place: &str) -> io::Result<String> {
     match token.trim() {
         "" => Err(io::Error::other(format!("{place} has no token in it"))),

@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal};
 use std::panic;
 
+use taco_agent::secrets::may_be_logged;
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
@@ -17,7 +19,8 @@ pub(crate) fn start(settings: &Settings) {
         // The innermost span has what identifies a request; listing all of them would say it twice.
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(true).with_span_list(false).boxed(),
     };
-    if registry().with(lines.with_filter(settings.log_level.targets())).try_init().is_ok() {
+    let lines = lines.with_filter(settings.log_level.targets());
+    if registry().with(lines).with(filter_fn(may_be_logged)).try_init().is_ok() {
         panic::set_hook(Box::new(|panic| {
             let place = panic.location().map(ToString::to_string);
             let message = panic.payload_as_str().unwrap_or("(no message)");
