@@ -1,12 +1,13 @@
 //! Many runs, many agents, two servers on one bucket: everything is applied once and in order, and how soon.
 //!
-//! The engine is a stand-in that does nothing but write down which run it applied, outside of taco.
+//! Of ten runs seven are planned and applied, two are only planned, and one is cancelled. The engine is a stand-in that
+//! does nothing but write down which run it applied, outside of taco.
 
 mod site;
 
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -16,19 +17,49 @@ use harness::api_client::ApiClient;
 use harness::binary::binary;
 use harness::home::Home;
 use harness::process::Process;
+use jiff::Timestamp;
 use serde_json::json;
 use taco_bench::{Sample, Table, time};
+use tempfile::TempDir;
 
 const AGENTS: usize = 50;
 const WORKSPACES: usize = 200;
 const RUNS_EACH: usize = 5;
 const RUNS: usize = WORKSPACES * RUNS_EACH;
 
+/// What becomes of a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Applied,
+    OnlyPlanned,
+    Cancelled,
+}
+
+impl Kind {
+    fn end(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::OnlyPlanned => "planned_and_finished",
+            Self::Cancelled => "canceled",
+        }
+    }
+}
+
+/// The runs of every workspace with an even number, and those of its neighbour.
+const MIX: [[Kind; RUNS_EACH]; 2] = {
+    use Kind::{Applied, Cancelled, OnlyPlanned};
+    [[Applied, OnlyPlanned, Applied, Applied, Applied], [Applied, Cancelled, Applied, OnlyPlanned, Applied]]
+};
+
+fn applied_in(workspace: usize) -> usize {
+    MIX[workspace % 2].iter().filter(|kind| **kind == Kind::Applied).count()
+}
+
 #[tokio::main]
 async fn main() {
     let mut table = Table::new(&format!("Load: {AGENTS} agents, {WORKSPACES} workspaces, {RUNS} runs, 2 servers"));
     let home = Home::default();
-    let engine = StandIn::install(home.path());
+    let engine = StandIn::install();
     let servers = [(); 2].map(|()| site::server(&home, |command| _ = command.env("TACO_AGENT_CONCURRENCY", "0")));
     let clients = servers.each_ref().map(|(_, client)| client.clone());
     site::given_organization(&clients[0]).await;
@@ -51,26 +82,27 @@ async fn main() {
         .collect();
     agents.iter().for_each(|agent| _ = agent.line_of_stderr(|line| line.contains("connected")));
 
+    let operations = bucket_operations(&clients).await;
     let begun = Instant::now();
-    let runs: Vec<_> = iter(&workspaces)
-        .map(|(workspace, configuration)| start_runs(&clients, workspace, configuration))
+    let runs: Vec<Vec<(Kind, String)>> = iter(workspaces.iter().enumerate())
+        .map(|(number, (workspace, configuration))| start_runs(&clients, MIX[number % 2], workspace, configuration))
         .buffered(16)
         .collect()
         .await;
     table.note(&format!("all {RUNS} runs are created"), time(begun.elapsed()));
-    let mut statuses: HashMap<String, usize> = HashMap::new();
-    for run in runs.iter().flatten() {
-        *statuses.entry(site::rest(&clients[0], run, Duration::from_millis(250)).await).or_default() += 1;
+    let mut as_it_should = 0;
+    for (kind, run) in runs.iter().flatten() {
+        as_it_should += usize::from(site::rest(&clients[0], run, Duration::from_millis(250)).await == kind.end());
     }
     let took = begun.elapsed();
-    let applied = statuses.get("applied").copied().unwrap_or_default();
-    table.row("runs that are applied in the end", applied, RUNS, applied == RUNS);
+    let operations = bucket_operations(&clients).await - operations;
+    table.row("runs that are applied, planned or cancelled in the end", as_it_should, RUNS, as_it_should == RUNS);
 
     let written = engine.written();
-    let in_order = runs
-        .iter()
-        .enumerate()
-        .filter(|(number, runs)| written.get(&format!("load-{number:03}")).is_some_and(|written| written == *runs));
+    let in_order = runs.iter().enumerate().filter(|(number, runs)| {
+        let applied = runs.iter().filter(|(kind, _)| *kind == Kind::Applied).map(|(_, run)| run);
+        written.get(&format!("load-{number:03}")).is_some_and(|written| written.iter().eq(applied))
+    });
     let in_order = in_order.count();
     table.row(
         "workspaces whose runs were applied once each and in order",
@@ -80,53 +112,135 @@ async fn main() {
     );
     let states = states(&clients[1], &workspaces).await;
     table.row("workspaces whose state has all applies", states, WORKSPACES, states == WORKSPACES);
-    table.note("from the first run to the last apply", time(took));
-    table.note("runs, each a plan and an apply", format!("{:.1}/s", RUNS as f64 / took.as_secs_f64()));
-    let phases = Sample::of(engine.gaps());
-    table.note("from one apply to the next, of all (median)", time(phases.median()));
-    table.note("from one apply to the next, of all (longest)", time(phases.at(1.0)));
+
+    let phases = phases(&clients, &runs).await;
+    let (longest, per_second) = (Duration::from_secs(120), phases.len() as f64 / took.as_secs_f64());
+    table.row("from the first run to the last", time(took), time(longest), took <= longest);
+    table.row(&format!("phases, of {} in all", phases.len()), format!("{per_second:.1}/s"), "8/s", per_second >= 8.0);
+    let claims = Sample::of(claims(&phases)).at(0.95);
+    let most = Duration::from_secs(1);
+    table.row("from a phase that waits and a free agent to its start (p95)", time(claims), time(most), claims <= most);
+    let waits = Sample::of(phases.iter().map(|phase| between(phase.queued, phase.started)).collect());
+    table.note("  from a phase that waits to its start, whoever is free (p95)", time(waits.at(0.95)));
+    let each = operations / phases.len() as f64;
+    table.row("operations on the bucket for each phase", format!("{each:.1}"), "40", each <= 40.0);
+    let gaps = Sample::of(engine.gaps());
+    table.note("from one apply to the next, of all (median)", time(gaps.median()));
+    table.note("from one apply to the next, of all (longest)", time(gaps.at(1.0)));
     table.close();
 }
 
 /// Runs of one workspace, one after the other, by turns at the two servers.
-async fn start_runs(clients: &[ApiClient; 2], workspace: &str, configuration: &str) -> Vec<String> {
+async fn start_runs(
+    clients: &[ApiClient; 2],
+    kinds: [Kind; RUNS_EACH],
+    workspace: &str,
+    configuration: &str,
+) -> Vec<(Kind, String)> {
     let mut runs = Vec::new();
-    for number in 0..RUNS_EACH {
-        runs.push(site::start_run(&clients[number % 2], workspace, configuration, json!({})).await);
+    for (number, kind) in kinds.into_iter().enumerate() {
+        let attributes = json!({ "plan-only": kind == Kind::OnlyPlanned });
+        let run = site::start_run(&clients[number % 2], workspace, configuration, attributes).await;
+        if kind == Kind::Cancelled {
+            clients[(number + 1) % 2].post(&format!("/api/v2/runs/{run}/actions/cancel"), json!({})).await;
+        }
+        runs.push((kind, run));
     }
     runs
 }
 
 /// In how many workspaces the state went on by one with each apply.
 async fn states(client: &ApiClient, workspaces: &[(String, String)]) -> usize {
-    let whole = iter(workspaces).map(async |(workspace, _)| {
+    let whole = iter(workspaces.iter().enumerate()).map(async |(number, (workspace, _))| {
         let (_, current) =
             client.send("GET", &format!("/api/v2/workspaces/{workspace}/current-state-version"), None).await;
-        current["data"]["attributes"]["serial"] == RUNS_EACH
+        current["data"]["attributes"]["serial"] == applied_in(number)
     });
     whole.buffer_unordered(16).filter(|whole| std::future::ready(*whole)).count().await
+}
+
+/// A plan or an apply that an agent had.
+struct Phase {
+    agent: String,
+    queued: Timestamp,
+    started: Timestamp,
+    ended: Timestamp,
+}
+
+/// All phases that were executed.
+async fn phases(clients: &[ApiClient; 2], runs: &[Vec<(Kind, String)>]) -> Vec<Phase> {
+    let wanted = runs.iter().flatten().flat_map(|(_, run)| ["plan", "apply"].map(|kind| (run, kind)));
+    let shown = iter(wanted).map(async |(run, kind)| {
+        let shown = clients[0].get(&format!("/api/v2/runs/{run}/{kind}")).await;
+        let attributes = &shown["data"]["attributes"];
+        let at = |name: &str| attributes["status-timestamps"][name].as_str()?.parse().ok();
+        Some(Phase {
+            agent: attributes["execution-details"]["agent-name"].as_str()?.to_owned(),
+            queued: at("queued-at")?,
+            started: at("started-at")?,
+            ended: ["finished-at", "errored-at", "canceled-at"].into_iter().find_map(at)?,
+        })
+    });
+    shown.buffer_unordered(16).filter_map(std::future::ready).collect().await
+}
+
+fn between(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::try_from(to.duration_since(from)).unwrap_or_default()
+}
+
+/// How long phases waited while the agent that then had them was free.
+fn claims(phases: &[Phase]) -> Vec<Duration> {
+    let mut by_agent: HashMap<&str, Vec<&Phase>> = HashMap::new();
+    for phase in phases {
+        by_agent.entry(&phase.agent).or_default().push(phase);
+    }
+    let mut claims = Vec::new();
+    for phases in by_agent.values_mut() {
+        phases.sort_unstable_by_key(|phase| phase.started);
+        let mut free_since = Timestamp::MIN;
+        for phase in phases {
+            claims.push(between(phase.queued.max(free_since), phase.started));
+            free_since = phase.ended;
+        }
+    }
+    claims
+}
+
+/// What both servers have asked of the bucket.
+async fn bucket_operations(clients: &[ApiClient; 2]) -> f64 {
+    let mut all = 0.0;
+    for client in clients {
+        let answer = client.client.get(format!("{}/metrics", client.origin)).send().await.expect("the server answers");
+        let text = answer.text().await.expect("text");
+        let counts = text.lines().filter(|line| line.starts_with("taco_bucket_operations_total{"));
+        all += counts.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>();
+    }
+    all
 }
 
 fn agent(home: &Home, engine: &StandIn, client: &ApiClient, token: &str, name: &str) -> Process {
     let mut command = Command::new(binary("taco-agent"));
     command.current_dir(home.path()).env_clear().env("HOME", home.path()).env("TACO_AGENT_TOKEN", token);
-    command.env("PATH", format!("{}:/usr/bin:/bin", engine.directory.display())).env("TACO_ENGINE_MIRROR", "none");
+    command
+        .env("PATH", format!("{}:/usr/bin:/bin", engine.directory.path().display()))
+        .env("TACO_ENGINE_MIRROR", "none");
     command.args(["--server", &client.origin, "--name", name, "--work-dir"]).arg(home.path().join(name));
     Process::start(&mut command)
 }
 
 /// A program that answers as terraform does, at once.
 struct StandIn {
-    directory: PathBuf,
+    /// Away from the agents, near which no run may write.
+    directory: TempDir,
     written: PathBuf,
 }
 
 impl StandIn {
-    fn install(home: &Path) -> Self {
-        let (directory, written) = (home.join("engine"), home.join("written"));
-        std::fs::create_dir(&directory).expect("made");
+    fn install() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let written = directory.path().join("written");
         let text = STAND_IN.replace("WRITTEN", &written.display().to_string());
-        let program = directory.join("terraform");
+        let program = directory.path().join("terraform");
         std::fs::write(&program, text).expect("written");
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("a mode");
         Self { directory, written }
