@@ -166,8 +166,7 @@ impl Blobs {
         let Some(opened) = self.open(key, None).await? else { return Err(BlobError::Missing(key.clone())) };
         let download = opened.download;
         if download.size != stored.size {
-            let why = format!("it has {} bytes instead of {}", download.size, stored.size);
-            return Err(damaged(key, why).into());
+            return Err(of_another_size(key, download.size, stored).into());
         }
         // A seal proves every piece and the end, so that the same need not be proven twice.
         let body = match opened.sealed {
@@ -175,6 +174,19 @@ impl Blobs {
             false => verified(key.clone(), download.body, stored.clone()),
         };
         Ok(Download { size: download.size, body })
+    }
+
+    /// The same for a blob whose key may have been written more than once. A seal proves that some server wrote it, but
+    /// not that it is the one which the commit names, so that its content is compared in any case.
+    pub async fn read_compared(&self, key: &Key, stored: &Stored) -> Result<Download, BlobError> {
+        let Some(Opened { download, .. }) = self.open(key, None).await? else {
+            return Err(BlobError::Missing(key.clone()));
+        };
+        let Download { size, body } = download;
+        if size != stored.size {
+            return Err(of_another_size(key, size, stored).into());
+        }
+        Ok(Download { size, body: verified(key.clone(), body, stored.clone()) })
     }
 
     /// Removes a blob that no commit names (any more).
@@ -215,6 +227,10 @@ struct Opened {
 
 fn damaged(key: &Key, why: String) -> BucketError {
     BucketError::new("verify", key, Trouble::Refused, format!("not what was stored: {why}"))
+}
+
+fn of_another_size(key: &Key, size: u64, stored: &Stored) -> BucketError {
+    damaged(key, format!("it has {size} bytes instead of {}", stored.size))
 }
 
 /// Measures a body that flows past, and stops it where it has to be stopped.
@@ -300,7 +316,7 @@ fn verified(key: Key, body: ByteStream, stored: Stored) -> ByteStream {
             }
         }
         if state.size != state.stored.size {
-            return Err(damaged(&state.key, format!("it has {} bytes instead of {}", state.size, state.stored.size)));
+            return Err(of_another_size(&state.key, state.size, &state.stored));
         }
         let sha256 = hex::encode(state.sha256.finalize());
         if sha256 != state.stored.sha256 {

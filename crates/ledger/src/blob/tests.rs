@@ -313,3 +313,21 @@ async fn a_large_blob_is_refused_where_a_small_one_was_expected() {
         assert!(matches!(refused, Err(BlobError::TooLarge { limit: 99 })), "{refused:?}");
     }
 }
+
+#[tokio::test]
+async fn another_content_under_the_same_key_is_noticed_even_if_it_is_sealed() {
+    for open in [plain, sealed] {
+        let bucket = Spy::new();
+        let blobs = open(&bucket);
+        let stored = blobs.store_bytes(&key(), content(70_000)).await.expect("stored");
+        let read = blobs.read_compared(&key(), &stored).await.expect("there");
+        assert_eq!(all(read.body).await.expect("the same"), content(70_000));
+        blobs.store_bytes(&key(), content(70_001).slice(1..)).await.expect("stored over it");
+        let read = blobs.read_compared(&key(), &stored).await.expect("of the same size");
+        assert!(all(read.body).await.expect_err("another content").to_string().contains("SHA-256"));
+        blobs.store_bytes(&key(), content(9)).await.expect("stored over it");
+        assert!(blobs.read_compared(&key(), &stored).await.is_err(), "another size");
+        blobs.remove(&key()).await.expect("removed");
+        assert!(matches!(blobs.read_compared(&key(), &stored).await, Err(BlobError::Missing(_))));
+    }
+}
