@@ -56,16 +56,11 @@ impl AgentPoolFilter {
     fn takes(&self, state: &OrganizationState, pool: &AgentPool) -> bool {
         let may_be_used_by = |name: &String| {
             let workspace = state.workspace_named(name);
-            workspace.is_some_and(|workspace| {
-                !pool.excluded_workspaces.contains(&workspace.id)
-                    && (pool.organization_scoped
-                        || pool.allowed_workspaces.contains(&workspace.id)
-                        || pool.allowed_projects.contains(&workspace.project))
-            })
+            workspace.is_some_and(|workspace| pool.allows(workspace.id, workspace.project))
         };
         let may_be_used_in = |name: &String| {
             let project = state.projects.iter().find(|project| project.name.as_str() == name);
-            project.is_some_and(|project| pool.organization_scoped || pool.allowed_projects.contains(&project.id))
+            project.is_some_and(|project| pool.allows_project(project.id))
         };
         self.name.as_ref().is_none_or(|part| pool.name.key().as_str().contains(&part.to_lowercase()))
             && self.workspace.as_ref().is_none_or(may_be_used_by)
@@ -211,6 +206,41 @@ impl ControlPlane {
         };
         open.commit(caller.intent("agent-pool.delete"), once(caller, self.now(), decide)).await
     }
+}
+
+/// Whose runs an execution is for.
+#[derive(Clone, Copy)]
+pub(crate) enum PoolUser {
+    /// All workspaces that have nothing else.
+    Organization,
+    /// The same within a project.
+    Project(ProjectId),
+    Workspace(WorkspaceId, ProjectId),
+}
+
+/// An execution that names a pool needs one that exists and is for its user. What `was` set before may stay: a pool's
+/// limits can change later, and whoever changes something else is not to be bothered with that. Agents are.
+pub(crate) fn check_agent_pool(
+    state: &OrganizationState,
+    execution: Execution,
+    was: Option<Execution>,
+    user: PoolUser,
+    attribute: &'static str,
+) -> Result<(), Error> {
+    let Some(id) = execution.agent_pool else { return Ok(()) };
+    let Some(pool) = state.agent_pools.get(&id) else {
+        return Err(Error::invalid(attribute, format!("The agent pool {id} does not exist")));
+    };
+    let (is_allowed, who) = match user {
+        PoolUser::Organization => (pool.organization_scoped, "being the organization's default"),
+        PoolUser::Project(project) => (pool.allows_project(project), "being this project's default"),
+        PoolUser::Workspace(workspace, project) => (pool.allows(workspace, project), "this workspace"),
+    };
+    if is_allowed || was == Some(execution) {
+        return Ok(());
+    }
+    let (name, allowed) = (&pool.name, pool.allowed_in_words());
+    Err(Error::invalid(attribute, format!("The agent pool {name} does not allow {who}: it is for {allowed}")))
 }
 
 fn forget(tx: &mut Transaction<OrganizationState>, id: AgentPoolId) {

@@ -7,7 +7,6 @@
 use futures::future::ready;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
-use taco_domain::execution::Execution;
 use taco_domain::id::OrganizationId;
 use taco_domain::name::Email;
 use taco_domain::organization::{Organization, OrganizationEntry, OrganizationPatch};
@@ -15,6 +14,7 @@ use taco_domain::permission::{Action, Actor, Resource};
 use taco_domain::{OrganizationState, Site};
 use taco_ledger::Transaction;
 
+use crate::agent_pools::{PoolUser, check_agent_pool};
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::{once, was_done};
@@ -252,7 +252,8 @@ impl ControlPlane {
             caller.require(Action::UpdateOrganization, Resource::Organization(tx.state()), "organization")?;
             let before = tx.state().organization().ok_or(Error::NotFound("organization"))?;
             let after = patch.apply(before)?;
-            check_agent_pool(tx.state(), after.default_execution, "default-agent-pool-id")?;
+            let (now, was) = (after.default_execution, Some(before.default_execution));
+            check_agent_pool(tx.state(), now, was, PoolUser::Organization, "default-agent-pool-id")?;
             tx.put(&after);
             Ok(())
         };
@@ -279,19 +280,5 @@ impl ControlPlane {
 
     pub async fn entitlements(&self, caller: &Caller, name: &str) -> Result<(OrganizationView, Entitlements), Error> {
         Ok((self.organization(caller, name).await?, Entitlements::ALL))
-    }
-}
-
-/// An execution that names a pool needs one that exists.
-pub(crate) fn check_agent_pool(
-    state: &OrganizationState,
-    execution: Execution,
-    attribute: &'static str,
-) -> Result<(), Error> {
-    match execution.agent_pool {
-        Some(pool) if !state.agent_pools.contains(&pool) => {
-            Err(Error::invalid(attribute, format!("The agent pool {pool} does not exist")))
-        }
-        _ => Ok(()),
     }
 }

@@ -8,11 +8,11 @@ use taco_domain::tag;
 use taco_domain::team_access::TeamProject;
 use taco_ledger::Transaction;
 
+use crate::agent_pools::{PoolUser, check_agent_pool};
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::{once, was_done};
 use crate::error::Error;
-use crate::organizations::check_agent_pool;
 use crate::page::{Listed, PageRequest};
 use crate::variable_sets::forget_project;
 
@@ -190,7 +190,7 @@ fn seen_after(mut open: OpenOrganization, project: Project) -> ProjectView {
     ProjectView { project, open }
 }
 
-/// The project after a request, if its name is free and its pool exists.
+/// The project after a request, if its name is free and its pool is for it.
 fn patched(state: &OrganizationState, project: &Project, patch: &ProjectPatch) -> Result<Project, Error> {
     let organization = state.organization().ok_or(Error::NotFound("organization"))?;
     let changed = patch.apply(project, organization.default_execution)?;
@@ -198,7 +198,8 @@ fn patched(state: &OrganizationState, project: &Project, patch: &ProjectPatch) -
         return Err(Error::name_taken("name", "Name"));
     }
     if let Some(execution) = changed.default_execution {
-        check_agent_pool(state, execution, "default-agent-pool-id")?;
+        let user = PoolUser::Project(project.id);
+        check_agent_pool(state, execution, project.default_execution, user, "default-agent-pool-id")?;
     }
     Ok(changed)
 }

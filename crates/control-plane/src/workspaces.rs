@@ -19,11 +19,11 @@ use taco_domain::workspace::{
 };
 use taco_ledger::Transaction;
 
+use crate::agent_pools::{PoolUser, check_agent_pool};
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::{once, was_done};
 use crate::error::Error;
-use crate::organizations::check_agent_pool;
 use crate::page::{Listed, PageRequest};
 use crate::presence::check_version;
 use crate::variable_sets::forget_workspace;
@@ -290,7 +290,12 @@ fn check_workspace(state: &OrganizationState, workspace: &Workspace) -> Result<(
         return Err(Error::name_taken("name", "Name"));
     }
     match workspace.execution {
-        Some(execution) => check_agent_pool(state, execution, "agent-pool-id"),
+        Some(execution) => {
+            // One that moves has to ask its pool again.
+            let before = state.workspaces.get(&workspace.id).filter(|before| before.project == workspace.project);
+            let user = PoolUser::Workspace(workspace.id, workspace.project);
+            check_agent_pool(state, execution, before.and_then(|before| before.execution), user, "agent-pool-id")
+        }
         None => Ok(()),
     }
 }

@@ -1,6 +1,7 @@
 //! The global queue: the phases of one organization that are ready for an agent, in the order in which they go out.
 //! Several organizations' queues merge by the same key.
 
+use crate::agent_pool::AgentPool;
 use crate::execution::ExecutionMode;
 use crate::id::AgentPoolId;
 use crate::organization_state::OrganizationState;
@@ -30,7 +31,10 @@ impl Reach {
         match self {
             // A workspace that was set to `local` meanwhile still has its run finished.
             Self::WithinServer => state.execution_of(workspace).mode != ExecutionMode::Agent,
-            Self::Pool(pool) => pool_for(state, workspace) == Some(pool),
+            Self::Pool(pool) => {
+                let allows = |pool: &AgentPool| pool.allows(workspace.id, workspace.project);
+                pool_for(state, workspace) == Some(pool) && state.agent_pools.get(&pool).is_some_and(allows)
+            }
         }
     }
 }

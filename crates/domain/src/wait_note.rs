@@ -40,6 +40,7 @@ pub fn subject(reasons: &[WaitReason]) -> String {
         WaitReason::Locked { holder, .. } => format!("locked {holder}"),
         WaitReason::NoAgent { pool: Some(pool), .. } => format!("no-agent {pool}"),
         WaitReason::NoAgent { pool: None, .. } => "no-agent".to_owned(),
+        WaitReason::PoolRefuses { pool, .. } => format!("pool-refuses {pool}"),
         WaitReason::AgentsBusy { .. } => "agents-busy".to_owned(),
         WaitReason::Approval => "approval".to_owned(),
     };

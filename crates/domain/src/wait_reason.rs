@@ -24,6 +24,8 @@ pub enum WaitReason {
     Locked { holder: String, since: jiff::Timestamp, note: Option<String> },
     /// Nobody who could execute it is there.
     NoAgent { pool: Option<AgentPoolId>, pool_name: Option<String> },
+    /// The pool whose agents would execute it is not for its workspace.
+    PoolRefuses { pool: AgentPoolId, pool_name: String },
     /// Everyone who could execute it is busy.
     AgentsBusy { agents: usize, ahead: usize },
     /// Someone has to confirm or discard it.
@@ -45,6 +47,9 @@ impl WaitReason {
             Self::NoAgent { pool_name: Some(pool), .. } => format!("no agent of the pool {pool} is alive: start one"),
             Self::NoAgent { .. } => {
                 "no server has an agent within: set an agent concurrency, or use an agent pool".to_owned()
+            }
+            Self::PoolRefuses { pool_name, .. } => {
+                format!("the pool {pool_name} does not allow this workspace: allow it there, or choose another pool")
             }
             Self::AgentsBusy { agents, ahead } => {
                 let busy =
@@ -71,7 +76,10 @@ pub fn wait_reasons(
         RunStatus::Pending | RunStatus::Confirmed => behind_others(state, workspace, run),
         RunStatus::PlanQueued | RunStatus::ApplyQueued => {
             let pool = pool_for(state, workspace);
-            behind_agents(state, pool, ahead_in_pool(state, run, pool), agents)
+            match refusing_pool(state, workspace) {
+                Some(refuses) => vec![refuses],
+                None => behind_agents(state, pool, ahead_in_pool(state, run, pool), agents),
+            }
         }
         RunStatus::Planned => vec![WaitReason::Approval],
         RunStatus::PlannedAndSaved => vec![WaitReason::Approval],
@@ -109,6 +117,10 @@ pub fn waiting_runs<'a>(
     let mut queued: BTreeMap<Option<AgentPoolId>, usize> = BTreeMap::new();
     for run in state.runs.by().queue.iter().filter_map(|(_, id)| state.runs.get(id)) {
         let Some(workspace) = state.workspaces.get(&run.workspace) else { continue };
+        if let Some(refuses) = refusing_pool(state, workspace) {
+            add(run, vec![refuses]);
+            continue;
+        }
         let pool = pool_for(state, workspace);
         let ahead = queued.entry(pool).or_default();
         add(run, behind_agents(state, pool, *ahead, agents));
@@ -150,7 +162,8 @@ fn ahead_in_pool(state: &OrganizationState, run: &Run, pool: Option<AgentPoolId>
     let before = state.runs.by().queue.iter().take_while(|(key, _)| Some(**key) < own);
     let same_pool = before.filter(|(_, id)| {
         let workspace = state.runs.get(id).and_then(|run| state.workspaces.get(&run.workspace));
-        workspace.is_some_and(|workspace| pool_for(state, workspace) == pool)
+        workspace
+            .is_some_and(|workspace| pool_for(state, workspace) == pool && refusing_pool(state, workspace).is_none())
     });
     same_pool.count()
 }
@@ -180,10 +193,22 @@ pub fn pool_for(state: &OrganizationState, workspace: &Workspace) -> Option<Agen
     }
 }
 
+/// The pool that a workspace's runs are for, if it does not allow the workspace. Its limits may have changed since the
+/// workspace was given to it, and who inherits it was never asked.
+fn refusing_pool(state: &OrganizationState, workspace: &Workspace) -> Option<WaitReason> {
+    let pool = state.agent_pools.get(&pool_for(state, workspace)?)?;
+    let refuses = || WaitReason::PoolRefuses { pool: pool.id, pool_name: pool.name.to_string() };
+    (!pool.allows(workspace.id, workspace.project)).then(refuses)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_pool::AgentPool;
+    use crate::agent_pool::tests::given_pool;
     use crate::author::Author;
+    use crate::execution::Execution;
+    use crate::global_queue::{Reach, ready_phases};
     use crate::id::{AgentId, UserId};
     use crate::run::tests::given_run;
     use crate::run_queue::tests::{given_state, locked_by};
@@ -266,6 +291,38 @@ mod tests {
             for (words, part) in words.iter().zip(expected) {
                 assert!(words.contains(part), "{name}: {words}");
             }
+        }
+    }
+
+    #[test]
+    fn a_run_waits_for_nobody_whose_pool_does_not_allow_its_workspace() {
+        let ready = |number| Run { status: RunStatus::PlanQueued, ..given_run(number) };
+        let (mut state, workspace) = given_state(&[ready(1), ready(2)]);
+        let pool = AgentPool { allowed_workspaces: [workspace.id].into(), ..given_pool("rack") };
+        let execution = Some(Execution { mode: ExecutionMode::Agent, agent_pool: Some(pool.id) });
+        let workspace = Workspace { execution, ..workspace };
+        state.workspaces.put(&workspace).expect("put");
+        let idle = AgentPresence { pool: Some(pool.id), ..agent(0) };
+        for (pool, expected) in [
+            (pool.clone(), [None, Some("the only agent is busy; one phase goes first")]),
+            (
+                AgentPool { excluded_workspaces: [workspace.id].into(), ..pool },
+                [Some("the pool rack does not allow this workspace"); 2],
+            ),
+        ] {
+            state.agent_pools.put(&pool).expect("put");
+            for (number, expected) in [1, 2].into_iter().zip(expected) {
+                let run = ready(number);
+                let reasons = wait_reasons(&state, &workspace, &run, &[idle.clone()]);
+                let all = waiting_runs(&state, &[idle.clone()]);
+                let found = all.into_iter().find(|(other, ..)| other.id == run.id).map(|(.., reasons)| reasons);
+                assert_eq!(found.unwrap_or_default(), reasons);
+                let words = reasons.first().map(WaitReason::in_words);
+                assert!(words.as_deref().unwrap_or_default().starts_with(expected.unwrap_or_default()), "{words:?}");
+                assert_eq!(words.is_some(), expected.is_some());
+            }
+            let taken = ready_phases(&state, Reach::Pool(pool.id)).count();
+            assert_eq!(taken, if pool.allows(workspace.id, workspace.project) { 2 } else { 0 });
         }
     }
 

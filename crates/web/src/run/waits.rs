@@ -49,6 +49,10 @@ impl Wait {
                 let address = format!("{}/agents/pools/{pool}", organization_address(organization));
                 Self { words: format!("No agent of {name} is alive: start one."), link: link("how to", address) }
             }
+            WaitReason::PoolRefuses { pool, .. } => {
+                let address = format!("{}/agents/pools/{pool}", organization_address(organization));
+                Self { words: sentence(&reason.in_words()), link: link("the pool", address) }
+            }
             WaitReason::NoAgent { pool: None, .. } | WaitReason::AgentsBusy { .. } | WaitReason::Approval => {
                 Self { words: sentence(&reason.in_words()), link: None }
             }
