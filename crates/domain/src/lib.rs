@@ -30,6 +30,7 @@ pub mod permission;
 pub mod phase;
 pub mod phase_loss;
 pub mod project;
+pub mod plan_end;
 pub mod resource_address;
 pub mod run;
 pub mod run_cancel;

@@ -311,6 +311,8 @@ impl Run {
         let phase = run.phase_mut(kind);
         phase.epoch += 1;
         phase.executor = Some(executor);
+        // Whoever wanted an earlier phase to stop did not speak of this one.
+        run.cancel = None;
         Ok((run, kind))
     }
 }

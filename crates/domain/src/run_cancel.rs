@@ -75,6 +75,8 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::AgentId;
+    use crate::phase::Executor;
     use crate::run::tests::given_run;
     use crate::run_status::RunStatus;
 
@@ -94,6 +96,19 @@ mod tests {
                 status if status.is_cancelable() => assert_eq!(canceled.expect("over").status, RunStatus::Canceled),
                 _ => assert!(canceled.is_err(), "{status}"),
             }
+        }
+    }
+
+    #[test]
+    fn asking_one_phase_to_stop_says_nothing_of_the_next() {
+        let executor = Executor { agent: AgentId::from_random([1; 16]), agent_name: "one".to_owned(), pool: None };
+        let planning = Run { status: RunStatus::Planning, ..given_run(1) };
+        let asked = planning.canceled(Author::Taco, later(1)).expect("legal");
+        assert!(asked.cancel.is_some());
+        for (status, next) in [(RunStatus::PlanQueued, "plan"), (RunStatus::ApplyQueued, "apply")] {
+            let queued = Run { status, ..asked.clone() };
+            let (taken, kind) = queued.taken(executor.clone(), later(2)).expect("legal");
+            assert_eq!((taken.cancel, kind.to_string().as_str()), (None, next));
         }
     }
 
