@@ -43,6 +43,26 @@ async fn an_apply_starts_a_run_elsewhere() {
 }
 
 #[tokio::test]
+async fn a_trigger_starts_nothing_where_nobody_could() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    let (network, app) = given_two(&server).await;
+    for workspace in [&network, &app] {
+        given_configuration(&server, workspace).await;
+    }
+    create(&admin, &app, &network).await.expect(StatusCode::CREATED);
+    for (mode, expected) in [("local", 0), ("remote", 1)] {
+        let change = json!({ "data": { "type": "workspaces", "attributes": { "execution-mode": mode } } });
+        admin.patch(&format!("/api/v2/workspaces/{app}"), &change).await.expect(StatusCode::OK);
+        start_run(&admin, &network, json!({ "auto-apply": true })).await.expect(StatusCode::CREATED);
+        execute(&server, planned(true)).await;
+        execute(&server, applied()).await;
+        let runs = admin.get(&format!("/api/v2/workspaces/{app}/runs")).await.data();
+        assert_eq!(runs.as_array().map(Vec::len), Some(expected), "{mode}");
+    }
+}
+
+#[tokio::test]
 async fn triggers_are_seen_from_both_ends() {
     let server = ApiServer::start().await;
     let admin = server.admin();

@@ -12,6 +12,7 @@ use taco_domain::{Author, OrganizationState};
 use taco_ledger::Transaction;
 
 use crate::error::Error;
+use crate::runs::check_workspace;
 
 /// Puts a run as it is now, with whatever follows from that.
 pub(crate) fn settle(tx: &mut Transaction<OrganizationState>, run: Run, now: Timestamp) -> Result<Run, Error> {
@@ -85,8 +86,8 @@ pub(crate) fn new_run(
     run.created(now)
 }
 
-/// An apply starts a run in each workspace that waits for it. The ids follow from the apply's, so that a repeated
-/// transaction makes the same runs.
+/// An apply starts a run in each workspace that waits for it and in which someone could start one. The ids follow from
+/// the apply's, so that a repeated transaction makes the same runs.
 fn start_triggered(tx: &mut Transaction<OrganizationState>, run: &Run, source: &Workspace, now: Timestamp) {
     let state = tx.state();
     let triggers: Vec<_> = state.run_triggers.by().source.get(&source.id).copied().collect();
@@ -96,6 +97,10 @@ fn start_triggered(tx: &mut Transaction<OrganizationState>, run: &Run, source: &
         let Some(workspace) = state.workspaces.get(&trigger.workspace) else { continue };
         let Some(configuration) = state.usable_configuration(workspace.id) else { continue };
         let options = RunOptions {
+        if let Err(why) = check_workspace(state, workspace) {
+            tracing::info!(workspace = %workspace.id, after = %run.id, %why, "a run trigger starts nothing");
+            continue;
+        }
             message: format!("Triggered automatically from successful run {} in the workspace {}", run.id, source.name),
             auto_apply: workspace.auto_apply_run_trigger,
             engine: workspace.engine,

@@ -243,7 +243,7 @@ pub(crate) fn has_room(state: &OrganizationState, workspace: WorkspaceId) -> boo
 }
 
 /// Whether runs can start in the workspace at all.
-fn check_workspace(state: &OrganizationState, workspace: &Workspace) -> Result<(), Error> {
+pub(crate) fn check_workspace(state: &OrganizationState, workspace: &Workspace) -> Result<(), Error> {
     if state.execution_of(workspace).mode == ExecutionMode::Local {
         let detail = "The workspace's execution mode is local: plan and apply on the client, or change the mode";
         let pointer = "/data/relationships/workspace".to_owned();
