@@ -1,22 +1,27 @@
 //! Logs of phases, as clients read them: by offset, while they grow.
 //!
 //! A phase that waited has a log that begins with why, made from the run's record. A plan that was lost and began again
-//! has a log for each attempt. Readers get all that, one after the other, as one text.
+//! has a log for each attempt. One whose last agent was given up ends with that, again from the record. Readers get all
+//! that, one after the other, as one text.
 
 use std::time::Duration;
 
 use taco_domain::id::{OrganizationId, RunId};
 use taco_domain::phase::{Phase, PhaseKind};
-use taco_domain::wait_note::waiting_text;
+use taco_domain::wait_note::{closing_text, waiting_text};
 use tokio::time::{Instant, timeout_at};
 
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
+use crate::phase_tokens::Attempt;
 use crate::phase_uploads::log_id;
 use crate::runs::RunView;
 
 /// How often a reader who waits looks, because the log may grow through another server. The first look comes soon.
 const LOOKS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
+
+/// The last byte of a log, by which clients know that nothing follows.
+const END: u8 = 3;
 
 impl ControlPlane {
     /// The bytes of a phase's log from `offset` on, at most `limit`. Where there are none yet, waits up to `patience`
@@ -76,6 +81,9 @@ impl ControlPlane {
             return Ok(waited);
         }
         let end = self.shared.logs.end(view.open.ledger.name(), &log_id(view.run.id, kind), epoch).await;
+        if let Some(closing) = Closing::of(phase, kind, waited) {
+            return Ok(closing.begins + closing.text.len() as u64);
+        }
         let end = end.map_err(taco_ledger::Error::from)?;
         Ok(begins + end.saturating_sub(u64::from(begins > 0)))
     }
@@ -111,10 +119,16 @@ impl ControlPlane {
         while found.len() < limit {
             let at = offset + found.len() as u64;
             let (epoch, begins) = attempt_at(phase, waited.len() as u64, at);
+        let closing = Closing::of(phase, kind, waited.len() as u64);
             let limit = limit - found.len();
             if epoch == 0 {
                 let from = usize::try_from(at).unwrap_or(usize::MAX).min(waited.len());
                 found.extend(waited[from..].iter().take(limit));
+            if let Some(closing) = closing.as_ref().filter(|closing| at >= closing.begins) {
+                let from = usize::try_from(at - closing.begins).unwrap_or(usize::MAX);
+                found.extend(closing.text.bytes().skip(from).take(limit - found.len()));
+                break;
+            }
                 if phase.epoch == 0 {
                     break;
                 }
@@ -125,7 +139,7 @@ impl ControlPlane {
             let limit = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX).min(limit);
             let read = self.shared.logs.read(open.ledger.name(), &log, epoch, at, limit).await;
             let read = read.map_err(taco_ledger::Error::from)?;
-            let is_all = read.is_empty() || epoch == phase.epoch;
+            let is_all = read.is_empty() || epoch == phase.epoch && closing.is_none();
             found.extend(read);
             if is_all {
                 break;
@@ -138,6 +152,32 @@ impl ControlPlane {
 /// The attempt whose log holds `offset` of the whole, and where that log begins in the whole; attempt 0 is the text of
 /// `waited` bytes before all others. Each begins with a mark of one byte, of which readers see the first alone.
 fn attempt_at(phase: &Phase, waited: u64, offset: u64) -> (u64, u64) {
+
+    /// How many bytes of an attempt's log readers get when the attempt is given up. If its agent has ended it, that mark
+    /// is not one of them: it is not the end of the whole.
+    pub(crate) async fn log_left_by(&self, open: &OpenOrganization, attempt: Attempt) -> Result<u64, Error> {
+        let (ledger, log, logs) = (open.ledger.name(), log_id(attempt.run, attempt.kind), &self.shared.logs);
+        let end = logs.end(ledger, &log, attempt.epoch).await.map_err(taco_ledger::Error::from)?;
+        let Some(last) = end.checked_sub(1) else { return Ok(0) };
+        let read = logs.read(ledger, &log, attempt.epoch, last, 1).await.map_err(taco_ledger::Error::from)?;
+        Ok(if read == [END] { last } else { end })
+    }
+}
+
+/// What is shown after the last attempt's log, and where that begins in the whole.
+struct Closing {
+    begins: u64,
+    text: String,
+}
+
+impl Closing {
+    /// `None` where an agent ends the log.
+    fn of(phase: &Phase, kind: PhaseKind, waited: u64) -> Option<Self> {
+        let after = |begins: u64, length: &u64| begins + length.saturating_sub(u64::from(begins > 0));
+        let begins = phase.earlier_logs.iter().fold(waited, after);
+        let text = closing_text(phase, kind, begins == 0);
+        (!text.is_empty()).then_some(Self { begins, text })
+    }
     if offset < waited || phase.epoch == 0 {
         return (0, 0);
     }

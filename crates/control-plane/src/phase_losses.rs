@@ -15,10 +15,8 @@ impl ControlPlane {
     /// by now, is left alone.
     pub async fn lose_phase(&self, open: &OpenOrganization, attempt: Attempt, why: String) -> Result<bool, Error> {
         let now = self.now();
-        let log = log_id(attempt.run, attempt.kind);
-        let logged = self.shared.logs.end(open.ledger.name(), &log, attempt.epoch).await;
-        let logged = logged.map_err(taco_ledger::Error::from)?;
-        open.commit(Self::own_intent("phase.lose"), move |tx| {
+        let logged = self.log_left_by(open, attempt).await?;
+        let taken = open.commit(Self::own_intent("phase.lose"), move |tx| {
             let state = tx.state();
             let Some(run) = state.runs.get(&attempt.run).filter(|run| attempt.is_current_in(run)) else {
                 return Ok(false);
@@ -35,8 +33,13 @@ impl ControlPlane {
                 tx.put(&Agent { lost_at: Some(now), ..agent });
             }
             Ok(true)
-        })
-        .await
+        });
+        let is_taken = taken.await?;
+        if is_taken {
+            // Perhaps it ends now.
+            self.shared.log_signals.raise(&log_id(attempt.run, attempt.kind));
+        }
+        Ok(is_taken)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The two parts of a run that an agent executes, and how far each has come.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -86,6 +87,14 @@ pub struct Executor {
     pub pool: Option<AgentPoolId>,
 }
 
+/// A file as it was when the phase that made it ended: whoever reads it later gets the same bytes, or none.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct StoredFile {
+    pub size: u64,
+    /// Hexadecimal.
+    pub sha256: String,
+}
+
 /// One phase of one run.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 #[serde(default)]
@@ -108,11 +117,24 @@ pub struct Phase {
     /// Why it waited before an agent had it: its log begins with that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<WaitNote>,
+    /// The forms of a plan that has ended, by the kind of their blobs. `None` before, and in records that are older than
+    /// this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<BTreeMap<String, StoredFile>>,
+    /// What the agent said of it when it came back after it was given up, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_outcome: Option<String>,
 }
 
 impl Phase {
-    /// Whether an attempt was given up. Attempts are given up in their order, so how many is enough to know.
+    /// Whether an attempt was given up. Attempts are given up in their order, so how many is enough to know; each leaves
+    /// a log, also one whose agent went by itself and which is not counted as a loss.
     pub fn is_lost(&self, epoch: u64) -> bool {
-        epoch <= u64::from(self.losses)
+        epoch <= u64::from(self.losses).max(self.earlier_logs.len() as u64)
+    }
+
+    /// Whether it ended because its agent was given up, and that agent has not said since what became of it.
+    pub fn is_lost_for_good(&self) -> bool {
+        self.epoch > 0 && self.status.is_final() && self.is_lost(self.epoch) && self.late_outcome.is_none()
     }
 }

@@ -1,5 +1,5 @@
-//! Why a phase waited before an agent had it, as its log tells for ever. The notes are the ledger's; the text is made
-//! from them, and comes before what agents write.
+//! What a phase's log says that no agent wrote: why the phase waited before an agent had it, and how it ended if no agent
+//! can tell. The notes are the ledger's; the texts are made from them, and come before and after what agents write.
 
 use std::fmt::Write as _;
 
@@ -81,19 +81,40 @@ fn one_line(words: &str) -> String {
 /// the whole log and ends like one.
 pub fn waiting_text(phase: &Phase, kind: PhaseKind) -> String {
     let mut text = String::new();
-    if phase.waits.is_empty() {
-        return text;
-    }
-    text.push(BEGIN);
-    if kind == PhaseKind::Apply {
-        text.push_str(HIDDEN_LINES);
+    if !phase.waits.is_empty() {
+        text.push(BEGIN);
+        if kind == PhaseKind::Apply {
+            text.push_str(HIDDEN_LINES);
+        }
     }
     for note in &phase.waits {
         let _ = writeln!(text, "Waiting since {}: {}", note.at.strftime("%Y-%m-%d %H:%M:%S UTC"), note.text);
     }
-    if phase.epoch == 0 && phase.status.is_final() {
-        text.push(END);
+    let never_begun = phase.epoch == 0 && phase.status.is_final();
+    if never_begun && !(text.is_empty() && phase.error.is_none()) {
+        text.push_str(&end(phase, kind, text.is_empty()));
     }
+    text
+}
+
+/// What a phase's log ends with whose agent was given up: clients wait for a log's last byte. `is_empty` where nothing
+/// comes before it.
+pub fn closing_text(phase: &Phase, kind: PhaseKind, is_empty: bool) -> String {
+    if phase.is_lost_for_good() { end(phase, kind, is_empty) } else { String::new() }
+}
+
+fn end(phase: &Phase, kind: PhaseKind, is_empty: bool) -> String {
+    let mut text = String::new();
+    if is_empty {
+        text.push(BEGIN);
+        if kind == PhaseKind::Apply {
+            text.push_str("\n\n\n");
+        }
+    }
+    if let Some(error) = &phase.error {
+        let _ = writeln!(text, "\nError: {}", one_line(error));
+    }
+    text.push(END);
     text
 }
 
@@ -193,6 +214,29 @@ mod tests {
         assert_eq!(waiting_text(&run.plan, PhaseKind::Plan), format!("\u{2}{line}\u{3}"), "nothing follows");
         run.plan.epoch = 1;
         assert_eq!(waiting_text(&run.plan, PhaseKind::Plan), format!("\u{2}{line}"), "what follows ends it");
+    }
+
+    #[test]
+    fn a_log_that_no_agent_can_end_has_an_end() {
+        let error = Some("Apply outcome unknown: agent one was not heard for 45 s".to_owned());
+        let lost = Phase { epoch: 1, losses: 1, status: PhaseStatus::Errored, error, ..Phase::default() };
+        let text = "\nError: Apply outcome unknown: agent one was not heard for 45 s\n\u{3}";
+        assert_eq!(closing_text(&lost, PhaseKind::Apply, false), text);
+        assert_eq!(closing_text(&lost, PhaseKind::Plan, true), format!("\u{2}{text}"));
+        assert_eq!(closing_text(&lost, PhaseKind::Apply, true), format!("\u{2}\n\n\n{text}"), "three lines are hidden");
+        let canceled = Phase { status: PhaseStatus::Canceled, error: None, ..lost.clone() };
+        assert_eq!(closing_text(&canceled, PhaseKind::Plan, false), "\u{3}");
+        for open in [
+            Phase { status: PhaseStatus::Queued, ..lost.clone() },
+            Phase { epoch: 2, ..lost.clone() },
+            Phase { losses: 0, ..lost.clone() },
+            Phase { late_outcome: Some("it applied everything".to_owned()), ..lost.clone() },
+        ] {
+            assert_eq!(closing_text(&open, PhaseKind::Apply, false), "", "its agents end it: {open:?}");
+        }
+        let never_begun = Phase { epoch: 0, losses: 0, ..lost };
+        assert_eq!(closing_text(&never_begun, PhaseKind::Apply, true), "");
+        assert_eq!(waiting_text(&never_begun, PhaseKind::Plan), format!("\u{2}{text}"), "it failed before it began");
     }
 
     #[test]
