@@ -127,7 +127,7 @@ pub(crate) fn check_write(
 }
 
 /// The record of a state that has arrived, if its description fits, and what its resources add up to.
-fn finished(write: &mut StateWrite, now: jiff::Timestamp) -> Result<(StateVersion, ResourceSummary), Error> {
+pub(crate) fn finished(write: &mut StateWrite, now: jiff::Timestamp) -> Result<(StateVersion, ResourceSummary), Error> {
     let StateWrite { new, arrived, .. } = write;
     let Arrived { file, stored, .. } = arrived;
     let contained = StateIdentity { serial: file.serial, lineage: &file.lineage, md5: &stored.md5 };

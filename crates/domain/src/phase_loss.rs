@@ -1,13 +1,15 @@
 //! What becomes of a run whose agent went silent.
 //!
 //! A plan changes nothing, so another agent may try, once. An apply may have changed anything, so nobody repeats it:
-//! the run ends, and its workspace stays locked by it until a person, or the agent when it comes back, resolves it.
+//! the run ends, and its workspace stays locked by it until a person, or the agent when it comes back, resolves it. An
+//! agent resolves it that says it has applied everything: its state came first. Of any other end a person has to look at
+//! what exists.
 
 use jiff::Timestamp;
 
 use crate::author::Author;
 use crate::lock::Lock;
-use crate::phase::PhaseKind;
+use crate::phase::{PhaseKind, ResourceCounts};
 use crate::run::Run;
 use crate::run_queue::released;
 use crate::run_status::{IllegalTransition, RunEvent};
@@ -85,6 +87,43 @@ mod tests {
         let (again, workspace) = lose(&planning, PhaseKind::Plan);
         assert_eq!((again.status, again.plan.losses), (RunStatus::PlanQueued, 1));
         assert!(workspace.lock.is_some(), "it still holds its workspace");
+/// How a lost apply ended, as its agent tells when it comes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LateOutcome<'a> {
+    Applied(ResourceCounts),
+    Errored(&'a str),
+    Canceled,
+}
+
+/// The run and its workspace after the agent of a lost apply has come back and told how it ended. What is final stays
+/// so: the run is still errored, and says what is known now.
+pub fn after_late_outcome(
+    run: &Run,
+    workspace: &Workspace,
+    outcome: LateOutcome<'_>,
+    now: Timestamp,
+) -> (Run, Workspace) {
+    let mut after = run.clone();
+    let agent = run.apply.executor.as_ref().map_or("the agent", |executor| executor.agent_name.as_str());
+    let (words, workspace) = match outcome {
+        LateOutcome::Applied(counts) => {
+            after.apply.counts = counts;
+            (format!("{agent} came back: it applied everything"), released(workspace, run))
+        }
+        LateOutcome::Errored(message) => (format!("{agent} came back: {message}"), workspace.clone()),
+        LateOutcome::Canceled => (format!("{agent} came back: it stopped the apply"), workspace.clone()),
+    };
+    // The agent has sent its whole log by now, and readers get all of it.
+    let lost = usize::try_from(run.apply.epoch).unwrap_or(usize::MAX).saturating_sub(1);
+    after.apply.earlier_logs.truncate(lost);
+    after.note("agent_returned", Author::Taco, now);
+    if let Some(entry) = after.history.last_mut() {
+        entry.description = Some(words.clone());
+    }
+    after.apply.late_outcome = Some(words);
+    (after, workspace)
+}
+
         let (over, workspace) = lose(&Run { status: RunStatus::Planning, ..again }, PhaseKind::Plan);
         assert_eq!((over.status, over.plan.losses), (RunStatus::Errored, 2));
         assert!(over.plan.error.is_some_and(|error| error.contains("lost 2 times")));
@@ -110,3 +149,26 @@ mod tests {
         assert!(lock.reason.is_some_and(|reason| reason.contains("not heard for 30 s")));
     }
 }
+
+    #[test]
+    fn an_agent_that_comes_back_resolves_what_it_applied_wholly_and_nothing_else() {
+        let applying = Run { status: RunStatus::Applying, ..given_run(1) };
+        let (mut lost, workspace) = lose(&applying, PhaseKind::Apply);
+        (lost.apply.epoch, lost.apply.earlier_logs) = (1, vec![7]);
+        let counts = ResourceCounts { additions: 2, ..ResourceCounts::default() };
+        for (outcome, words, is_free) in [
+            (LateOutcome::Applied(counts), "came back: it applied everything", true),
+            (LateOutcome::Errored("the engine failed"), "came back: the engine failed", false),
+            (LateOutcome::Canceled, "came back: it stopped the apply", false),
+        ] {
+            let (run, after) = after_late_outcome(&lost, &workspace, outcome, now());
+            assert_eq!((run.status, &run.apply.error), (RunStatus::Errored, &lost.apply.error), "what is final stays");
+            assert!(run.apply.late_outcome.as_ref().is_some_and(|said| said.ends_with(words)), "{run:?}");
+            assert_eq!(run.history.last().map(|entry| entry.action.as_str()), Some("agent_returned"));
+            assert!(run.apply.earlier_logs.is_empty() && !run.apply.is_lost_for_good(), "its log is whole");
+            assert_eq!(after.lock.is_none(), is_free, "{outcome:?}");
+        }
+        let someone = locked_by(&workspace, Author::Taco);
+        let (_, after) = after_late_outcome(&lost, &someone, LateOutcome::Applied(counts), now());
+        assert_eq!(after.lock, someone.lock, "another's lock is another's");
+    }

@@ -33,6 +33,8 @@ struct Attributes<'a> {
     execution_details: Option<ExecutionDetails<'a>>,
     /// What went wrong, for people.
     taco_error: Option<&'a str>,
+    /// What its agent said of it when it came back after it was given up.
+    taco_late_outcome: Option<&'a str>,
     /// Why it waited before it began: what its log begins with.
     taco_waits: Vec<Waited<'a>>,
     #[serde(flatten)]
@@ -116,6 +118,7 @@ pub(crate) fn resource(api: &Api, address: &Address, view: &RunView, kind: Phase
         resource_imports: phase.counts.imports,
         execution_details: phase.executor.as_ref().map(ExecutionDetails::from),
         taco_error: phase.error.as_deref(),
+        taco_late_outcome: phase.late_outcome.as_deref(),
         taco_waits: phase.waits.iter().map(|note| Waited { since: note.at, detail: &note.text }).collect(),
         plan: (kind == PhaseKind::Plan).then_some(plan),
     };

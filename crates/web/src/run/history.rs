@@ -22,7 +22,7 @@ impl HistoryEntry {
     fn of(view: &RunView, event: RunEventView) -> Self {
         let by = &event.entry.by;
         Self {
-            words: words(&event.entry.action).to_owned(),
+            words: words(&event.entry.action, event.entry.description.as_deref()),
             by: (*by != Author::Taco).then(|| view.open.name_of(by)),
             at: Moment(event.entry.at),
             comment: event.comment.map(|comment| plain(&comment.body)),
@@ -31,8 +31,10 @@ impl HistoryEntry {
 }
 
 /// What follows the name of whoever did it.
-fn words(action: &str) -> &str {
-    match action {
+fn words(action: &str, description: Option<&str>) -> String {
+    let words = match action {
+        // Only the description says what happened.
+        "agent_returned" | "state_rescued" => return plain(description.unwrap_or(action)),
         "created" => "started the run",
         "plan_queued" => "its plan is ready for an agent",
         "planning" => "an agent took the plan",
@@ -52,5 +54,6 @@ fn words(action: &str) -> &str {
         "force_executed" => "let the run begin before the others",
         "commented" => "commented",
         other => other,
-    }
+    };
+    words.to_owned()
 }

@@ -195,7 +195,10 @@ impl Section {
             badge: Badge::of_phase(phase.status),
             took,
             agent: phase.executor.as_ref().map(|executor| plain(&executor.agent_name)),
-            error: phase.error.as_ref().map(|error| plain(error)),
+            error: phase.error.as_ref().map(|error| match &phase.late_outcome {
+                None => plain(error),
+                Some(late) => plain(&format!("{error}. Later {late}")),
+            }),
             has_log: log.end > 1,
             log_size: size(log.end),
             is_running: phase.status == PhaseStatus::Running,
