@@ -28,7 +28,7 @@ async fn a_pool_is_made_with_a_token_that_is_shown_once() {
     let token = issued.text[at..].split_whitespace().next().expect("a word").to_owned();
     let page = browser.get(&address).await;
     assert!(!page.text.contains(&token) && page.text.contains("host &#60;7&#62;"), "{}", page.text);
-    let caller = scene.server.api.control_plane.authenticate(&token, Default::default()).await.expect("it works");
+    let caller = scene.server.api.agent_caller(&token).await;
     let connected = scene.server.api.control_plane.connect_agent(&caller, None, None, "<i>host</i>", "1.0").await;
     connected.expect("the agent is let in");
     let page = browser.get(&address).await;

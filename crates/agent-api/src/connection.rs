@@ -2,8 +2,7 @@ use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use taco_control_plane::{Caller, Error, RequestInfo};
-use taco_domain::permission::Actor;
+use taco_control_plane::{AgentCaller, RequestInfo};
 
 use crate::AgentApi;
 use crate::error::{AgentError, bearer};
@@ -15,7 +14,7 @@ pub(crate) enum Visitor {
     /// The server's own.
     Within,
     /// A pool's.
-    Pool(Box<Caller>),
+    Pool(Box<AgentCaller>),
 }
 
 /// `GET /api/agent/v1/connect`: a WebSocket. An agent without a valid token gets no further than here.
@@ -28,12 +27,8 @@ pub(crate) async fn connect(
     Ok(upgrade.on_upgrade(move |socket| session::serve(api, visitor, socket)).into_response())
 }
 
-async fn recognise(api: &AgentApi, parts: &Parts) -> Result<Caller, AgentError> {
+async fn recognise(api: &AgentApi, parts: &Parts) -> Result<AgentCaller, AgentError> {
     let address = parts.extensions.get::<axum::extract::ConnectInfo<std::net::SocketAddr>>();
     let info = RequestInfo { id: None, from: address.map(|info| info.0.ip().to_string()), ..RequestInfo::default() };
-    let caller = api.control_plane.authenticate(bearer(&parts.headers)?, info).await?;
-    match caller.actor {
-        Actor::AgentPool { .. } => Ok(caller),
-        _ => Err(Error::Unauthorized("agents connect with the token of an agent pool".to_owned()).into()),
-    }
+    Ok(api.control_plane.recognise_agent(bearer(&parts.headers)?, info).await?)
 }

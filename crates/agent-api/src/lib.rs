@@ -12,7 +12,7 @@ mod translation;
 use axum::Router;
 use axum::routing::get;
 use taco_agent_protocol::CONNECT_PATH;
-use taco_control_plane::{Caller, ControlPlane};
+use taco_control_plane::{AgentCaller, ControlPlane};
 use taco_scheduler::Scheduler;
 
 use crate::connection::Visitor;
@@ -45,7 +45,7 @@ impl AgentApi {
     }
 
     /// Talks with an agent of the caller's pool, over whatever connection, until either leaves.
-    pub async fn converse(&self, caller: Caller, conversation: impl Conversation) {
+    pub async fn converse(&self, caller: AgentCaller, conversation: impl Conversation) {
         session::serve(self.clone(), Visitor::Pool(Box::new(caller)), conversation).await;
     }
 

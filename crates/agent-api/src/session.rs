@@ -117,16 +117,16 @@ async fn welcome(
     hello: Hello,
 ) -> Result<(AgentLink, Option<OpenOrganization>, FromServer), Error> {
     let plane = &api.control_plane;
-    let (id, reach, organization, name) = match visitor {
+    let (id, reach, organization, token, name) = match visitor {
         Visitor::Within => {
             let id = hello.agent.unwrap_or_else(|| plane.id_for_agent_within());
-            (id, Reach::WithinServer, None, hello.name.clone())
+            (id, Reach::WithinServer, None, None, hello.name.clone())
         }
         Visitor::Pool(caller) => {
-            let ConnectedAgent { agent, open } = plane
+            let ConnectedAgent { agent, token, open } = plane
                 .connect_agent(&caller, hello.agent, hello.instance.as_deref(), &hello.name, &hello.version)
                 .await?;
-            (agent.id, Reach::Pool(agent.pool), Some(open), agent.name)
+            (agent.id, Reach::Pool(agent.pool), Some(open), Some(token), agent.name)
         }
     };
     let mut lost = Vec::new();
@@ -148,6 +148,7 @@ async fn welcome(
         version: hello.version,
         reach,
         organization: organization.clone(),
+        token,
         concurrency: hello.concurrency,
         engines: hello.engines,
         once: hello.once,
@@ -179,6 +180,11 @@ async fn talk(api: &AgentApi, mut link: AgentLink, socket: &mut impl Conversatio
                     ToAgent::Cancel { attempt, force } => FromServer::Cancel { phase: phase_ref(attempt), force },
                     ToAgent::Lost { attempt } => FromServer::Lost { phase: phase_ref(attempt) },
                     ToAgent::Published { number } => FromServer::Published { number },
+                    ToAgent::Refused { error } => {
+                        tracing::info!(%error, "an agent may not stay");
+                        let _ = timeout(silence, socket.say(&refusal(&error))).await;
+                        return false;
+                    }
                 };
                 if !socket.say(&message).await {
                     return false;

@@ -4,45 +4,78 @@
 use std::cmp::Reverse;
 
 use jiff::{SignedDuration, Timestamp};
+use taco_domain::OrganizationState;
 use taco_domain::agent::{Agent, AgentStatus};
-use taco_domain::id::{AgentId, AgentPoolId, OrganizationId};
+use taco_domain::id::{AgentId, AgentPoolId, TokenId};
 use taco_domain::permission::Actor;
+use taco_domain::token::{TokenHolder, TokenText};
 
-use crate::caller::Caller;
+use crate::caller::{Caller, RequestInfo};
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 
 const WHAT: &str = "agent";
 
+/// Someone who comes with a pool's token.
+#[derive(Clone)]
+pub struct AgentCaller {
+    caller: Caller,
+    pool: AgentPoolId,
+    token: TokenId,
+    open: OpenOrganization,
+}
+
 /// An agent that may execute its pool's phases.
 #[derive(Clone)]
 pub struct ConnectedAgent {
     pub agent: Agent,
+    /// The token with which it came. It takes no more phases once that is gone.
+    pub token: TokenId,
     pub open: OpenOrganization,
 }
 
 impl ControlPlane {
+    /// Recognises an agent by its pool's token.
+    pub async fn recognise_agent(&self, text: &str, request: RequestInfo) -> Result<AgentCaller, Error> {
+        let caller = self.authenticate(text, request).await?;
+        let foreign = || Error::Unauthorized("agents connect with the token of an agent pool".to_owned());
+        let Actor::AgentPool { organization, pool } = caller.actor else { return Err(foreign()) };
+        let open = self.open_organization(&caller.site, organization).await?;
+        let text: TokenText = text.parse().map_err(|_| foreign())?;
+        let token = open.state.tokens.by().hash.first(&text.hash(self.hash_key())).copied().ok_or_else(revoked)?;
+        Ok(AgentCaller { caller, pool, token, open })
+    }
+
+    /// Why an agent may not stay that came with this token; `None` while it may. It asks the bucket for nothing: whoever
+    /// gives it a phase asks again.
+    pub fn agent_refusal(&self, open: &OpenOrganization, pool: AgentPoolId, token: TokenId) -> Option<Error> {
+        if !self.shared.site.last_seen().organizations.contains(&open.id()) {
+            return Some(Error::Unauthorized("the agent's organization was deleted".to_owned()));
+        }
+        check_agent(&open.last_seen(), pool, token, self.now()).err()
+    }
+
     /// Lets an agent in, with its pool's token. `known` is its id from an earlier connection of the same process, which
     /// said the same `instance` then.
     pub async fn connect_agent(
         &self,
-        caller: &Caller,
+        caller: &AgentCaller,
         known: Option<AgentId>,
         instance: Option<&str>,
         name: &str,
         version: &str,
     ) -> Result<ConnectedAgent, Error> {
-        let (organization, pool) = pool_of(caller)?;
-        let open = self.open_organization(&caller.site, organization).await?;
+        let AgentCaller { caller, pool, token, open } = caller.clone();
         let instance: Option<String> = instance.map(|instance| instance.chars().take(64).collect());
+        let now = self.now();
         let fresh = Agent {
-            id: AgentId::at_home(organization.home(), self.random()),
+            id: AgentId::at_home(open.id().home(), self.random()),
             pool,
             name: name.chars().filter(|character| !character.is_control()).take(90).collect(),
             version: version.chars().take(40).collect(),
             address: caller.request.from.clone(),
-            registered_at: self.now(),
+            registered_at: now,
             instance,
             exited_at: None,
             lost_at: None,
@@ -50,9 +83,7 @@ impl ControlPlane {
         let agent = open
             .commit(caller.intent("agent.connect"), move |tx| {
                 let state = tx.state();
-                if !state.agent_pools.contains(&pool) {
-                    return Err(Error::Unauthorized("the agent's pool was deleted".to_owned()));
-                }
+                check_agent(state, pool, token, now)?;
                 let before = known.and_then(|id| state.agents.get(&id)).filter(|agent| agent.pool == pool);
                 let agent = match before {
                     Some(agent) if !agent.is_process(fresh.instance.as_deref()) => return Err(taken(agent)),
@@ -65,7 +96,7 @@ impl ControlPlane {
                 Ok(agent)
             })
             .await?;
-        Ok(ConnectedAgent { agent, open })
+        Ok(ConnectedAgent { agent, token, open })
     }
 
     /// Notes that an agent has left for good.
@@ -146,9 +177,20 @@ fn taken(agent: &Agent) -> Error {
     ))
 }
 
-fn pool_of(caller: &Caller) -> Result<(OrganizationId, AgentPoolId), Error> {
-    match caller.actor {
-        Actor::AgentPool { organization, pool } => Ok((organization, pool)),
-        _ => Err(Error::Unauthorized("agents connect with the token of an agent pool".to_owned())),
+/// Whether agents of a pool that came with this token may go on: both have to be there, and the token's time not over.
+pub(crate) fn check_agent(
+    state: &OrganizationState,
+    pool: AgentPoolId,
+    token: TokenId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    if !state.agent_pools.contains(&pool) {
+        return Err(Error::Unauthorized("the agent's pool was deleted".to_owned()));
     }
+    let held = state.tokens.get(&token).filter(|held| held.holder == TokenHolder::AgentPool(pool));
+    held.ok_or_else(revoked)?.check(now).map_err(|expired| Error::Unauthorized(expired.to_string()))
+}
+
+fn revoked() -> Error {
+    Error::Unauthorized("the agent's token was revoked".to_owned())
 }

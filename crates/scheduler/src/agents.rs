@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use taco_control_plane::{Attempt, OpenOrganization, TakenPhase};
+use taco_control_plane::{Attempt, Error, OpenOrganization, TakenPhase, Taker};
 use taco_domain::agent::AgentPresence;
 use taco_domain::global_queue::Reach;
-use taco_domain::id::{AgentId, RunId};
+use taco_domain::id::{AgentId, AgentPoolId, RunId, TokenId};
 use taco_domain::phase::{Executor, PhaseKind};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -29,6 +29,10 @@ pub enum ToAgent {
     Published {
         number: u64,
     },
+    /// The agent may not stay.
+    Refused {
+        error: Error,
+    },
 }
 
 /// An agent that wants to work.
@@ -40,6 +44,8 @@ pub struct NewAgent {
     pub reach: Reach,
     /// Its organization; `None` for one within a server, which works for all.
     pub organization: Option<OpenOrganization>,
+    /// The token of its pool with which it came.
+    pub token: Option<TokenId>,
     pub concurrency: u32,
     pub engines: Vec<String>,
     /// It takes one phase and no more.
@@ -67,6 +73,8 @@ pub(crate) struct Connected {
     heard_at: Timestamp,
     draining: bool,
     taken_any: bool,
+    /// It may not stay: it is given nothing, and goes when it has nothing left to execute.
+    refused: Option<Error>,
     /// Cancels that it was told, so that it is told once.
     told: BTreeSet<(Key, bool)>,
     /// What the ledger says it executes and it does not say: since when, and its heartbeat then.
@@ -76,7 +84,7 @@ pub(crate) struct Connected {
 impl Connected {
     fn free(&self) -> bool {
         let has_had_its_one = self.new.once && self.taken_any;
-        !self.draining && !has_had_its_one && self.busy() < self.new.concurrency
+        !self.draining && self.refused.is_none() && !has_had_its_one && self.busy() < self.new.concurrency
     }
 
     fn busy(&self) -> u32 {
@@ -96,9 +104,8 @@ impl Connected {
 /// An agent with room for phases.
 #[derive(Clone)]
 pub(crate) struct FreeAgent {
-    pub(crate) reach: Reach,
+    pub(crate) taker: Taker,
     pub(crate) organization: Option<OpenOrganization>,
-    pub(crate) executor: Executor,
     pub(crate) room: u32,
 }
 
@@ -142,6 +149,7 @@ impl Agents {
             heartbeat,
             heard_at: now,
             draining: false,
+            refused: None,
             told: BTreeSet::new(),
             unknown: BTreeMap::new(),
         };
@@ -156,9 +164,8 @@ impl Agents {
     pub(crate) fn free(&self) -> Vec<FreeAgent> {
         let connected = self.lock();
         let free = connected.values().filter(|agent| agent.free()).map(|agent| FreeAgent {
-            reach: agent.new.reach,
+            taker: Taker { reach: agent.new.reach, executor: agent.executor(), token: agent.new.token },
             organization: agent.new.organization.clone(),
-            executor: agent.executor(),
             room: if agent.new.once { 1 } else { agent.new.concurrency - agent.busy() },
         });
         free.collect()
@@ -237,6 +244,27 @@ impl Agents {
         (heartbeat, unknown.into_iter().filter(is_due).collect())
     }
 
+    /// The agents that came with a pool's token: with which, and for which organization.
+    pub(crate) fn with_tokens(&self) -> Vec<(AgentId, OpenOrganization, AgentPoolId, TokenId)> {
+        let connected = self.lock();
+        let with_token = |agent: &Connected| {
+            let NewAgent { id, organization, reach, token, .. } = &agent.new;
+            Some((*id, organization.clone()?, reach.pool()?, (*token)?))
+        };
+        connected.values().filter_map(with_token).collect()
+    }
+
+    /// Lets an agent go that may not stay. What it executes it may end: that has a token of its own, and an apply that is
+    /// cut off leaves behind what nobody knows.
+    pub(crate) fn refuse(&self, id: AgentId, error: Error) {
+        let mut connected = self.lock();
+        let Some(agent) = connected.get_mut(&id) else { return };
+        let error = agent.refused.get_or_insert(error).clone();
+        if agent.busy() == 0 {
+            let _ = agent.sender.send(ToAgent::Refused { error });
+        }
+    }
+
     pub(crate) fn ids(&self) -> Vec<AgentId> {
         self.lock().keys().copied().collect()
     }
@@ -261,7 +289,7 @@ impl Agents {
             heartbeat: agent.heartbeat,
             concurrency: agent.new.concurrency,
             busy: agent.busy(),
-            draining: agent.draining,
+            draining: agent.draining || agent.refused.is_some(),
             engines: agent.new.engines.clone(),
             version: agent.new.version.clone(),
             last_heard_at: Some(agent.heard_at),

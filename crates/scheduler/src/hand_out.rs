@@ -1,9 +1,8 @@
 //! Which agent gets which phase.
 
 use futures::future::join_all;
-use taco_control_plane::{Error, OpenOrganization};
+use taco_control_plane::{Error, OpenOrganization, Taker};
 use taco_domain::global_queue::{Reach, ready_phases};
-use taco_domain::phase::Executor;
 use taco_domain::run::{QueueKey, Run};
 
 use crate::agents::FreeAgent;
@@ -13,8 +12,7 @@ use crate::scheduler::Scheduler;
 /// One phase that one agent is to take. Which phase it is, the transaction decides: the first that is ready then.
 struct Errand {
     organization: OpenOrganization,
-    reach: Reach,
-    executor: Executor,
+    taker: Taker,
 }
 
 impl Scheduler {
@@ -61,10 +59,9 @@ impl Scheduler {
     }
 
     async fn run_errand(&self, errand: Errand) -> Result<bool, Error> {
-        let Errand { organization, reach, executor } = errand;
-        let id = executor.agent;
-        let name = executor.agent_name.clone();
-        let Some(phase) = self.control_plane.take_phase(&organization, reach, executor).await? else {
+        let Errand { organization, taker } = errand;
+        let (id, name) = (taker.executor.agent, taker.executor.agent_name.clone());
+        let Some(phase) = self.control_plane.take_phase(&organization, taker).await? else {
             return Ok(false);
         };
         let attempt = phase.attempt;
@@ -85,13 +82,12 @@ fn match_up(mut free: Vec<FreeAgent>, organizations: &[OpenOrganization]) -> Vec
         return errands;
     }
     for (_, reach, organization) in waiting(&free, organizations, room) {
-        let able = free.iter_mut().filter(|agent| agent.room > 0 && agent.reach == reach);
+        let able = free.iter_mut().filter(|agent| agent.room > 0 && agent.taker.reach == reach);
         let able = able.filter(|agent| agent.organization.as_ref().is_none_or(|own| own.id() == organization.id()));
         // Whoever has most room is least busy.
         if let Some(agent) = able.max_by_key(|agent| agent.room) {
             agent.room -= 1;
-            let executor = agent.executor.clone();
-            errands.push(Errand { organization: organization.clone(), reach, executor });
+            errands.push(Errand { organization: organization.clone(), taker: agent.taker.clone() });
         }
     }
     errands
@@ -109,8 +105,8 @@ fn waiting<'a>(
         let mut reaches: Vec<Reach> = Vec::new();
         for agent in free {
             let works_here = agent.organization.as_ref().is_none_or(|own| own.id() == organization.id());
-            if works_here && !reaches.contains(&agent.reach) {
-                reaches.push(agent.reach);
+            if works_here && !reaches.contains(&agent.taker.reach) {
+                reaches.push(agent.taker.reach);
             }
         }
         for reach in reaches {

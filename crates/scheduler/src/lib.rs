@@ -9,6 +9,7 @@ mod disagreements;
 mod hand_out;
 mod leases;
 mod neighbours;
+mod refusals;
 mod scheduler;
 mod waits;
 

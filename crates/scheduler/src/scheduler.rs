@@ -157,6 +157,7 @@ impl Scheduler {
             if self.neighbours.publish(&presence).await {
                 self.agents.published(&presence);
                 let heard = self.neighbours.heard();
+            self.let_the_refused_go();
                 watch.note(presence.iter().chain(&heard), Instant::now());
                 self.control_plane.presence().set(presence.into_iter().chain(heard).collect());
                 self.look_if_behind().await;

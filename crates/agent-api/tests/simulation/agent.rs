@@ -301,7 +301,7 @@ async fn greet(stage: Arc<Stage>, index: usize, hello: FromAgent) -> Option<Box<
     let api = serving.api.clone();
     tokio::spawn(async move {
         let serve = async move {
-            let caller = serving.plane.authenticate(&token, RequestInfo::default()).await.ok()?;
+            let caller = serving.plane.recognise_agent(&token, RequestInfo::default()).await.ok()?;
             api.converse(caller, conversation).await;
             Some(())
         };
