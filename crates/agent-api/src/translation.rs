@@ -12,7 +12,8 @@ pub(crate) fn attempt(phase: PhaseRef) -> Attempt {
 }
 
 pub(crate) fn job(taken: TakenPhase, server_url: &str) -> Job {
-    let TakenPhase { attempt, run, workspace, organization, token, timeout, has_state, variables, ssh_key } = taken;
+    let TakenPhase { attempt, run, workspace, organization, token, run_token, timeout, has_state, variables, ssh_key } =
+        taken;
     let options = run.options;
     let variables = variables.into_iter().map(|variable| Variable {
         key: variable.key,
@@ -24,6 +25,7 @@ pub(crate) fn job(taken: TakenPhase, server_url: &str) -> Job {
     Job {
         phase: phase_ref(attempt),
         token,
+        run_token: Some(run_token),
         organization,
         workspace: workspace.name.to_string(),
         workspace_id: workspace.id,

@@ -32,8 +32,12 @@ pub struct EngineRequest {
 pub struct Job {
     #[serde(flatten)]
     pub phase: PhaseRef,
-    /// For the requests of this phase, and for what runs inside it. Ends with the phase.
+    /// For the agent's requests of this phase. Ends with the phase.
     pub token: String,
+    /// For what runs inside the phase: it cannot send what the agent sends. Servers that are older than this give none,
+    /// and then the agent's own is used.
+    #[serde(default)]
+    pub run_token: Option<String>,
     pub organization: String,
     pub workspace: String,
     pub workspace_id: WorkspaceId,
@@ -53,6 +57,13 @@ pub struct Job {
     pub timeout_seconds: u64,
     /// The address under which clients know the server: its host gets credentials in the engine's configuration.
     pub server_url: String,
+}
+
+impl Job {
+    /// The token for what runs inside the phase.
+    pub fn run_token(&self) -> &str {
+        self.run_token.as_deref().unwrap_or(&self.token)
+    }
 }
 
 /// Secrets are in it, so logs must not have it.

@@ -21,6 +21,7 @@ impl Mask {
     pub(crate) fn of(job: &Job) -> Self {
         let mut secrets = BTreeSet::new();
         add(&mut secrets, &job.token);
+        add(&mut secrets, job.run_token());
         for line in job.ssh_key.iter().flat_map(|key| key.lines()) {
             add(&mut secrets, line);
         }

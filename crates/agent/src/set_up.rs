@@ -55,7 +55,7 @@ pub(crate) async fn set_up(
         variables::write(workdir.working_directory(), &job.variables)?;
         environment::write_ssh_key(job, workdir)?;
         let mirror = context.options.provider_mirror.as_ref();
-        let text = cli_configuration::text(&job.server_url, &services, &job.token, mirror)?;
+        let text = cli_configuration::text(&job.server_url, &services, job.run_token(), mirror)?;
         cli_configuration::write(&workdir.file("cli.tfrc"), &text)?;
         context.options.run_as.map_or(Ok(()), |user| workdir.give_to(user))
     };

@@ -20,7 +20,7 @@ async fn a_run_sees_no_secret_of_the_agent() {
     let look = format!(
         r#"resource "terraform_data" "look" {{
           provisioner "local-exec" {{
-            command = "p=$$; while [ $p -gt 1 ]; do cat /proc/$p/environ /proc/$p/cmdline >> {0}; [ $p = {1} ] && break; p=$(awk '/^PPid/ {{ print $2 }}' /proc/$p/status); done; grep -r -a s3cr3t.pool {2} >> {0} || true; tr '\\0' '\\n' < /proc/self/environ; cat $TF_CLI_CONFIG_FILE"
+            command = "p=$$; while [ $p -gt 1 ]; do cat /proc/$p/environ /proc/$p/cmdline >> {0}; [ $p = {1} ] && break; p=$(awk '/^PPid/ {{ print $2 }}' /proc/$p/status); done; grep -r -a s3cr3t.pool {2} >> {0} || true; tr '\\0' '\\n' < /proc/self/environ; cat $TF_CLI_CONFIG_FILE | tee -a {0}"
           }}
         }}"#,
         file.display(),
@@ -36,8 +36,10 @@ async fn a_run_sees_no_secret_of_the_agent() {
     let (phase, _) = story.apply(&run).await;
     let found = String::from_utf8_lossy(&std::fs::read(file).expect("it looked")).into_owned();
     assert!(found.contains("taco-agent"), "it looked as far as the agent");
-    assert!(found.contains("s3cr3t-of-the-run"), "its own it may see");
-    for secret in [POOL_TOKEN, "s3cr3t-of-the-host"] {
+    for own in ["s3cr3t-of-the-run", "s3cr3t-run-token"] {
+        assert!(found.contains(own), "its own it may see");
+    }
+    for secret in [POOL_TOKEN, "s3cr3t-of-the-host", "s3cr3t-phase-token"] {
         assert!(!found.contains(secret), "{secret}");
     }
     let log = story.server.log(&phase);

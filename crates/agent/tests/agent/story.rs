@@ -119,6 +119,7 @@ impl Run {
         Job {
             phase: PhaseRef { run: self.id, phase, epoch: 1 },
             token: format!("s3cr3t-phase-token-{}", self.id),
+            run_token: Some(format!("s3cr3t-run-token-{}", self.id)),
             organization: "acme".to_owned(),
             workspace: self.workspace.clone(),
             workspace_id: WorkspaceId::from_random([2; 16]),
