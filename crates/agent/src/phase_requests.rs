@@ -79,9 +79,9 @@ impl PhaseRequests {
         let mut backoff = Backoff::new();
         loop {
             let reason = match self.fetch_once(word, file).await {
-                Ok(status) if status == StatusCode::OK => return Ok(true),
-                Ok(status) if status == StatusCode::NO_CONTENT || status == StatusCode::NOT_FOUND => return Ok(false),
-                Ok(status) => match judge(status, Bytes::new()) {
+                Ok((StatusCode::OK, _)) => return Ok(true),
+                Ok((StatusCode::NO_CONTENT | StatusCode::NOT_FOUND, _)) => return Ok(false),
+                Ok((status, body)) => match judge(status, body) {
                     Attempt::Done => return Ok(true),
                     Attempt::Conflict(_) => return Err(RequestError::Lost),
                     Attempt::Error(error) => return Err(error),
@@ -174,13 +174,15 @@ impl PhaseRequests {
         within(length, exchange).await
     }
 
-    async fn fetch_once(&self, word: &str, file: &Path) -> io::Result<StatusCode> {
+    /// With the body of what is no success.
+    async fn fetch_once(&self, word: &str, file: &Path) -> io::Result<(StatusCode, Bytes)> {
         let empty = Full::new(Bytes::new()).map_err(|never| match never {}).boxed();
         let request = self.request("GET", word)?.body(empty).map_err(io::Error::other)?;
         let response = within(0, async { self.client.request(request).await.map_err(described) }).await?;
         let status = response.status();
         if status != StatusCode::OK {
-            return Ok(status);
+            let reading = async { response.into_body().collect().await.map_err(io::Error::other) };
+            return Ok((status, within(0, reading).await?.to_bytes()));
         }
         let mut body = response.into_body();
         let mut output = tokio::fs::File::create(file).await?;
@@ -190,7 +192,7 @@ impl PhaseRequests {
             }
         }
         output.flush().await?;
-        Ok(status)
+        Ok((status, Bytes::new()))
     }
 
     fn request(&self, method: &str, word: &str) -> io::Result<hyper::http::request::Builder> {

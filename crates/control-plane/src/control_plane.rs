@@ -21,6 +21,7 @@ use crate::caller::{About, Ahead, Caller};
 use crate::configuration_archives::INSPECTED_AT_ONCE;
 use crate::error::Error;
 use crate::log_signals::LogSignals;
+use crate::plan_files::UploadedPlans;
 use crate::presence::Presence;
 use crate::state_summaries::Summaries;
 use crate::tokens::UsesInFlight;
@@ -81,6 +82,7 @@ pub(crate) struct Shared {
     pub(crate) timeouts: Timeouts,
 }
 
+    pub(crate) uploaded_plans: UploadedPlans,
 impl fmt::Debug for ControlPlane {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("ControlPlane").field("site", &self.shared.site).finish_non_exhaustive()
@@ -192,6 +194,7 @@ impl ControlPlane {
         })
     }
 
+                uploaded_plans: UploadedPlans::default(),
     /// Wakes whoever waits on it when this server has seen a change of the site: organizations come and go.
     pub fn site_changes(&self) -> Changes<Site> {
         self.shared.site.changes()

@@ -10,7 +10,8 @@ use taco_ledger::AppendError;
 
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
-use crate::phases::{PhaseCaller, plan_key};
+use crate::phases::PhaseCaller;
+use crate::plan_files::plan_key;
 use crate::state_blobs::blob_error;
 use crate::state_versions::StateVersionView;
 use crate::state_writes::NewState;
@@ -30,6 +31,8 @@ pub enum PlanForm {
 }
 
 impl PlanForm {
+    pub const ALL: [Self; 3] = [Self::File, Self::Json, Self::Redacted];
+
     /// The kind of its blobs.
     pub(crate) fn blobs(self) -> &'static str {
         match self {
@@ -51,7 +54,7 @@ pub enum LogRefusal {
 }
 
 impl ControlPlane {
-    /// Stores a plan. Each attempt has its own place, so one that was given up spoils nothing.
+    /// Stores a plan while it is made. Each attempt has its own place, so one that was given up spoils nothing.
     pub async fn upload_plan<E>(
         &self,
         caller: &PhaseCaller,
@@ -65,14 +68,17 @@ impl ControlPlane {
         if attempt.kind != PhaseKind::Plan {
             return Err(Error::Conflict("an apply has no plan of its own".to_owned()));
         }
-        let key = plan_key(&caller.open, form.blobs(), attempt.run, attempt.epoch);
-        self.blobs().store(&key, body, LARGEST_PLAN).await.map_err(blob_error)?;
+        caller.check_under_way()?;
+        let key = plan_key(&caller.open, form, attempt.run, attempt.epoch);
+        let stored = self.blobs().store(&key, body, LARGEST_PLAN).await.map_err(blob_error)?;
+        self.shared.uploaded_plans.remember(attempt, form, stored);
         Ok(())
     }
 
-    /// Appends to the log of a phase. Repeating it is harmless.
+    /// Appends to the log of a phase that goes on, or of an apply that was given up. Repeating it is harmless.
     pub async fn append_log(&self, caller: &PhaseCaller, offset: u64, bytes: Bytes) -> Result<u64, LogRefusal> {
         let attempt = caller.attempt;
+        caller.check_log_is_open().map_err(LogRefusal::Error)?;
         let log = log_id(attempt.run, attempt.kind);
         let ledger = caller.open.ledger.name();
         let appended = self.shared.logs.append(ledger, &log, attempt.epoch, offset, bytes).await;
@@ -85,7 +91,8 @@ impl ControlPlane {
         })
     }
 
-    /// Writes the state as an apply leaves it, while it goes on and at its end. The same bytes again change nothing.
+    /// Writes the state as an apply leaves it, while it goes on and at its end. The same bytes again change nothing. What
+    /// comes from an agent that was given up, after its run lost the workspace, is kept beside the current state.
     pub async fn write_phase_state<E>(
         &self,
         caller: &PhaseCaller,
@@ -97,7 +104,10 @@ impl ControlPlane {
         if caller.attempt.kind != PhaseKind::Apply {
             return Err(Error::Conflict("a plan does not change the state".to_owned()));
         }
-        let run = caller.open.state.runs.get(&caller.attempt.run).ok_or(Error::NotFound("run"))?;
+        let run = caller.run_not_ended()?;
+        if !caller.holds_workspace(run) {
+            return self.rescue_state(caller, run, body).await;
+        }
         let new = NewState { run: Some(run.id), ..NewState::default() };
         self.write_state(&caller.caller, run.workspace, body, || Ok::<_, Error>(new)).await
     }

@@ -6,22 +6,24 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use taco_domain::engine::Engine;
 use taco_domain::global_queue::{Reach, ready_phases};
-use taco_domain::id::{OrganizationId, RunId};
+use taco_domain::id::{AgentId, OrganizationId, RunId, TokenId};
 use taco_domain::permission::Actor;
 use taco_domain::phase::{Executor, PhaseKind, ResourceCounts};
+use taco_domain::phase_loss::{LateOutcome, after_late_outcome};
 use taco_domain::run::{Run, RunSource};
-use taco_domain::run_status::{RunEvent, RunStatus};
+use taco_domain::run_status::RunEvent;
 use taco_domain::variable_precedence::JobVariable;
 use taco_domain::workspace::Workspace;
 use taco_domain::{Author, OrganizationState};
 use taco_ledger::bucket::Download;
 use taco_ledger::{Key, layout};
 
+use crate::agents::check_agent;
 use crate::caller::{Ahead, Caller, RequestInfo};
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::phase_tokens::{Attempt, over};
-use crate::run_flow::settle;
+use crate::run_flow::{settle, settle_in};
 use crate::state_blobs::blob_error;
 
 const WHAT: &str = "phase";
@@ -36,11 +38,31 @@ pub struct TakenPhase {
     pub run: Run,
     pub workspace: Workspace,
     pub organization: String,
+    /// The agent's.
     pub token: String,
+    /// The run's own, for what runs in the phase.
+    pub run_token: String,
     pub timeout: SignedDuration,
     pub has_state: bool,
     pub variables: Vec<JobVariable>,
     pub ssh_key: Option<String>,
+}
+
+/// An agent that wants a phase.
+#[derive(Clone)]
+pub struct Taker {
+    pub reach: Reach,
+    pub executor: Executor,
+    /// The token of its pool with which it came; `None` for one within a server.
+    pub token: Option<TokenId>,
+}
+
+impl Taker {
+    /// An agent within a server.
+    pub fn within(agent: AgentId, name: &str) -> Self {
+        let executor = Executor { agent, agent_name: name.to_owned(), pool: None };
+        Self { reach: Reach::WithinServer, executor, token: None }
+    }
 }
 
 /// Someone who comes with a phase's token: the attempt is theirs.
@@ -52,14 +74,42 @@ pub struct PhaseCaller {
 }
 
 impl PhaseCaller {
+    fn run(&self) -> Result<&Run, Error> {
+        self.open.state.runs.get(&self.attempt.run).ok_or(Error::NotFound(WHAT))
+    }
+
     /// The run, if its attempt is still under way: nobody begins with one that was given up.
     fn run_under_way(&self) -> Result<&Run, Error> {
-        let attempt = self.attempt;
-        let run = self.open.state.runs.get(&attempt.run).ok_or(Error::NotFound(WHAT))?;
+        let (attempt, run) = (self.attempt, self.run()?);
         match attempt.is_current_in(run) {
             true => Ok(run),
-            false => Err(Error::Conflict(format!("{} {} of {} is over", attempt.kind, attempt.epoch, run.id))),
+            false => Err(is_over(attempt)),
         }
+    }
+
+    pub(crate) fn check_under_way(&self) -> Result<(), Error> {
+        self.run_under_way().map(|_| ())
+    }
+
+    /// The run, if its attempt is under way or is an apply that was given up: of that, whatever comes is taken. What has
+    /// ended stays as it ended.
+    pub(crate) fn run_not_ended(&self) -> Result<&Run, Error> {
+        let (attempt, run) = (self.attempt, self.run()?);
+        match attempt.is_current_in(run) || is_lost_apply(run, attempt) {
+            true => Ok(run),
+            false => Err(is_over(attempt)),
+        }
+    }
+
+    /// Whether its log can still grow: a late outcome ends it as any other does.
+    pub(crate) fn check_log_is_open(&self) -> Result<(), Error> {
+        let run = self.run_not_ended()?;
+        if run.phase(self.attempt.kind).late_outcome.is_some() { Err(is_over(self.attempt)) } else { Ok(()) }
+    }
+
+    pub(crate) fn holds_workspace(&self, run: &Run) -> bool {
+        let lock = self.open.state.workspaces.get(&run.workspace).and_then(|workspace| workspace.lock.as_ref());
+        lock.is_some_and(|lock| lock.holder == Author::Run(run.id))
     }
 }
 
@@ -88,40 +138,56 @@ impl ControlPlane {
         self.organization_at(id.home(), "organization").await
     }
 
-    /// Gives the first phase of an organization's queue that is within `reach` to an agent; `None` if there is none.
-    /// Of two agents that want it one gets it: taking it is a transaction.
-    pub async fn take_phase(
-        &self,
-        open: &OpenOrganization,
-        reach: Reach,
-        executor: Executor,
-    ) -> Result<Option<TakenPhase>, Error> {
-        let now = self.now();
+    /// Gives the first phase of an organization's queue that is within an agent's reach to it; `None` if there is none.
+    /// Of two agents that want it one gets it: taking it is a transaction. A phase whose secrets cannot be opened fails
+    /// before anyone has it: to give it out first would leave an apply of which nobody knows that it never began.
+    pub async fn take_phase(&self, open: &OpenOrganization, taker: Taker) -> Result<Option<TakenPhase>, Error> {
+        let (now, plane) = (self.now(), self.clone());
         let taken = open.commit(Self::own_intent("phase.take"), move |tx| {
-            let state = tx.state();
-            let Some((_, run)) = ready_phases(state, reach).next() else { return Ok(None) };
-            let (mut run, kind) = run.taken(executor.clone(), now).map_err(illegal)?;
-            let workspace = state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound(WHAT))?;
-            let current = state.current_state_version(&workspace);
-            if kind == PhaseKind::Plan {
-                run.planned_serial = current.map(|version| version.serial);
+            let Taker { reach, executor, token } = &taker;
+            let mut spoiled = Vec::new();
+            if !may_still_take(tx.state(), *reach, *token, now) {
+                return Ok((None, spoiled));
             }
-            let has_state = current.is_some();
-            tx.put(&run);
-            Ok(Some((run, kind, workspace, has_state)))
+            loop {
+                let state = tx.state();
+                let Some((_, queued)) = ready_phases(state, *reach).next() else { return Ok((None, spoiled)) };
+                let workspace = state.workspaces.get(&queued.workspace).cloned().ok_or(Error::NotFound(WHAT))?;
+                let (mut run, kind) = queued.taken(executor.clone(), now).map_err(illegal)?;
+                let secrets = match plane.secrets_of(state, &workspace, queued) {
+                    Ok(secrets) => secrets,
+                    Err(why) => {
+                        let failed = failed_before(queued, kind, &why, now)?;
+                        spoiled.push((queued.id, why));
+                        settle(tx, failed, now)?;
+                        continue;
+                    }
+                };
+                let current = state.current_state_version(&workspace);
+                if kind == PhaseKind::Plan {
+                    run.planned_serial = current.map(|version| version.serial);
+                }
+                let has_state = current.is_some();
+                tx.put(&run);
+                return Ok((Some((run, kind, workspace, has_state, secrets)), spoiled));
+            }
         });
-        let Some((run, kind, workspace, has_state)) = taken.await? else { return Ok(None) };
+        let (taken, spoiled) = taken.await?;
+        for (run, why) in spoiled {
+            tracing::error!(%run, why, "a phase failed before an agent had it");
+        }
+        let Some((run, kind, workspace, has_state, secrets)) = taken else { return Ok(None) };
         let attempt = Attempt { run: run.id, kind, epoch: run.phase(kind).epoch };
         let timeout = self.phase_timeout(kind);
-        let state = open.ledger.last_seen();
         Ok(Some(TakenPhase {
             attempt,
             organization: open.entry().name.to_string(),
             token: self.issue_phase_token(attempt, timeout),
+            run_token: self.issue_run_token(attempt, timeout),
             timeout,
             has_state,
-            variables: self.variables_of(&state, &workspace, &run)?,
-            ssh_key: self.ssh_key_of(&state, &workspace)?,
+            variables: secrets.variables,
+            ssh_key: secrets.ssh_key,
             run,
             workspace,
         }))
@@ -146,14 +212,15 @@ impl ControlPlane {
         Ok(Actor::Run { organization: entry.id, run: run.id, workspace: run.workspace })
     }
 
-    /// Recognises an agent's request about a phase. A late one about an apply that was given up is let in as well,
-    /// as long as its run still holds the workspace: nobody else has, or ever will have, that apply.
+    /// Recognises an agent's request about a phase. A late one about an apply that was given up is let in as well:
+    /// nobody else has, or ever will have, that apply. So is one about a phase that ended with this attempt, whose agent
+    /// may not have heard so.
     pub async fn phase_caller(&self, token: &str, request: RequestInfo) -> Result<PhaseCaller, Error> {
-        let attempt = self.read_phase_token(token).unwrap_or_else(|| Err(over()))?;
+        let attempt = self.read_agents_token(token)?;
         let gone = |error| if matches!(error, Error::NotFound(_)) { over() } else { error };
         let open = self.organization_at(attempt.run.home(), WHAT).await.map_err(gone)?;
         let run = open.state.runs.get(&attempt.run).ok_or_else(over)?;
-        if !attempt.is_current_in(run) && !is_late_apply(&open.state, run, attempt) && !was_the_last(run, attempt) {
+        if !attempt.is_current_in(run) && !is_lost_apply(run, attempt) && !was_the_last(run, attempt) {
             return Err(Error::Conflict(format!(
                 "{} {} of {} is over: the run is {} and its {} is at attempt {}",
                 attempt.kind,
@@ -173,7 +240,7 @@ impl ControlPlane {
     /// it does not look again: what an attempt that was given up sends goes where nobody reads, and an outcome is
     /// decided by its transaction.
     pub async fn phase_sender(&self, token: &str, request: RequestInfo) -> Result<PhaseCaller, Error> {
-        let attempt = self.read_phase_token(token).unwrap_or_else(|| Err(over()))?;
+        let attempt = self.read_agents_token(token)?;
         if let Some(open) = self.organization_last_seen(attempt.run.home())
             && let Some(run) = open.state.runs.get(&attempt.run).filter(|run| attempt.is_current_in(run))
         {
@@ -204,7 +271,7 @@ impl ControlPlane {
     /// The engine's plan file, for the apply.
     pub async fn phase_plan(&self, caller: &PhaseCaller) -> Result<Download, Error> {
         let run = caller.run_under_way()?;
-        self.download(&plan_key(&caller.open, "plans", run.id, run.plan.epoch)).await
+        self.plan_to_apply(&caller.open, run).await
     }
 
     async fn download(&self, key: &Key) -> Result<Download, Error> {
@@ -228,42 +295,80 @@ impl ControlPlane {
     /// Ends a phase, and starts whatever follows from that. Repeating it is harmless.
     pub async fn finish_phase(&self, caller: &PhaseCaller, outcome: PhaseOutcome) -> Result<Run, Error> {
         let (attempt, now) = (caller.attempt, self.now());
+        let files = match &outcome {
+            PhaseOutcome::Planned { .. } if caller.check_under_way().is_ok() => {
+                Some(self.files_of_plan(&caller.open, attempt).await?)
+            }
+            _ => None,
+        };
         let intent = caller.caller.intent("phase.finish");
         caller
             .open
             .commit(intent, move |tx| {
                 let run = tx.state().runs.get(&attempt.run).cloned().ok_or(Error::NotFound(WHAT))?;
-                if !attempt.is_current_in(&run) {
-                    return match was_the_last(&run, attempt) {
-                        // The answer to the first try was lost.
-                        true => Ok(run),
-                        false => Err(Error::Conflict(format!("{} of {} is over", attempt.kind, run.id))),
-                    };
+                match () {
+                    () if attempt.is_current_in(&run) => {
+                        let mut run = with_outcome(run, attempt.kind, &outcome, now)?;
+                        if attempt.kind == PhaseKind::Plan {
+                            run.plan.files.clone_from(&files);
+                        }
+                        settle(tx, run, now)
+                    }
+                    // The answer to the first try was lost.
+                    () if was_the_last(&run, attempt) => Ok(run),
+                    () if is_lost_apply(&run, attempt) && run.apply.late_outcome.is_some() => Ok(run),
+                    () if is_lost_apply(&run, attempt) => {
+                        let workspace = tx.state().workspaces.get(&run.workspace).ok_or(Error::NotFound(WHAT))?;
+                        let (run, workspace) = after_late_outcome(&run, workspace, late(&outcome)?, now);
+                        settle_in(tx, run, workspace, now)
+                    }
+                    () => Err(is_over(attempt)),
                 }
-                let run = with_outcome(run, attempt.kind, &outcome, now)?;
-                let run = settle(tx, run, now)?;
-                Ok(run)
             })
             .await
     }
-}
-
-/// Where what belongs to a plan lies in the bucket.
-pub(crate) fn plan_key(open: &OpenOrganization, kind: &'static str, run: RunId, epoch: u64) -> Key {
-    layout::blob(open.ledger.name(), kind, &format!("{}-{epoch}", run.characters()))
 }
 
 fn illegal(error: taco_domain::run_status::IllegalTransition) -> Error {
     Error::Conflict(error.to_string())
 }
 
-/// The apply was given up, and its run still holds the workspace.
-fn is_late_apply(state: &OrganizationState, run: &Run, attempt: Attempt) -> bool {
-    let holds = state.workspaces.get(&run.workspace).and_then(|workspace| workspace.lock.as_ref());
-    attempt.kind == PhaseKind::Apply
-        && run.apply.epoch == attempt.epoch
-        && run.apply.losses > 0
-        && holds.is_some_and(|lock| lock.holder == Author::Run(run.id))
+fn is_over(attempt: Attempt) -> Error {
+    Error::Conflict(format!("{} {} of {} is over", attempt.kind, attempt.epoch, attempt.run))
+}
+
+/// Whether an agent may be given phases: the token with which it came may have been revoked since.
+fn may_still_take(state: &OrganizationState, reach: Reach, token: Option<TokenId>, now: Timestamp) -> bool {
+    match (reach, token) {
+        (Reach::Pool(pool), Some(token)) => check_agent(state, pool, token, now).is_ok(),
+        _ => true,
+    }
+}
+
+/// The apply was given up with this attempt.
+fn is_lost_apply(run: &Run, attempt: Attempt) -> bool {
+    attempt.kind == PhaseKind::Apply && run.apply.epoch == attempt.epoch && attempt.is_lost_in(run)
+}
+
+/// The end of an apply, as an agent tells it that comes back.
+fn late(outcome: &PhaseOutcome) -> Result<LateOutcome<'_>, Error> {
+    match outcome {
+        PhaseOutcome::Planned { .. } => Err(apply_ends_without_plan()),
+        PhaseOutcome::Applied { counts, .. } => Ok(LateOutcome::Applied(*counts)),
+        PhaseOutcome::Errored { message, .. } => Ok(LateOutcome::Errored(message)),
+        PhaseOutcome::Canceled => Ok(LateOutcome::Canceled),
+    }
+}
+
+fn apply_ends_without_plan() -> Error {
+    Error::Conflict("an apply does not end with a plan".to_owned())
+}
+
+/// The run after its phase has failed before an agent had it.
+fn failed_before(run: &Run, kind: PhaseKind, why: &str, now: Timestamp) -> Result<Run, Error> {
+    let mut failed = run.after(RunEvent::Failed, now, Author::Taco).map_err(illegal)?;
+    failed.phase_mut(kind).error = Some(format!("The {kind} was not begun: {why}"));
+    Ok(failed)
 }
 
 /// The phase ended with this attempt.
@@ -291,9 +396,7 @@ fn with_outcome(run: Run, kind: PhaseKind, outcome: &PhaseOutcome, now: Timestam
             run.phase_mut(kind).error = Some(message.clone());
             run.after(RunEvent::Failed, now, by)
         }
-        PhaseOutcome::Planned { .. } if kind == PhaseKind::Apply => {
-            return Err(Error::Conflict("an apply does not end with a plan".to_owned()));
-        }
+        PhaseOutcome::Planned { .. } if kind == PhaseKind::Apply => return Err(apply_ends_without_plan()),
         PhaseOutcome::Applied { .. } if kind == PhaseKind::Plan => {
             return Err(Error::Conflict("a plan does not end with an apply".to_owned()));
         }
@@ -301,13 +404,7 @@ fn with_outcome(run: Run, kind: PhaseKind, outcome: &PhaseOutcome, now: Timestam
             run.has_changes = Some(*has_changes);
             run.generated_configuration = *generated_configuration;
             run.plan.counts = *counts;
-            let decided = run.after(plan_event(&run, *has_changes), now, by).map_err(illegal)?;
-            if decided.status == RunStatus::Planned && decided.options.auto_apply {
-                let author = decided.created_by;
-                decided.after(RunEvent::Confirmed, now, author)
-            } else {
-                Ok(decided)
-            }
+            run.after_plan(*has_changes, now)
         }
         PhaseOutcome::Applied { counts, .. } => {
             run.apply.counts = *counts;
@@ -317,19 +414,25 @@ fn with_outcome(run: Run, kind: PhaseKind, outcome: &PhaseOutcome, now: Timestam
     .map_err(illegal)
 }
 
-/// What a plan that found `has_changes` means for its run.
-fn plan_event(run: &Run, has_changes: bool) -> RunEvent {
-    let options = &run.options;
-    let applicable = has_changes || options.allow_empty_apply;
-    match () {
-        () if options.plan_only || !applicable => RunEvent::PlanWasAll,
-        () if options.save_plan => RunEvent::PlanSaved,
-        () => RunEvent::PlanAwaitsDecision,
-    }
+/// What a run gets besides its configuration.
+struct Secrets {
+    variables: Vec<JobVariable>,
+    ssh_key: Option<String>,
 }
 
-/// What a run gets besides its configuration.
 impl ControlPlane {
+    /// Opened from what the ledger has; nothing else is asked. If one does not open, the text says which.
+    fn secrets_of(&self, state: &OrganizationState, workspace: &Workspace, run: &Run) -> Result<Secrets, String> {
+        let opened = || -> Result<Secrets, Error> {
+            let variables = self.variables_of(state, workspace, run)?;
+            Ok(Secrets { variables, ssh_key: self.ssh_key_of(state, workspace)? })
+        };
+        opened().map_err(|error| match error {
+            Error::Sealed(why) => why,
+            other => other.to_string(),
+        })
+    }
+
     fn variables_of(
         &self,
         state: &OrganizationState,

@@ -14,9 +14,7 @@ use crate::control_plane::ControlPlane;
 use crate::error::Error;
 use crate::passes::{Pass, PassPurpose};
 use crate::phase_uploads::PlanForm;
-use crate::phases::plan_key;
 use crate::runs::RunView;
-use crate::state_blobs::blob_error;
 
 /// A plan in one of its forms.
 pub enum PlanOutput {
@@ -47,24 +45,20 @@ impl ControlPlane {
             PlanForm::File | PlanForm::Json => Action::ReadWholePlan,
         };
         caller.require(action, view.resource(), "plan")?;
-        let phase = &view.run.plan;
-        if !phase.status.is_final() {
+        if !view.run.plan.status.is_final() {
             return Ok(PlanOutput::NotYet);
         }
-        let key = plan_key(&view.open, form.blobs(), view.run.id, phase.epoch);
-        let found = self.blobs().read(&key, None).await.map_err(|error| blob_error(error.into()))?;
+        let found = self.plan_file(&view.open, &view.run, form).await?;
         found.map(PlanOutput::Ready).ok_or(Error::NotFound("plan"))
     }
 
     /// The plan without what is sensitive, for everyone who may see the run; `None` where there is none, or a larger
     /// one than `limit`.
     pub async fn redacted_plan(&self, view: &RunView, limit: u64) -> Result<Option<Vec<u8>>, Error> {
-        let phase = &view.run.plan;
-        if !phase.status.is_final() {
+        if !view.run.plan.status.is_final() {
             return Ok(None);
         }
-        let key = plan_key(&view.open, PlanForm::Redacted.blobs(), view.run.id, phase.epoch);
-        let found = self.blobs().read(&key, None).await.map_err(|error| blob_error(error.into()))?;
+        let found = self.plan_file(&view.open, &view.run, PlanForm::Redacted).await?;
         let Some(download) = found.filter(|download| download.size <= limit) else { return Ok(None) };
         let pieces: Vec<Bytes> =
             download.body.try_collect().await.map_err(|error| Error::from(taco_ledger::Error::from(error)))?;

@@ -198,12 +198,23 @@ impl ControlPlane {
         let effective = variables_for_run(state, workspace, run_variables).into_iter();
         let opened = effective.map(|variable| {
             let value = match (&variable.value, variable.id) {
-                (StoredValue::Sealed(sealed), Some(id)) => self.unseal(&id.to_string(), sealed)?,
+                (StoredValue::Sealed(sealed), Some(id)) => {
+                    let opened = self.unseal(&id.to_string(), sealed);
+                    opened.map_err(|error| in_variable(&variable.key, error))?
+                }
                 (StoredValue::Plain(value) | StoredValue::Sealed(value), _) => value.clone(),
             };
             Ok(variable.opened(value))
         });
         opened.collect()
+    }
+}
+
+/// Which variable it was, in the words of whoever set it.
+fn in_variable(key: &str, error: Error) -> Error {
+    match error {
+        Error::Sealed(why) => Error::Sealed(format!("the variable {key}: {why}")),
+        other => other,
     }
 }
 
