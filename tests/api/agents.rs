@@ -2,9 +2,11 @@
 
 use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};
-use serde_json::json;
-use taco_control_plane::Error;
+use serde_json::{Value, json};
+use taco_control_plane::{Error, RequestInfo, Taker};
 use taco_domain::agent::AgentPresence;
+use taco_domain::global_queue::Reach;
+use taco_domain::phase::Executor;
 
 /// A pool's id, and a token for its agents.
 async fn given_pool(admin: &Client) -> (String, Answer) {
@@ -29,7 +31,7 @@ async fn agents_come_with_a_token_of_their_pool() {
     assert!(!String::from_utf8_lossy(&listed.bytes).contains(&text), "it is shown once");
     server.with_token(&text).get("/api/v2/organizations/acme").await.expect(StatusCode::NOT_FOUND);
 
-    let agent = server.caller(&text).await;
+    let agent = server.agent_caller(&text).await;
     let agent = server.control_plane.connect_agent(&agent, None, None, "one", "1.0.0").await.expect("connected");
     let id = agent.agent.id;
     let status =
@@ -78,7 +80,8 @@ async fn an_agent_comes_back_as_itself_and_nobody_else_does() {
     let admin = server.admin();
     server.given_organization("acme").await;
     let token = given_pool(&admin).await.1.attribute("token");
-    let caller = server.caller(token.as_str().expect("a token")).await;
+    let token = token.as_str().expect("a token");
+    let caller = server.agent_caller(token).await;
     let comes = |known, instance| {
         let (plane, caller) = (server.control_plane.clone(), caller.clone());
         async move { plane.connect_agent(&caller, known, instance, "rack", "1.0.0").await.map(|come| come.agent.id) }
@@ -129,6 +132,105 @@ async fn pools_are_found_by_who_may_use_them_and_listed_by_age() {
         let names: Vec<_> = listed.as_array().expect("a list").iter().map(|pool| &pool["attributes"]["name"]).collect();
         assert_eq!(names, expected, "{query}");
     }
+}
+
+/// A request that gives something a pool.
+fn uses_pool(kind: &str, prefix: &str, pool: &str) -> Value {
+    let mut attributes = json!({ "setting-overwrites": { "execution-mode": true, "agent-pool": true } });
+    attributes[format!("{prefix}execution-mode")] = "agent".into();
+    if kind == "organizations" {
+        let pool = json!({ "default-agent-pool": { "data": { "type": "agent-pools", "id": pool } } });
+        return json!({ "data": { "type": kind, "attributes": attributes, "relationships": pool } });
+    }
+    attributes[format!("{prefix}agent-pool-id")] = pool.into();
+    json!({ "data": { "type": kind, "attributes": attributes } })
+}
+
+#[tokio::test]
+async fn a_pool_is_for_whom_it_allows() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let (web, other) = (server.given_workspace("acme", "web").await, server.given_workspace("acme", "other").await);
+    let project = json!({ "data": { "type": "projects", "attributes": { "name": "network" } } });
+    let project = admin.post("/api/v2/organizations/acme/projects", &project).await.expect(StatusCode::CREATED).id();
+    let limits = |scoped: bool, workspaces: Value, projects: Value, excluded: Value| {
+        json!({ "data": { "type": "agent-pools", "attributes": { "name": "rack", "organization-scoped": scoped },
+            "relationships": { "allowed-workspaces": { "data": workspaces }, "allowed-projects": { "data": projects },
+                "excluded-workspaces": { "data": excluded } } } })
+    };
+    let pools = "/api/v2/organizations/acme/agent-pools";
+    let narrow = limits(false, json!([{ "type": "workspaces", "id": web }]), json!([]), json!([]));
+    let pool = admin.post(pools, &narrow).await.expect(StatusCode::CREATED).id();
+    let (of_web, of_other) = (format!("/api/v2/workspaces/{web}"), format!("/api/v2/workspaces/{other}"));
+    let of_project = format!("/api/v2/projects/{project}");
+    let own = || uses_pool("workspaces", "", &pool);
+    let default = |kind| uses_pool(kind, "default-", &pool);
+    let new = || {
+        let mut body = uses_pool("workspaces", "", &pool);
+        body["data"]["attributes"]["name"] = "new".into();
+        body
+    };
+    admin.patch(&of_web, &own()).await.expect(StatusCode::OK);
+    let refused = |answer: Answer, attribute: &str, words: &str| {
+        let (detail, pointer) = answer.expect(StatusCode::UNPROCESSABLE_ENTITY).error();
+        assert_eq!(pointer, Some(format!("/data/attributes/{attribute}")));
+        assert!(detail.contains(words) && detail.contains(&web), "{detail}");
+    };
+    refused(admin.patch(&of_other, &own()).await, "agent-pool-id", "rack does not allow this workspace");
+    let created = admin.post("/api/v2/organizations/acme/workspaces", &new()).await;
+    refused(created, "agent-pool-id", "rack does not allow this workspace");
+    let of_organization = "/api/v2/organizations/acme";
+    for (path, kind) in [(of_project.as_str(), "projects"), (of_organization, "organizations")] {
+        refused(admin.patch(path, &default(kind)).await, "default-agent-pool-id", "default");
+    }
+
+    let of_pool = format!("/api/v2/agent-pools/{pool}");
+    let for_project = limits(false, json!([]), json!([{ "type": "projects", "id": project }]), json!([]));
+    admin.patch(&of_pool, &for_project).await.expect(StatusCode::OK);
+    admin.patch(&of_project, &default("projects")).await.expect(StatusCode::OK);
+    // Whoever changes something else is not bothered with what the pool says now.
+    let renamed = json!({ "data": { "type": "workspaces", "attributes": { "description": "the site" } } });
+    admin.patch(&of_web, &renamed).await.expect(StatusCode::OK);
+    let all_but_other = limits(true, json!([]), json!([]), json!([{ "type": "workspaces", "id": other }]));
+    admin.patch(&of_pool, &all_but_other).await.expect(StatusCode::OK);
+    admin.patch(of_organization, &default("organizations")).await.expect(StatusCode::OK);
+    admin.patch(&of_other, &own()).await.expect(StatusCode::UNPROCESSABLE_ENTITY);
+    admin.patch(&of_web, &own()).await.expect(StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_pools_agents_get_nothing_of_a_workspace_that_it_does_not_allow() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    let workspace = crate::runs::given_workspace(&server).await;
+    let (pool, token) = given_pool(&admin).await;
+    let text = token.attribute("token").as_str().expect("a token").to_owned();
+    admin.patch(&format!("/api/v2/workspaces/{workspace}"), &uses_pool("workspaces", "", &pool)).await;
+    let agent = server.agent_caller(&text).await;
+    let agent = server.control_plane.connect_agent(&agent, None, None, "one", "1.0.0").await.expect("connected");
+    let run = crate::runs::start_run(&admin, &workspace, json!({})).await.id();
+    let take = || {
+        let executor = Executor { agent: agent.agent.id, agent_name: "one".to_owned(), pool: Some(agent.agent.pool) };
+        let taker = Taker { reach: Reach::Pool(agent.agent.pool), executor, token: Some(agent.token) };
+        let (plane, open) = (server.control_plane.clone(), agent.open.clone());
+        async move { plane.take_phase(&open, taker).await.expect("a bucket").map(|taken| taken.run.id.to_string()) }
+    };
+    let limit =
+        |scoped: bool| json!({ "data": { "type": "agent-pools", "attributes": { "organization-scoped": scoped } } });
+    let of_pool = format!("/api/v2/agent-pools/{pool}");
+    admin.patch(&of_pool, &limit(false)).await.expect(StatusCode::OK);
+    assert_eq!(take().await, None);
+    let waits = crate::runs::read_run(&admin, &run).await.attribute("taco-wait-reasons");
+    assert_eq!((&waits[0]["reason"], &waits[0]["pool-name"]), (&json!("pool-refuses"), &json!("pool")));
+    let detail = waits[0]["detail"].as_str().expect("a sentence");
+    assert!(detail.starts_with("the pool pool does not allow this workspace"), "{detail}");
+    admin.patch(&of_pool, &limit(true)).await.expect(StatusCode::OK);
+
+    admin.delete(&format!("/api/v2/authentication-tokens/{}", token.id())).await.expect(StatusCode::NO_CONTENT);
+    assert_eq!(take().await, None, "the token with which it came was revoked");
+    let again = server.control_plane.recognise_agent(&text, RequestInfo::default()).await;
+    assert!(matches!(again, Err(Error::Unauthorized(_))));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The API of Terraform Cloud, as clients meet it.
 
 mod absent;
+mod agent_door;
 mod agents;
 mod bad_input;
 mod configuration_versions;

@@ -5,10 +5,9 @@ use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use taco_control_plane::{DueWait, PhaseCaller, PhaseOutcome, PlanForm, RequestInfo};
+use taco_control_plane::{DueWait, PhaseCaller, PhaseOutcome, PlanForm, RequestInfo, Taker};
 use taco_domain::engine::Engine;
-use taco_domain::global_queue::Reach;
-use taco_domain::phase::{Executor, ResourceCounts};
+use taco_domain::phase::ResourceCounts;
 
 use crate::runs::{act, given_workspace, read_run, run_body, start_run, status};
 use crate::states::path_of;
@@ -16,9 +15,8 @@ use crate::states::path_of;
 /// Takes the next phase, as an agent within a server does, and gets its token.
 pub(crate) async fn token_of_the_next_phase(server: &ApiServer) -> String {
     let agent = server.control_plane.id_for_agent_within();
-    let executor = Executor { agent, agent_name: "within".to_owned(), pool: None };
     let open = server.control_plane.all_organizations().await.expect("organizations").remove(0);
-    let taken = server.control_plane.take_phase(&open, Reach::WithinServer, executor).await.expect("a bucket");
+    let taken = server.control_plane.take_phase(&open, Taker::within(agent, "within")).await.expect("a bucket");
     taken.expect("a phase is ready").token
 }
 
@@ -239,6 +237,37 @@ async fn an_agent_is_asked_to_stop_and_then_forced() {
     server.control_plane.finish_phase(&phase, PhaseOutcome::Canceled).await.expect("stopped");
     assert_eq!(status(&admin, &run).await, "canceled");
     act(&admin, &run, "force-cancel").await.expect(StatusCode::CONFLICT);
+}
+
+#[tokio::test]
+async fn a_run_that_was_canceled_while_it_planned_is_not_applied() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    let workspace = given_workspace(&server).await;
+    for options in [json!({ "auto-apply": true }), json!({}), json!({ "save-plan": true })] {
+        let run = start_run(&admin, &workspace, options.clone()).await.id();
+        let phase = take(&server).await;
+        act(&admin, &run, "cancel").await.expect(StatusCode::ACCEPTED);
+        // The plan was done before its agent heard of it.
+        server.control_plane.finish_phase(&phase, planned(true)).await.expect("the plan ends");
+        assert_eq!(status(&admin, &run).await, "canceled", "{options}");
+        assert_eq!(part(&admin, &run, "apply").await.attribute("status"), "unreachable");
+        let read = admin.get(&format!("/api/v2/workspaces/{workspace}")).await;
+        assert_eq!(read.attribute("locked"), false, "{options}");
+    }
+    let run = start_run(&admin, &workspace, json!({ "auto-apply": true })).await.id();
+    let phase = take(&server).await;
+    act(&admin, &run, "cancel").await.expect(StatusCode::ACCEPTED);
+    let failed = PhaseOutcome::Errored { message: "no provider".to_owned(), engine: None };
+    server.control_plane.finish_phase(&phase, failed).await.expect("the plan ends");
+    assert_eq!(status(&admin, &run).await, "errored", "that is what happened to it");
+
+    let run = start_run(&admin, &workspace, json!({ "auto-apply": true })).await.id();
+    execute(&server, planned(true)).await;
+    let apply = take(&server).await;
+    act(&admin, &run, "cancel").await.expect(StatusCode::ACCEPTED);
+    server.control_plane.finish_phase(&apply, applied()).await.expect("the apply ends");
+    assert_eq!(status(&admin, &run).await, "applied", "what was done was done");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The API of a server in this process, on a bucket in memory unless a test brings its own, with a clock that tests move.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -12,9 +13,12 @@ use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use md5::{Digest, Md5};
 use serde_json::{Value, json};
-use taco_control_plane::{Caller, ControlPlane, NewToken, RequestInfo, Settings};
+use taco_agent_api::AgentApi;
+use taco_control_plane::{AgentCaller, Caller, ControlPlane, NewToken, RequestInfo, Settings};
+use taco_domain::OrganizationState;
 use taco_domain::id::UserId;
-use taco_ledger::{Bucket, Clock, Dice, Environment, MasterKey, MasterKeys, ObjectBucket, Options, Peers};
+use taco_ledger::{Bucket, Clock, Dice, Environment, Ledger, MasterKey, MasterKeys, ObjectBucket, Options, Peers};
+use taco_scheduler::{Alone, Leases, Scheduler};
 use taco_tfc_api::Api;
 use tower::ServiceExt;
 
@@ -33,6 +37,9 @@ impl Clock for TestClock {
 
 pub struct ApiServer {
     pub control_plane: ControlPlane,
+    /// It works when a test lets it.
+    pub scheduler: Scheduler,
+    pub agents: AgentApi,
     router: Router,
     bucket: Arc<dyn Bucket>,
     clock: Arc<TestClock>,
@@ -56,15 +63,16 @@ impl ApiServer {
         Self::open(Arc::clone(&self.bucket), Arc::clone(&self.clock), 2).await
     }
 
+    /// The ledger of the only organization, for tests that spoil something in it.
+    pub async fn ledger(&self) -> Ledger<OrganizationState> {
+        let open = self.control_plane.all_organizations().await.expect("organizations").remove(0);
+        let name = open.id().to_string().parse().expect("a legal name");
+        Ledger::open(environment(&self.bucket, &self.clock, 3), name, Options::default()).await.expect("a ledger")
+    }
+
     async fn open(bucket: Arc<dyn Bucket>, clock: Arc<TestClock>, number: u64) -> Self {
-        let dice = Dice::from_seed(number);
-        let environment = Environment {
-            bucket: Arc::clone(&bucket),
-            clock: Arc::clone(&clock) as _,
-            dice: dice.clone(),
-            server: format!("server-{number}"),
-            peers: Peers::none(),
-        };
+        let environment = environment(&bucket, &clock, number);
+        let dice = environment.dice.clone();
         let key = MasterKey::from_secret(SECRET).expect("long enough");
         let settings = Settings {
             master_keys: Arc::new(MasterKeys::new(key, Vec::new(), dice)),
@@ -74,7 +82,9 @@ impl ApiServer {
         };
         let control_plane = ControlPlane::open(environment, settings).await.expect("a control plane");
         let router = Api::new(control_plane.clone(), "http://taco.test").into_router();
-        Self { control_plane, router, bucket, clock }
+        let scheduler = Scheduler::new(control_plane.clone(), Leases::of(Duration::from_secs(30)), Arc::new(Alone));
+        let agents = AgentApi::new(control_plane.clone(), scheduler.clone(), "http://taco.test");
+        Self { control_plane, scheduler, agents, router, bucket, clock }
     }
 
     /// The same server, which lets each token make so many requests in a second.
@@ -101,6 +111,11 @@ impl ApiServer {
         Client { router: self.router.clone(), authorization: Some(format!("Bearer {token}")), key: None }
     }
 
+    /// An agent, or whoever else comes to the agents' door with this token.
+    pub fn agent_with_token(&self, token: &str) -> Client {
+        Client { router: self.agents.router(), authorization: Some(format!("Bearer {token}")), key: None }
+    }
+
     /// A client that sends this as its `Authorization`, or nothing.
     pub fn with_authorization(&self, authorization: Option<&str>) -> Client {
         Client { router: self.router.clone(), authorization: authorization.map(str::to_owned), key: None }
@@ -109,6 +124,11 @@ impl ApiServer {
     /// Who the control plane takes the holder of a token for.
     pub async fn caller(&self, token: &str) -> Caller {
         self.control_plane.authenticate(token, RequestInfo::default()).await.expect("a valid token")
+    }
+
+    /// The same of an agent with its pool's token.
+    pub async fn agent_caller(&self, token: &str) -> AgentCaller {
+        self.control_plane.recognise_agent(token, RequestInfo::default()).await.expect("a pool's token")
     }
 
     pub async fn admin_caller(&self) -> Caller {
@@ -152,6 +172,16 @@ impl ApiServer {
         let body = json!({ "data": { "type": "workspaces", "attributes": { "name": name } } });
         let path = format!("/api/v2/organizations/{organization}/workspaces");
         self.admin().post(&path, &body).await.expect(StatusCode::CREATED).id()
+    }
+}
+
+fn environment(bucket: &Arc<dyn Bucket>, clock: &Arc<TestClock>, number: u64) -> Environment {
+    Environment {
+        bucket: Arc::clone(bucket),
+        clock: Arc::clone(clock) as _,
+        dice: Dice::from_seed(number),
+        server: format!("server-{number}"),
+        peers: Peers::none(),
     }
 }
 

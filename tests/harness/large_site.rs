@@ -8,10 +8,9 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use taco_control_plane::{PhaseCaller, PhaseOutcome, PlanForm, RequestInfo};
+use taco_control_plane::{PhaseCaller, PhaseOutcome, PlanForm, RequestInfo, Taker};
 use taco_domain::engine::Engine;
-use taco_domain::global_queue::Reach;
-use taco_domain::phase::{Executor, ResourceCounts};
+use taco_domain::phase::ResourceCounts;
 use taco_ledger::Bucket;
 use taco_web::Web;
 use url::Url;
@@ -93,9 +92,8 @@ impl LargeSite {
     async fn take(&self) -> PhaseCaller {
         let control_plane = &self.api.control_plane;
         let agent = control_plane.id_for_agent_within();
-        let executor = Executor { agent, agent_name: "within".to_owned(), pool: None };
         let open = control_plane.all_organizations().await.expect("organizations").remove(0);
-        let taken = control_plane.take_phase(&open, Reach::WithinServer, executor).await.expect("a bucket");
+        let taken = control_plane.take_phase(&open, Taker::within(agent, "within")).await.expect("a bucket");
         let token = taken.expect("a phase is ready").token;
         control_plane.phase_caller(&token, RequestInfo::default()).await.expect("a phase's token")
     }

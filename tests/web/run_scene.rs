@@ -5,10 +5,9 @@ use harness::browser::{Browser, Page};
 use harness::curator::packed;
 use harness::page_server::PageServer;
 use serde_json::{Value, json};
-use taco_control_plane::{DueWait, PhaseCaller, PhaseOutcome, PlanForm, RequestInfo};
+use taco_control_plane::{DueWait, PhaseCaller, PhaseOutcome, PlanForm, RequestInfo, Taker};
 use taco_domain::engine::Engine;
-use taco_domain::global_queue::Reach;
-use taco_domain::phase::{Executor, ResourceCounts};
+use taco_domain::phase::ResourceCounts;
 
 pub(crate) struct RunScene {
     pub(crate) server: PageServer,
@@ -67,9 +66,8 @@ impl RunScene {
     pub(crate) async fn take(&self) -> PhaseCaller {
         let control_plane = &self.server.api.control_plane;
         let agent = control_plane.id_for_agent_within();
-        let executor = Executor { agent, agent_name: "within".to_owned(), pool: None };
         let open = control_plane.all_organizations().await.expect("organizations").remove(0);
-        let taken = control_plane.take_phase(&open, Reach::WithinServer, executor).await.expect("a bucket");
+        let taken = control_plane.take_phase(&open, Taker::within(agent, "within")).await.expect("a bucket");
         let token = taken.expect("a phase is ready").token;
         control_plane.phase_caller(&token, RequestInfo::default()).await.expect("a phase's token")
     }

@@ -7,10 +7,11 @@ use taco_agent_protocol::{PhaseKind, PhaseRef};
 use taco_domain::Author;
 use taco_domain::id::{RunId, StateVersionId, WorkspaceId};
 use taco_domain::lock::Lock;
+use taco_domain::phase::Phase;
 use taco_domain::run::Run;
 use taco_domain::run_status::{RunEvent, RunStatus};
-use taco_domain::state_version::{StateVersion, StateVersionStatus};
-use taco_domain::wait_note::waiting_text;
+use taco_domain::state_version::{StateOrigin, StateVersion, StateVersionStatus};
+use taco_domain::wait_note::{closing_text, waiting_text};
 use taco_domain::workspace::Workspace;
 use taco_ledger::{Commit, Entry, layout};
 
@@ -151,6 +152,7 @@ impl Replay {
         if before.status != run.status && !is_reachable(before.status, run.status) {
             return Err((P::RunsFollowTheGraph, format!("{} went from {} to {}", run.id, before.status, run.status)));
         }
+        check_cancel(before, run).map_err(|how| (P::ACancelIsForOnePhase, how))?;
         for kind in [PhaseKind::Plan, PhaseKind::Apply] {
             let (old, new) = (before.phase(kind), run.phase(kind));
             let attempt = |epoch| PhaseRef { run: run.id, phase: kind, epoch };
@@ -171,6 +173,12 @@ impl Replay {
             }
             if new.losses > old.losses {
                 self.lost.insert(attempt(new.epoch));
+            } else if old.late_outcome.is_none() && new.late_outcome.is_some() {
+                if kind != PhaseKind::Apply || !self.lost.contains(&attempt(new.epoch)) {
+                    let how = format!("{} has a late outcome, though it was not lost", attempt(new.epoch));
+                    return Err((P::OthersCannotSpeakForAnAttempt, how));
+                }
+                self.finished.insert(attempt(new.epoch));
             } else if action == "phase.finish" && !old.status.is_final() && new.status.is_final() && new.epoch > 0 {
                 self.finished.insert(attempt(new.epoch));
                 let (said, of_this) = (&run.options.terraform_version, engine_version(attempt(new.epoch)));
@@ -183,7 +191,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Serials go up in one lineage, and what is final does not change.
+    /// Serials go up in one lineage, and what is final does not change. What was saved from a lost agent is kept beside
+    /// the rest.
     fn add_state(&mut self, version: StateVersion) -> Result<(), Breach> {
         let checked = self.check_state(&version).map_err(|how| (Promise::StatesFollowEachOther, how));
         self.states.insert(version.id, version);
@@ -196,9 +205,9 @@ impl Replay {
             if before.sha256 != version.sha256 || before.serial != version.serial {
                 return Err(format!("the state {} was changed", version.id));
             }
-        } else if version.status == StateVersionStatus::Finalized {
+        } else if version.status == StateVersionStatus::Finalized && !is_rescued(version) {
             let of_workspace = self.states.values().filter(|other| other.workspace == version.workspace);
-            for other in of_workspace.filter(finalized) {
+            for other in of_workspace.filter(finalized).filter(|other| !is_rescued(other)) {
                 if other.serial >= version.serial {
                     return Err(format!("serial {} came after serial {}", version.serial, other.serial));
                 }
@@ -231,7 +240,10 @@ impl Replay {
             }
             let states = self.states.values().filter(|version| version.workspace == workspace.id);
             let finalized = states.filter(|version| version.status == StateVersionStatus::Finalized);
-            let newest = finalized.max_by_key(|version| version.serial).map(|version| version.id);
+            let newest = finalized
+                .filter(|version| !is_rescued(version))
+                .max_by_key(|version| version.serial)
+                .map(|version| version.id);
             if newest != workspace.current_state_version {
                 let how = format!("{} has {:?} as its current state", workspace.id, workspace.current_state_version);
                 return Err((Promise::TheCurrentStateIsTheNewest, how));
@@ -239,6 +251,22 @@ impl Replay {
         }
         Ok(())
     }
+}
+
+fn is_rescued(version: &StateVersion) -> bool {
+    version.origin == StateOrigin::Rescue
+}
+
+fn check_cancel(before: &Run, run: &Run) -> Result<(), String> {
+    let was_to_stop = before.status == RunStatus::Planning && before.cancel.is_some();
+    if was_to_stop && run.status != RunStatus::Planning && !run.status.is_final() {
+        return Err(format!("{} was to stop while it planned, and is {}", run.id, run.status));
+    }
+    let is_taken = run.plan.epoch + run.apply.epoch > before.plan.epoch + before.apply.epoch;
+    if is_taken && run.cancel.is_some() {
+        return Err(format!("{} begins a phase that is to stop before anyone asked", run.id));
+    }
+    Ok(())
 }
 
 /// One transaction may take a run two steps further: a plan that is applied without asking is confirmed at once.
@@ -310,6 +338,7 @@ fn check_told(replay: &Replay, told: &Told, broken: &mut Broken) {
     for (phase, read) in &told.logs_read {
         let written = told.files.get(phase).map(|files| files.log().clone()).unwrap_or_default();
         let has_other_attempts = replay.runs.get(&phase.run).is_some_and(|run| run.phase(phase.phase).epoch > 1);
+        let read = without_closing(&replay.runs, phase, read);
         if !has_other_attempts && !whole_log(&replay.runs, phase, &written).starts_with(read) {
             broken.note(P::LogsAreTrue, format!("the log of {phase} showed bytes that nobody wrote"));
         }
@@ -323,6 +352,16 @@ fn whole_log(runs: &BTreeMap<RunId, Run>, phase: &PhaseRef, written: &[u8]) -> V
         true => written.to_vec(),
         false => [waited.as_bytes(), written.get(1..).unwrap_or_default()].concat(),
     }
+}
+
+/// What readers saw, without what a server told them in place of an agent that it had given up.
+fn without_closing<'a>(runs: &BTreeMap<RunId, Run>, phase: &PhaseRef, read: &'a [u8]) -> &'a [u8] {
+    let Some(run) = runs.get(&phase.run) else { return read };
+    // The agent may have come back since.
+    let then = Phase { late_outcome: None, ..run.phase(phase.phase).clone() };
+    let closings = [true, false].map(|is_empty| closing_text(&then, phase.phase, is_empty));
+    let mut closings = closings.iter().filter(|closing| !closing.is_empty());
+    closings.find_map(|closing| read.strip_suffix(closing.as_bytes())).unwrap_or(read)
 }
 
 /// Logs of phases whose agents could report are complete, byte for byte. What an attempt before left comes first.

@@ -25,6 +25,8 @@ pub(crate) enum Promise {
     AppliesDoNotOverlap,
     /// Runs move along the graph of their statuses.
     RunsFollowTheGraph,
+    /// Whoever wants a phase to stop is heard: nothing follows its plan, and no other phase stops for it.
+    ACancelIsForOnePhase,
     /// An attempt ends with what its own agent said.
     OthersCannotSpeakForAnAttempt,
     /// What readers see of a log is what its engine wrote.
