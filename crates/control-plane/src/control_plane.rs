@@ -77,12 +77,12 @@ pub(crate) struct Shared {
     pub(crate) inspections: Semaphore,
     pub(crate) uses_in_flight: UsesInFlight,
     pub(crate) presence: Presence,
+    pub(crate) uploaded_plans: UploadedPlans,
     pub(crate) logs: LogChunks,
     pub(crate) log_signals: LogSignals,
     pub(crate) timeouts: Timeouts,
 }
 
-    pub(crate) uploaded_plans: UploadedPlans,
 impl fmt::Debug for ControlPlane {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("ControlPlane").field("site", &self.shared.site).finish_non_exhaustive()
@@ -187,6 +187,7 @@ impl ControlPlane {
                 inspections: Semaphore::new(INSPECTED_AT_ONCE),
                 uses_in_flight: UsesInFlight::default(),
                 presence: Presence::default(),
+                uploaded_plans: UploadedPlans::default(),
                 logs,
                 log_signals: LogSignals::default(),
                 timeouts: settings.timeouts,
@@ -194,7 +195,6 @@ impl ControlPlane {
         })
     }
 
-                uploaded_plans: UploadedPlans::default(),
     /// Wakes whoever waits on it when this server has seen a change of the site: organizations come and go.
     pub fn site_changes(&self) -> Changes<Site> {
         self.shared.site.changes()

@@ -76,14 +76,14 @@ impl ControlPlane {
     pub async fn log_end(&self, view: &RunView, kind: PhaseKind) -> Result<u64, Error> {
         let phase = view.run.phase(kind);
         let waited = waiting_text(phase, kind).len() as u64;
+        if let Some(closing) = Closing::of(phase, kind, waited) {
+            return Ok(closing.begins + closing.text.len() as u64);
+        }
         let (epoch, begins) = attempt_at(phase, waited, u64::MAX);
         if epoch == 0 {
             return Ok(waited);
         }
         let end = self.shared.logs.end(view.open.ledger.name(), &log_id(view.run.id, kind), epoch).await;
-        if let Some(closing) = Closing::of(phase, kind, waited) {
-            return Ok(closing.begins + closing.text.len() as u64);
-        }
         let end = end.map_err(taco_ledger::Error::from)?;
         Ok(begins + end.saturating_sub(u64::from(begins > 0)))
     }
@@ -114,21 +114,21 @@ impl ControlPlane {
         limit: usize,
     ) -> Result<Vec<u8>, Error> {
         let waited = waiting_text(phase, kind).into_bytes();
+        let closing = Closing::of(phase, kind, waited.len() as u64);
         let log = log_id(run, kind);
         let mut found = Vec::new();
         while found.len() < limit {
             let at = offset + found.len() as u64;
-            let (epoch, begins) = attempt_at(phase, waited.len() as u64, at);
-        let closing = Closing::of(phase, kind, waited.len() as u64);
-            let limit = limit - found.len();
-            if epoch == 0 {
-                let from = usize::try_from(at).unwrap_or(usize::MAX).min(waited.len());
-                found.extend(waited[from..].iter().take(limit));
             if let Some(closing) = closing.as_ref().filter(|closing| at >= closing.begins) {
                 let from = usize::try_from(at - closing.begins).unwrap_or(usize::MAX);
                 found.extend(closing.text.bytes().skip(from).take(limit - found.len()));
                 break;
             }
+            let (epoch, begins) = attempt_at(phase, waited.len() as u64, at);
+            let limit = limit - found.len();
+            if epoch == 0 {
+                let from = usize::try_from(at).unwrap_or(usize::MAX).min(waited.len());
+                found.extend(waited[from..].iter().take(limit));
                 if phase.epoch == 0 {
                     break;
                 }
@@ -147,11 +147,6 @@ impl ControlPlane {
         }
         Ok(found)
     }
-}
-
-/// The attempt whose log holds `offset` of the whole, and where that log begins in the whole; attempt 0 is the text of
-/// `waited` bytes before all others. Each begins with a mark of one byte, of which readers see the first alone.
-fn attempt_at(phase: &Phase, waited: u64, offset: u64) -> (u64, u64) {
 
     /// How many bytes of an attempt's log readers get when the attempt is given up. If its agent has ended it, that mark
     /// is not one of them: it is not the end of the whole.
@@ -178,6 +173,11 @@ impl Closing {
         let text = closing_text(phase, kind, begins == 0);
         (!text.is_empty()).then_some(Self { begins, text })
     }
+}
+
+/// The attempt whose log holds `offset` of the whole, and where that log begins in the whole; attempt 0 is the text of
+/// `waited` bytes before all others. Each begins with a mark of one byte, of which readers see the first alone.
+fn attempt_at(phase: &Phase, waited: u64, offset: u64) -> (u64, u64) {
     if offset < waited || phase.epoch == 0 {
         return (0, 0);
     }

@@ -96,11 +96,11 @@ fn start_triggered(tx: &mut Transaction<OrganizationState>, run: &Run, source: &
         let Some(trigger) = state.run_triggers.get(&id) else { continue };
         let Some(workspace) = state.workspaces.get(&trigger.workspace) else { continue };
         let Some(configuration) = state.usable_configuration(workspace.id) else { continue };
-        let options = RunOptions {
         if let Err(why) = check_workspace(state, workspace) {
             tracing::info!(workspace = %workspace.id, after = %run.id, %why, "a run trigger starts nothing");
             continue;
         }
+        let options = RunOptions {
             message: format!("Triggered automatically from successful run {} in the workspace {}", run.id, source.name),
             auto_apply: workspace.auto_apply_run_trigger,
             engine: workspace.engine,

@@ -67,26 +67,6 @@ fn kept(workspace: &Workspace, run: &Run, why: &str, now: Timestamp) -> Workspac
     Workspace { lock: Some(lock), ..workspace.clone() }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::run::CancelRequest;
-    use crate::run::tests::given_run;
-    use crate::run_queue::tests::{given_state, locked_by, now};
-    use crate::run_status::RunStatus;
-
-    fn lose(run: &Run, kind: PhaseKind) -> (Run, Workspace) {
-        let (_, workspace) = given_state(&[]);
-        let workspace = locked_by(&workspace, Author::Run(run.id));
-        after_loss(run, &workspace, kind, "the agent one was not heard for 30 s", now()).expect("legal")
-    }
-
-    #[test]
-    fn a_lost_plan_is_tried_once_more() {
-        let planning = Run { status: RunStatus::Planning, ..given_run(1) };
-        let (again, workspace) = lose(&planning, PhaseKind::Plan);
-        assert_eq!((again.status, again.plan.losses), (RunStatus::PlanQueued, 1));
-        assert!(workspace.lock.is_some(), "it still holds its workspace");
 /// How a lost apply ended, as its agent tells when it comes back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LateOutcome<'a> {
@@ -124,6 +104,26 @@ pub fn after_late_outcome(
     (after, workspace)
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::CancelRequest;
+    use crate::run::tests::given_run;
+    use crate::run_queue::tests::{given_state, locked_by, now};
+    use crate::run_status::RunStatus;
+
+    fn lose(run: &Run, kind: PhaseKind) -> (Run, Workspace) {
+        let (_, workspace) = given_state(&[]);
+        let workspace = locked_by(&workspace, Author::Run(run.id));
+        after_loss(run, &workspace, kind, "the agent one was not heard for 30 s", now()).expect("legal")
+    }
+
+    #[test]
+    fn a_lost_plan_is_tried_once_more() {
+        let planning = Run { status: RunStatus::Planning, ..given_run(1) };
+        let (again, workspace) = lose(&planning, PhaseKind::Plan);
+        assert_eq!((again.status, again.plan.losses), (RunStatus::PlanQueued, 1));
+        assert!(workspace.lock.is_some(), "it still holds its workspace");
         let (over, workspace) = lose(&Run { status: RunStatus::Planning, ..again }, PhaseKind::Plan);
         assert_eq!((over.status, over.plan.losses), (RunStatus::Errored, 2));
         assert!(over.plan.error.is_some_and(|error| error.contains("lost 2 times")));
@@ -148,7 +148,6 @@ pub fn after_late_outcome(
         assert_eq!(lock.holder, Author::Run(over.id));
         assert!(lock.reason.is_some_and(|reason| reason.contains("not heard for 30 s")));
     }
-}
 
     #[test]
     fn an_agent_that_comes_back_resolves_what_it_applied_wholly_and_nothing_else() {
@@ -172,3 +171,4 @@ pub fn after_late_outcome(
         let (_, after) = after_late_outcome(&lost, &someone, LateOutcome::Applied(counts), now());
         assert_eq!(after.lock, someone.lock, "another's lock is another's");
     }
+}

@@ -308,11 +308,11 @@ impl Run {
             _ => (RunEvent::PlanTaken, PhaseKind::Plan),
         };
         let mut run = self.after(event, now, Author::Taco)?;
+        // Whoever wanted an earlier phase to stop did not speak of this one.
+        run.cancel = None;
         let phase = run.phase_mut(kind);
         phase.epoch += 1;
         phase.executor = Some(executor);
-        // Whoever wanted an earlier phase to stop did not speak of this one.
-        run.cancel = None;
         Ok((run, kind))
     }
 }

@@ -140,6 +140,7 @@ impl Scheduler {
             self.deliver_cancels();
             self.settle_disagreements(Instant::now()).await;
             self.forget_what_ended_elsewhere();
+            self.let_the_refused_go();
             if let Err(error) = self.hand_out().await {
                 tracing::warn!(%error, "a phase could not be given to an agent; trying again");
                 sleep(PAUSE).await;
@@ -157,7 +158,6 @@ impl Scheduler {
             if self.neighbours.publish(&presence).await {
                 self.agents.published(&presence);
                 let heard = self.neighbours.heard();
-            self.let_the_refused_go();
                 watch.note(presence.iter().chain(&heard), Instant::now());
                 self.control_plane.presence().set(presence.into_iter().chain(heard).collect());
                 self.look_if_behind().await;
