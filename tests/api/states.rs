@@ -50,6 +50,23 @@ pub(crate) fn path_of(url: &Value) -> String {
     url.as_str().expect("an address").strip_prefix("http://taco.test").expect("on this server").to_owned()
 }
 
+/// A member of acme with such access to a workspace.
+pub(crate) async fn given_member(server: &ApiServer, name: &str, workspace: &str, access: &str) -> Client {
+    let (admin, within) = (server.admin(), "/api/v2/organizations/acme");
+    let (_, token) = server.given_user(name).await;
+    let made = async |path: String, body: Value| admin.post(&path, &body).await.expect(StatusCode::CREATED).id();
+    let named = json!({ "data": { "type": "teams", "attributes": { "name": format!("team-of-{name}") } } });
+    let team = json!({ "type": "teams", "id": made(format!("{within}/teams"), named).await });
+    let member = json!({ "data": { "type": "organization-memberships",
+        "attributes": { "email": format!("{name}@acme.test") }, "relationships": { "teams": { "data": [team] } } } });
+    made(format!("{within}/organization-memberships"), member).await;
+    let workspace = json!({ "type": "workspaces", "id": workspace });
+    let access = json!({ "data": { "type": "team-workspaces", "attributes": { "access": access },
+        "relationships": { "team": { "data": team }, "workspace": { "data": workspace } } } });
+    made("/api/v2/team-workspaces".to_owned(), access).await;
+    server.with_token(&token)
+}
+
 pub(crate) async fn locked_workspace(server: &ApiServer) -> String {
     server.given_organization("acme").await;
     let workspace = server.given_workspace("acme", "web").await;

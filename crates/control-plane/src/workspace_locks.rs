@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use taco_domain::id::WorkspaceId;
 use taco_domain::lock::{
-    Claim, Lock, LockConflict, LockInfo, Taken, keeps_lock, release_lock, released_before, take_lock,
+    Claim, Lock, LockConflict, LockInfo, Taken, check_reason, keeps_lock, release_lock, released_before, take_lock,
 };
 use taco_domain::permission::Action;
 use taco_domain::state_version::{StateVersion, StateVersionStatus};
@@ -29,7 +29,7 @@ impl ControlPlane {
         wanted: &WorkspaceRef,
         reason: Option<String>,
     ) -> Result<WorkspaceView, Error> {
-        self.take(caller, wanted, reason, None).await
+        self.take(caller, wanted, check_reason(reason)?, None).await
     }
 
     /// Locks a workspace through the `http` backend, whose clients name their locks.
@@ -39,6 +39,7 @@ impl ControlPlane {
         wanted: &WorkspaceRef,
         info: LockInfo,
     ) -> Result<WorkspaceView, Error> {
+        let info = info.checked()?;
         let reason = Some(info.operation.clone()).filter(|operation| !operation.is_empty());
         self.take(caller, wanted, reason, Some(info)).await
     }
@@ -55,7 +56,7 @@ impl ControlPlane {
             holder: caller.author(),
             holder_name: open.name_of(&caller.author()),
             since: self.now(),
-            reason: reason.filter(|reason| !reason.is_empty()),
+            reason,
             from: caller.request.from.clone(),
             http,
         };
@@ -84,16 +85,27 @@ impl ControlPlane {
         self.release(caller, wanted, claim).await
     }
 
-    /// Lets go of a lock of the `http` backend. One who does not say which lock they mean uses force.
+    /// Lets go of a lock of the `http` backend. One who does not say which lock they mean, or means another's, uses
+    /// force: whoever meets a lock is told its id.
     pub async fn unlock_workspace_with(
         &self,
         caller: &Caller,
         wanted: &WorkspaceRef,
         lock_id: Option<String>,
     ) -> Result<WorkspaceView, Error> {
+        let author = caller.author();
+        let view = self.find_workspace(caller, wanted).await?;
+        let lock = view.workspace.lock.as_ref().filter(|lock| lock.http.is_some());
+        let is_own = lock.is_some_and(|lock| lock.holder == author);
+        let held = lock.and_then(Lock::http_id).map(str::to_owned);
         match lock_id {
+            // Their own they need no force for, even if their client has forgotten what it is called.
+            None if is_own => self.release(caller, wanted, Claim::Http { author, lock_id: held }).await,
             None => self.force_unlock_workspace(caller, wanted).await,
-            lock_id => self.release(caller, wanted, Claim::Http { author: caller.author(), lock_id }).await,
+            Some(id) if !is_own && held.as_ref() == Some(&id) && may_force(caller, &view) => {
+                self.unlock_by_force(caller, wanted, Some(id)).await
+            }
+            lock_id => self.release(caller, wanted, Claim::Http { author, lock_id }).await,
         }
     }
 
@@ -115,15 +127,32 @@ impl ControlPlane {
 
     /// Takes the lock away from whoever holds it.
     pub async fn force_unlock_workspace(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<WorkspaceView, Error> {
+        self.unlock_by_force(caller, wanted, None).await
+    }
+
+    /// With the id of a lock of the `http` backend, no other lock is taken away.
+    async fn unlock_by_force(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        only: Option<String>,
+    ) -> Result<WorkspaceView, Error> {
         let (intent, now) = ("workspace.force-unlock", self.now());
         self.change_workspace(caller, wanted, Action::ForceUnlockWorkspace, intent, move |tx, workspace| {
             let Some(lock) = &workspace.lock else { return Err(conflict(LockConflict::AlreadyUnlocked)) };
+            if only.is_some() && only.as_deref() != lock.http_id() {
+                return Err(conflict(LockConflict::Locked(Box::new(lock.clone()))));
+            }
             check_holder_is_over(tx.state(), lock)?;
             give_up_pending(tx, workspace.id, None)?;
             Ok(unlocked(tx, workspace, now))
         })
         .await
     }
+}
+
+fn may_force(caller: &Caller, view: &WorkspaceView) -> bool {
+    caller.may(Action::ForceUnlockWorkspace, view.resource()).allowed
 }
 
 /// The workspace without its lock, or with that of the run which begins at once.

@@ -53,10 +53,17 @@ pub fn shown(value: &str) -> String {
 
 /// Refuses text that would be unreadable or misleading on a page: control characters and bidirectional overrides.
 pub fn is_plain_text(text: &str) -> bool {
-    !text.chars().any(|character| {
-        (character.is_control() && !matches!(character, '\n' | '\r' | '\t'))
-            || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    })
+    text.chars().all(is_plain)
+}
+
+fn is_plain(character: char) -> bool {
+    let misleads = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !misleads && (!character.is_control() || matches!(character, '\n' | '\r' | '\t'))
+}
+
+/// The beginning of a text, without what [`is_plain_text`] refuses: for what a client sends along and cannot help.
+pub fn as_plain_text(text: &str, longest: usize) -> String {
+    text.chars().filter(|character| is_plain(*character)).take(longest).collect()
 }
 
 #[cfg(test)]
@@ -94,6 +101,13 @@ mod tests {
         assert_eq!(pool(&format!(r#"{{"pool":"{id}"}}"#)).expect("JSON"), Some(Some(id)));
         assert!(pool(r#"{"pool":"nope"}"#).is_err_and(|error| error.to_string().contains("apool-")));
         assert!(pool(r#"{"pool":1}"#).is_err());
+    }
+
+    #[test]
+    fn a_text_that_nobody_can_help_is_cut_to_what_is_plain() {
+        assert_eq!(as_plain_text("a\u{202e}b\0\u{1b}[1m\nc", 99), "ab[1m\nc");
+        assert_eq!(as_plain_text("äöü", 2), "äö");
+        assert!(is_plain_text(&as_plain_text("\u{2066}\u{85}", 2)));
     }
 
     #[test]

@@ -3,7 +3,11 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::attribute::{InvalidAttribute, as_plain_text, is_plain_text};
 use crate::author::Author;
+
+/// The longest text that a lock has, in characters. Whoever meets the lock is shown all of them.
+const LONGEST_TEXT: usize = 512;
 
 /// Who holds a workspace, since when, why and from where.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
@@ -32,6 +36,43 @@ pub struct LockInfo {
     pub version: String,
     pub created: String,
     pub path: String,
+}
+
+impl LockInfo {
+    /// As it may be kept. A lock is let go by its id, which therefore has to be one that can be kept; the rest is for
+    /// people, and nobody can help what their client tells there, so what is too much of it is left out.
+    pub fn checked(self) -> Result<Self, InvalidAttribute> {
+        let length = self.id.chars().count();
+        if !(1..=LONGEST_TEXT).contains(&length) || !is_plain_text(&self.id) {
+            let detail = format!("The lock must have an ID of 1 to {LONGEST_TEXT} characters, without invisible ones");
+            return Err(InvalidAttribute::new("ID", detail));
+        }
+        let kept = |text: &str| as_plain_text(text, LONGEST_TEXT);
+        Ok(Self {
+            operation: kept(&self.operation),
+            info: kept(&self.info),
+            who: kept(&self.who),
+            version: kept(&self.version),
+            created: kept(&self.created),
+            path: kept(&self.path),
+            id: self.id,
+        })
+    }
+}
+
+/// Why someone locks, as they may say it. Nothing at all is no reason.
+pub fn check_reason(reason: Option<String>) -> Result<Option<String>, InvalidAttribute> {
+    match reason.filter(|reason| !reason.is_empty()) {
+        Some(text) if text.chars().count() > LONGEST_TEXT || !is_plain_text(&text) => {
+            let detail = format!(
+                "The reason must be at most {LONGEST_TEXT} characters of plain text, without control characters; this \
+                 has {}",
+                text.chars().count()
+            );
+            Err(InvalidAttribute::new("reason", detail))
+        }
+        reason => Ok(reason),
+    }
 }
 
 /// Who claims to hold the lock.
@@ -72,10 +113,16 @@ impl Lock {
     pub fn is_held_by(&self, claim: &Claim) -> bool {
         match (&self.http, claim) {
             (None, Claim::Api(author)) => self.holder == *author,
-            (Some(info), Claim::Http { lock_id: Some(id), .. }) => info.id == *id,
+            // Whoever meets the lock is told its id, so that the id alone proves nothing.
+            (Some(info), Claim::Http { author, lock_id: Some(id) }) => info.id == *id && self.holder == *author,
             // A client that uses both ways keeps them apart: a lock of one is not a lock of the other.
             (None, Claim::Http { .. }) | (Some(_), _) => false,
         }
+    }
+
+    /// The id by which clients of the `http` backend know it.
+    pub fn http_id(&self) -> Option<&str> {
+        self.http.as_ref().map(|info| info.id.as_str())
     }
 }
 
@@ -90,9 +137,9 @@ pub enum Taken {
 /// May `wanted` be taken?
 pub fn take_lock(current: Option<&Lock>, wanted: &Lock) -> Result<Taken, LockConflict> {
     let Some(current) = current else { return Ok(Taken::Now) };
-    let same_http = current.http.is_some()
-        && current.http.as_ref().map(|info| &info.id) == wanted.http.as_ref().map(|info| &info.id);
-    let same_run = matches!(wanted.holder, Author::Run(_)) && current.holder == wanted.holder;
+    let same_holder = current.holder == wanted.holder;
+    let same_http = same_holder && current.http.is_some() && current.http_id() == wanted.http_id();
+    let same_run = same_holder && matches!(wanted.holder, Author::Run(_));
     if same_http || same_run { Ok(Taken::Before) } else { Err(LockConflict::Locked(Box::new(current.clone()))) }
 }
 
@@ -178,6 +225,7 @@ mod tests {
             (Some(lock(run())), lock(run()), Some(Taken::Before)),
             (Some(http_lock(jane(), "1")), http_lock(jane(), "1"), Some(Taken::Before)),
             (Some(http_lock(jane(), "1")), http_lock(jane(), "2"), None),
+            (Some(http_lock(jane(), "1")), http_lock(joe(), "1"), None),
             (Some(http_lock(jane(), "1")), lock(jane()), None),
             (Some(lock(jane())), http_lock(jane(), "1"), None),
         ] {
@@ -193,7 +241,7 @@ mod tests {
             (Some(lock(jane())), Claim::Api(joe()), false, false),
             (Some(lock(run())), Claim::Api(run()), true, true),
             (Some(http_lock(jane(), "1")), http(jane(), Some("1")), true, true),
-            (Some(http_lock(jane(), "1")), http(joe(), Some("1")), true, true),
+            (Some(http_lock(jane(), "1")), http(joe(), Some("1")), false, false),
             (Some(http_lock(jane(), "1")), http(jane(), Some("2")), false, false),
             (Some(http_lock(jane(), "1")), http(jane(), None), false, false),
             (Some(http_lock(jane(), "1")), Claim::Api(jane()), false, false),
@@ -236,6 +284,39 @@ mod tests {
             LockConflict::Locked(Box::new(lock)).to_string(),
             "The workspace is locked by User jane since 2026-01-01T00:00:00Z from 10.0.0.7 (deploying)"
         );
+    }
+
+    #[test]
+    fn a_reason_is_short_and_plain() {
+        let long = "x".repeat(LONGEST_TEXT);
+        for (reason, expected) in [
+            (None, Some(None)),
+            (Some(""), Some(None)),
+            (Some("moving\nhouse"), Some(Some("moving\nhouse"))),
+            (Some(long.as_str()), Some(Some(long.as_str()))),
+            (Some(&format!("{long}x")), None),
+            (Some("a\u{202e}b"), None),
+            (Some("a\u{1b}[31m"), None),
+        ] {
+            let checked = check_reason(reason.map(str::to_owned)).ok();
+            assert_eq!(checked.as_ref().map(Option::as_deref), expected, "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn a_lock_keeps_its_id_and_as_much_of_the_rest_as_is_plain_and_short() {
+        let sent = |id: &str| LockInfo {
+            id: id.into(),
+            who: "jane\u{202e}@host\0".into(),
+            path: "x".repeat(2 * LONGEST_TEXT),
+            ..LockInfo::default()
+        };
+        let kept = sent("6f9f").checked().expect("it can be kept");
+        assert_eq!((kept.id.as_str(), kept.who.as_str()), ("6f9f", "jane@host"));
+        assert_eq!((kept.info.as_str(), kept.path.len()), ("", LONGEST_TEXT));
+        for id in ["", "a\0", &"x".repeat(LONGEST_TEXT + 1)] {
+            assert!(sent(id).checked().is_err(), "{id:?}");
+        }
     }
 
     #[test]

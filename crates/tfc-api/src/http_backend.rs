@@ -3,9 +3,8 @@
 //! The lock lies at `/lock` below it. Clients lock with `LOCK` and `UNLOCK`, or as with GitLab with `POST` and
 //! `DELETE`. One who writes names the lock in `?ID=`.
 //!
-//! `DELETE` of the state itself is not allowed, though GitLab has it. Neither terraform nor tofu sends it: this backend
-//! knows no workspaces that they could delete, and the suite `tests/terraform` watches that they never do. Versions are
-//! kept for ever, and go when someone deletes the workspace.
+//! `DELETE` of the state itself is not allowed, though GitLab has it, and neither terraform nor tofu sends it:
+//! `docs/decisions/0011-a-state-is-not-deleted-at-its-address.md`.
 
 use axum::Json;
 use axum::body::{Body, to_bytes};
@@ -17,7 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt;
 use taco_control_plane::{Caller, ControlPlane, Error, WorkspaceRef};
-use taco_domain::lock::{Lock, LockInfo};
+use taco_domain::lock::{Claim, Lock, LockInfo};
 
 use crate::body::broken_off;
 use crate::caller::BasicCaller;
@@ -65,7 +64,8 @@ pub(crate) async fn write(
 /// The digest that the client sent along, as hexadecimal text.
 fn content_md5(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(sent) = headers.get("content-md5").and_then(|value| value.to_str().ok()) else { return Ok(None) };
-    let bytes = STANDARD.decode(sent.trim()).map_err(|_| ApiError::bad_request("Content-MD5 must be base64"))?;
+    let decoded = STANDARD.decode(sent.trim()).ok().filter(|bytes| bytes.len() == 16);
+    let bytes = decoded.ok_or_else(|| ApiError::bad_request("Content-MD5 must be 16 bytes in base64"))?;
     Ok(Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
@@ -95,11 +95,11 @@ pub(crate) async fn lock(
     let done = match (unlocks, lock_id.clone()) {
         (true, Some(id)) if id == id_in_api(&wanted) => control_plane.force_unlock_workspace(&caller, &wanted).await,
         (true, lock_id) => control_plane.unlock_workspace_with(&caller, &wanted, lock_id).await,
-        (false, Some(_)) => control_plane.lock_workspace_with(&caller, &wanted, info).await,
-        (false, None) => return Err(ApiError::bad_request("The lock must have an ID")),
+        (false, _) => control_plane.lock_workspace_with(&caller, &wanted, info).await,
     };
     match done {
         Ok(_) => Ok(StatusCode::OK.into_response()),
+        Err(Error::Invalid { detail, .. }) if !unlocks => Err(ApiError::bad_request(detail)),
         Err(Error::Conflict(detail)) => match other_lock(&control_plane, &caller, &wanted, lock_id.as_deref()).await {
             Some(lock) => Ok((StatusCode::CONFLICT, Json(told(&lock, &wanted))).into_response()),
             None => Err(Error::Conflict(detail).into()),
@@ -116,8 +116,8 @@ async fn other_lock(
     own: Option<&str>,
 ) -> Option<Lock> {
     let lock = control_plane.workspace(caller, wanted).await.ok()?.workspace.lock?;
-    let held_by_own = lock.http.as_ref().is_some_and(|info| Some(info.id.as_str()) == own);
-    (!held_by_own).then_some(lock)
+    let claim = Claim::Http { author: caller.author(), lock_id: own.map(str::to_owned) };
+    (!lock.is_held_by(&claim)).then_some(lock)
 }
 
 /// A lock as clients of this backend know them, also if it was taken in another way.
