@@ -97,6 +97,23 @@ async fn what_is_deleted_for_good_is_not_in_the_bucket_any_more() {
 }
 
 #[tokio::test]
+async fn what_nobody_can_bring_back_is_deleted_by_an_admin_of_the_workspace() {
+    let server = ApiServer::start().await;
+    let workspace = locked_workspace(&server).await;
+    let old = push(&server.admin(), &workspace, 1, "a", "old").await.expect(StatusCode::CREATED).id();
+    push(&server.admin(), &workspace, 2, "a", "new").await.expect(StatusCode::CREATED);
+    let action = |name: &str| format!("/api/v2/state-versions/{old}/actions/{name}_backing_data");
+    let writer = given_member(&server, "jane", &workspace, "write").await;
+    for undone in ["soft_delete", "restore", "soft_delete"] {
+        writer.act(&action(undone)).await.expect(StatusCode::NO_CONTENT);
+    }
+    let refused = writer.act(&action("permanently_delete")).await.expect(StatusCode::NOT_FOUND);
+    assert!(refused.error().0.contains("delete the data of a state for good"), "{:?}", refused.error());
+    let keeper = given_member(&server, "kate", &workspace, "admin").await;
+    keeper.act(&action("permanently_delete")).await.expect(StatusCode::NO_CONTENT);
+}
+
+#[tokio::test]
 async fn an_announced_state_counts_when_its_bytes_are_there() {
     let server = ApiServer::start().await;
     let admin = server.admin();

@@ -236,6 +236,14 @@ async fn the_data_of_an_old_state_goes_in_two_steps_and_comes_back_from_the_firs
     let form = refused.form(&format!("{old}/data/delete"));
     assert_eq!(reader.send(&form, &[]).await.status, StatusCode::FORBIDDEN);
     send("delete").await;
+    let writer = given.site.member("jane", "acme", &given.workspace, "write").await;
+    let page = writer.get(&old).await;
+    assert!(page.text.contains("You may not delete the data of a state for good"), "{}", page.text);
+    let for_good = page.form(&format!("{old}/data/delete-for-good"));
+    assert_eq!(writer.send(&for_good, &[]).await.status, StatusCode::FORBIDDEN);
+    let back = page.form(&format!("{old}/data/bring-back"));
+    assert_eq!(writer.send(&back, &[]).await.status, StatusCode::SEE_OTHER, "that they may");
+    send("delete").await;
     send("delete-for-good").await;
     assert!(!given.admin.get(&old).await.text.contains("/data/"), "nothing is left to do");
     let nonsense = PageForm { action: format!("{old}/data/nonsense"), ..delete.clone() };

@@ -135,7 +135,7 @@ impl ControlPlane {
             let state = tx.state();
             let version = state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
             let owner = state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
-            caller.require(Action::WriteState, Resource::Workspace(state, owner), WHAT)?;
+            caller.require(right_for(action), Resource::Workspace(state, owner), WHAT)?;
             let refused = |detail| Error::Invalid { pointer: "/data".to_owned(), detail };
             let status = status_after(owner, &version, action).map_err(refused)?;
             let version = StateVersion { status, ..version };
@@ -165,11 +165,19 @@ impl StateVersionView {
     pub fn data_choice(&self, caller: &Caller, action: BackingDataAction) -> Result<(), String> {
         let state = &self.open.state;
         let owner = state.workspaces.get(&self.version.workspace).ok_or("The workspace is gone")?;
-        let decision = caller.may(Action::WriteState, Resource::Workspace(state, owner));
+        let decision = caller.may(right_for(action), Resource::Workspace(state, owner));
         if !decision.allowed {
             return Err(decision.reason.into_owned());
         }
         status_after(owner, &self.version, action).map(|_| ())
+    }
+}
+
+/// What can be undone takes no more than writing the next state does.
+fn right_for(action: BackingDataAction) -> Action {
+    match action {
+        BackingDataAction::SoftDelete | BackingDataAction::Restore => Action::WriteState,
+        BackingDataAction::PermanentlyDelete => Action::DeleteStateForGood,
     }
 }
 

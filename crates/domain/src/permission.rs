@@ -164,6 +164,8 @@ actions! {
     /// The whole state, and values of sensitive outputs.
     ReadState,
     WriteState,
+    /// Delete what nobody can bring back.
+    DeleteStateForGood,
     /// Lock, and unlock one's own.
     LockWorkspace,
     ForceUnlockWorkspace,
@@ -393,6 +395,9 @@ const RULES: &[Rule] = {
             rights.workspace.state_versions >= StateRight::Write
         })
         .for_own_run(),
+        rule(A::DeleteStateForGood, "delete the data of a state for good", WORKSPACE_ADMIN, |rights| {
+            rights.workspace.admin
+        }),
         rule(A::LockWorkspace, "lock or unlock the workspace", "write access to the workspace", |rights| {
             rights.workspace.workspace_locking
         })

@@ -34,9 +34,8 @@ struct StatePage {
     lineage: String,
     others: Vec<Other>,
     restore: Result<(), String>,
-    /// The steps in which its bytes go, and why they cannot be taken.
+    /// The steps in which its bytes go.
     data_steps: Vec<DataStep>,
-    data_refusal: Option<String>,
     outputs: Vec<OutputRow>,
     overview: String,
     reveal: Result<(), String>,
@@ -49,6 +48,7 @@ struct DataStep {
     path: &'static str,
     word: &'static str,
     hint: &'static str,
+    choice: Result<(), String>,
 }
 
 /// The name of each step in addresses, what it does, and what the page says afterwards.
@@ -59,7 +59,7 @@ const DATA_STEPS: [(&str, BackingDataAction, &str); 3] = [
 ];
 
 impl DataStep {
-    fn of(path: &'static str, action: BackingDataAction) -> Self {
+    fn of(path: &'static str, action: BackingDataAction, choice: Result<(), String>) -> Self {
         let (word, hint) = match action {
             BackingDataAction::SoftDelete => {
                 ("Delete its data", "It can be brought back until it is deleted for good.")
@@ -67,7 +67,7 @@ impl DataStep {
             BackingDataAction::Restore => ("Bring its data back", ""),
             BackingDataAction::PermanentlyDelete => ("Delete its data for good", "Nobody can bring it back then."),
         };
-        Self { path, word, hint }
+        Self { path, word, hint, choice }
     }
 }
 
@@ -157,15 +157,15 @@ pub(crate) async fn show(
         others(&web, &visitor, &state, one_before(&state)),
     )?;
     let (organization, name) = (workspace.open.entry().name.as_str(), workspace.workspace.name.as_str());
-    let possible = || DATA_STEPS.iter().filter(|(_, action, _)| state.is_possible(*action));
+    let possible = DATA_STEPS.iter().filter(|(_, action, _)| state.is_possible(*action));
+    let choice = |action: BackingDataAction| state.data_choice(&visitor.caller, action);
     let page = StatePage {
         layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::States),
         version: StateRow::of(&state, &overview),
         lineage: state.version.lineage.clone(),
         others,
         restore: state.restore_choice(&visitor.caller),
-        data_refusal: possible().find_map(|(_, action, _)| state.data_choice(&visitor.caller, *action).err()),
-        data_steps: possible().map(|(path, action, _)| DataStep::of(path, *action)).collect(),
+        data_steps: possible.map(|(path, action, _)| DataStep::of(path, *action, choice(*action))).collect(),
         outputs: outputs.into_iter().map(OutputRow::of).collect(),
         reveal: may_reveal(&visitor, &workspace),
         resources: Resources::of(&summary, wanted.resource, &wanted.page, &address),

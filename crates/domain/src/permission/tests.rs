@@ -280,6 +280,7 @@ const WORKSPACE: &[(Action, &str)] = {
             "write admin operate project-write project-maintain project-admin manage-all manage-projects team-token own-run",
         ),
         (A::ForceUnlockWorkspace, ADMINS),
+        (A::DeleteStateForGood, ADMINS),
         (A::UpdateWorkspace, ADMINS_AND_ORGANIZATION),
         (A::DeleteWorkspace, ADMINS_AND_ORGANIZATION),
         (A::ManageWorkspaceTeams, ADMINS_AND_ORGANIZATION),
