@@ -1,5 +1,7 @@
 //! States: announced and uploaded, sent at once, read, restored.
 
+mod rules;
+
 use std::sync::Arc;
 
 use axum::http::StatusCode;
@@ -34,6 +36,17 @@ pub(crate) fn described(serial: u64, lineage: &str, bytes: &[u8]) -> Value {
     json!({ "data": { "type": "state-versions", "attributes": {
         "serial": serial, "lineage": lineage, "md5": digest(bytes), "state": STANDARD.encode(bytes),
     } } })
+}
+
+/// The same without one of its attributes.
+fn without(mut body: Value, attribute: &str) -> Value {
+    body["data"]["attributes"].as_object_mut().expect("an object").remove(attribute);
+    body
+}
+
+/// What announces a state whose bytes will follow.
+pub(crate) fn announcement(serial: u64, lineage: &str, bytes: &[u8]) -> Value {
+    without(described(serial, lineage, bytes), "state")
 }
 
 pub(crate) async fn push(client: &Client, workspace: &str, serial: u64, lineage: &str, content: &str) -> Answer {

@@ -1,11 +1,15 @@
 //! Where a stored state becomes the current one, whichever way it came.
 
 use serde::de::IgnoredAny;
+use taco_domain::attribute::as_plain_text;
 use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::lock::{Claim, LockConflict};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::state_file::{Contents, Output, ResourceSummary, StateFile};
-use taco_domain::state_rules::{StateConflict, StateIdentity, Verdict, check_description, check_state_write};
+use taco_domain::state_rules::{
+    StateConflict, StateIdentity, StateMismatch, Verdict, check_contained, check_description, check_filing,
+    check_state_write,
+};
 use taco_domain::state_version::{OutputMetadata, StateOrigin, StateVersion, StateVersionStatus, output_id};
 use taco_domain::workspace::Workspace;
 use taco_domain::{Author, OrganizationState};
@@ -17,7 +21,10 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::state_blobs::{json_state_key, state_key};
 use crate::state_versions::{StateVersionView, WHAT};
-use crate::state_writes::NewState;
+use crate::state_writes::{NewState, check_run};
+
+/// More of what a state says about the program that wrote it is not remembered.
+const LONGEST_VERSION: usize = 64;
 
 /// A state that is stored and was read. Nothing names it yet.
 pub(crate) struct Arrived {
@@ -54,13 +61,15 @@ impl ControlPlane {
                 return Err(error);
             }
         };
-        let StateWrite { caller, new, arrived: Arrived { workspace, claim, .. }, .. } = write;
+        let StateWrite { caller, new, arrived: Arrived { workspace, claim, file, stored, .. }, .. } = write;
+        let (serial, lineage, md5) = (file.serial, file.lineage, stored.md5);
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
             let owner = state.workspaces.get(&workspace).cloned().ok_or(Error::NotFound("workspace"))?;
             if let Some(caller) = &caller {
                 caller.require(Action::WriteState, Resource::Workspace(state, &owner), "workspace")?;
             }
+            check_run(state, workspace, version.run)?;
             let announced = state.state_versions.get(&version.id);
             if let Some(announced) = announced
                 && announced.status != StateVersionStatus::Pending
@@ -75,6 +84,8 @@ impl ControlPlane {
             if let Verdict::SameAgain = check_write(&owner, current, &claim, version.identity(), force)? {
                 return current.cloned().map(|current| (current, false)).ok_or(Error::NotFound(WHAT));
             }
+            let contained = StateIdentity { serial, lineage: &lineage, md5: &md5 };
+            check_filing(current.map(StateVersion::identity), version.identity(), contained, force).map_err(refused)?;
             let created_at = announced.map_or(version.created_at, |announced| announced.created_at);
             let json_came = announced.is_some_and(|announced| announced.has_json);
             let has_json = json_came && !version.encrypted;
@@ -89,9 +100,10 @@ impl ControlPlane {
         };
         let committed = open.commit(intent, decide).await;
         // After an unclear answer the commit may name the blob all the same, so it stays.
-        let refused = matches!(&committed, Err(error) if !matches!(error, Error::Unavailable(_) | Error::Corrupt(_)));
+        let is_refused =
+            matches!(&committed, Err(error) if !matches!(error, Error::Unavailable(_) | Error::Corrupt(_)));
         let repeated = matches!(&committed, Ok((version, _)) if version.blob != blob);
-        if refused || repeated {
+        if is_refused || repeated {
             self.remove_blob(&key).await;
         }
         let (version, json_is_left) = committed?;
@@ -118,12 +130,25 @@ pub(crate) fn check_write(
     force: bool,
 ) -> Result<Verdict, Error> {
     let verdict = check_state_write(current.map(StateVersion::identity), owner.lock.as_ref(), claim, new, force);
-    verdict.map_err(|conflict| match conflict {
+    verdict.map_err(refused)
+}
+
+fn refused(conflict: StateConflict) -> Error {
+    match conflict {
         StateConflict::Lock(LockConflict::Unlocked) => {
             Error::Conflict("The workspace must be locked before a state is written: lock it first".to_owned())
         }
+        StateConflict::Description(mismatch) => does_not_fit(&mismatch),
         other => Error::Conflict(other.to_string()),
-    })
+    }
+}
+
+fn does_not_fit(mismatch: &StateMismatch) -> Error {
+    let attribute = match mismatch {
+        StateMismatch::Md5 { .. } => "md5",
+        StateMismatch::Serial { .. } => "serial",
+    };
+    Error::invalid(attribute, mismatch.to_string())
 }
 
 /// The record of a state that has arrived, if its description fits, and what its resources add up to.
@@ -131,14 +156,9 @@ pub(crate) fn finished(write: &mut StateWrite, now: jiff::Timestamp) -> Result<(
     let StateWrite { new, arrived, .. } = write;
     let Arrived { file, stored, .. } = arrived;
     let contained = StateIdentity { serial: file.serial, lineage: &file.lineage, md5: &stored.md5 };
-    check_description(new.description(), contained).map_err(|mismatch| {
-        use taco_domain::state_rules::StateMismatch as M;
-        let attribute = match &mismatch {
-            M::Md5 { .. } => "md5",
-            M::Serial { .. } => "serial",
-        };
-        Error::invalid(attribute, mismatch.to_string())
-    })?;
+    new.description().check()?;
+    check_contained(contained.serial, contained.lineage)?;
+    check_description(new.description(), contained).map_err(|mismatch| does_not_fit(&mismatch))?;
     let plain = match &file.contents {
         Contents::Plain(plain) => Some(plain),
         Contents::Encrypted => None,
@@ -169,7 +189,7 @@ pub(crate) fn finished(write: &mut StateWrite, now: jiff::Timestamp) -> Result<(
         created_at: now,
         created_by: write.author,
         run: new.run,
-        terraform_version: plain.map(|plain| plain.terraform_version.clone()),
+        terraform_version: plain.map(|plain| as_plain_text(&plain.terraform_version, LONGEST_VERSION)),
         encrypted: plain.is_none(),
         resource_count: plain.map(|plain| plain.resources.managed()).unwrap_or_default(),
         outputs,

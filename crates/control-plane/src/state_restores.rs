@@ -7,6 +7,7 @@ use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::json_cut::{JsonCut, Piece};
 use taco_domain::lock::Claim;
 use taco_domain::permission::Action;
+use taco_domain::state_rules::next_serial;
 use taco_domain::state_version::{StateOrigin, StateVersionStatus};
 use taco_domain::workspace::Workspace;
 use taco_ledger::BucketError;
@@ -18,6 +19,9 @@ use crate::state_blobs::broken;
 use crate::state_versions::{StateVersionView, WHAT};
 use crate::state_writes::NewState;
 use crate::workspaces::{WorkspaceRef, WorkspaceView};
+
+const NO_NEXT_SERIAL: &str = "The current state has the highest serial that there is, so that no state can follow it: \
+                              send one with a lower serial and force";
 
 impl ControlPlane {
     /// Writes the content of an older version under a new serial. One that its client encrypted keeps its own.
@@ -33,13 +37,14 @@ impl ControlPlane {
         }
         let owner = old.open.state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
         let current = old.open.state.current_state_version(owner).unwrap_or(&old.version);
-        let (serial, lineage) = (current.serial + 1, current.lineage.clone());
+        let (next, lineage) = (next_serial(current.serial), current.lineage.clone());
         let bytes = self.read_state_bytes(&old.open, &old.version).await?.body;
         let (new, body) = if old.version.encrypted {
             // Its serial and lineage also stand where only its owner can read them, who takes a state for damaged in
             // which they differ. So they stay, and the next write counts on from there.
             (NewState { force: Some(true), ..NewState::default() }, Either::Left(bytes))
         } else {
+            let serial = next.ok_or_else(|| Error::Conflict(NO_NEXT_SERIAL.to_owned()))?;
             let body = with_serial(bytes, serial, &lineage);
             (NewState { serial: Some(serial), lineage: Some(lineage), ..NewState::default() }, Either::Right(body))
         };

@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
 use serde::Deserialize;
+use taco_domain::OrganizationState;
 use taco_domain::id::{RunId, StateVersionId, WorkspaceId};
 use taco_domain::lock::{Claim, check_lock};
 use taco_domain::permission::{Action, Actor, Resource};
@@ -62,12 +63,17 @@ impl ControlPlane {
                 let state = tx.state();
                 let owner = state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
                 caller.require(Action::WriteState, Resource::Workspace(state, owner), "workspace")?;
+                let described = new.description();
+                described.check()?;
+                check_run(state, workspace, new.run)?;
                 let current = state.current_state_version(owner);
-                let lineage = new.description().lineage.or(current.map(|current| current.lineage.as_str()));
-                let identity = StateIdentity { serial, lineage: lineage.unwrap_or_default(), md5: &md5 };
+                let identity = StateIdentity { serial, lineage: described.lineage.unwrap_or_default(), md5: &md5 };
+                // What nobody tells of the lineage, the bytes will: until then it may well be the right one.
+                let lineage = described.lineage.or(current.map(|current| current.lineage.as_str()));
+                let assumed = StateIdentity { lineage: lineage.unwrap_or_default(), ..identity };
                 let force = new.force.unwrap_or_default();
                 let claim = Claim::Api(author);
-                if let Verdict::SameAgain = check_write(owner, current, &claim, identity, force)? {
+                if let Verdict::SameAgain = check_write(owner, current, &claim, assumed, force)? {
                     return current.cloned().ok_or(Error::NotFound(WHAT));
                 }
                 let pending = state.state_versions.by().pending.get(&workspace);
@@ -120,7 +126,10 @@ impl ControlPlane {
         let claim = Claim::Api(caller.author());
         let arrived = self.receive_state(caller, workspace, claim, body).await?;
         match describe() {
-            Ok(new) => Ok(self.commit_arrived(caller, arrived, new, origin_of(&caller.actor)).await?),
+            Ok(new) => {
+                let new = NewState { run: new.run.or(run_of(&caller.actor)), ..new };
+                Ok(self.commit_arrived(caller, arrived, new, origin_of(&caller.actor)).await?)
+            }
             Err(error) => {
                 self.remove_blob(&state_key(&arrived.open, &arrived.blob)).await;
                 Err(error)
@@ -263,6 +272,17 @@ fn origin_of(actor: &Actor) -> StateOrigin {
     match actor {
         Actor::Run { .. } => StateOrigin::Apply,
         _ => StateOrigin::Push,
+    }
+}
+
+/// A state that a run wrote names a run of its own workspace.
+pub(crate) fn check_run(state: &OrganizationState, workspace: WorkspaceId, run: Option<RunId>) -> Result<(), Error> {
+    match run {
+        Some(id) if state.runs.get(&id).is_none_or(|run| run.workspace != workspace) => Err(Error::Invalid {
+            pointer: "/data/relationships/run".to_owned(),
+            detail: format!("The run {id} does not exist in this workspace"),
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -3,7 +3,14 @@
 //! All ways to write a state end here. A request describes its state (serial, lineage, MD5) before or beside the
 //! bytes; the description counts, and has to fit the bytes.
 
+use crate::attribute::{InvalidAttribute, is_plain_text, shown};
 use crate::lock::{Claim, Lock, LockConflict, check_lock};
+
+/// Clients read serials as numbers of 64 bits with a sign, and have to be able to write the next one.
+pub const LARGEST_SERIAL: u64 = i64::MAX as u64 - 1;
+
+/// Terraform and tofu make UUIDs. A lineage stands in records, so it must not be as long as a state may be.
+const LONGEST_LINEAGE: usize = 255;
 
 /// By what two states are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +33,8 @@ pub enum Verdict {
 pub enum StateConflict {
     #[error(transparent)]
     Lock(#[from] LockConflict),
+    #[error(transparent)]
+    Description(#[from] StateMismatch),
     #[error(
         "The state has lineage {new:?}, the workspace's current state has {current:?}: they do not descend from one \
          another. Send force to replace it all the same"
@@ -72,7 +81,7 @@ pub fn check_state_write(
     Ok(Verdict::New)
 }
 
-/// What a request says about its state. All but the MD5 may be missing on some ways in.
+/// What a request says about its state. All of it may be missing on some ways in.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct StateDescription<'a> {
     pub serial: Option<u64>,
@@ -80,10 +89,78 @@ pub struct StateDescription<'a> {
     pub md5: Option<&'a str>,
 }
 
+impl StateDescription<'_> {
+    /// Can there be such a state at all?
+    pub fn check(&self) -> Result<(), InvalidAttribute> {
+        let refused = |attribute, detail| Err(InvalidAttribute::new(attribute, detail));
+        if let Some(serial) = self.serial.filter(|serial| *serial > LARGEST_SERIAL) {
+            return refused("serial", serial_too_large(serial));
+        }
+        if let Some(lineage) = self.lineage.filter(|lineage| !is_lineage(lineage)) {
+            return refused("lineage", no_lineage(lineage));
+        }
+        match self.md5 {
+            Some(md5) if md5.len() != 32 || !md5.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                refused("md5", format!("md5 must be 32 hexadecimal digits, not {}", shown(md5)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Can a state that says this of itself be kept?
+pub fn check_contained(serial: u64, lineage: &str) -> Result<(), InvalidAttribute> {
+    let refused = |detail| Err(InvalidAttribute::new("state", detail));
+    match () {
+        () if serial > LARGEST_SERIAL => refused(serial_too_large(serial)),
+        () if !is_lineage(lineage) => refused(no_lineage(lineage)),
+        () => Ok(()),
+    }
+}
+
+fn is_lineage(text: &str) -> bool {
+    text.chars().count() <= LONGEST_LINEAGE && is_plain_text(text)
+}
+
+fn serial_too_large(serial: u64) -> String {
+    format!("The serial must be at most {LARGEST_SERIAL}, not {serial}: clients could not count on from there")
+}
+
+fn no_lineage(text: &str) -> String {
+    format!("The lineage must be at most {LONGEST_LINEAGE} characters of plain text, not {}", shown(text))
+}
+
+/// The serial after this one, if there is one.
+pub fn next_serial(serial: u64) -> Option<u64> {
+    serial.checked_add(1).filter(|next| *next <= LARGEST_SERIAL)
+}
+
+/// May a state be filed under a lineage and a serial that it does not contain? `filed` is how it would count,
+/// `contained` what the bytes say of themselves.
+///
+/// Terraform Cloud lets API users do so. Go-tfe's own suite does it where there is no state yet, and with the bytes of the
+/// current state; there it does no harm. Over another state it would be a way around the rule that a state descends from
+/// the one before it.
+pub fn check_filing(
+    current: Option<StateIdentity<'_>>,
+    filed: StateIdentity<'_>,
+    contained: StateIdentity<'_>,
+    force: bool,
+) -> Result<(), StateConflict> {
+    let Some(current) = current.filter(|current| !same_digest(current.md5, contained.md5)) else { return Ok(()) };
+    if filed.lineage != contained.lineage && !force {
+        return Err(StateConflict::Lineage { current: current.lineage.to_owned(), new: contained.lineage.to_owned() });
+    }
+    if filed.serial != contained.serial {
+        return Err(StateMismatch::Serial { described: filed.serial, contained: contained.serial }.into());
+    }
+    Ok(())
+}
+
 /// Does the description fit the bytes? `contained` is what the bytes say of themselves, with the MD5 computed.
 ///
-/// Serials are compared only if the lineage is the state's own: Terraform Cloud lets API users file a state under
-/// another lineage and serial than it contains, and go-tfe's own suite does so.
+/// Serials are compared only if the lineage is said to be the state's own; otherwise [`check_filing`] asks what is there
+/// already.
 pub fn check_description(described: StateDescription<'_>, contained: StateIdentity<'_>) -> Result<(), StateMismatch> {
     if let Some(expected) = described.md5
         && !same_digest(expected, contained.md5)
@@ -137,6 +214,7 @@ mod tests {
             Err(StateConflict::Lock(_)) => "locked by another",
             Err(StateConflict::Lineage { .. }) => "lineage",
             Err(StateConflict::Serial { .. }) => "serial",
+            Err(StateConflict::Description(_)) => "description",
         }
     }
 
@@ -196,6 +274,56 @@ mod tests {
             conflict(state(6, "M", "bb"))
                 .starts_with(r#"The state has lineage "M", the workspace's current state has "L""#)
         );
+    }
+
+    #[test]
+    fn a_state_takes_anothers_place_under_its_own_lineage_and_serial_alone() {
+        let current = Some(state(5, "L", "aa"));
+        for (current, filed, contained, force, expected) in [
+            (None, state(0, "L", "bb"), state(5, "L", "bb"), false, "new"),
+            (None, state(1, "M", "bb"), state(5, "L", "bb"), false, "new"),
+            (current, state(6, "L", "bb"), state(6, "L", "bb"), false, "new"),
+            (current, state(6, "L", "aa"), state(5, "L", "aa"), false, "new"),
+            (current, state(6, "M", "aa"), state(5, "L", "aa"), true, "new"),
+            (current, state(6, "L", "bb"), state(6, "M", "bb"), false, "lineage"),
+            (current, state(6, "L", "bb"), state(9, "M", "bb"), false, "lineage"),
+            (current, state(6, "L", "bb"), state(6, "M", "bb"), true, "new"),
+            (current, state(6, "L", "bb"), state(9, "L", "bb"), false, "description"),
+            (current, state(6, "L", "bb"), state(9, "M", "bb"), true, "description"),
+        ] {
+            let result = check_filing(current, filed, contained, force).map(|()| Verdict::New);
+            assert_eq!(kind(result), expected, "{current:?}: {contained:?} filed as {filed:?} force {force}");
+        }
+    }
+
+    #[test]
+    fn a_serial_has_one_after_it() {
+        assert_eq!(next_serial(7), Some(8));
+        assert_eq!(next_serial(LARGEST_SERIAL - 1), Some(LARGEST_SERIAL));
+        assert_eq!(next_serial(LARGEST_SERIAL), None);
+        assert_eq!(next_serial(u64::MAX), None);
+    }
+
+    #[test]
+    fn what_no_client_could_read_again_is_refused() {
+        let (md5, uuid) = ("0".repeat(32), "8094ef40-1dbd-95cd-1f60-bb25d84d883b");
+        let long = "x".repeat(LONGEST_LINEAGE + 1);
+        for (serial, lineage, md5, refused) in [
+            (LARGEST_SERIAL, uuid, md5.as_str(), None),
+            (LARGEST_SERIAL + 1, uuid, &md5, Some("serial")),
+            (u64::MAX, uuid, &md5, Some("serial")),
+            (1, &long, &md5, Some("lineage")),
+            (1, "a\u{202e}b", &md5, Some("lineage")),
+            (1, uuid, "x", Some("md5")),
+            (1, uuid, "", Some("md5")),
+            (1, uuid, &"g".repeat(32), Some("md5")),
+            (1, uuid, &"F".repeat(32), None),
+        ] {
+            let described = StateDescription { serial: Some(serial), lineage: Some(lineage), md5: Some(md5) };
+            assert_eq!(described.check().err().map(|error| error.attribute), refused, "{described:?}");
+            let contained = check_contained(serial, lineage).is_err();
+            assert_eq!(contained, matches!(refused, Some("serial" | "lineage")), "{serial} {lineage}");
+        }
     }
 
     #[test]

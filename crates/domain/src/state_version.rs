@@ -64,6 +64,7 @@ pub struct StateVersion {
     pub workspace: WorkspaceId,
     pub status: StateVersionStatus,
     pub serial: u64,
+    /// Empty while it is pending if whoever announced it did not tell: then the bytes will.
     pub lineage: String,
     /// Of the bytes as they were sent, in hexadecimal.
     pub md5: String,
