@@ -13,7 +13,7 @@ use taco_control_plane::LARGEST_STATE;
 use taco_ledger::Location;
 
 use crate::configuration_versions::announce as announce_configuration;
-use crate::states::{lock, path_of, push, state};
+use crate::states::{announcement, lock, path_of, push, state};
 
 const PIECE: usize = 1024 * 1024;
 
@@ -50,7 +50,16 @@ async fn a_state_that_is_too_large_is_refused_and_changes_nothing() {
     server.given_workspace("acme", "other").await;
     let backend = "/api/http-backend/acme/other";
     admin.send("LOCK", &format!("{backend}/lock"), None, r#"{"ID":"one"}"#).await.expect(StatusCode::OK);
+    // Tofu sends JSON beside a state that it encrypts. Nobody keeps it, but all of it has to come and go.
+    let encrypted = server.given_workspace("acme", "encrypted").await;
+    lock(&admin, &encrypted).await.expect(StatusCode::OK);
+    let state_of_tofu = br#"{"serial":1,"lineage":"a","encrypted_data":"xx","encryption_version":"v0","meta":{}}"#;
+    let versions = format!("/api/v2/workspaces/{encrypted}/state-versions");
+    let announced = admin.post(&versions, &announcement(1, "a", state_of_tofu)).await.expect(StatusCode::CREATED);
+    let address = |attribute: &str| path_of(&announced.attribute(attribute));
+    anyone.send("PUT", &address("hosted-state-upload-url"), None, state_of_tofu.to_vec()).await.expect(StatusCode::OK);
     for answer in [
+        anyone.send("PUT", &address("hosted-json-state-upload-url"), None, one_byte_too_many()).await,
         anyone.send("PUT", &upload, None, one_byte_too_many()).await,
         admin.send("POST", &format!("{backend}?ID=one"), None, one_byte_too_many()).await,
     ] {
@@ -75,9 +84,10 @@ async fn addresses_for_uploads_end() {
     let announced = admin.post(&format!("/api/v2/workspaces/{workspace}/state-versions"), &body).await;
     let announced = announced.expect(StatusCode::CREATED);
     let configuration = announce_configuration(&admin, &workspace, json!({})).await.expect(StatusCode::CREATED);
+    // The last first: once its state was refused, nobody waits for the JSON of it.
     let addresses = [
-        announced.attribute("hosted-state-upload-url"),
         announced.attribute("hosted-json-state-upload-url"),
+        announced.attribute("hosted-state-upload-url"),
         configuration.attribute("upload-url"),
     ];
     let anyone = server.with_authorization(None);

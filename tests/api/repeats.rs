@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::states::{described, lock, locked_workspace, path_of, push, state};
+use crate::states::{announcement, lock, locked_workspace, path_of, push, state};
 
 fn named(kind: &str, name: &str) -> Value {
     json!({ "data": { "type": kind, "attributes": { "name": name, "email": "new@acme.test", "value": "v" } } })
@@ -120,8 +120,7 @@ async fn a_state_is_known_by_its_serial_and_bytes() {
     assert!(same(&first, &again));
 
     let bytes = state(2, "a", "x");
-    let mut announce = described(2, "a", &bytes);
-    announce["data"]["attributes"].as_object_mut().expect("an object").remove("state");
+    let announce = announcement(2, "a", &bytes);
     let announced = here.admin().post(&versions, &announce).await.expect(StatusCode::CREATED);
     assert!(same(&announced, &there.admin().post(&versions, &announce).await));
     let upload = path_of(&announced.attribute("hosted-state-upload-url"));
@@ -131,8 +130,15 @@ async fn a_state_is_known_by_its_serial_and_bytes() {
         anyone.send("PUT", &upload, None, bytes.clone()).await.expect(StatusCode::OK);
         anyone.send("PUT", &json_upload, None, b"{}".to_vec()).await.expect(StatusCode::OK);
     }
-    // Once the bytes are there, announcing them again leads to them.
-    assert_eq!(here.admin().post(&versions, &announce).await.expect(StatusCode::CREATED).id(), announced.id());
+    // Once the bytes are there, announcing them again leads to them, and go-tfe sends them again too.
+    let again = here.admin().post(&versions, &announce).await.expect(StatusCode::CREATED);
+    assert_eq!((again.id(), again.attribute("status")), (announced.id(), json!("finalized")));
+    for (attribute, bytes) in [("hosted-state-upload-url", bytes), ("hosted-json-state-upload-url", b"{}".to_vec())] {
+        let address = path_of(&again.attribute(attribute));
+        there.with_authorization(None).send("PUT", &address, None, bytes).await.expect(StatusCode::OK);
+    }
+    let read = here.admin().get(&format!("/api/v2/state-versions/{}", announced.id())).await.expect(StatusCode::OK);
+    assert_eq!(read.attribute("hosted-state-upload-url"), Value::Null, "who only reads sends nothing");
     let listed = here.admin().get(&versions).await.expect(StatusCode::OK);
     assert_eq!(listed.data().as_array().map(Vec::len), Some(2));
 }
@@ -144,8 +150,7 @@ async fn of_two_who_upload_the_same_at_once_both_succeed() {
     lock(&here.admin(), &workspace).await.expect(StatusCode::OK);
     for serial in 1..=50 {
         let bytes = state(serial, "a", "x");
-        let mut announce = described(serial, "a", &bytes);
-        announce["data"]["attributes"].as_object_mut().expect("an object").remove("state");
+        let announce = announcement(serial, "a", &bytes);
         let versions = format!("/api/v2/workspaces/{workspace}/state-versions");
         let announced = here.admin().post(&versions, &announce).await.expect(StatusCode::CREATED);
         let upload = path_of(&announced.attribute("hosted-state-upload-url"));

@@ -23,7 +23,9 @@ use crate::error::Error;
 use crate::log_signals::LogSignals;
 use crate::plan_files::UploadedPlans;
 use crate::presence::Presence;
+use crate::state_blobs::READ_AT_ONCE;
 use crate::state_summaries::Summaries;
+use crate::state_uploads::UploadsUnderWay;
 use crate::tokens::UsesInFlight;
 
 /// What whoever starts a server decides.
@@ -75,6 +77,9 @@ pub(crate) struct Shared {
     pub(crate) summaries: Summaries,
     /// See [`INSPECTED_AT_ONCE`].
     pub(crate) inspections: Semaphore,
+    /// See [`READ_AT_ONCE`].
+    pub(crate) state_readers: Semaphore,
+    pub(crate) uploads_under_way: UploadsUnderWay,
     pub(crate) uses_in_flight: UsesInFlight,
     pub(crate) presence: Presence,
     pub(crate) uploaded_plans: UploadedPlans,
@@ -185,6 +190,8 @@ impl ControlPlane {
                 ledger_options: settings.ledger,
                 summaries: Summaries::default(),
                 inspections: Semaphore::new(INSPECTED_AT_ONCE),
+                state_readers: Semaphore::new(READ_AT_ONCE),
+                uploads_under_way: UploadsUnderWay::default(),
                 uses_in_flight: UsesInFlight::default(),
                 presence: Presence::default(),
                 uploaded_plans: UploadedPlans::default(),

@@ -48,6 +48,7 @@ mod state_comparisons;
 mod state_contents;
 mod state_restores;
 mod state_summaries;
+mod state_uploads;
 mod state_versions;
 mod state_writes;
 mod tags;

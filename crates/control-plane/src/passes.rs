@@ -13,7 +13,7 @@ use crate::error::Error;
 const LONGEST: SignedDuration = SignedDuration::from_hours(25);
 
 /// What a pass lets its holder do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PassPurpose {
     DownloadState,
     UploadState,

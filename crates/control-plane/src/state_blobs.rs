@@ -1,17 +1,21 @@
-//! States on their way to and from the bucket. They can be large, so they flow: what is read of them is read while
-//! they pass.
+//! States on their way to and from the bucket. They can be large, so they flow; only a small one is ever whole in memory.
+//!
+//! A large one is read when it is in the bucket, not while it comes: whoever reads waits for every next piece, and a
+//! client may take as long as it likes to send one. The bucket does not, so that nobody holds a place for long.
 
 use std::error::Error as StdError;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
+use std::thread;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes, BytesMut};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use taco_domain::state_file::{Resource, StateFile, StateFileError};
 use taco_domain::state_version::StateVersion;
 use taco_ledger::blob::{BlobError, Stored};
 use taco_ledger::bucket::Download;
-use taco_ledger::{Key, LedgerName, Trouble, layout};
+use taco_ledger::{Key, Trouble, layout};
+use tokio::sync::oneshot;
 
 use crate::channel_reader::channel;
 use crate::control_plane::{ControlPlane, OpenOrganization};
@@ -23,16 +27,30 @@ pub const LARGEST_STATE: u64 = 256 * 1024 * 1024;
 /// A state that is no larger is read where it is: a thread for it would cost more.
 const SMALL: usize = 64 * 1024;
 
+/// A state that is no larger is kept until all of it came: whoever stores it does so anyway, and it need not be fetched
+/// back to be read.
+const WHOLE: usize = 1024 * 1024;
+
+/// So many large states are read at a time. Each takes a thread of its own: of those that tokio lends to whoever blocks,
+/// everything on a directory needs one, the next piece of the state included.
+pub(crate) const READ_AT_ONCE: usize = 32;
+
+/// What stored bytes are read from.
+pub(crate) type Source = BufReader<Box<dyn Read + Send>>;
+
 pub(crate) fn state_key(open: &OpenOrganization, blob: &str) -> Key {
-    layout::blob(&ledger_name(open), "states", blob)
+    layout::blob(open.ledger.name(), "states", blob)
 }
 
 pub(crate) fn json_state_key(open: &OpenOrganization, version: &StateVersion) -> Key {
-    layout::blob(&ledger_name(open), "json-states", &version.id.to_string())
+    match version.json_blob.as_str() {
+        "" => json_blob_key(open, &version.id.to_string()),
+        blob => json_blob_key(open, blob),
+    }
 }
 
-fn ledger_name(open: &OpenOrganization) -> LedgerName {
-    open.ledger.name().clone()
+pub(crate) fn json_blob_key(open: &OpenOrganization, blob: &str) -> Key {
+    layout::blob(open.ledger.name(), "json-states", blob)
 }
 
 /// What was stored of a version, for the check when it is read.
@@ -41,57 +59,112 @@ fn stored_as(version: &StateVersion) -> Stored {
 }
 
 impl ControlPlane {
-    /// Stores a state and reads it while it passes. After an error nothing names the blob.
+    /// Stores a state and reads it. After an error nothing names the blob; one that is no state is not in the bucket any
+    /// more.
     pub(crate) async fn store_state<V, R, E>(
         &self,
         key: &Key,
         body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
-    ) -> Result<(Stored, StateFile<V, R>), Error>
+    ) -> Result<Result<(Stored, StateFile<V, R>), StateFileError>, Error>
     where
         V: DeserializeOwned + Send + 'static,
         R: Default + Extend<Resource> + Send + 'static,
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
-        let (stored, parsed) = match beginning(body).await {
-            Beginning::Whole(state) => {
-                let stored = self.blobs().store_bytes(key, state.clone()).await.map_err(blob_error)?;
-                (stored, StateFile::<V, R>::read(&*state))
+        let (stored, read) = self.store_and_read(key, body, |source| StateFile::<V, R>::read(source)).await?;
+        if read.is_err() {
+            self.remove_blob(key).await;
+        }
+        Ok(read.map(|file| (stored, file)))
+    }
+
+    /// Stores what has to be JSON, whatever it says.
+    pub(crate) async fn store_json<E>(
+        &self,
+        key: &Key,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<Stored, Error>
+    where
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        let read = |source| serde_json::from_reader::<Source, IgnoredAny>(source);
+        let (stored, read) = self.store_and_read(key, body, read).await?;
+        if let Err(error) = read {
+            self.remove_blob(key).await;
+            return Err(Error::Invalid { pointer: "/data".to_owned(), detail: format!("this is not JSON: {error}") });
+        }
+        Ok(stored)
+    }
+
+    async fn store_and_read<T, E>(
+        &self,
+        key: &Key,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+        read: impl FnOnce(Source) -> T + Send + 'static,
+    ) -> Result<(Stored, T), Error>
+    where
+        T: Send + 'static,
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        match beginning(body).await {
+            Beginning::Whole(bytes) => {
+                let stored = self.blobs().store_bytes(key, bytes.clone()).await.map_err(blob_error)?;
+                Ok((stored, read_whole(bytes, read).await?))
             }
-            Beginning::Part(body) => self.store_large_state(key, body).await?,
-        };
-        match parsed {
-            Ok(file) => Ok((stored, file)),
-            Err(error) => {
-                self.remove_blob(key).await;
-                Err(Error::Invalid { pointer: "/data/attributes/state".to_owned(), detail: error.to_string() })
+            Beginning::Part(body) => {
+                let stored = self.blobs().store(key, body, LARGEST_STATE).await.map_err(blob_error)?;
+                let read = async {
+                    let download = self.blobs().read_verified(key, &stored).await.map_err(blob_error)?;
+                    self.read_download(download, read).await
+                };
+                match read.await {
+                    Ok(read) => Ok((stored, read)),
+                    Err(error) => {
+                        self.remove_blob(key).await;
+                        Err(error)
+                    }
+                }
             }
         }
     }
 
-    async fn store_large_state<V, R, E>(
+    /// Reads what comes out of the bucket. What is large waits for a place, and is read on a thread of its own.
+    async fn read_download<T: Send + 'static>(
         &self,
-        key: &Key,
-        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
-    ) -> Result<(Stored, Result<StateFile<V, R>, StateFileError>), Error>
-    where
-        V: DeserializeOwned + Send + 'static,
-        R: Default + Extend<Resource> + Send + 'static,
-        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
-    {
+        mut download: Download,
+        read: impl FnOnce(Source) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        if download.size <= SMALL as u64 {
+            let bytes: BytesMut = download.body.try_collect().await.map_err(|error| blob_error(error.into()))?;
+            return read_whole(bytes.freeze(), read).await;
+        }
+        let _place = self.shared.state_readers.acquire().await.map_err(|closed| broken(closed.to_string()))?;
         let (chunks, reader) = channel();
-        let parsed = tokio::task::spawn_blocking(move || StateFile::<V, R>::read(BufReader::new(reader)));
-        let copied = body.then(move |piece| {
-            let chunks = chunks.clone();
-            async move {
-                if let Ok(bytes) = &piece {
-                    // Whoever reads along may have seen enough.
-                    let _ = chunks.send(Ok(bytes.clone())).await;
-                }
-                piece
+        let (tell, told) = oneshot::channel();
+        let reading = move || {
+            // Nobody listens any more if the client has gone.
+            let _ = tell.send(read(BufReader::new(Box::new(reader))));
+        };
+        let thread = thread::Builder::new().name("state-reader".to_owned());
+        thread.spawn(reading).map_err(|error| broken(error.to_string()))?;
+        let mut trouble = None;
+        while let Some(piece) = download.body.next().await {
+            let piece = piece.map_err(|error| {
+                let told = io::Error::other(error.to_string());
+                trouble = Some(error);
+                told
+            });
+            // Whoever reads may have seen enough.
+            if chunks.send(piece).await.is_err() || trouble.is_some() {
+                break;
             }
-        });
-        let stored = self.blobs().store(key, copied, LARGEST_STATE).await.map_err(blob_error)?;
-        Ok((stored, parsed.await.map_err(|error| broken(error.to_string()))?))
+        }
+        drop(chunks);
+        let read = told.await.map_err(|_| broken("whoever read a state panicked".to_owned()))?;
+        match trouble {
+            Some(error) => Err(blob_error(error.into())),
+            None => Ok(read),
+        }
     }
 
     /// Removes what nothing names. If that fails it stays as garbage, which harms nobody.
@@ -120,34 +193,36 @@ impl ControlPlane {
         V: DeserializeOwned + Send + 'static,
         R: Default + Extend<Resource> + Send + 'static,
     {
-        let mut download = self.read_state_bytes(open, version).await?;
-        let (chunks, reader) = channel();
-        let parsed = tokio::task::spawn_blocking(move || StateFile::<V, R>::read(BufReader::new(reader)));
-        while let Some(piece) = download.body.try_next().await.transpose() {
-            let piece = piece.map_err(|error| io::Error::other(error.to_string()));
-            if chunks.send(piece).await.is_err() {
-                break;
-            }
-        }
-        drop(chunks);
-        parsed.await.map_err(|error| broken(error.to_string()))?.map_err(|error| {
+        let download = self.read_state_bytes(open, version).await?;
+        let read = self.read_download(download, |source| StateFile::<V, R>::read(source)).await?;
+        read.map_err(|error| {
             let object = state_key(open, &version.blob);
-            match error {
-                StateFileError::Read(error) => blob_error(BlobError::Bucket(taco_ledger::BucketError::new(
-                    "read",
-                    &object,
-                    Trouble::Refused,
-                    error.to_string(),
-                ))),
-                error => Error::Corrupt(taco_ledger::Error::Corrupt { object, why: error.to_string() }),
-            }
+            Error::Corrupt(taco_ledger::Error::Corrupt { object, why: error.to_string() })
         })
     }
 }
 
+/// Reads what is in memory.
+async fn read_whole<T: Send + 'static>(
+    bytes: Bytes,
+    read: impl FnOnce(Source) -> T + Send + 'static,
+) -> Result<T, Error> {
+    let small = bytes.len() <= SMALL;
+    let reading = move || read(BufReader::new(Box::new(bytes.reader())));
+    if small {
+        return Ok(reading());
+    }
+    tokio::task::spawn_blocking(reading).await.map_err(|error| broken(error.to_string()))
+}
+
+/// Why bytes that came are no state.
+pub(crate) fn no_state(error: &StateFileError) -> Error {
+    Error::Invalid { pointer: "/data/attributes/state".to_owned(), detail: error.to_string() }
+}
+
 /// How much of a body there is.
 enum Beginning<Rest> {
-    /// All of it, and it is small.
+    /// All of it, and it is not large.
     Whole(Bytes),
     /// It is large or broken: all of it, from its first byte on.
     Part(Rest),
@@ -161,26 +236,21 @@ where
     E: Send + 'static,
 {
     let mut body = body.boxed();
-    let (mut pieces, mut size) = (Vec::new(), 0);
-    while size <= SMALL {
+    // Pieces can be a byte long, so they are put together: each by itself would take many times its size.
+    let mut came = BytesMut::new();
+    let mut pieces = Vec::new();
+    while came.len() <= WHOLE {
         match body.next().await {
-            None => {
-                let pieces: Vec<Bytes> = pieces.into_iter().flatten().collect();
-                return Beginning::Whole(match <[Bytes; 1]>::try_from(pieces) {
-                    Ok([only]) => only,
-                    Err(several) => several.concat().into(),
-                });
-            }
-            Some(piece) => {
-                let is_broken = piece.is_err();
-                size += piece.as_ref().map_or(0, Bytes::len);
-                pieces.push(piece);
-                if is_broken {
-                    break;
-                }
+            None => return Beginning::Whole(came.freeze()),
+            Some(Ok(bytes)) if came.is_empty() => came = bytes.into(),
+            Some(Ok(bytes)) => came.extend_from_slice(&bytes),
+            Some(Err(error)) => {
+                pieces.push(Err(error));
+                break;
             }
         }
     }
+    pieces.insert(0, Ok(came.freeze()));
     Beginning::Part(stream::iter(pieces).chain(body))
 }
 

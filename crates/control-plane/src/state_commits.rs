@@ -75,28 +75,29 @@ impl ControlPlane {
                 && announced.status != StateVersionStatus::Pending
             {
                 if announced.status == StateVersionStatus::Finalized && announced.sha256 == version.sha256 {
-                    return Ok((announced.clone(), false));
+                    return Ok((announced.clone(), None));
                 }
                 return Err(Error::Conflict("The state version is not waiting for a state any more".to_owned()));
             }
             let current = state.current_state_version(&owner);
             let force = new.force.unwrap_or_default();
             if let Verdict::SameAgain = check_write(&owner, current, &claim, version.identity(), force)? {
-                return current.cloned().map(|current| (current, false)).ok_or(Error::NotFound(WHAT));
+                return current.cloned().map(|current| (current, None)).ok_or(Error::NotFound(WHAT));
             }
             let contained = StateIdentity { serial, lineage: &lineage, md5: &md5 };
             check_filing(current.map(StateVersion::identity), version.identity(), contained, force).map_err(refused)?;
             let created_at = announced.map_or(version.created_at, |announced| announced.created_at);
-            let json_came = announced.is_some_and(|announced| announced.has_json);
-            let has_json = json_came && !version.encrypted;
-            let version = StateVersion { created_at, has_json, ..version.clone() };
+            let with_json = announced.filter(|announced| announced.has_json).cloned();
+            let (kept, left) = if version.encrypted { (None, with_json) } else { (with_json, None) };
+            let (has_json, json_blob) = (kept.is_some(), kept.map(|kept| kept.json_blob).unwrap_or_default());
+            let version = StateVersion { created_at, has_json, json_blob, ..version.clone() };
             tx.put(&version);
             tx.put(&Workspace {
                 current_state_version: Some(version.id),
                 resource_count: version.resource_count,
                 ..owner
             });
-            Ok((version, json_came && !has_json))
+            Ok((version, left))
         };
         let committed = open.commit(intent, decide).await;
         // After an unclear answer the commit may name the blob all the same, so it stays.
@@ -106,9 +107,9 @@ impl ControlPlane {
         if is_refused || repeated {
             self.remove_blob(&key).await;
         }
-        let (version, json_is_left) = committed?;
-        if json_is_left {
-            self.remove_blob(&json_state_key(&open, &version)).await;
+        let (version, json_left) = committed?;
+        if let Some(announced) = json_left {
+            self.remove_blob(&json_state_key(&open, &announced)).await;
         }
         if !repeated {
             self.remember_summary(version.id, summary);
@@ -194,6 +195,7 @@ pub(crate) fn finished(write: &mut StateWrite, now: jiff::Timestamp) -> Result<(
         resource_count: plain.map(|plain| plain.resources.managed()).unwrap_or_default(),
         outputs,
         has_json: false,
+        json_blob: String::new(),
         revealed: None,
     };
     let summary = match &mut write.arrived.file.contents {

@@ -38,7 +38,7 @@ impl ControlPlane {
         let owner = old.open.state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
         let current = old.open.state.current_state_version(owner).unwrap_or(&old.version);
         let (next, lineage) = (next_serial(current.serial), current.lineage.clone());
-        let bytes = self.read_state_bytes(&old.open, &old.version).await?.body;
+        let bytes = self.state_bytes(&old.open, &old.version).await?.body;
         let (new, body) = if old.version.encrypted {
             // Its serial and lineage also stand where only its owner can read them, who takes a state for damaged in
             // which they differ. So they stay, and the next write counts on from there.

@@ -92,7 +92,7 @@ impl ControlPlane {
         Ok(Some((version.clone(), self.state_bytes(&view.open, version).await?)))
     }
 
-    async fn state_bytes(&self, open: &OpenOrganization, version: &StateVersion) -> Result<Download, Error> {
+    pub(crate) async fn state_bytes(&self, open: &OpenOrganization, version: &StateVersion) -> Result<Download, Error> {
         match version.status {
             StateVersionStatus::Finalized => self.read_state_bytes(open, version).await,
             _ => Err(Error::NotFound(WHAT)),
@@ -101,13 +101,11 @@ impl ControlPlane {
 
     pub async fn download_json_state(&self, pass: &Pass) -> Result<Download, Error> {
         let (open, version) = self.version_of(pass, PassPurpose::DownloadJsonState).await?;
-        let key = json_state_key(&open, &version);
-        let download = if version.has_json {
-            self.blobs().read(&key, None).await.map_err(|error| blob_error(error.into()))?
-        } else {
-            None
-        };
-        download.ok_or(Error::NotFound(WHAT))
+        if !version.has_json || version.status != StateVersionStatus::Finalized {
+            return Err(Error::NotFound(WHAT));
+        }
+        let download = self.blobs().read(&json_state_key(&open, &version), None).await;
+        download.map_err(|error| blob_error(error.into()))?.ok_or(Error::NotFound(WHAT))
     }
 
     pub(crate) async fn version_of(

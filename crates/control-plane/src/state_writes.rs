@@ -1,9 +1,10 @@
-//! States on their way in: announced, then uploaded, or sent at once. `state_commits` makes them current.
+//! States on their way in: announced, or sent at once. What is announced comes through `state_uploads`, and
+//! `state_commits` makes it current.
 
 use std::error::Error as StdError;
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt as _};
+use futures::Stream;
 use serde::Deserialize;
 use taco_domain::OrganizationState;
 use taco_domain::id::{RunId, StateVersionId, WorkspaceId};
@@ -11,14 +12,11 @@ use taco_domain::lock::{Claim, check_lock};
 use taco_domain::permission::{Action, Actor, Resource};
 use taco_domain::state_rules::{StateDescription, StateIdentity, Verdict};
 use taco_domain::state_version::{StateOrigin, StateVersion, StateVersionStatus};
-use taco_ledger::Intent;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
-use crate::done_requests::digest;
 use crate::error::Error;
-use crate::passes::{Pass, PassPurpose};
-use crate::state_blobs::{LARGEST_STATE, blob_error, json_state_key, state_key};
+use crate::state_blobs::{no_state, state_key};
 use crate::state_commits::{Arrived, StateWrite, check_write, seen_after};
 use crate::state_versions::{StateVersionView, WHAT};
 use crate::workspace_locks::conflict;
@@ -101,6 +99,7 @@ impl ControlPlane {
                     resource_count: 0,
                     outputs: Vec::new(),
                     has_json: false,
+                    json_blob: String::new(),
                     revealed: None,
                 };
                 tx.put(&version);
@@ -174,7 +173,8 @@ impl ControlPlane {
         check_lock(owner.lock.as_ref(), &claim).map_err(conflict)?;
         let id = StateVersionId::at_home(workspace.home(), self.random());
         let blob = id.to_string();
-        let (stored, file) = self.store_state(&state_key(&open, &blob), body).await?;
+        let received = self.store_state(&state_key(&open, &blob), body).await?;
+        let (stored, file) = received.map_err(|error| no_state(&error))?;
         Ok(Arrived { open, workspace, claim, id, blob, stored, file })
     }
 
@@ -188,84 +188,6 @@ impl ControlPlane {
         let write = StateWrite { caller: Some(caller.clone()), new, author: caller.author(), origin, arrived };
         self.commit_state(caller.intent("state.write"), write).await
     }
-
-    /// Takes the bytes of an announced state.
-    pub async fn upload_state<E>(
-        &self,
-        pass: &Pass,
-        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
-    ) -> Result<StateVersionView, Error>
-    where
-        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
-    {
-        let (open, version) = self.version_of(pass, PassPurpose::UploadState).await?;
-        match version.status {
-            StateVersionStatus::Pending => {}
-            // A client whose answer was lost sends the same again. Anything else comes too late.
-            StateVersionStatus::Finalized if digest(body, LARGEST_STATE).await? == version.sha256 => {
-                return Ok(seen_after(open, version));
-            }
-            _ => return Err(Error::NotFound(WHAT)),
-        }
-        // Each attempt has a blob of its own, so that a second one cannot spoil the first.
-        let blob = format!("{}-{}", version.id, hex(&self.random()));
-        let (stored, file) = self.store_state(&state_key(&open, &blob), body).await?;
-        let new = NewState {
-            serial: Some(version.serial),
-            md5: Some(version.md5.clone()),
-            lineage: Some(version.lineage.clone()),
-            force: Some(version.force),
-            run: version.run,
-        };
-        let (workspace, claim) = (version.workspace, Claim::Api(version.created_by));
-        let arrived = Arrived { open, workspace, claim, id: version.id, blob, stored, file };
-        let write = StateWrite { caller: None, new, author: version.created_by, origin: version.origin, arrived };
-        let intent = Intent { actor: version.created_by.to_string(), action: "state.upload", request: None };
-        self.commit_state(intent, write).await
-    }
-
-    /// Takes the same state in the format of `terraform show -json`, which some clients send beside it.
-    ///
-    /// Tofu sends it as plain text also beside a state that it encrypts. Whoever encrypts a state does not want its
-    /// contents to lie here, so that we do not keep it.
-    pub async fn upload_json_state<E>(
-        &self,
-        pass: &Pass,
-        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
-    ) -> Result<(), Error>
-    where
-        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
-    {
-        let (open, version) = self.version_of(pass, PassPurpose::UploadJsonState).await?;
-        if version.encrypted {
-            body.for_each(|_| std::future::ready(())).await;
-            return Ok(());
-        }
-        let key = json_state_key(&open, &version);
-        if version.has_json {
-            let stored = self.blobs().read(&key, None).await.map_err(|error| blob_error(error.into()))?;
-            let stored = stored.ok_or(Error::NotFound(WHAT))?;
-            let same = digest(body, LARGEST_STATE).await? == digest(stored.body, LARGEST_STATE).await?;
-            return if same { Ok(()) } else { Err(Error::NotFound(WHAT)) };
-        }
-        self.blobs().store(&key, body, LARGEST_STATE).await.map_err(blob_error)?;
-        let intent = Intent { actor: version.created_by.to_string(), action: "state.upload-json", request: None };
-        let id = version.id;
-        let kept = open.commit(intent, move |tx| {
-            let version = tx.state().state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-            let encrypted = version.encrypted;
-            tx.put(&StateVersion { has_json: !encrypted, ..version });
-            Ok(!encrypted)
-        });
-        if !kept.await? {
-            self.remove_blob(&key).await;
-        }
-        Ok(())
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn origin_of(actor: &Actor) -> StateOrigin {

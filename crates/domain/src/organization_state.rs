@@ -314,6 +314,7 @@ mod tests {
                 resource_count: 0,
                 outputs: Vec::new(),
                 has_json: false,
+                json_blob: String::new(),
                 revealed: None,
             };
             state.state_versions.put(&version).expect("put");

@@ -93,6 +93,9 @@ pub struct StateVersion {
     /// The client also sent the state in the format of `show -json`.
     #[serde(default)]
     pub has_json: bool,
+    /// The blob with that. Empty where it was stored under the version's own id, as it was once.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub json_blob: String,
     /// The last look at one of its sensitive outputs. Each look is a commit, so all of them stand in the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revealed: Option<Revealed>,

@@ -65,9 +65,26 @@ pub(crate) fn resource(
     view: &StateVersionView,
     summary: Option<&SummaryText>,
 ) -> Resource {
+    let pending = view.version.status == StateVersionStatus::Pending;
+    let awaited = Awaited { state: pending, json: pending && !view.version.has_json };
+    resource_awaiting(api, address, view, summary, awaited)
+}
+
+/// The bytes that someone is told where to send.
+struct Awaited {
+    state: bool,
+    json: bool,
+}
+
+fn resource_awaiting(
+    api: &Api,
+    address: &Address,
+    view: &StateVersionView,
+    summary: Option<&SummaryText>,
+    awaited: Awaited,
+) -> Resource {
     let version = &view.version;
     let finalized = version.status == StateVersionStatus::Finalized;
-    let pending = version.status == StateVersionStatus::Pending;
     let url = |wanted: bool, purpose| wanted.then(|| signed(api, address, purpose, version.id));
     let attributes = Attributes {
         created_at: version.created_at,
@@ -77,9 +94,9 @@ pub(crate) fn resource(
         lineage: &version.lineage,
         md5: &version.md5,
         hosted_state_download_url: url(finalized, PassPurpose::DownloadState),
-        hosted_state_upload_url: url(pending, PassPurpose::UploadState),
-        hosted_json_state_download_url: url(version.has_json, PassPurpose::DownloadJsonState),
-        hosted_json_state_upload_url: url(pending && !version.has_json, PassPurpose::UploadJsonState),
+        hosted_state_upload_url: url(awaited.state, PassPurpose::UploadState),
+        hosted_json_state_download_url: url(finalized && version.has_json, PassPurpose::DownloadJsonState),
+        hosted_json_state_upload_url: url(awaited.json, PassPurpose::UploadJsonState),
         state_version: 4,
         terraform_version: version.terraform_version.as_deref(),
         encrypted: version.encrypted,
@@ -230,7 +247,15 @@ pub(crate) async fn create(
     request: Request,
 ) -> Result<Response, ApiError> {
     let view = match inline_state::read(request).await? {
-        Sent::WithoutState(body) => api.control_plane.announce_state(&caller, workspace, new_state(body)?).await?,
+        Sent::WithoutState(body) => {
+            let view = api.control_plane.announce_state(&caller, workspace, new_state(body)?).await?;
+            let summary = summary(&api, &view).await?;
+            // Also if all of it is there already. Go-tfe sends in any case what it announced, and to an empty address if
+            // it is told none; whoever sends the same again hears that it is there.
+            let awaited = Awaited { state: true, json: true };
+            let document = Document::one(resource_awaiting(&api, &address, &view, Some(&summary), awaited));
+            return Ok((StatusCode::CREATED, SNAPSHOTS, document).into_response());
+        }
         Sent::WithState(inline) => {
             let (bytes, surroundings) = inline.split();
             let describe = || new_state(surroundings.body()?);

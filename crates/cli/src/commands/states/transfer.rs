@@ -51,8 +51,10 @@ async fn store(states: &States<'_>, state: &StateFile, bytes: Vec<u8>, force: bo
     let body = about("state-versions", attributes, json!({}));
     let announced =
         one(api.send(&subject, Method::POST, &["workspaces", states.id(), "state-versions"], &body).await?)?;
-    // A server that knows these bytes as this very version has nothing more to ask for.
-    if let Some(address) = announced.get("hosted-state-upload-url").as_str() {
+    // A server that knows these bytes as this very version needs them no more.
+    if announced.get("status") != "finalized"
+        && let Some(address) = announced.get("hosted-state-upload-url").as_str()
+    {
         api.upload(&subject, address, bytes).await?;
     }
     one(api.get(&subject, &["state-versions", announced.id()], &[]).await?)

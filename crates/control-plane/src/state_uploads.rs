@@ -1,0 +1,232 @@
+//! The bytes of announced states, which come to signed addresses.
+
+use std::collections::HashMap;
+use std::error::Error as StdError;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use futures::Stream;
+use taco_domain::OrganizationState;
+use taco_domain::id::StateVersionId;
+use taco_domain::lock::Claim;
+use taco_domain::state_version::{StateVersion, StateVersionStatus};
+use taco_ledger::{Intent, Transaction};
+
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::done_requests::digest;
+use crate::error::Error;
+use crate::passes::{Pass, PassPurpose};
+use crate::state_blobs::{LARGEST_STATE, blob_error, json_blob_key, json_state_key, no_state, state_key};
+use crate::state_commits::{Arrived, StateWrite, seen_after};
+use crate::state_versions::{StateVersionView, WHAT};
+use crate::state_writes::NewState;
+
+/// So many uploads to one address are taken at a time. A client whose connection broke begins anew before its server has
+/// noticed; more than a few of those are no accident, and each may fill the bucket with a whole state.
+const UPLOADS_AT_ONCE: usize = 4;
+
+/// The uploads that this server is taking, by what they are and of which version.
+#[derive(Default)]
+pub(crate) struct UploadsUnderWay(Mutex<HashMap<(PassPurpose, StateVersionId), usize>>);
+
+/// One of them, until it is dropped.
+struct UploadUnderWay<'a> {
+    all: &'a UploadsUnderWay,
+    key: (PassPurpose, StateVersionId),
+}
+
+impl UploadsUnderWay {
+    fn begin(&self, purpose: PassPurpose, version: StateVersionId) -> Result<UploadUnderWay<'_>, Error> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (purpose, version);
+        let count = all.entry(key).or_default();
+        if *count >= UPLOADS_AT_ONCE {
+            return Err(Error::Conflict(format!(
+                "{UPLOADS_AT_ONCE} uploads of this state are under way already: wait until one of them is over"
+            )));
+        }
+        *count += 1;
+        Ok(UploadUnderWay { all: self, key })
+    }
+}
+
+impl Drop for UploadUnderWay<'_> {
+    fn drop(&mut self) {
+        let mut all = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = all.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.key);
+            }
+        }
+    }
+}
+
+/// What became of a state in the format of `show -json`.
+enum JsonState {
+    Kept,
+    /// The state beside it is encrypted.
+    Unwanted,
+    /// Another was faster, and is in this record.
+    TooLate(Box<StateVersion>),
+}
+
+impl ControlPlane {
+    /// Takes the bytes of an announced state.
+    pub async fn upload_state<E>(
+        &self,
+        pass: &Pass,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<StateVersionView, Error>
+    where
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        let (open, version) = self.version_of(pass, PassPurpose::UploadState).await?;
+        let _upload = self.shared.uploads_under_way.begin(PassPurpose::UploadState, version.id)?;
+        match version.status {
+            StateVersionStatus::Pending => {}
+            // A client whose answer was lost sends the same again. Anything else comes too late.
+            StateVersionStatus::Finalized if digest(body, LARGEST_STATE).await? == version.sha256 => {
+                return Ok(seen_after(open, version));
+            }
+            _ => return Err(Error::NotFound(WHAT)),
+        }
+        let refused = match self.take_announced(&open, &version, body).await {
+            Ok(Ok(view)) => return Ok(view),
+            Ok(Err(refused)) => refused,
+            Err(error) => return Err(error),
+        };
+        self.give_up_announced(&open, version.id).await;
+        Err(refused)
+    }
+
+    /// The outer error is for bytes that may come once more, the inner one for those that are not what was announced.
+    async fn take_announced<E>(
+        &self,
+        open: &OpenOrganization,
+        version: &StateVersion,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<Result<StateVersionView, Error>, Error>
+    where
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        // Each attempt has a blob of its own, so that a second one cannot spoil the first.
+        let blob = self.blob_of(version);
+        let (stored, file) = match self.store_state(&state_key(open, &blob), body).await {
+            Ok(Ok(state)) => state,
+            Ok(Err(error)) => return Ok(Err(no_state(&error))),
+            Err(error @ Error::TooLarge { .. }) => return Ok(Err(error)),
+            Err(error) => return Err(error),
+        };
+        let new = NewState {
+            serial: Some(version.serial),
+            md5: Some(version.md5.clone()),
+            lineage: Some(version.lineage.clone()),
+            force: Some(version.force),
+            run: version.run,
+        };
+        let (workspace, claim) = (version.workspace, Claim::Api(version.created_by));
+        let arrived = Arrived { open: open.clone(), workspace, claim, id: version.id, blob, stored, file };
+        let write = StateWrite { caller: None, new, author: version.created_by, origin: version.origin, arrived };
+        match self.commit_state(by_author(version, "state.upload"), write).await {
+            Ok(view) => Ok(Ok(view)),
+            Err(error @ (Error::Invalid { .. } | Error::Conflict(_))) => Ok(Err(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A client whose bytes were refused wants to unlock, which a state that is still to come would not let it.
+    async fn give_up_announced(&self, open: &OpenOrganization, id: StateVersionId) {
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            let announced = tx.state().state_versions.get(&id).cloned();
+            let announced = announced.filter(|version| version.status == StateVersionStatus::Pending);
+            if let Some(version) = &announced {
+                tx.put(&StateVersion { status: StateVersionStatus::Discarded, ..version.clone() });
+            }
+            Ok(announced)
+        };
+        match open.commit(Self::own_intent("state.give-up"), decide).await {
+            Ok(Some(version)) if version.has_json => self.remove_blob(&json_state_key(open, &version)).await,
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%id, %error, "a state that was refused counts as being on its way"),
+        }
+    }
+
+    /// Takes the same state in the format of `terraform show -json`, which some clients send beside it.
+    ///
+    /// Tofu sends it as plain text also beside a state that it encrypts. Whoever encrypts a state does not want its
+    /// contents to lie here, so that we do not keep it.
+    pub async fn upload_json_state<E>(
+        &self,
+        pass: &Pass,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<(), Error>
+    where
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        let (open, version) = self.version_of(pass, PassPurpose::UploadJsonState).await?;
+        let _upload = self.shared.uploads_under_way.begin(PassPurpose::UploadJsonState, version.id)?;
+        if !takes_json(&version) {
+            return Err(Error::NotFound(WHAT));
+        }
+        if version.encrypted {
+            return digest(body, LARGEST_STATE).await.map(drop);
+        }
+        if version.has_json {
+            return self.check_same_json(&open, &version, &digest(body, LARGEST_STATE).await?).await;
+        }
+        let blob = self.blob_of(&version);
+        let key = json_blob_key(&open, &blob);
+        let stored = self.store_json(&key, body).await?;
+        let id = version.id;
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            let version = tx.state().state_versions.get(&id).cloned();
+            let version = version.filter(takes_json).ok_or(Error::NotFound(WHAT))?;
+            Ok(match version {
+                version if version.encrypted => JsonState::Unwanted,
+                version if version.has_json && version.json_blob != blob => JsonState::TooLate(Box::new(version)),
+                version => {
+                    tx.put(&StateVersion { has_json: true, json_blob: blob.clone(), ..version });
+                    JsonState::Kept
+                }
+            })
+        };
+        let kept = open.commit(by_author(&version, "state.upload-json"), decide).await;
+        // After an unclear answer the commit may name the blob all the same, so it stays.
+        if !matches!(kept, Ok(JsonState::Kept) | Err(Error::Unavailable(_) | Error::Corrupt(_))) {
+            self.remove_blob(&key).await;
+        }
+        match kept? {
+            JsonState::Kept | JsonState::Unwanted => Ok(()),
+            JsonState::TooLate(other) => self.check_same_json(&open, &other, &stored.sha256).await,
+        }
+    }
+
+    /// A client whose answer was lost sends the same again. Anything else comes too late.
+    async fn check_same_json(
+        &self,
+        open: &OpenOrganization,
+        version: &StateVersion,
+        sha256: &str,
+    ) -> Result<(), Error> {
+        let kept = self.blobs().read(&json_state_key(open, version), None).await;
+        let kept = kept.map_err(|error| blob_error(error.into()))?.ok_or(Error::NotFound(WHAT))?;
+        if digest(kept.body, LARGEST_STATE).await? == sha256 { Ok(()) } else { Err(Error::NotFound(WHAT)) }
+    }
+
+    /// A blob of its own for an attempt to send a version's bytes.
+    fn blob_of(&self, version: &StateVersion) -> String {
+        let attempt: String = self.random().iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{}-{attempt}", version.id)
+    }
+}
+
+/// Whether a version still has, or will have, what its JSON tells.
+fn takes_json(version: &StateVersion) -> bool {
+    matches!(version.status, StateVersionStatus::Pending | StateVersionStatus::Finalized)
+}
+
+/// Whoever announced it does it: the address came to them.
+fn by_author(version: &StateVersion, action: &'static str) -> Intent {
+    Intent { actor: version.created_by.to_string(), action, request: None }
+}
