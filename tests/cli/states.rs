@@ -1,5 +1,7 @@
 use std::fs;
 
+use axum::http::Method;
+use harness::way_station::{Fate, Moment, WayStation};
 use serde_json::{Value, json};
 
 use crate::person::{Done, Person};
@@ -98,6 +100,40 @@ fn an_older_state_is_refused_and_nothing_stays_locked() {
     let nonsense = push(&person, "nonsense");
     assert_eq!(nonsense.code, 1);
     assert!(nonsense.stderr.starts_with("error: it.tfstate is no state\n"), "{nonsense:?}");
+}
+
+#[test]
+fn a_state_that_the_server_refuses_leaves_nothing_locked() {
+    let person = Person::with_workspace();
+    let refused = push(&person, &state(1, "a", &[]).replace("\"version\": 4", "\"version\": 3"));
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("state format version 3 is not supported"), "{refused:?}");
+    assert_eq!(person.json(&["ws", "show", "acme/network"])["locked"], false);
+    assert_eq!(push(&person, &state(1, "a", &[])).code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_leaves_a_lock_behind_hears_of_it() {
+    let person = Person::with_workspace();
+    let station = WayStation::in_front_of(&format!("http://{}", person.server.address)).await;
+    fs::write(person.home.path().join("it.tfstate"), state(1, "a", &[])).expect("it is written");
+    let mut taco = person.taco(&words(&["state", "push", "it.tfstate"]));
+    taco.env("TACO_HOST", station.address().trim_start_matches("http://"));
+    let is_upload = |method: &Method, path: &str| *method == Method::PUT && path.contains("/signed/state/");
+    let mut caught = station.stop(Moment::Before, Fate::IsCutOff, is_upload);
+    let pushing = tokio::task::spawn_blocking(move || Done::of(&mut taco, ""));
+    // It tries three times, and the server goes on waiting for the bytes.
+    for _ in 0..2 {
+        caught.wait().await;
+        caught = station.stop(Moment::Before, Fate::IsCutOff, is_upload);
+    }
+    caught.wait().await;
+    let pushed = pushing.await.expect("no panic");
+    assert_ne!(pushed.code, 0, "{pushed:?}");
+    let hint = "acme/network stays locked: `taco state unlock --ws acme/network` unlocks it";
+    assert!(pushed.stderr.contains(hint) && pushed.stderr.lines().count() <= 3, "{pushed:?}");
+    assert_eq!(person.json(&["ws", "show", "acme/network"])["locked"], true);
+    person.succeeds(&words(&["state", "unlock", "--force"]));
 }
 
 #[test]

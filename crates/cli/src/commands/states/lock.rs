@@ -54,8 +54,17 @@ pub(super) async fn while_locked<T>(
     }
     act(states, "lock", &json!({ "reason": reason })).await.map_err(way_out)?;
     let done = deed.await;
-    let unlocked = act(states, "unlock", &json!({})).await;
-    let done = done?;
-    unlocked?;
-    Ok(done)
+    let stays_locked = |failure: Failure| {
+        let name = &states.name;
+        // A server waits a minute for a state that was announced before it lets go of its lock.
+        let hint =
+            format!("{name} stays locked: `taco state unlock --ws {name}` unlocks it, if need be after a minute");
+        failure.hint(hint)
+    };
+    match (act(states, "unlock", &json!({})).await, done) {
+        (Ok(_), done) => done,
+        // Someone was faster.
+        (Err(failure), done) if failure.says("already unlocked") => done,
+        (Err(failure), Ok(_)) | (Err(_), Err(failure)) => Err(stays_locked(failure)),
+    }
 }
