@@ -328,6 +328,32 @@ async fn an_agent_that_is_asked_to_leave_finishes_its_apply_and_takes_nothing_ne
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_plan_of_an_agent_that_is_asked_twice_is_anothers_at_once() {
+    // So long that nobody waits for its end.
+    let (site, server) = RunSite::with_lease(300).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    site.engine.hold(Step::Plan);
+    let run = admin.start_run(&workspace).await;
+    // It is put back more often than a lost plan is.
+    for (times, name) in ["one", "two", "three"].into_iter().enumerate() {
+        let mut agent = site.agent(name, &server.address);
+        let deed = site.engine.comes_to(Step::Plan, &run, times + 1).await;
+        agent.signal(Signal::SIGTERM);
+        agent.line_of_stderr(|line| line.contains("leaving: Drain"));
+        agent.signal(Signal::SIGTERM);
+        assert!(agent.wait().success());
+        assert!(!deed.lives());
+        assert_eq!(site.status_of_agent(&admin, name).await, "exited");
+    }
+    assert_eq!(admin.run(&run).await["status"], "plan_queued");
+    site.engine.let_go(Step::Plan);
+    let _last = site.agent("four", &server.address);
+    assert_eq!(admin.end_of(&run).await, "applied");
+    site.is_sound();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_is_asked_twice_interrupts_its_engine_and_says_so() {
     let (site, server) = RunSite::with_lease(30).await;
     let admin = admin_of(&server.address);

@@ -125,6 +125,11 @@ impl StandInEngine {
         self.deeds().into_iter().filter(|deed| deed.word == step.word() && deed.run == run).collect()
     }
 
+    /// Whether someone asked an engine of this run to stop.
+    pub fn was_interrupted(&self, run: &str) -> bool {
+        self.deeds().iter().any(|deed| deed.word == "interrupted" && deed.run == run)
+    }
+
     /// Waits until the engine has come to this step of a run so many times; the last of them.
     pub async fn comes_to(&self, step: Step, run: &str, times: usize) -> Deed {
         let deadline = Instant::now() + PATIENCE;

@@ -4,6 +4,7 @@ mod agents;
 mod configuration;
 mod doctor;
 mod embedded_agent;
+mod going_down;
 mod health;
 mod help;
 mod idle;

@@ -301,7 +301,7 @@ async fn snapshots(home: &Home) {
     let settings = Settings {
         master_keys: Arc::new(MasterKeys::new(key, Vec::new(), dice)),
         site_token: None,
-        ledger: Options { snapshot_every: 1, ..Options::default() },
+        ledger: Options { snapshot_every: 1 },
         timeouts: Default::default(),
     };
     let plane = ControlPlane::open(environment, settings).await.expect("a control plane");

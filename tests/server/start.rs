@@ -65,6 +65,25 @@ async fn two_servers_share_a_bucket() {
 }
 
 #[test]
+fn a_site_token_that_could_be_guessed_is_warned_of() {
+    let said_with = |token: &str| {
+        let home = Home::default();
+        let mut command = home.taco(&["server"]);
+        let server = ServerProcess::start(command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", token));
+        server.process.line_of_stderr(|line| line.contains("\"listening\""));
+        server.process.stderr()
+    };
+    let (short, long) = ("swordfish-of-31-characters-only", "swordfish-with-32-characters-now");
+    let said = said_with(short);
+    let warning = said.lines().find(|line| line.contains("site_token has fewer than 32 characters"));
+    let warning = warning.unwrap_or_else(|| panic!("nobody is warned: {said}"));
+    assert!(warning.contains("WARN") && warning.contains("openssl rand -hex 32"), "{warning}");
+    assert!(!said.contains("swordfish"), "{said}");
+    let said = said_with(long);
+    assert!(!said.contains("site_token") && !said.contains("swordfish"), "{said}");
+}
+
+#[test]
 fn a_port_that_is_taken_is_one_clear_line() {
     let home = Home::default();
     let other = TcpListener::bind("127.0.0.1:0").expect("there is a free port");

@@ -8,7 +8,7 @@ use taco_control_plane::{ConnectedAgent, Error, OpenOrganization};
 use taco_domain::global_queue::Reach;
 use taco_domain::id::AgentId;
 use taco_scheduler::{AgentLink, NewAgent, ToAgent};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::AgentApi;
 use crate::connection::Visitor;
@@ -51,7 +51,7 @@ pub(crate) async fn serve(api: AgentApi, visitor: Visitor, mut socket: impl Conv
         }
         Err(_) => return,
     };
-    let (link, organization, welcome) = match welcome(&api, visitor, hello).await {
+    let Welcomed { link, organization, name, welcome } = match welcome(&api, visitor, hello).await {
         Ok(welcomed) => welcomed,
         Err(error) => {
             socket.say(&refusal(&error)).await;
@@ -65,10 +65,24 @@ pub(crate) async fn serve(api: AgentApi, visitor: Visitor, mut socket: impl Conv
     tracing::info!(%agent, "an agent connected");
     let left = talk(&api, link, &mut socket).await;
     tracing::info!(%agent, left, "an agent's connection ended");
-    if let (true, Some(organization)) = (left, organization)
-        && let Err(error) = api.control_plane.agent_left(&organization, agent).await
-    {
+    // The connection is still open: an agent that says goodbye stays until its server has done this.
+    if left && let Err(error) = take_leave(&api, agent, &name, organization).await {
         tracing::info!(%agent, %error, "could not note that an agent left");
+    }
+}
+
+/// An agent has left for good. Plans that it did not finish are others' at once.
+async fn take_leave(
+    api: &AgentApi,
+    agent: AgentId,
+    name: &str,
+    organization: Option<OpenOrganization>,
+) -> Result<(), Error> {
+    let why = format!("agent {name} ({agent}) left before it was done");
+    api.control_plane.return_plans_of(agent, organization.as_ref(), &why).await?;
+    match organization {
+        Some(organization) => api.control_plane.agent_left(&organization, agent).await,
+        None => Ok(()),
     }
 }
 
@@ -110,12 +124,17 @@ fn refusal(error: &Error) -> FromServer {
     FromServer::Refused { reason, detail: error.to_string() }
 }
 
+/// An agent that was taken in.
+struct Welcomed {
+    link: AgentLink,
+    /// The only one that it works for, if there is only one.
+    organization: Option<OpenOrganization>,
+    name: String,
+    welcome: FromServer,
+}
+
 /// Takes the agent in, and finds out which of the phases that it executes are still its own.
-async fn welcome(
-    api: &AgentApi,
-    visitor: Visitor,
-    hello: Hello,
-) -> Result<(AgentLink, Option<OpenOrganization>, FromServer), Error> {
+async fn welcome(api: &AgentApi, visitor: Visitor, hello: Hello) -> Result<Welcomed, Error> {
     let plane = &api.control_plane;
     let (id, reach, organization, token, name) = match visitor {
         Visitor::Within => {
@@ -128,6 +147,11 @@ async fn welcome(
                 .await?;
             (agent.id, Reach::Pool(agent.pool), Some(open), Some(token), agent.name)
         }
+    };
+    let _greeting = match hello.agent {
+        // What it is given over its old connection from now on would be lost.
+        Some(_) => Some(api.scheduler.greet(id).await),
+        None => None,
     };
     let mut lost = Vec::new();
     let mut running = Vec::new();
@@ -144,7 +168,7 @@ async fn welcome(
     let leases = api.scheduler.leases();
     let link = api.scheduler.connect(NewAgent {
         id,
-        name,
+        name: name.clone(),
         version: hello.version,
         reach,
         organization: organization.clone(),
@@ -160,7 +184,7 @@ async fn welcome(
         heartbeat_milliseconds: milliseconds(leases.heartbeat()),
         lost,
     };
-    Ok((link, organization, welcome))
+    Ok(Welcomed { link, organization, name, welcome })
 }
 
 fn milliseconds(duration: Duration) -> u64 {
@@ -169,7 +193,8 @@ fn milliseconds(duration: Duration) -> u64 {
 
 /// True when the agent said goodbye.
 async fn talk(api: &AgentApi, mut link: AgentLink, socket: &mut impl Conversation) -> bool {
-    let silence = api.scheduler.leases().lease * 2;
+    let silence = api.scheduler.leases().silence();
+    let mut silent_at = Instant::now() + silence;
     loop {
         tokio::select! {
             biased;
@@ -185,25 +210,33 @@ async fn talk(api: &AgentApi, mut link: AgentLink, socket: &mut impl Conversatio
                         let _ = timeout(silence, socket.say(&refusal(&error))).await;
                         return false;
                     }
+                    ToAgent::Dismissed => {
+                        let detail = "the server is stopping".to_owned();
+                        let dismissal = FromServer::Refused { reason: Refusal::Stopping, detail };
+                        let _ = timeout_at(silent_at, socket.say(&dismissal)).await;
+                        return false;
+                    }
                 };
-                if !socket.say(&message).await {
+                // Whoever takes nothing any more is as silent as whoever says nothing.
+                if !timeout_at(silent_at, socket.say(&message)).await.unwrap_or(false) {
                     return false;
                 }
             }
-            heard = timeout(silence, socket.hear()) => match heard {
-                Ok(Some(Ok(message))) => match message {
-                    FromAgent::Heartbeat { number, running, draining } => {
+            heard = timeout_at(silent_at, socket.hear()) => {
+                silent_at = Instant::now() + silence;
+                match heard {
+                    Ok(Some(Ok(FromAgent::Heartbeat { number, running, draining }))) => {
                         let running = running.into_iter().map(attempt);
                         link.heard(number, running, draining, api.control_plane.now());
                     }
-                    FromAgent::Draining => link.drains(),
-                    FromAgent::Goodbye => return true,
-                    FromAgent::Hello { .. } => {}
-                },
-                // Fields and messages of a newer agent.
-                Ok(Some(Err(error))) => tracing::debug!(%error, "an agent said something unknown"),
-                Ok(None) | Err(_) => return false,
-            },
+                    Ok(Some(Ok(FromAgent::Draining))) => link.drains(),
+                    Ok(Some(Ok(FromAgent::Goodbye))) => return true,
+                    Ok(Some(Ok(FromAgent::Hello { .. }))) => {}
+                    // Fields and messages of a newer agent.
+                    Ok(Some(Err(error))) => tracing::debug!(%error, "an agent said something unknown"),
+                    Ok(None) | Err(_) => return false,
+                }
+            }
         }
     }
 }

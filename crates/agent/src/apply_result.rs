@@ -9,14 +9,14 @@ use crate::running::Running;
 use crate::state_upload::StateUpload;
 
 pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError> {
-    let plan = running.workdir.file("plan.tfplan");
+    let plan = running.workdir.for_engine("plan.tfplan");
     let mut arguments = vec!["apply".into(), "-input=false".into()];
     if running.job.structured_output {
         arguments.push("-json".into());
     }
     arguments.push(plan.clone().into());
-    let (state, errored) = (running.workdir.state(), running.workdir.errored_state());
-    let mut upload = StateUpload::new(state, errored, running.requests.clone(), running.control.clone());
+    let files = running.workdir.state_files();
+    let mut upload = StateUpload::new(files, running.requests.clone(), running.control.clone());
     // A crash before the first change must not send the server's own state back to it.
     let before = upload.sent;
     running.page.change(|entry| entry.sent_state = before).map_err(failed)?;
@@ -72,7 +72,7 @@ async fn planned_counts(running: &Running<'_>) -> Option<ResourceCounts> {
         return None;
     }
     let shown = running.workdir.file("plan.json");
-    let plan = running.workdir.file("plan.tfplan");
+    let plan = running.workdir.for_engine("plan.tfplan");
     running.output(["show".into(), "-json".into(), plan.into()], &shown).await.ok()?;
     let shown: ShownPlan = serde_json::from_slice(&std::fs::read(shown).ok()?).ok()?;
     Some(shown.counts())

@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::dial::Dial;
 use crate::options::{EngineMirror, Options, ProviderMirror, RunAs};
-use crate::secrets;
+use crate::secrets::{self, Token};
 use crate::shutdown::Shutdown;
 use crate::supervise;
 
@@ -63,13 +63,15 @@ struct Arguments {
     /// User that engines run as; needs an agent of root
     #[arg(long, env = "TACO_AGENT_RUN_AS", value_name = "USER")]
     run_as: Option<String>,
+    /// Let runs touch all that their user may, also what other runs have: for those that mount something or need sudo
+    #[arg(long, env = "TACO_AGENT_UNCONFINED", action = ArgAction::SetTrue)]
+    unconfined: bool,
 }
 
 /// The whole program.
 pub fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|word| word == SUPERVISE) {
-        return supervise::main(arguments);
+    if std::env::args_os().nth(1).is_some_and(|word| word == SUPERVISE) {
+        return supervise::main();
     }
     match start(Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -100,7 +102,10 @@ fn other(error: impl std::fmt::Display) -> Failure {
 
 fn start(arguments: Arguments) -> Result<(), Failure> {
     let token = match (&arguments.token, &arguments.token_file, arguments.token_on_stdin) {
-        (Some(token), _, _) => return Err(other(secrets::start_again(token))),
+        (Some(token), _, _) => {
+            let token = Token { text: token.clone(), file: None };
+            return Err(other(secrets::start_again(&token)));
+        }
         (None, Some(file), _) => return Err(other(secrets::start_again(&secrets::token_of(file).map_err(usage)?))),
         (None, None, true) => secrets::token_on_stdin().map_err(usage)?,
         (None, None, false) => {
@@ -141,7 +146,7 @@ fn log_level(word: Option<&str>) -> tracing::Level {
     word.and_then(|word| word.parse().ok()).unwrap_or(tracing::Level::INFO)
 }
 
-fn options(arguments: Arguments, token: String) -> Result<Options, Failure> {
+fn options(arguments: Arguments, token: Token) -> Result<Options, Failure> {
     let name = match arguments.name {
         Some(name) => name,
         None => nix::unistd::gethostname().map_err(other)?.to_string_lossy().into_owned(),
@@ -152,8 +157,8 @@ fn options(arguments: Arguments, token: String) -> Result<Options, Failure> {
     };
     Ok(Options {
         name,
-        journal_secret: token.clone(),
-        token,
+        journal_secret: token.text.clone(),
+        token: token.text,
         concurrency: if arguments.once { 1 } else { arguments.concurrency },
         once: arguments.once,
         work_dir,
@@ -161,6 +166,8 @@ fn options(arguments: Arguments, token: String) -> Result<Options, Failure> {
         engine_mirror: engine_mirror(arguments.engine_mirror.as_deref()).map_err(usage)?,
         ca_file: arguments.ca_file,
         run_as: arguments.run_as.as_deref().map(run_as).transpose().map_err(usage)?,
+        confine: !arguments.unconfined,
+        forbidden: token.file.into_iter().collect(),
         supervisor: Options::own_supervisor(SUPERVISE),
     })
 }

@@ -14,12 +14,14 @@ use taco_domain::id::RunId;
 use tokio::sync::OnceCell;
 
 use crate::cli_configuration::Services;
+use crate::confinement::Confinement;
 use crate::dial::Dial;
 use crate::engine::Engines;
 use crate::journal::{Entry, Journal};
-use crate::options::Options;
+use crate::options::{Options, ProviderMirror};
 use crate::phase_requests::{HttpClient, http_client};
-use crate::{tls, workdir};
+use crate::workdir::Workdir;
+use crate::{confinement, engine_memory, tls, workdir};
 
 pub(crate) struct Context {
     pub(crate) options: Options,
@@ -31,9 +33,15 @@ pub(crate) struct Context {
     pub(crate) runs: PathBuf,
     /// Providers' schemas.
     pub(crate) schemas: PathBuf,
+    /// Directories of phases that are over, with what the server has not got yet.
+    pub(crate) unsent: PathBuf,
     /// States that the server did not take.
     kept_states: PathBuf,
     pub(crate) ca_bundle: Option<PathBuf>,
+    /// How engines use memory.
+    pub(crate) engine_memory: Vec<(&'static str, String)>,
+    /// What runs are kept from, where that can be done.
+    forbidden: Option<Vec<PathBuf>>,
     services: OnceCell<Services>,
     /// Held for as long as the agent lives.
     _lock: File,
@@ -62,13 +70,21 @@ impl Context {
                 Some(path)
             }
         };
+        let forbidden = can_confine(&options).then(|| {
+            // Engines are started elsewhere.
+            let further = options.forbidden.iter().filter_map(|path| std::path::absolute(path).ok());
+            further.chain([root.clone()]).collect()
+        });
         Ok(Self {
+            forbidden,
             journal: Journal::open(root.join("journal"), &options.journal_secret).map_err(explain)?,
             engines: Engines::new(root.join("engines"), std::env::var_os("PATH"), &options.engine_mirror),
             runs,
             schemas: root.join("schemas"),
+            unsent: root.join("unsent"),
             kept_states: root.join("kept-states"),
             ca_bundle,
+            engine_memory: engine_memory::settings(options.concurrency),
             services: OnceCell::new(),
             client: http_client(dial.clone()),
             dial,
@@ -80,13 +96,30 @@ impl Context {
     /// What an earlier life of this agent did not send. Directories that nobody needs any more go away.
     pub(crate) fn left_over(&self) -> io::Result<Vec<Entry>> {
         let entries = self.journal.entries()?;
-        for directory in fs::read_dir(&self.runs)? {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.unsent)?;
+        for directory in fs::read_dir(&self.runs)?.chain(fs::read_dir(&self.unsent)?) {
             let directory = directory?.path();
-            if !entries.iter().any(|entry| entry.directory == directory) {
+            let is_of = |entry: &Entry| entry.directory == directory || self.unsent.join(entry.name()) == directory;
+            if !entries.iter().any(is_of) {
                 workdir::remove(&directory)?;
             }
         }
         Ok(entries)
+    }
+
+    /// What the run in this directory may touch; `None` if it may touch whatever its user may.
+    pub(crate) fn confinement(&self, workdir: &Workdir) -> Option<Confinement> {
+        let texts = |paths: &[PathBuf]| paths.iter().map(|path| path.clone().into_os_string()).collect();
+        let mirror = match &self.options.provider_mirror {
+            Some(ProviderMirror::Directory(directory)) => Some(directory),
+            Some(ProviderMirror::Network(_)) | None => None,
+        };
+        let readable = [Some(self.engines.store()), self.ca_bundle.as_ref(), mirror];
+        Some(Confinement {
+            forbidden: texts(self.forbidden.as_ref()?),
+            own: texts(&workdir.of_run()),
+            readable: readable.into_iter().flatten().map(|path| path.clone().into_os_string()).collect(),
+        })
     }
 
     /// Keeps a state that the server did not take, for people.
@@ -117,4 +150,20 @@ impl Context {
                 .collect(),
         }
     }
+}
+
+/// Said once, when the agent starts.
+fn can_confine(options: &Options) -> bool {
+    let can = confinement::is_supported();
+    match (options.confine, can) {
+        (false, _) => tracing::info!("runs may touch whatever their user may"),
+        (true, true) if options.run_as.is_none() && nix::unistd::geteuid().is_root() => {
+            tracing::warn!("runs are root's, and nothing keeps root from much: give them another user");
+        }
+        (true, true) => tracing::debug!("runs are kept from the files of others"),
+        (true, false) => tracing::warn!(
+            "this system has no Landlock, or one before Linux 5.19: a run can read what other runs of its user have"
+        ),
+    }
+    options.confine && can
 }

@@ -45,6 +45,11 @@ impl Engines {
         Self { store, path, downloads, known: Mutex::default() }
     }
 
+    /// Where downloads go.
+    pub(crate) fn store(&self) -> &PathBuf {
+        &self.store
+    }
+
     /// All that are here without a download.
     pub(crate) async fn installed(&self) -> Vec<Found> {
         let mut found = Vec::new();

@@ -38,6 +38,7 @@ pub(crate) fn of(
     job: &Job,
     workdir: &Workdir,
     ca_bundle: Option<&Path>,
+    memory: &[(&'static str, String)],
     own: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Environment {
     let mut environment: Environment =
@@ -45,6 +46,9 @@ pub(crate) fn of(
     let mut set = |name: &str, value: &OsStr| environment.insert(name.into(), value.into());
     if let Some(bundle) = ca_bundle {
         set("SSL_CERT_FILE", bundle.as_os_str());
+    }
+    for (name, value) in memory {
+        set(name, value.as_ref());
     }
     set("HOME", workdir.home().as_os_str());
     set("TMPDIR", workdir.temporary().as_os_str());
@@ -73,7 +77,7 @@ pub(crate) fn of(
     // Variables of a workspace may not change these, because the phase would no longer be that of the workspace.
     for (name, value) in [
         ("TF_WORKSPACE", OsStr::new(&job.workspace)),
-        ("TF_CLI_CONFIG_FILE", workdir.file("cli.tfrc").as_os_str()),
+        ("TF_CLI_CONFIG_FILE", workdir.for_engine("cli.tfrc").as_os_str()),
         ("TF_DATA_DIR", OsStr::new(".terraform")),
     ] {
         set(name, value);
@@ -94,7 +98,7 @@ pub(crate) fn for_reading(environment: &Environment) -> Environment {
 /// Puts the key with which git fetches modules where only the run finds it.
 pub(crate) fn write_ssh_key(job: &Job, workdir: &Workdir) -> io::Result<()> {
     let Some(key) = &job.ssh_key else { return Ok(()) };
-    let path = workdir.file("ssh-key");
+    let path = workdir.for_engine("ssh-key");
     let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     io::Write::write_all(&mut file, format!("{}\n", key.trim_end()).as_bytes())
 }
@@ -102,7 +106,7 @@ pub(crate) fn write_ssh_key(job: &Job, workdir: &Workdir) -> io::Result<()> {
 fn ssh_command(workdir: &Workdir) -> String {
     format!(
         "ssh -i '{}' -o IdentitiesOnly=yes -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile='{}'",
-        workdir.file("ssh-key").display(),
-        workdir.file("known-hosts").display(),
+        workdir.for_engine("ssh-key").display(),
+        workdir.for_engine("known-hosts").display(),
     )
 }

@@ -1,8 +1,9 @@
 //! Runs an engine in a process group of its own, and stops it when the phase is to stop.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,12 +13,13 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::{ChildStdin, Command};
 use tokio::time::Instant;
 
+use crate::confinement::Confinement;
 use crate::control::{Control, Stop};
 use crate::environment::Environment;
 use crate::lease::Deadline;
 use crate::log_file::LogFile;
 use crate::options::RunAs;
-use crate::supervise::{LEASE_ENDED, Order, monotonic_now};
+use crate::supervise::{Instructions, LEASE_ENDED, Order, monotonic_now};
 
 /// How long an engine has to end by itself.
 const GRACE: Duration = Duration::from_secs(30);
@@ -57,7 +59,10 @@ pub(crate) struct Invocation<'a> {
 #[derive(Clone)]
 pub(crate) struct Executor {
     pub(crate) supervisor: Vec<OsString>,
+    /// Of the phase.
+    pub(crate) root: PathBuf,
     pub(crate) run_as: Option<RunAs>,
+    pub(crate) confinement: Option<Confinement>,
     /// Notes the supervisor's process before anything can happen in it.
     pub(crate) started: std::sync::Arc<dyn Fn(u32) + Send + Sync>,
 }
@@ -81,7 +86,7 @@ impl Executor {
         Ok(exit)
     }
 
-    /// Runs it with its output in a file, and returns what it said on standard error.
+    /// Runs it with its output in a file, which is the agent's own and for nobody else, and returns what it said on standard error.
     pub(crate) async fn to_file(
         &self,
         invocation: Invocation<'_>,
@@ -89,7 +94,9 @@ impl Executor {
         control: &mut Control,
     ) -> io::Result<(Exit, String)> {
         let errors: PathBuf = output.with_extension("stderr");
-        let stdio = |path: &Path| File::create(path).map(Stdio::from);
+        let stdio = |path: &Path| {
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).map(Stdio::from)
+        };
         let exit = self.run(invocation, false, stdio(output)?, stdio(&errors)?, control).await?;
         Ok((exit, String::from_utf8_lossy(&tokio::fs::read(&errors).await?).into_owned()))
     }
@@ -105,22 +112,24 @@ impl Executor {
         let Some((supervisor, first)) = self.supervisor.split_first() else {
             return Err(io::Error::other("this agent has no supervisor"));
         };
+        let instructions = Instructions {
+            program: invocation.program.into(),
+            arguments: invocation.arguments,
+            environment: invocation.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+            run_as: self.run_as,
+            confinement: self.confinement.clone(),
+            relays,
+        };
+        let told = instructions.line()?;
         let mut command = Command::new(supervisor);
-        command.args(first);
-        if let Some(RunAs { user, group }) = self.run_as {
-            command.args(["--as".to_owned(), format!("{user}:{group}")]);
-        }
-        if relays {
-            command.arg("--relay");
-        }
-        command.arg("--").arg(invocation.program).args(&invocation.arguments);
-        command.env_clear().envs(invocation.environment).current_dir(invocation.directory);
+        command.args(first).arg(&self.root).env_clear().current_dir(invocation.directory);
         command.stdin(Stdio::piped()).stdout(output).stderr(errors).process_group(0);
         let mut child = command.spawn()?;
         // It holds the ends of pipes that only the child may hold now.
         drop(command);
         (self.started)(child.id().unwrap_or_default());
         let mut orders = Orders { pipe: child.stdin.take(), deadline: None };
+        orders.say(&told).await;
         let mut stopped = None;
         let mut obeyed = Stop::Run;
         let mut kill_at = None;
@@ -186,10 +195,14 @@ impl Orders {
         self.send(Order::Until { interrupt_at: at(deadline.interrupt_at), kill_at: at(deadline.kill_at) }).await;
     }
 
-    /// A supervisor that does not listen has ended.
     async fn send(&mut self, order: Order) {
+        self.say(&order.line()).await;
+    }
+
+    /// A supervisor that does not listen has ended.
+    async fn say(&mut self, line: &str) {
         if let Some(pipe) = &mut self.pipe {
-            let _ = pipe.write_all(order.line().as_bytes()).await;
+            let _ = pipe.write_all(line.as_bytes()).await;
         }
     }
 }

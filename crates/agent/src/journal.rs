@@ -36,6 +36,17 @@ pub(crate) struct Entry {
     pub(crate) supervisor: Option<u32>,
 }
 
+impl Entry {
+    /// No other attempt has this name.
+    pub(crate) fn name(&self) -> String {
+        name(&self.phase)
+    }
+}
+
+fn name(phase: &PhaseRef) -> String {
+    format!("{}-{}-{}", phase.run, phase.phase, phase.epoch)
+}
+
 #[derive(Clone)]
 pub(crate) struct Journal {
     directory: PathBuf,
@@ -76,7 +87,7 @@ impl Journal {
     }
 
     fn path(&self, phase: &PhaseRef) -> PathBuf {
-        self.directory.join(format!("{}-{}-{}.entry", phase.run, phase.phase, phase.epoch))
+        self.directory.join(format!("{}.entry", name(phase)))
     }
 
     fn write(&self, entry: &Entry) -> io::Result<()> {
@@ -119,6 +130,31 @@ impl Page {
         let mut entry = self.entry.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut entry);
         self.journal.write(&entry)
+    }
+
+    /// Moves what is left of a phase into a directory of its own below `unsent`, out of the way of the next phase of its
+    /// run, which has the same path as all of them.
+    pub(crate) fn set_aside(&self, unsent: &Path) -> io::Result<()> {
+        let from = self.entry().directory;
+        let to = unsent.join(self.entry().name());
+        if from == to {
+            return Ok(());
+        }
+        // It may have been moved by an agent that was killed before it could note that.
+        if !to.exists() {
+            match fs::rename(&from, &to) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        self.change(|entry| {
+            for path in [&mut entry.state, &mut entry.errored_state, &mut entry.log] {
+                if let Ok(inside) = path.strip_prefix(&from) {
+                    *path = to.join(inside);
+                }
+            }
+            entry.directory = to;
+        })
     }
 
     pub(crate) fn entry(&self) -> Entry {
@@ -165,6 +201,30 @@ mod tests {
         }
         page.remove().expect("it goes");
         assert!(open("pool token").entries().expect("entries").is_empty());
+    }
+
+    #[test]
+    fn what_is_left_of_a_phase_makes_way_for_the_next_one() {
+        let place = tempfile::tempdir().expect("a directory");
+        let (run, unsent) = (place.path().join("runs/1"), place.path().join("unsent"));
+        let journal = Journal::open(place.path().join("journal"), "token").expect("a journal");
+        for directory in [&run, &unsent] {
+            fs::create_dir_all(directory).expect("a directory");
+        }
+        fs::write(run.join("log"), "first").expect("a file");
+        let (directory, log, state) = (run.clone(), run.join("log"), run.join("state"));
+        let page = journal.begin(Entry { directory, log, state, ..entry() }).expect("an entry");
+        page.set_aside(&unsent).expect("it is moved");
+        fs::create_dir(&run).expect("there is room for another phase");
+        fs::write(run.join("log"), "second").expect("a file");
+        for page in [page.clone(), journal.begin(Entry { directory: run.clone(), ..page.entry() }).expect("an entry")] {
+            page.set_aside(&unsent).expect("twice is fine");
+            assert_eq!(page.entry().directory, unsent.join(entry().name()));
+            assert_eq!(fs::read_to_string(page.entry().log).expect("a file"), "first");
+        }
+        assert_eq!(page.entry().state, unsent.join(entry().name()).join("state"));
+        assert_eq!(fs::read_to_string(run.join("log")).expect("a file"), "second");
+        assert!(journal.entries().expect("entries")[0].directory.starts_with(&unsent), "also after a restart");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The log of a phase as it grows, on disk: whatever the server has not got is still there, also after a restart.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -47,9 +48,10 @@ struct Inner {
 }
 
 impl LogFile {
-    /// Creates it, with the byte that every log begins with.
+    /// Creates it, for its owner alone, with the byte that every log begins with.
     pub(crate) fn create(path: &Path, mask: Mask) -> io::Result<Self> {
-        let inner = Inner { file: File::create(path)?, mask, rest: Vec::new(), observed: Observed::default() };
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let inner = Inner { file, mask, rest: Vec::new(), observed: Observed::default() };
         let log = Self { inner: Arc::new(Mutex::new(inner)), written: watch::Sender::default() };
         log.with(|inner| inner.file.write_all(&[STX]).map(|()| 1))?;
         Ok(log)

@@ -1,6 +1,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 /// What one agent is told when it starts.
@@ -22,6 +23,10 @@ pub struct Options {
     pub ca_file: Option<PathBuf>,
     /// The user that engines run as. Needs an agent of root.
     pub run_as: Option<RunAs>,
+    /// Keep runs from the files of other runs, of the agent, and from `forbidden`, where the kernel can do it.
+    pub confine: bool,
+    /// What runs must not read or change beside the work directory.
+    pub forbidden: Vec<PathBuf>,
     /// How to call [`crate::supervise`]: a program and its first arguments.
     pub supervisor: Vec<OsString>,
     /// Seals the journal against runs that have the agent's own user. It must be the same after a restart.
@@ -54,7 +59,7 @@ pub enum EngineMirror {
     Nowhere,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct RunAs {
     pub user: u32,
     pub group: u32,

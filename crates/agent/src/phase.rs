@@ -110,15 +110,21 @@ impl Phase {
     }
 
     async fn execute(&self) -> Result<Outcome, PhaseError> {
-        let (context, job, workdir) = (&*self.context, &self.job, &self.workdir);
-        let found = tokio::select! {
-            found = set_up(context, job, workdir, &self.requests, self.control.clone()) => found?,
+        let (context, job) = (&*self.context, &self.job);
+        let (found, workdir) = tokio::select! {
+            ready = set_up(context, job, &self.workdir, &self.requests, self.control.clone()) => ready?,
             stopped = stopped(self.control.clone()) => return Err(PhaseError::Stopped(stopped)),
         };
         tracing::debug!(phase = %job.phase, "everything is fetched and written");
+        let noted = self.page.change(|entry| {
+            (entry.state, entry.errored_state) = (workdir.state(), workdir.errored_state());
+        });
+        noted.map_err(failed)?;
         let page = self.page.clone();
         let executor = Executor {
             supervisor: context.options.supervisor.clone(),
+            root: workdir.root().to_owned(),
+            confinement: context.confinement(&workdir),
             run_as: context.options.run_as,
             started: Arc::new(move |process| {
                 if let Err(error) = page.change(|entry| entry.supervisor = Some(process)) {
@@ -129,14 +135,20 @@ impl Phase {
         let mut running = Running {
             context,
             job,
-            workdir: workdir.clone(),
             found,
-            environment: environment::of(job, workdir, context.ca_bundle.as_deref(), std::env::vars_os()),
+            environment: environment::of(
+                job,
+                &workdir,
+                context.ca_bundle.as_deref(),
+                &context.engine_memory,
+                std::env::vars_os(),
+            ),
             log: self.log.clone(),
             mask: Mask::of(job),
             control: self.control.clone(),
             requests: self.requests.clone(),
             executor,
+            workdir,
             page: self.page.clone(),
         };
         running.init().await?;

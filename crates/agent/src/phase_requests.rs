@@ -1,7 +1,7 @@
 //! The plain requests of a phase: what it fetches and what it sends, repeated for as long as the phase is the agent's.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use tokio::io::AsyncWriteExt;
 use crate::control::{Control, Stop};
 use crate::dial::Dial;
 use crate::file_body::FileBody;
+use crate::file_of_run::FileOfRun;
 use crate::retry::Backoff;
 
 /// Whatever is slower than that has lost its connection.
@@ -56,7 +57,7 @@ enum Attempt {
 #[derive(Clone)]
 pub(crate) enum Content {
     Bytes(Bytes),
-    File(PathBuf),
+    File(FileOfRun),
 }
 
 /// Makes the requests of one phase.
@@ -74,7 +75,7 @@ impl PhaseRequests {
         Self { client: client.clone(), address, token: token.to_owned(), phase }
     }
 
-    /// Fetches `word` into a file. False if there is none.
+    /// Fetches `word` into a file that is for its owner alone. False if there is none.
     pub(crate) async fn fetch(&self, word: &str, file: &Path, control: &mut Control) -> Result<bool, RequestError> {
         let mut backoff = Backoff::new();
         loop {
@@ -159,8 +160,14 @@ impl PhaseRequests {
             Content::Bytes(bytes) => {
                 (Full::new(bytes.clone()).map_err(|never| match never {}).boxed(), bytes.len() as u64)
             }
-            Content::File(path) => {
-                let file = tokio::fs::File::open(path).await?;
+            Content::File(file) => {
+                let file = match file.open() {
+                    Ok(file) => tokio::fs::File::from_std(file),
+                    Err(error) => {
+                        let reason = format!("the {word} on the agent's disk cannot be sent: {error}");
+                        return Ok(Attempt::Error(RequestError::Refused(reason)));
+                    }
+                };
                 let left = file.metadata().await?.len();
                 (FileBody { file, left }.boxed(), left)
             }
@@ -185,7 +192,8 @@ impl PhaseRequests {
             return Ok((status, within(0, reading).await?.to_bytes()));
         }
         let mut body = response.into_body();
-        let mut output = tokio::fs::File::create(file).await?;
+        let mut output =
+            tokio::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file).await?;
         while let Some(frame) = within(0, async { body.frame().await.transpose().map_err(io::Error::other) }).await? {
             if let Ok(bytes) = frame.into_data() {
                 output.write_all(&bytes).await?;

@@ -14,8 +14,8 @@ use crate::running::Running;
 const CHANGES: i32 = 2;
 
 pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError> {
-    let plan = running.workdir.file("plan.tfplan");
-    let generated = running.workdir.file("generated.tf");
+    let plan = running.workdir.for_engine("plan.tfplan");
+    let generated = running.workdir.for_engine("generated.tf");
     let arguments = arguments(running, &plan.display().to_string(), &generated.display().to_string());
     let exit = running.engine(arguments, false).await?;
     let has_changes = match exit.code {
@@ -29,7 +29,7 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
     tracing::debug!(phase = %running.job.phase, "planned");
     let shown_path = running.workdir.file("plan.json");
     let mut control = running.control.clone();
-    let sending = running.requests.send(Upload::Plan, Content::File(plan.clone()), &mut control);
+    let sending = running.requests.send(Upload::Plan, Content::File(running.workdir.of_engine(&plan)), &mut control);
     let showing = running.output(["show".into(), "-json".into(), plan.clone().into()], &shown_path);
     let (sent, shown) = tokio::join!(sending, showing);
     sent?;
@@ -48,11 +48,12 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
     running.log.complete().map_err(failed)?;
     let (mut first, mut second) = (running.control.clone(), running.control.clone());
     tokio::try_join!(
-        running.requests.send(Upload::JsonPlan, Content::File(shown_path), &mut first),
+        running.requests.send(Upload::JsonPlan, Content::File(running.workdir.of_engine(&shown_path)), &mut first),
         running.requests.send(Upload::RedactedPlan, Content::Bytes(redacted), &mut second),
     )?;
     tracing::debug!(phase = %running.job.phase, "sent");
-    let generated_configuration = std::fs::metadata(generated).is_ok_and(|file| file.len() > 0);
+    let generated_configuration =
+        std::fs::symlink_metadata(generated).is_ok_and(|file| file.is_file() && file.len() > 0);
     let engine = running.found.request();
     Ok(Outcome::Planned(PlanSummary { has_changes, counts, generated_configuration, engine }))
 }
@@ -79,7 +80,8 @@ fn arguments(running: &Running<'_>, plan: &str, generated: &str) -> Vec<OsString
 async fn redact(running: &mut Running<'_>, shown: ShownPlan) -> Result<Bytes, PhaseError> {
     let types = shown.types();
     let lock_file = running.workdir.working_directory().join(".terraform.lock.hcl");
-    let store = SchemaStore::new(&running.context.schemas, &running.found, &lock_file);
+    let lock = running.workdir.of_engine(&lock_file).read().unwrap_or_default();
+    let store = SchemaStore::new(&running.context.schemas, &running.found, &lock);
     if !store.has(&types) {
         let schemas = running.workdir.file("schemas.json");
         running.output(["providers".into(), "schema".into(), "-json".into()], &schemas).await?;

@@ -35,8 +35,7 @@ pub(crate) struct SchemaStore {
 }
 
 impl SchemaStore {
-    pub(crate) fn new(root: &Path, engine: &Found, lock_file: &Path) -> Self {
-        let lock = fs::read(lock_file).unwrap_or_default();
+    pub(crate) fn new(root: &Path, engine: &Found, lock: &[u8]) -> Self {
         let key =
             Sha256::new().chain_update(format!("{} {}\0", engine.engine, engine.version)).chain_update(lock).finalize();
         Self { directory: root.join(hex::encode(&key[..16])) }

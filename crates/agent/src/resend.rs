@@ -19,8 +19,8 @@ use crate::journal::{Entry, Page};
 use crate::log_file::{ETX, STX};
 use crate::phase::report;
 use crate::phase_requests::{PhaseRequests, RequestError};
-use crate::state_upload::StateUpload;
-use crate::{log_upload, state_upload, workdir};
+use crate::state_upload::{StateFiles, StateUpload};
+use crate::{log_upload, workdir};
 
 /// How long engines of a dead agent are waited for: their supervisor ends them sooner.
 const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(15);
@@ -30,7 +30,6 @@ const A_LONG_TIME: Duration = Duration::from_secs(86_400);
 pub(crate) async fn resend(context: Arc<Context>, page: Page) {
     let entry = page.entry();
     let phase = entry.phase;
-    wait_for_supervisor(&entry).await;
     let (_stop, stop) = watch::channel(Stop::Run);
     let (_lease, lease) = watch::channel(None);
     let control = Control::new(stop, lease, A_LONG_TIME);
@@ -58,8 +57,7 @@ async fn send(context: &Context, entry: &Entry, control: Control) -> Result<(), 
         }
     };
     if entry.phase.phase == PhaseKind::Apply {
-        let (state, errored) = (entry.state.clone(), entry.errored_state.clone());
-        let mut upload = StateUpload::new(state, errored, requests.clone(), control.clone());
+        let mut upload = StateUpload::new(state_files(entry), requests.clone(), control.clone());
         upload.sent = entry.sent_state;
         if let Err(error) = upload.send().await {
             keep_state(context, entry);
@@ -73,8 +71,12 @@ async fn send(context: &Context, entry: &Entry, control: Control) -> Result<(), 
     report(&requests, &outcome, control).await
 }
 
+fn state_files(entry: &Entry) -> StateFiles {
+    StateFiles::new(&entry.directory, &entry.state, &entry.errored_state)
+}
+
 fn keep_state(context: &Context, entry: &Entry) {
-    let Some(state) = state_upload::newest(&entry.errored_state, &entry.state) else { return };
+    let Some(state) = state_files(entry).newest() else { return };
     match context.keep_state(entry.phase.run, &state) {
         Ok(path) => tracing::warn!(phase = %entry.phase, path = %path.display(), "a state that was not taken is kept"),
         Err(error) => tracing::error!(phase = %entry.phase, %error, "a state that was not taken cannot be kept"),
@@ -106,7 +108,8 @@ async fn send_log(path: &Path, requests: &PhaseRequests, mut control: Control) -
     Ok(())
 }
 
-async fn wait_for_supervisor(entry: &Entry) {
+/// Waits until nothing of a phase runs any more that an earlier agent began.
+pub(crate) async fn wait_for_supervisor(entry: &Entry) {
     let Some(process) = entry.supervisor else { return };
     let directory = entry.directory.to_string_lossy().into_owned();
     let lives = || {

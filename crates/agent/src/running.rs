@@ -17,7 +17,6 @@ use crate::log_file::LogFile;
 use crate::mask::Mask;
 use crate::phase::{PhaseError, failed};
 use crate::phase_requests::PhaseRequests;
-use crate::state_upload;
 use crate::workdir::Workdir;
 
 pub(crate) struct Running<'a> {
@@ -117,7 +116,7 @@ impl Running<'_> {
 
     /// The state must not be lost, even if nobody takes it.
     pub(crate) fn state_refused(&self, reason: &str) -> PhaseError {
-        let state = state_upload::newest(&self.workdir.errored_state(), &self.workdir.state());
+        let state = self.workdir.state_files().newest();
         match self.context.keep_state(self.job.phase.run, &state.unwrap_or_default()) {
             Ok(kept) => PhaseError::Failed(format!(
                 "the state was not taken: {reason}. The agent {} has kept it in {}",

@@ -5,8 +5,9 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::environment::PASSED_ON;
@@ -19,15 +20,24 @@ const KEPT: [&str; 4] = ["HOME", "USER", "RUST_LOG", "RUST_BACKTRACE"];
 const SECRET_SETTINGS: [&str; 2] = ["TACO_AGENT_TOKEN", "TACO_AGENT_TOKEN_FILE"];
 const SECRET_FLAGS: [&str; 2] = ["--token", "--token-file"];
 
-/// Replaces this process by itself with the token on standard input. Returns only if that fails.
-pub fn start_again(token: &str) -> io::Error {
+/// The pool's token, and the file that it is from.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token {
+    pub text: String,
+    pub file: Option<PathBuf>,
+}
+
+/// Replaces this process by itself with the token on standard input, and after it, in a line of its own, where it is
+/// from. Returns only if that fails.
+pub fn start_again(token: &Token) -> io::Error {
     let replace = || -> io::Result<io::Error> {
         let (reader, mut writer) = io::pipe()?;
         // A pipe holds 64 KiB before anyone reads, and a token is shorter.
-        if token.len() > 4096 {
+        if token.text.len() > 4096 {
             return Err(io::Error::other("the token is longer than any token is"));
         }
-        writer.write_all(token.as_bytes())?;
+        let file = token.file.as_deref().unwrap_or(Path::new(""));
+        writer.write_all(&[token.text.as_bytes(), b"\n", file.as_os_str().as_bytes()].concat())?;
         drop(writer);
         let mut command = Command::new("/proc/self/exe");
         command.args(without_secrets(std::env::args_os().skip(1))).arg(TOKEN_ON_STDIN);
@@ -40,16 +50,20 @@ pub fn start_again(token: &str) -> io::Error {
     replace().unwrap_or_else(|error| error)
 }
 
-pub fn token_on_stdin() -> io::Result<String> {
-    let mut token = String::new();
-    io::stdin().read_to_string(&mut token)?;
-    checked(&token, "standard input")
+pub fn token_on_stdin() -> io::Result<Token> {
+    let mut bytes = Vec::new();
+    io::stdin().read_to_end(&mut bytes)?;
+    let mut lines = bytes.trim_ascii().splitn(2, |byte| *byte == b'\n');
+    let text = String::from_utf8_lossy(lines.next().unwrap_or_default());
+    let file = lines.next().map(|path| PathBuf::from(OsString::from_vec(path.to_owned())));
+    Ok(Token { text: checked(&text, "standard input")?, file })
 }
 
-pub fn token_of(file: &Path) -> io::Result<String> {
+pub fn token_of(file: &Path) -> io::Result<Token> {
     let name = file.display().to_string();
-    let token = std::fs::read_to_string(file).map_err(|error| io::Error::other(format!("{name}: {error}")))?;
-    checked(&token, &name)
+    let explain = |error: io::Error| io::Error::other(format!("{name}: {error}"));
+    let text = std::fs::read_to_string(file).map_err(explain)?;
+    Ok(Token { text: checked(&text, &name)?, file: Some(std::path::absolute(file).map_err(explain)?) })
 }
 
 /// Whether this may be logged, however much someone wants to see. The library that speaks WebSocket traces whole messages

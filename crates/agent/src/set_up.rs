@@ -14,14 +14,14 @@ use crate::phase_requests::PhaseRequests;
 use crate::workdir::Workdir;
 use crate::{archive, backend_override, cli_configuration, environment, variables};
 
-/// Returns the engine that is to be started.
+/// Returns the engine that is to be started, and the directory with paths that have no links in them.
 pub(crate) async fn set_up(
     context: &Context,
     job: &Job,
     workdir: &Workdir,
     requests: &PhaseRequests,
     control: Control,
-) -> Result<Found, PhaseError> {
+) -> Result<(Found, Workdir), PhaseError> {
     let configuration = async {
         let packed = workdir.file("configuration.tar.gz");
         fetch(requests, "configuration", &packed, control.clone()).await?;
@@ -38,7 +38,7 @@ pub(crate) async fn set_up(
     let plan = async {
         match job.phase.phase {
             PhaseKind::Plan => Ok(()),
-            PhaseKind::Apply => fetch(requests, "plan", &workdir.file("plan.tfplan"), control.clone()).await,
+            PhaseKind::Apply => fetch(requests, "plan", &workdir.for_engine("plan.tfplan"), control.clone()).await,
         }
     };
     let engine = async { context.engines.find(&job.engine).await.map_err(PhaseError::Failed) };
@@ -47,20 +47,23 @@ pub(crate) async fn set_up(
     if !workdir.working_directory().is_dir() {
         return Err(PhaseError::Failed(format!("the configuration has no directory {}", job.working_directory)));
     }
-    let write = || -> io::Result<()> {
+    let write = || -> io::Result<Workdir> {
         backend_override::write(workdir.working_directory(), &job.workspace)?;
+        let workdir = workdir.without_links()?;
         if job.has_state {
             std::fs::rename(workdir.file("state"), workdir.state())?;
         }
         variables::write(workdir.working_directory(), &job.variables)?;
-        environment::write_ssh_key(job, workdir)?;
+        environment::write_ssh_key(job, &workdir)?;
         let mirror = context.options.provider_mirror.as_ref();
         let text = cli_configuration::text(&job.server_url, &services, job.run_token(), mirror)?;
-        cli_configuration::write(&workdir.file("cli.tfrc"), &text)?;
-        context.options.run_as.map_or(Ok(()), |user| workdir.give_to(user))
+        cli_configuration::write(&workdir.for_engine("cli.tfrc"), &text)?;
+        if let Some(user) = context.options.run_as {
+            workdir.give_to(user)?;
+        }
+        Ok(workdir)
     };
-    write().map_err(failed)?;
-    Ok(found)
+    Ok((found, write().map_err(failed)?))
 }
 
 async fn fetch(requests: &PhaseRequests, word: &str, file: &Path, mut control: Control) -> Result<(), PhaseError> {

@@ -1,12 +1,12 @@
 //! The process between agent and engine: whatever happens to the agent, the engine and all that it started end.
 //!
-//! The agent holds the other end of this process' standard input. Over it come the lease's end and requests to stop;
-//! when it closes, the agent is dead. An agent that is paused, or killed by `kill -9`, cannot stop its engines in time;
+//! The agent holds the other end of this process' standard input. Over it come what to run, the lease's end and requests
+//! to stop; when it closes, the agent is dead. An agent that is paused, or killed by `kill -9`, cannot stop its engines in time;
 //! this process can. It also adopts whatever the engine's descendants leave behind, so that a daemon started by a run
 //! does not outlive the run.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -17,6 +17,10 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+
+use crate::confinement::Confinement;
+use crate::options::RunAs;
 
 /// How long an engine whose agent died has to write its state.
 const GRACE: Duration = Duration::from_secs(3);
@@ -74,12 +78,30 @@ enum Event {
     AgentIsGone,
 }
 
-/// Runs `[--as USER:GROUP] [--relay] -- PROGRAM ARGUMENTS…` and ends with its exit code.
-///
-/// With `--relay` all output goes through this process to its standard output. An engine whose output nobody reads dies
-/// of it, before it has written its state; this process reads on when the agent is dead.
-pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    match supervise(arguments) {
+/// What an agent says first, in one line. It does not come as arguments or in the environment, which other processes of
+/// the same user can see; and a variable of the run, `LD_PRELOAD` say, must not change this process, which may be root's.
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct Instructions {
+    pub(crate) program: OsString,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) run_as: Option<RunAs>,
+    pub(crate) confinement: Option<Confinement>,
+    /// All output goes through this process to its standard output. An engine whose output nobody reads dies of it,
+    /// before it has written its state; this process reads on when the agent is dead.
+    pub(crate) relays: bool,
+}
+
+impl Instructions {
+    pub(crate) fn line(&self) -> serde_json::Result<String> {
+        Ok(format!("{}\n", serde_json::to_string(self)?))
+    }
+}
+
+/// Runs what standard input says and ends with its exit code. The only argument is the directory of the phase, by which
+/// an agent that is started again knows whose engine this is.
+pub fn main() -> ExitCode {
+    match supervise() {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("Error: {error}");
@@ -88,40 +110,37 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn supervise(mut arguments: impl Iterator<Item = OsString>) -> Result<u8, String> {
+fn supervise() -> Result<u8, String> {
     // Kernels that cannot do this only lose daemons that leave their process group.
     let _ = nix::sys::prctl::set_child_subreaper(true);
-    let mut word = arguments.next().unwrap_or_default();
-    let mut user = None;
-    if word == "--as" {
-        let text = arguments.next().unwrap_or_default();
-        let text = text.to_string_lossy();
-        let ids = text.split_once(':').and_then(|(user, group)| Some((user.parse().ok()?, group.parse().ok()?)));
-        user = Some(ids.ok_or("--as needs USER:GROUP as numbers")?);
-        word = arguments.next().unwrap_or_default();
+    // It knows the run's variables, which are not other runs' to read.
+    let _ = nix::sys::prctl::set_dumpable(false);
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).map_err(|error| error.to_string())?;
+    let instructions: Instructions =
+        serde_json::from_str(&line).map_err(|error| format!("an engine's supervisor was told nonsense: {error}"))?;
+    // Before there is another thread, because it holds for this one and those that it starts.
+    if let Some(confinement) = &instructions.confinement {
+        confinement.enforce().map_err(|error| format!("the run cannot be kept from files of others: {error}"))?;
     }
-    let relays = word == "--relay";
-    if relays {
-        word = arguments.next().unwrap_or_default();
-    }
-    let program = (word == "--").then(|| arguments.next()).flatten().ok_or("a program is needed after --")?;
-    let mut command = Command::new(&program);
-    command.args(arguments).stdin(Stdio::null()).process_group(0);
-    if let Some((user, group)) = user {
+    let mut command = Command::new(&instructions.program);
+    command.args(&instructions.arguments).env_clear().envs(instructions.environment);
+    command.stdin(Stdio::null()).process_group(0);
+    if let Some(RunAs { user, group }) = instructions.run_as {
         command.uid(user).gid(group);
     }
-    let relay = match relays {
+    let relay = match instructions.relays {
         true => Some(relay(&mut command).map_err(|error| error.to_string())?),
         false => None,
     };
-    let mut child = command.spawn().map_err(|error| format!("{}: {error}", program.to_string_lossy()))?;
+    let mut child = command.spawn().map_err(|error| format!("{}: {error}", instructions.program.to_string_lossy()))?;
     // It holds the ends of pipes that only the engine may hold now.
     drop(command);
     let group = Pid::from_raw(i32::try_from(child.id()).map_err(|error| error.to_string())?);
     let (sender, events) = mpsc::channel();
     let orders = sender.clone();
     std::thread::spawn(move || {
-        for line in BufReader::new(std::io::stdin()).lines().map_while(Result::ok) {
+        for line in std::io::stdin().lines().map_while(Result::ok) {
             if let Some(order) = Order::parse(&line) {
                 let _ = orders.send(Event::Order(order));
             }
@@ -231,7 +250,26 @@ fn children() -> Vec<Pid> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
+
+    #[test]
+    fn instructions_survive_the_way_in_one_line() {
+        let odd = OsString::from_vec(vec![b'a', b'\n', 0xff]);
+        let told = Instructions {
+            program: "/bin/terraform".into(),
+            arguments: vec!["plan".into(), odd.clone()],
+            environment: vec![("NAME".into(), odd.clone())],
+            run_as: Some(RunAs { user: 1, group: 2 }),
+            confinement: Some(Confinement { forbidden: vec![odd], ..Confinement::default() }),
+            relays: true,
+        };
+        let line = told.line().expect("JSON");
+        assert_eq!(line.lines().count(), 1);
+        let heard: Instructions = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(format!("{heard:?}"), format!("{told:?}"));
+    }
 
     #[test]
     fn orders_survive_the_way() {

@@ -5,7 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taco_agent_protocol::{FromAgent, FromServer, Job, PROTOCOL, PhaseRef, Refusal};
+use futures::future::join_all;
+use taco_agent_protocol::{FromAgent, FromServer, Job, PROTOCOL, PhaseKind, PhaseRef, Refusal};
 use taco_domain::id::AgentId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
@@ -94,7 +95,10 @@ struct Agent {
 
 impl Agent {
     async fn work(&mut self, mut events: mpsc::UnboundedReceiver<Event>) -> Result<(), Error> {
-        for entry in self.context.left_over()? {
+        let left_over = self.context.left_over()?;
+        // Before anything new can begin, because it may be the next phase of the same run.
+        join_all(left_over.iter().map(resend::wait_for_supervisor)).await;
+        for entry in left_over {
             let page = self.context.journal.begin(entry)?;
             self.resend(page);
         }
@@ -136,7 +140,12 @@ impl Agent {
         tracing::info!(running = self.running.len(), "leaving: {:?}", self.urgency());
         self.say(FromAgent::Draining);
         if self.urgency() == Shutdown::Stop {
-            self.waiting.clear();
+            // A plan that has not begun is another's. An apply is nobody's, so that it has to be reported.
+            for job in std::mem::take(&mut self.waiting) {
+                if job.phase.phase == PhaseKind::Apply {
+                    self.begin(job);
+                }
+            }
             for stop in self.running.values() {
                 raise(stop, Stop::Leave);
             }
@@ -331,6 +340,9 @@ impl Agent {
     }
 
     fn resend(&mut self, page: crate::journal::Page) {
+        if let Err(error) = page.set_aside(&self.context.unsent) {
+            tracing::warn!(phase = %page.entry().phase, %error, "what is left of a phase cannot be set aside");
+        }
         self.resending.spawn(resend::resend(self.context.clone(), page));
     }
 }

@@ -1,4 +1,5 @@
-//! The directory of a phase: fresh, for its owner alone, and gone afterwards.
+//! The directory of a phase: fresh, and gone afterwards. It is the agent's own, and so are the files in it; what the run
+//! may write to are some directories in it.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -7,7 +8,9 @@ use std::path::{Component, Path, PathBuf};
 
 use taco_domain::id::RunId;
 
+use crate::file_of_run::FileOfRun;
 use crate::options::RunAs;
+use crate::state_upload::StateFiles;
 
 /// Where things of a phase are.
 #[derive(Clone, Debug)]
@@ -33,15 +36,37 @@ impl Workdir {
             return Err(io::Error::other(detail));
         }
         remove(&root)?;
-        let workdir = Self {
-            working_directory: root.join("configuration").join(relative),
-            state: crate::backend_override::state_path(workspace),
-            root,
-        };
-        for directory in [&workdir.root, &workdir.configuration(), &workdir.home(), &workdir.temporary()] {
-            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let working_directory = root.join("configuration").join(relative);
+        let state = working_directory.join(crate::backend_override::state_path(workspace));
+        let workdir = Self { root, working_directory, state };
+        DirBuilder::new().recursive(true).mode(0o700).create(&workdir.root)?;
+        for directory in workdir.of_run() {
+            DirBuilder::new().mode(0o700).create(directory)?;
         }
         Ok(workdir)
+    }
+
+    /// The same with paths that have no links in them. A configuration may have some, which lead from one of its
+    /// directories to another; those that the run makes later must not lead the agent anywhere.
+    pub(crate) fn without_links(&self) -> io::Result<Self> {
+        let root = fs::canonicalize(&self.root)?;
+        let resolve = |path: &Path| {
+            let real = fs::canonicalize(path)?;
+            let inside = real.strip_prefix(&root).map(|inside| self.root.join(inside));
+            inside.map_err(|_| io::Error::other(format!("{} leads out of the configuration", path.display())))
+        };
+        let (directory, name) = (self.state.parent(), self.state.file_name());
+        let state = resolve(directory.unwrap_or(&self.root))?.join(name.unwrap_or_default());
+        Ok(Self { root: self.root.clone(), working_directory: resolve(&self.working_directory)?, state })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The directories that the run may write to.
+    pub(crate) fn of_run(&self) -> [PathBuf; 4] {
+        [self.configuration(), self.home(), self.temporary(), self.root.join("engine")]
     }
 
     /// The root of what was uploaded.
@@ -64,7 +89,7 @@ impl Workdir {
 
     /// The state, where the engine keeps it.
     pub(crate) fn state(&self) -> PathBuf {
-        self.working_directory.join(&self.state)
+        self.state.clone()
     }
 
     /// Where an engine puts a state that it could not write to its place.
@@ -72,13 +97,29 @@ impl Workdir {
         self.working_directory.join("errored.tfstate")
     }
 
+    pub(crate) fn state_files(&self) -> StateFiles {
+        StateFiles::new(&self.root, &self.state(), &self.errored_state())
+    }
+
+    /// A file of the agent's own.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// Gives everything to the user that the engine runs as.
+    /// A file that the engine reads or writes, beside the configuration.
+    pub(crate) fn for_engine(&self, name: &str) -> PathBuf {
+        self.root.join("engine").join(name)
+    }
+
+    /// Something that the run could have replaced.
+    pub(crate) fn of_engine(&self, path: &Path) -> FileOfRun {
+        FileOfRun::new(&self.root, path)
+    }
+
+    /// Gives the user that the engine runs as what it may write to, and lets it come there.
     pub(crate) fn give_to(&self, user: RunAs) -> io::Result<()> {
-        give(&self.root, user)
+        fs::set_permissions(&self.root, Permissions::from_mode(0o711))?;
+        self.of_run().iter().try_for_each(|directory| give(directory, user))
     }
 
     pub(crate) fn remove(&self) -> io::Result<()> {
@@ -138,6 +179,22 @@ mod tests {
         again.remove().expect("it can be removed");
         assert!(!again.root.exists());
         again.remove().expect("twice is fine");
+    }
+
+    #[test]
+    fn links_of_a_configuration_are_resolved_once_and_lead_nowhere_else() {
+        let runs = tempfile::tempdir().expect("a directory");
+        let workdir = Workdir::create(runs.path(), RunId::from_random([7; 16]), "link", "prod").expect("a directory");
+        let configuration = workdir.configuration();
+        fs::create_dir(configuration.join("real")).expect("a directory");
+        std::os::unix::fs::symlink("real", configuration.join("link")).expect("a link");
+        crate::backend_override::write(workdir.working_directory(), "prod").expect("an override");
+        let resolved = workdir.without_links().expect("paths");
+        assert_eq!(resolved.working_directory(), configuration.join("real"));
+        assert_eq!(resolved.state(), configuration.join("real/.terraform/taco/workspaces/prod/terraform.tfstate"));
+        fs::remove_file(configuration.join("link")).expect("it goes");
+        std::os::unix::fs::symlink("/", configuration.join("link")).expect("a link");
+        assert!(workdir.without_links().is_err());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! look now and then anyway, because the log may grow through another server.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::Notify;
@@ -9,6 +10,7 @@ use tokio::sync::Notify;
 #[derive(Default, Debug)]
 pub(crate) struct LogSignals {
     followed: Mutex<HashMap<String, Weak<Notify>>>,
+    closed: AtomicBool,
 }
 
 impl LogSignals {
@@ -22,6 +24,17 @@ impl LogSignals {
         let signal = Arc::new(Notify::new());
         followed.insert(log.to_owned(), Arc::downgrade(&signal));
         signal
+    }
+
+    /// From now on nobody waits.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        let followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        followed.values().filter_map(Weak::upgrade).for_each(|signal| signal.notify_waiters());
+    }
+
+    pub(crate) fn are_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 
     pub(crate) fn raise(&self, log: &str) {

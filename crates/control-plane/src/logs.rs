@@ -24,6 +24,11 @@ const LOOKS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(
 const END: u8 = 3;
 
 impl ControlPlane {
+    /// This server is stopping: whoever waits for a log to grow is answered now, and asks another server.
+    pub fn let_readers_go(&self) {
+        self.shared.log_signals.close();
+    }
+
     /// The bytes of a phase's log from `offset` on, at most `limit`. Where there are none yet, waits up to `patience`
     /// for some; empty when that is over, or when nothing will follow.
     pub async fn follow_log(
@@ -60,7 +65,7 @@ impl ControlPlane {
             let found = state.runs.get(&run).ok_or(Error::NotFound("log"))?;
             let over = found.phase(kind).status.is_final();
             let bytes = self.log_bytes(open, run, kind, found.phase(kind), offset, limit).await?;
-            if !bytes.is_empty() || over || Instant::now() >= end {
+            if !bytes.is_empty() || over || Instant::now() >= end || self.shared.log_signals.are_closed() {
                 return Ok(bytes);
             }
             pause = looks.next().unwrap_or(pause);

@@ -1,8 +1,9 @@
-//! Agents that went silent, and what becomes of their phases.
+//! Agents that went silent or left, and what becomes of their phases.
 
 use taco_domain::agent::Agent;
 use taco_domain::id::AgentId;
-use taco_domain::phase_loss::after_loss;
+use taco_domain::phase::PhaseKind;
+use taco_domain::phase_loss::{after_loss, after_return};
 
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
@@ -10,13 +11,53 @@ use crate::phase_tokens::Attempt;
 use crate::phase_uploads::log_id;
 use crate::run_flow::settle_in;
 
+/// Why an agent does not go on with a phase.
+#[derive(Clone, Copy)]
+enum Fault {
+    /// It went silent.
+    Agents,
+    /// It left, and said so.
+    Nobodys,
+}
+
 impl ControlPlane {
     /// Takes a phase away from an agent that was not heard for too long. One that is over, or that another agent has
     /// by now, is left alone.
     pub async fn lose_phase(&self, open: &OpenOrganization, attempt: Attempt, why: String) -> Result<bool, Error> {
+        self.take_away(open, attempt, why, Fault::Agents).await
+    }
+
+    /// Puts the plans of an agent that has left back into the queue. Its applies are left alone: it may have sent what
+    /// came of them to another server, or come back with it. `organization` is the only one that it worked for, if there
+    /// is only one.
+    pub async fn return_plans_of(
+        &self,
+        agent: AgentId,
+        organization: Option<&OpenOrganization>,
+        why: &str,
+    ) -> Result<(), Error> {
+        for (open, attempt) in self.executed_by(agent, organization).await? {
+            if attempt.kind == PhaseKind::Plan {
+                self.take_away(&open, attempt, why.to_owned(), Fault::Nobodys).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_away(
+        &self,
+        open: &OpenOrganization,
+        attempt: Attempt,
+        why: String,
+        fault: Fault,
+    ) -> Result<bool, Error> {
         let now = self.now();
         let logged = self.log_left_by(open, attempt).await?;
-        let taken = open.commit(Self::own_intent("phase.lose"), move |tx| {
+        let intent = match fault {
+            Fault::Agents => "phase.lose",
+            Fault::Nobodys => "phase.return",
+        };
+        let taken = open.commit(Self::own_intent(intent), move |tx| {
             let state = tx.state();
             let Some(run) = state.runs.get(&attempt.run).filter(|run| attempt.is_current_in(run)) else {
                 return Ok(false);
@@ -24,12 +65,15 @@ impl ControlPlane {
             let workspace = state.workspaces.get(&run.workspace).ok_or(Error::NotFound("workspace"))?;
             let executor = run.phase(attempt.kind).executor.as_ref();
             let agent = executor.and_then(|executor| state.agents.get(&executor.agent)).cloned();
-            let (mut run, workspace) = after_loss(run, workspace, attempt.kind, &why, now)
-                .map_err(|error| Error::Conflict(error.to_string()))?;
+            let after = match fault {
+                Fault::Agents => after_loss(run, workspace, attempt.kind, &why, now),
+                Fault::Nobodys => after_return(run, workspace, &why, now),
+            };
+            let (mut run, workspace) = after.map_err(|error| Error::Conflict(error.to_string()))?;
             run.phase_mut(attempt.kind).earlier_logs.push(logged);
             settle_in(tx, run, workspace, now)?;
             // One within a server has no record.
-            if let Some(agent) = agent {
+            if let (Some(agent), Fault::Agents) = (agent, fault) {
                 tx.put(&Agent { lost_at: Some(now), ..agent });
             }
             Ok(true)
@@ -64,20 +108,34 @@ impl ControlPlane {
         organization: Option<&OpenOrganization>,
         why: &str,
     ) -> Result<(), Error> {
-        let organizations = match organization {
-            Some(open) => vec![open.clone()],
-            None => self.all_organizations().await?,
-        };
-        for open in organizations {
-            let runs: Vec<_> = open.state.runs.by().executing.get(&agent).copied().collect();
-            for run in runs.iter().filter_map(|id| open.state.runs.get(id)) {
-                let Some(kind) = run.executing_phase() else { continue };
-                let attempt = Attempt { run: run.id, kind, epoch: run.phase(kind).epoch };
-                if !running.contains(&attempt) {
-                    self.lose_phase(&open, attempt, why.to_owned()).await?;
-                }
+        for (open, attempt) in self.executed_by(agent, organization).await? {
+            if !running.contains(&attempt) {
+                self.lose_phase(&open, attempt, why.to_owned()).await?;
             }
         }
         Ok(())
+    }
+
+    /// What the ledger says that an agent executes.
+    async fn executed_by(
+        &self,
+        agent: AgentId,
+        organization: Option<&OpenOrganization>,
+    ) -> Result<Vec<(OpenOrganization, Attempt)>, Error> {
+        let organizations = match organization {
+            // As it is now: it was opened when the agent came.
+            Some(open) => vec![self.organization_at(open.id().home(), "organization").await?],
+            None => self.all_organizations().await?,
+        };
+        let mut executed = Vec::new();
+        for open in organizations {
+            let runs = open.state.runs.by().executing.get(&agent).filter_map(|id| open.state.runs.get(id));
+            let attempts = runs.filter_map(|run| {
+                let kind = run.executing_phase()?;
+                Some(Attempt { run: run.id, kind, epoch: run.phase(kind).epoch })
+            });
+            executed.extend(attempts.map(|attempt| (open.clone(), attempt)).collect::<Vec<_>>());
+        }
+        Ok(executed)
     }
 }

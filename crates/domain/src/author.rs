@@ -1,6 +1,7 @@
 //! Who did something, as records remember it.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +32,23 @@ impl Author {
             Self::Taco => "Taco",
         }
     }
+
+    /// Whom the audit trail spells so.
+    pub fn spelled(text: &str) -> Option<Self> {
+        fn id<I: FromStr>(text: &str, author: impl FnOnce(I) -> Author) -> Option<Author> {
+            text.parse().ok().map(author)
+        }
+        id(text, Self::User)
+            .or_else(|| id(text, Self::Team))
+            .or_else(|| id(text, Self::Organization))
+            .or_else(|| id(text, Self::Run))
+            .or_else(|| id(text, Self::AgentPool))
+            .or_else(|| (text == TACO).then_some(Self::Taco))
+    }
 }
+
+/// Taco itself, where others have an id.
+const TACO: &str = "taco";
 
 /// As the audit trail spells it.
 impl fmt::Display for Author {
@@ -42,7 +59,28 @@ impl fmt::Display for Author {
             Self::Organization(id) => id.fmt(formatter),
             Self::Run(id) => id.fmt(formatter),
             Self::AgentPool(id) => id.fmt(formatter),
-            Self::Taco => formatter.write_str("taco"),
+            Self::Taco => formatter.write_str(TACO),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_author_is_read_as_it_is_spelled() {
+        let home = OrganizationId::from_random([1; 16]).home();
+        for author in [
+            Author::User(UserId::from_random([2; 16])),
+            Author::Team(TeamId::at_home(home, [3; 16])),
+            Author::Organization(OrganizationId::from_random([1; 16])),
+            Author::Run(RunId::at_home(home, [4; 16])),
+            Author::AgentPool(AgentPoolId::at_home(home, [5; 16])),
+            Author::Taco,
+        ] {
+            assert_eq!(Author::spelled(&author.to_string()), Some(author));
+        }
+        assert_eq!(Author::spelled("nobody"), None);
     }
 }

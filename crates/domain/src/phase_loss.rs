@@ -52,6 +52,26 @@ pub fn after_loss(
     Ok((after, workspace))
 }
 
+/// The run and its workspace after the agent that planned it has left and said so. Nobody was at fault, so that this is
+/// not counted, and the plan waits for an agent again. `why` is for people.
+pub fn after_return(
+    run: &Run,
+    workspace: &Workspace,
+    why: &str,
+    now: Timestamp,
+) -> Result<(Run, Workspace), IllegalTransition> {
+    let event = if run.cancel.is_some() { RunEvent::Canceled } else { RunEvent::PlanLost };
+    let mut after = run.after(event, now, Author::Taco)?;
+    if let Some(entry) = after.history.last_mut() {
+        entry.description = Some(why.to_owned());
+    }
+    let workspace = match event {
+        RunEvent::PlanLost => workspace.clone(),
+        _ => released(workspace, &after),
+    };
+    Ok((after, workspace))
+}
+
 /// The workspace, locked by a run whose apply nobody knows the outcome of.
 fn kept(workspace: &Workspace, run: &Run, why: &str, now: Timestamp) -> Workspace {
     let since = workspace.lock.as_ref().map_or(now, |lock| lock.since);
@@ -128,6 +148,22 @@ mod tests {
         assert_eq!((over.status, over.plan.losses), (RunStatus::Errored, 2));
         assert!(over.plan.error.is_some_and(|error| error.contains("lost 2 times")));
         assert_eq!(workspace.lock, None, "others can go on");
+    }
+
+    #[test]
+    fn a_plan_whose_agent_left_waits_again_and_keeps_its_second_chance() {
+        let (_, workspace) = given_state(&[]);
+        let planning = Run { status: RunStatus::Planning, ..given_run(1) };
+        let workspace = locked_by(&workspace, Author::Run(planning.id));
+        let (again, workspace) = after_return(&planning, &workspace, "the agent one left", now()).expect("legal");
+        assert_eq!((again.status, again.plan.losses), (RunStatus::PlanQueued, 0));
+        assert!(workspace.lock.is_some(), "it still holds its workspace");
+        let cancel = Some(CancelRequest { at: now(), by: Author::Taco, force: false });
+        let canceled = Run { cancel, ..planning };
+        let (over, workspace) = after_return(&canceled, &workspace, "the agent one left", now()).expect("legal");
+        assert_eq!((over.status, workspace.lock), (RunStatus::Canceled, None));
+        let applying = Run { status: RunStatus::Applying, ..given_run(1) };
+        after_return(&applying, &given_state(&[]).1, "", now()).expect_err("nobody knows what it did");
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures::TryStreamExt;
 use futures::future::join_all;
+use futures::{StreamExt, TryStreamExt, stream};
 use taco_tables::State;
 use tokio::sync::{Mutex, mpsc, watch};
 
@@ -25,6 +25,9 @@ const QUEUE: usize = 4096;
 
 /// A server that is far behind reads this many commits at once.
 const WIDEST_WINDOW: u64 = 64;
+
+/// Whoever looks back reads this many commits at once.
+const LOOKED_BACK_AT_ONCE: usize = 32;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -157,6 +160,17 @@ impl<S: State> Ledger<S> {
     /// Wakes whoever waits on it when this server has seen a commit. It says "look" and carries nothing else.
     pub fn changes(&self) -> Changes<S> {
         Changes(self.shared.head.subscribe())
+    }
+
+    /// The commits with these numbers, in this order. Every number up to that of a [`View`] has one.
+    pub async fn history(&self, seqs: impl IntoIterator<Item = u64>) -> Result<Vec<Commit>, Error> {
+        let read = |seq| async move {
+            match self.shared.fetch(seq).await? {
+                Some((key, bytes)) => Commit::decode(&key, seq, &bytes),
+                None => Err(Error::corrupt(&layout::commit(&self.shared.name, seq), "it is missing")),
+            }
+        };
+        stream::iter(seqs).map(read).buffered(LOOKED_BACK_AT_ONCE).try_collect().await
     }
 
     /// Changes the ledger. When this returns `Ok`, the change is in the bucket.

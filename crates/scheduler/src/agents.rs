@@ -1,6 +1,7 @@
 //! The agents that are connected to this server.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub enum ToAgent {
     Refused {
         error: Error,
     },
+    /// The server is stopping: the agent finds another one, or this one when it is back.
+    Dismissed,
 }
 
 /// An agent that wants to work.
@@ -71,6 +74,8 @@ pub(crate) struct Connected {
     given: BTreeSet<Key>,
     heartbeat: u64,
     heard_at: Timestamp,
+    /// The same by this server's own clock, to reckon with.
+    heard: Instant,
     draining: bool,
     taken_any: bool,
     /// It may not stay: it is given nothing, and goes when it has nothing left to execute.
@@ -82,9 +87,11 @@ pub(crate) struct Connected {
 }
 
 impl Connected {
-    fn free(&self) -> bool {
+    /// One that was not heard for `patience` may be gone, though nothing has ended its connection.
+    fn free(&self, patience: Duration, now: Instant) -> bool {
         let has_had_its_one = self.new.once && self.taken_any;
-        !self.draining && self.refused.is_none() && !has_had_its_one && self.busy() < self.new.concurrency
+        let is_heard = now.saturating_duration_since(self.heard) <= patience;
+        is_heard && !self.draining && self.refused.is_none() && !has_had_its_one && self.busy() < self.new.concurrency
     }
 
     fn busy(&self) -> u32 {
@@ -94,6 +101,13 @@ impl Connected {
     fn forget(&mut self, attempt: &Attempt) {
         self.running.remove(&key(attempt));
         self.given.remove(&key(attempt));
+    }
+
+    /// The one within a server stays for as long as the server does.
+    fn dismiss(&self) {
+        if self.new.reach != Reach::WithinServer {
+            let _ = self.sender.send(ToAgent::Dismissed);
+        }
     }
 
     fn executor(&self) -> Executor {
@@ -116,6 +130,19 @@ pub(crate) struct Agents {
     pub(crate) changed: Arc<Notify>,
     /// Lets the other servers know soon.
     pub(crate) publish: Arc<Notify>,
+    /// Held while phases are handed out, from the look at who is free until all have what was taken for them.
+    pub(crate) turn: Arc<tokio::sync::Mutex<()>>,
+    /// Agents that come back: what they have is being found out. How often each does it at the moment.
+    greeting: Arc<Mutex<BTreeMap<AgentId, u32>>>,
+    /// The server is stopping.
+    leaving: Arc<AtomicBool>,
+}
+
+/// An agent that comes back is given nothing before this is dropped. Over its old connection, which may be dead, it
+/// would be given something that nobody ever hears of again.
+pub struct Greeting {
+    agents: Agents,
+    id: AgentId,
 }
 
 /// A connected agent's end. Dropping it ends the connection; what the agent executes stays its own for its lease.
@@ -148,11 +175,15 @@ impl Agents {
             given: BTreeSet::new(),
             heartbeat,
             heard_at: now,
+            heard: Instant::now(),
             draining: false,
             refused: None,
             told: BTreeSet::new(),
             unknown: BTreeMap::new(),
         };
+        if self.leaving.load(Ordering::Relaxed) {
+            agent.dismiss();
+        }
         connected.insert(id, agent);
         drop(connected);
         self.changed.notify_one();
@@ -160,10 +191,34 @@ impl Agents {
         AgentLink { agents: self.clone(), id, connection, receiver }
     }
 
-    /// The agents that can take a phase now.
-    pub(crate) fn free(&self) -> Vec<FreeAgent> {
+    /// Lets an agent come back: see [`Greeting`].
+    pub(crate) async fn greet(&self, id: AgentId) -> Greeting {
+        let greeting = Greeting { agents: self.clone(), id };
+        *greeting.list().entry(id).or_default() += 1;
+        // Whoever is handing out now may not have seen it.
+        drop(self.turn.lock().await);
+        greeting
+    }
+
+    /// From now on nobody is given anything.
+    pub(crate) fn give_no_more(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the connections of all agents that can go elsewhere.
+    pub(crate) fn dismiss(&self) {
+        self.lock().values().for_each(Connected::dismiss);
+    }
+
+    /// The agents that can take a phase now, and were heard within `patience`.
+    pub(crate) fn free(&self, patience: Duration, now: Instant) -> Vec<FreeAgent> {
+        if self.leaving.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let greeting = self.greeting.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let connected = self.lock();
-        let free = connected.values().filter(|agent| agent.free()).map(|agent| FreeAgent {
+        let free = connected.values().filter(|agent| agent.free(patience, now));
+        let free = free.filter(|agent| !greeting.contains_key(&agent.new.id)).map(|agent| FreeAgent {
             taker: Taker { reach: agent.new.reach, executor: agent.executor(), token: agent.new.token },
             organization: agent.new.organization.clone(),
             room: if agent.new.once { 1 } else { agent.new.concurrency - agent.busy() },
@@ -302,12 +357,31 @@ impl Agents {
     }
 }
 
+impl Greeting {
+    fn list(&self) -> MutexGuard<'_, BTreeMap<AgentId, u32>> {
+        self.agents.greeting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Greeting {
+    fn drop(&mut self) {
+        let mut list = self.list();
+        if let Some(times) = list.get_mut(&self.id) {
+            *times -= 1;
+        }
+        list.retain(|_, times| *times > 0);
+        drop(list);
+        self.agents.changed.notify_one();
+    }
+}
+
 impl AgentLink {
     /// Notes a heartbeat, with what the agent is executing.
     pub fn heard(&self, number: u64, running: impl IntoIterator<Item = Attempt>, draining: bool, now: Timestamp) {
         self.with(|agent| {
             agent.heartbeat = agent.heartbeat.max(number);
             agent.heard_at = now;
+            agent.heard = Instant::now();
             agent.draining |= draining;
             agent.running = running.into_iter().map(|attempt| key(&attempt)).collect();
             agent.given.retain(|given| !agent.running.contains(given));
@@ -337,5 +411,79 @@ impl Drop for AgentLink {
         self.agents.changed.notify_one();
         // Nobody counts on it any more.
         self.agents.publish.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    fn agent(id: AgentId, reach: Reach) -> NewAgent {
+        NewAgent {
+            id,
+            name: "one".to_owned(),
+            version: String::new(),
+            reach,
+            organization: None,
+            token: None,
+            concurrency: 1,
+            engines: Vec::new(),
+            once: false,
+            running: Vec::new(),
+        }
+    }
+
+    fn free(agents: &Agents, now: Instant) -> usize {
+        agents.free(PATIENCE, now).len()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_agent_that_is_not_heard_is_given_nothing() {
+        let agents = Agents::default();
+        let link = agents.connect(agent(AgentId::from_random([1; 16]), Reach::WithinServer), Timestamp::UNIX_EPOCH);
+        assert_eq!(free(&agents, Instant::now()), 1);
+        assert_eq!(free(&agents, Instant::now() + PATIENCE), 1);
+        tokio::time::advance(PATIENCE * 2).await;
+        assert_eq!(free(&agents, Instant::now()), 0, "its connection is still there, but it may not be");
+        link.heard(1, [], false, Timestamp::UNIX_EPOCH);
+        assert_eq!(free(&agents, Instant::now()), 1);
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_comes_back_is_given_nothing_over_its_old_connection() {
+        let (agents, id) = (Agents::default(), AgentId::from_random([1; 16]));
+        let _old = agents.connect(agent(id, Reach::WithinServer), Timestamp::UNIX_EPOCH);
+        // Something is being handed out at the moment.
+        let turn = agents.turn.clone().lock_owned().await;
+        let mut coming = Box::pin(agents.greet(id));
+        assert!(futures::poll!(&mut coming).is_pending(), "it waits for what is on its way to it");
+        assert_eq!(free(&agents, Instant::now()), 0);
+        drop(turn);
+        let greeting = coming.await;
+        let again = agents.greet(id).await;
+        drop(greeting);
+        assert_eq!(free(&agents, Instant::now()), 0, "it tries twice at once");
+        let _new = agents.connect(agent(id, Reach::WithinServer), Timestamp::UNIX_EPOCH);
+        drop(again);
+        assert_eq!(free(&agents, Instant::now()), 1);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_stops_dismisses_its_agents_but_not_its_own() {
+        let agents = Agents::default();
+        let elsewhere = Reach::Pool(AgentPoolId::from_random([3; 16]));
+        let connect =
+            |id: u8, reach| agents.connect(agent(AgentId::from_random([id; 16]), reach), Timestamp::UNIX_EPOCH);
+        let (mut remote, mut own) = (connect(1, elsewhere), connect(2, Reach::WithinServer));
+        agents.give_no_more();
+        assert_eq!(free(&agents, Instant::now()), 0);
+        assert!(remote.receiver.try_recv().is_err(), "what is on its way to it comes first");
+        agents.dismiss();
+        assert!(matches!(remote.receiver.try_recv(), Ok(ToAgent::Dismissed)));
+        assert!(own.receiver.try_recv().is_err());
+        let mut late = connect(3, elsewhere);
+        assert!(matches!(late.receiver.try_recv(), Ok(ToAgent::Dismissed)));
     }
 }

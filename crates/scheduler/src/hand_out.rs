@@ -4,6 +4,7 @@ use futures::future::join_all;
 use taco_control_plane::{Error, OpenOrganization, Taker};
 use taco_domain::global_queue::{Reach, ready_phases};
 use taco_domain::run::{QueueKey, Run};
+use tokio::time::Instant;
 
 use crate::agents::FreeAgent;
 use crate::cancels::attempt_of;
@@ -19,7 +20,9 @@ impl Scheduler {
     /// Gives phases to agents until there is no agent with room or no phase within reach.
     pub(crate) async fn hand_out(&self) -> Result<(), Error> {
         loop {
-            let errands = match_up(self.agents.free(), &self.followed());
+            let _turn = self.agents.turn.lock().await;
+            let free = self.agents.free(self.leases.doubt(), Instant::now());
+            let errands = match_up(free, &self.followed());
             if errands.is_empty() {
                 return Ok(());
             }

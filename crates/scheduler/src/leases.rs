@@ -14,6 +14,9 @@ use crate::agents::Key;
 /// How often agents' heartbeats are published while nothing is executed: what two idle servers cost the bucket.
 const IDLE_ROUND: Duration = Duration::from_secs(20);
 
+/// Of a machine that is busy.
+const SHORTEST_SILENCE: Duration = Duration::from_secs(2);
+
 /// How long agents may be silent.
 #[derive(Clone, Copy, Debug)]
 pub struct Leases {
@@ -32,6 +35,16 @@ impl Leases {
     /// How often agents send a heartbeat, and servers publish what they heard.
     pub fn heartbeat(&self) -> Duration {
         self.lease / 8
+    }
+
+    /// After this much silence an agent is given nothing: it is well, or it is gone and nobody was told.
+    pub(crate) fn doubt(&self) -> Duration {
+        self.heartbeat() * 3
+    }
+
+    /// After this much silence a connection is as good as dead. An agent that is well comes back at once.
+    pub fn silence(&self) -> Duration {
+        (self.heartbeat() * 4).max(SHORTEST_SILENCE)
     }
 
     /// How often servers publish what they heard while nothing is executed. A lease outlasts it, together with the age

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use taco_control_plane::{Attempt, ControlPlane, LedgerName, OpenOrganization};
-use taco_domain::id::OrganizationId;
+use taco_domain::id::{AgentId, OrganizationId};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::agents::{AgentLink, Agents, NewAgent};
+use crate::agents::{AgentLink, Agents, Greeting, NewAgent};
 use crate::leases::{Leases, Watch};
 use crate::neighbours::Neighbours;
 
@@ -17,6 +17,9 @@ const TICK: Duration = Duration::from_secs(5);
 
 /// After trouble with the bucket it waits this long before it tries again.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a server that stops waits for phases that are being handed out.
+const HAND_OUT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The part of a server that gives phases to agents. Cheap to clone; clones share everything.
 #[derive(Clone)]
@@ -53,6 +56,20 @@ impl Scheduler {
 
     pub fn wake(&self) -> Wake {
         Wake(self.clone())
+    }
+
+    /// An agent comes back: until what this returns is dropped, it is given nothing. Nothing is on its way to it either.
+    pub async fn greet(&self, id: AgentId) -> Greeting {
+        self.agents.greet(id).await
+    }
+
+    /// The server is stopping: hands out nothing more, and sends away all agents but the server's own, so that they are
+    /// with another server, or with this one's successor, before their leases end.
+    pub async fn dismiss_agents(&self) {
+        self.agents.give_no_more();
+        // What is being handed out should arrive first. A bucket that hangs is not waited for.
+        let _ = timeout(HAND_OUT_PATIENCE, self.agents.turn.lock()).await;
+        self.agents.dismiss();
     }
 
     /// Takes an agent in.

@@ -49,9 +49,8 @@ enum Command {
 
 /// Does what the command line asks for.
 pub fn run() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == SUPERVISE) {
-        return taco_agent::supervise::main(arguments);
+    if std::env::args_os().nth(1).is_some_and(|first| first == SUPERVISE) {
+        return taco_agent::supervise::main();
     }
     let outcome = match Cli::parse_from(taco_cli::with_two_dashes(std::env::args_os())).command {
         None => server::run(&server::Arguments::default()),

@@ -58,11 +58,17 @@ impl Configuration {
         let mut entries = Vec::with_capacity(TABLE.len());
         for setting in TABLE {
             let given = layers.iter_mut().find_map(|layer| layer.take(setting));
-            let (text, origin) = match given {
-                Some(given) => (Some(given.read(setting, surroundings)?), given.origin),
-                None => (setting.default.text(&entries, surroundings), Origin::Default),
-            };
-            entries.push(Entry { setting, text, origin });
+            entries.push(match given {
+                Some(given) => {
+                    let text = Some(given.read(setting, surroundings)?);
+                    let secret_in = given.file(surroundings).filter(|_| setting.secret);
+                    Entry { setting, text, secret_in, origin: given.origin }
+                }
+                None => {
+                    let text = setting.default.text(&entries, surroundings);
+                    Entry { setting, text, secret_in: None, origin: Origin::Default }
+                }
+            });
         }
         Ok(Self { settings: Settings::read(&entries)?, entries })
     }
@@ -83,6 +89,8 @@ impl Configuration {
 pub struct Entry {
     pub setting: &'static Setting,
     text: Option<String>,
+    /// The file that a secret is in.
+    secret_in: Option<PathBuf>,
     pub origin: Origin,
 }
 

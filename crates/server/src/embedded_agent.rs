@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::config::Settings;
 use crate::shutdown::Shutdown;
+use crate::{master_keys, tls};
 
 /// The first argument of a `taco` that supervises an engine.
 pub(crate) const SUPERVISE: &str = "supervise-engine";
@@ -83,9 +84,19 @@ pub(crate) fn options(
         },
         ca_file: authority.map(Path::to_owned),
         run_as,
+        confine: !settings.agent_unconfined,
+        forbidden: forbidden(settings),
         supervisor: Options::own_supervisor(SUPERVISE),
         journal_secret,
     }
+}
+
+/// What the server alone may read and change. A run has the server's user, unless a setting names another one.
+fn forbidden(settings: &Settings) -> Vec<PathBuf> {
+    let bucket = settings.bucket.as_str();
+    let beside_bucket = [master_keys::directory(bucket), master_keys::key_file(bucket), tls::key_beside(bucket)];
+    let key = settings.tls_key.as_ref().map(|path| path.as_path().to_owned());
+    beside_bucket.into_iter().chain([key]).flatten().chain(settings.files_with_secrets.iter().cloned()).collect()
 }
 
 /// Servers on one machine differ in their ports.

@@ -53,9 +53,14 @@ fn from_setting(key: &'static str, secret: &Secret) -> Result<MasterKey, KeyErro
     MasterKey::from_secret(secret.expose()).map_err(|why| KeyError::Weak { key, why })
 }
 
+/// The bucket itself, if it is a directory.
+pub(crate) fn directory(bucket: &str) -> Option<PathBuf> {
+    Url::parse(bucket).ok().filter(|url| url.scheme() == "file")?.to_file_path().ok()
+}
+
 /// `…/taco/bucket.key` for `…/taco/bucket`; `None` for a bucket that is not a directory.
-fn key_file(bucket: &str) -> Option<PathBuf> {
-    let directory = Url::parse(bucket).ok().filter(|url| url.scheme() == "file")?.to_file_path().ok()?;
+pub(crate) fn key_file(bucket: &str) -> Option<PathBuf> {
+    let directory = directory(bucket)?;
     let mut name = directory.file_name()?.to_owned();
     name.push(".key");
     Some(directory.with_file_name(name))

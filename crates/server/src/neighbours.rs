@@ -101,7 +101,7 @@ pub(crate) async fn tell_others(control_plane: ControlPlane, beacons: Arc<Beacon
         }
     };
     tokio::select! {
-        () = shutdown.begun() => {}
+        () = shutdown.quiet() => {}
         () = telling => {}
     }
 }

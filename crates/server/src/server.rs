@@ -32,6 +32,9 @@ use crate::shutdown::Shutdown;
 use crate::tls::{self, TlsError};
 use crate::{bucket, connections, embedded_agent, http, limits, metrics, no_auth};
 
+/// Nobody guesses a token of this many characters.
+const LONG_TOKEN: usize = 32;
+
 /// Why a server did not start.
 #[derive(thiserror::Error, Debug)]
 pub enum StartError {
@@ -89,6 +92,12 @@ impl Server {
         if settings.no_auth && !settings.listen.ip().is_loopback() {
             return Err(StartError::NoAuthInPublic { address: settings.listen });
         }
+        if settings.site_token.as_ref().is_some_and(|token| token.expose().chars().count() < LONG_TOKEN) {
+            tracing::warn!(
+                "site_token has fewer than {LONG_TOKEN} characters: whoever guesses it is the site's admin. \
+                 `openssl rand -hex 32` prints one that nobody guesses"
+            );
+        }
         let run_as = settings.agent_run_as.as_deref().map(run_as).transpose()?;
         master_keys::check(&settings)?;
         // First, because it fails most often and at once.
@@ -108,7 +117,7 @@ impl Server {
         tell_if_slow(vouch_for(&bucket.patient, &settings, &*clock, &dice)).await?;
 
         let shutdown = Shutdown::new();
-        let mut tasks = JoinSet::new();
+        let (mut under_way, mut tasks) = (JoinSet::new(), JoinSet::new());
         let server_id = dice.unique();
         let reachable_at = match &settings.peer_url {
             Some(url) => url.as_str().parse().ok(),
@@ -139,12 +148,13 @@ impl Server {
         let (ear, looking) = neighbours::ear(control_plane.clone(), scheduler.wake());
         tasks.spawn(until(shutdown.clone(), looking));
         tasks.spawn(neighbours::tell_others(control_plane.clone(), Arc::clone(&beacons), shutdown.clone()));
-        tasks.spawn(schedule(scheduler, beacons, shutdown.clone()));
+        tasks.spawn(schedule(scheduler.clone(), beacons, shutdown.clone()));
+        tasks.spawn(send_away(control_plane.clone(), scheduler, shutdown.clone()));
         if settings.agent_concurrency > 0 {
             let authority = certificate_authority.as_ref().and_then(|path| path.as_deref());
             let secret = control_plane.journal_secret();
             let options = embedded_agent::options(&settings, run_as, secret, authority, address.port());
-            tasks.spawn(embedded_agent::run(options, agent_api.router_within(), shutdown.clone()));
+            under_way.spawn(embedded_agent::run(options, agent_api.router_within(), shutdown.clone()));
         }
 
         let api = Api::new(control_plane.clone(), &url.to_string());
@@ -156,7 +166,7 @@ impl Server {
             None => own = own.merge(metrics_routes),
             Some(listener) => {
                 let routes = http::surround(in_time(metrics_routes), dice.clone());
-                tasks.spawn(connections::serve(listener, None, routes, shutdown.clone()));
+                under_way.spawn(connections::serve(listener, None, routes, shutdown.clone()));
             }
         }
         let mut web = Web::new(control_plane.clone(), url.as_url()).with_bucket(settings.bucket.as_str());
@@ -170,7 +180,7 @@ impl Server {
             doors = no_auth::only_for_this_machine(doors);
         }
         let routes = http::surround(in_time(own).merge(doors), dice);
-        tasks.spawn(connections::serve(listener, acceptor, routes, shutdown.clone()));
+        under_way.spawn(connections::serve(listener, acceptor, routes, shutdown.clone()));
         tasks.spawn(metrics::keep_up(recorder, shutdown.clone()));
         tracing::info!(%address, %url, server_id, bucket = settings.bucket.as_str(), "listening");
         let certificate_authority = certificate_authority.flatten();
@@ -182,6 +192,7 @@ impl Server {
             first_start,
             certificate_authority,
             shutdown,
+            under_way,
             tasks,
         })
     }
@@ -198,6 +209,9 @@ pub struct Running {
     /// Which clients have to trust, where the server has made its own.
     pub certificate_authority: Option<PathBuf>,
     shutdown: Shutdown,
+    /// Requests, and the server's own agent.
+    under_way: JoinSet<()>,
+    /// What those need for as long as they are there.
     tasks: JoinSet<()>,
 }
 
@@ -209,6 +223,8 @@ impl Running {
 
     /// Waits until the server has stopped.
     pub async fn wait(self) {
+        self.under_way.join_all().await;
+        self.shutdown.is_quiet();
         self.tasks.join_all().await;
     }
 }
@@ -270,16 +286,24 @@ fn address_of(listener: &TcpListener) -> SocketAddr {
     listener.local_addr().expect("a listener has an address")
 }
 
-/// Gives phases to agents until the server goes down, then takes its beacon down.
+/// Gives phases to agents, and lets all servers know of the agents' heartbeats, for as long as one of this server's may
+/// have a phase; then takes its beacon down.
 async fn schedule(scheduler: Scheduler, beacons: Arc<Beacons>, shutdown: Shutdown) {
-    scheduler.run(shutdown.begun()).await;
+    scheduler.run(shutdown.quiet()).await;
     beacons.take_down().await;
 }
 
-/// Works until the server goes down.
+/// When the server goes down, sends away those who would keep it waiting, or wait for it in vain.
+async fn send_away(control_plane: ControlPlane, scheduler: Scheduler, shutdown: Shutdown) {
+    shutdown.begun().await;
+    control_plane.let_readers_go();
+    scheduler.dismiss_agents().await;
+}
+
+/// Works until nothing is under way.
 async fn until(shutdown: Shutdown, work: impl Future<Output = ()>) {
     tokio::select! {
-        () = shutdown.begun() => {}
+        () = shutdown.quiet() => {}
         () = work => {}
     }
 }

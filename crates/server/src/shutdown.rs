@@ -6,27 +6,55 @@ use std::io;
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::watch;
 
+/// How far down a server is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Stage {
+    Up,
+    /// Nothing new begins.
+    GoingDown,
+    /// Nothing is under way any more.
+    Quiet,
+}
+
 /// Tells all parts of a server that it goes down. Clones share one state.
 #[derive(Clone, Debug)]
-pub(crate) struct Shutdown(watch::Sender<bool>);
+pub(crate) struct Shutdown(watch::Sender<Stage>);
 
 impl Shutdown {
     pub(crate) fn new() -> Self {
-        Self(watch::Sender::new(false))
+        Self(watch::Sender::new(Stage::Up))
     }
 
     pub(crate) fn begin(&self) {
-        self.0.send_replace(true);
+        self.raise(Stage::GoingDown);
     }
 
     pub(crate) fn has_begun(&self) -> bool {
-        *self.0.borrow()
+        *self.0.borrow() >= Stage::GoingDown
     }
 
     /// Waits until it begins.
     pub(crate) async fn begun(&self) {
+        self.wait_for(Stage::GoingDown).await;
+    }
+
+    /// All requests are answered, and the server's own agent is done.
+    pub(crate) fn is_quiet(&self) {
+        self.raise(Stage::Quiet);
+    }
+
+    /// Waits until nothing is under way any more. What requests and phases need goes on until then.
+    pub(crate) async fn quiet(&self) {
+        self.wait_for(Stage::Quiet).await;
+    }
+
+    fn raise(&self, stage: Stage) {
+        self.0.send_modify(|now| *now = stage.max(*now));
+    }
+
+    async fn wait_for(&self, stage: Stage) {
         // It fails only when all senders are gone, and we hold one.
-        self.0.subscribe().wait_for(|begun| *begun).await.ok();
+        self.0.subscribe().wait_for(|now| *now >= stage).await.ok();
     }
 }
 

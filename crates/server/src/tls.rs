@@ -99,6 +99,11 @@ fn directory_beside(bucket: &str) -> Option<PathBuf> {
     Some(directory.with_file_name(name))
 }
 
+/// The key of the authority that [`load`] makes for a laptop.
+pub(crate) fn key_beside(bucket: &str) -> Option<PathBuf> {
+    Some(directory_beside(bucket)?.join(KEY))
+}
+
 /// A certificate for this machine. The authority that signs it is made once, for people tell their programs to trust
 /// it; the certificate itself is made at every start, so that it never is too old.
 fn for_this_machine(directory: &Path, now: Timestamp, dice: &Dice) -> Result<(Chain, Key), String> {

@@ -31,7 +31,17 @@ pub(crate) struct AgentProcess {
 impl AgentProcess {
     /// An agent in `work_dir`. `change` may add arguments.
     pub(crate) fn start(server: &str, work_dir: &Path, change: impl FnOnce(&mut Command)) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_taco-agent"));
+        Self::start_program(Path::new(env!("CARGO_BIN_EXE_taco-agent")), server, work_dir, change)
+    }
+
+    /// The same with a copy of the program.
+    pub(crate) fn start_program(
+        program: &Path,
+        server: &str,
+        work_dir: &Path,
+        change: impl FnOnce(&mut Command),
+    ) -> Self {
+        let mut command = Command::new(program);
         command.args(["--server", server, "--name", "test-agent", "--concurrency", "2"]);
         command.arg("--work-dir").arg(work_dir);
         command.env_clear().env("PATH", engine_path()).env("TACO_AGENT_TOKEN", POOL_TOKEN);

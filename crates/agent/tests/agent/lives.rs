@@ -3,14 +3,15 @@
 use nix::sys::signal::Signal;
 use taco_agent_protocol::{Engine, Outcome, PhaseKind, PhaseRef};
 
-use crate::agent_process::{AgentProcess, eventually, lives};
+use crate::agent_process::{AgentProcess, directory, eventually, lives};
 use crate::cancellations::{endless, pid};
 use crate::plans::ONE;
+use crate::scripted_engine;
 use crate::stand_in::StandIn;
 use crate::story::{Run, Story};
 
 async fn applying(story: &Story, engine: Engine) -> (PhaseRef, i32, tempfile::TempDir) {
-    let directory = crate::agent_process::directory();
+    let directory = directory();
     let run = Run::of(engine, &[("main.tf", &endless(directory.path(), "sleep 600"))]);
     story.plan(&run).await;
     let phase = story.hand_out(&run, PhaseKind::Apply).await;
@@ -55,10 +56,40 @@ async fn a_killed_agent_leaves_no_engine_behind_and_its_successor_reports() {
 }
 
 #[tokio::test]
+async fn a_plan_that_comes_again_is_not_disturbed_by_what_is_left_of_it() {
+    let (server, work_dir, place) = (StandIn::start().await, directory(), directory());
+    let first = place.path().join("first");
+    // The first hears no interrupt, so that it is there for a while after its agent.
+    let plan = format!(
+        "if [ ! -e {0} ]; then trap '' INT; touch {0}; sleep 600; fi; echo plan > $out; sleep 5; [ -e $out ] || exit 1",
+        first.display()
+    );
+    scripted_engine::install(work_dir.path(), &plan, "");
+    let agent = AgentProcess::start(&server.address, work_dir.path(), |_| {});
+    let mut story = Story { server, agent, work_dir };
+    let run = scripted_engine::run();
+    story.hand_out(&run, PhaseKind::Plan).await;
+    eventually("the engine plans", || first.exists()).await;
+    story.agent.kill();
+    story.agent = AgentProcess::start(&story.server.address, story.work_dir.path(), |_| {});
+    eventually("it comes back", || story.server.seen().hellos.len() == 2).await;
+    let mut job = run.job(PhaseKind::Plan, false, &story.server.address);
+    job.phase.epoch = 2;
+    let phase = story.server.hand_out(job).await;
+    let outcome = story.server.outcome(&phase).await;
+    assert!(matches!(outcome, Outcome::Planned(_)), "{outcome:?}: {}", story.server.log(&phase));
+    eventually("nothing is left of either", || {
+        let count = |name: &str| std::fs::read_dir(story.work_dir.path().join(name)).expect("a directory").count();
+        count("runs") + count("unsent") + count("journal") == 0
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_agent_whose_lease_ends_stops_its_engines_and_sends_the_state_later() {
     let server = StandIn::start().await;
     server.lease(3_000);
-    let work_dir = crate::agent_process::directory();
+    let work_dir = directory();
     let agent = AgentProcess::start(&server.address, work_dir.path(), |_| {});
     let story = Story { server, agent, work_dir };
     let (phase, pid, _directory) = applying(&story, Engine::Terraform).await;
@@ -73,7 +104,7 @@ async fn an_agent_whose_lease_ends_stops_its_engines_and_sends_the_state_later()
 async fn an_agent_that_sleeps_through_its_lease_has_no_engine_when_it_wakes() {
     let server = StandIn::start().await;
     server.lease(3_000);
-    let work_dir = crate::agent_process::directory();
+    let work_dir = directory();
     let agent = AgentProcess::start(&server.address, work_dir.path(), |_| {});
     let story = Story { server, agent, work_dir };
     let (phase, pid, _directory) = applying(&story, Engine::Terraform).await;
@@ -93,7 +124,8 @@ async fn a_lost_phase_is_killed_and_says_nothing_more() {
     eventually("the engine is stopped", || !lives(pid)).await;
     let kept = story.work_dir.path().join("kept-states").join(format!("{}.tfstate", phase.run));
     eventually("nothing is left of it", || {
-        std::fs::read_dir(story.work_dir.path().join("runs")).expect("a directory").count() == 0
+        let count = |name: &str| std::fs::read_dir(story.work_dir.path().join(name)).expect("a directory").count();
+        count("runs") + count("unsent") == 0
     })
     .await;
     assert!(!story.server.seen().outcomes.contains_key(&phase));
@@ -125,7 +157,7 @@ async fn an_agent_whose_id_is_another_s_comes_as_a_new_one() {
 #[tokio::test]
 async fn an_agent_for_one_phase_leaves_after_it() {
     let server = StandIn::start().await;
-    let work_dir = crate::agent_process::directory();
+    let work_dir = directory();
     let agent = AgentProcess::start(&server.address, work_dir.path(), |command| {
         command.arg("--once");
     });

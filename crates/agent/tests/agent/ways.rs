@@ -47,6 +47,8 @@ async fn an_agent_within_a_server_needs_no_network() {
         engine_mirror: EngineMirror::Nowhere,
         ca_file: None,
         run_as: None,
+        confine: true,
+        forbidden: Vec::new(),
         supervisor: vec![env!("CARGO_BIN_EXE_taco-agent").into(), "supervise".into()],
         journal_secret: "the server's own".to_owned(),
     };

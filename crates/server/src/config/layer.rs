@@ -72,6 +72,18 @@ impl Given {
     }
 }
 
+impl Given {
+    /// The file that has it.
+    pub(super) fn file(&self, surroundings: &Surroundings) -> Option<PathBuf> {
+        match (&self.content, &self.origin) {
+            (Content::InFile(path), _) | (Content::Text(_), Origin::File { path, .. }) => {
+                Some(surroundings.working_directory.join(path))
+            }
+            (Content::Text(_), _) => None,
+        }
+    }
+}
+
 /// What one source gives.
 #[derive(Default, Debug)]
 pub(super) struct Layer(BTreeMap<&'static str, Given>);

@@ -16,6 +16,8 @@ macro_rules! settings {
         #[derive(Clone, Debug)]
         pub struct Settings {
             $($( $(#[doc = $help])+ pub $key: $type, )+)+
+            /// Where secrets were read from.
+            pub files_with_secrets: Vec<PathBuf>,
         }
 
         /// All settings, in the order in which people read about them.
@@ -32,9 +34,10 @@ macro_rules! settings {
         impl Settings {
             /// `entries` are in the order of [`TABLE`].
             pub(super) fn read(entries: &[Entry]) -> Result<Self, ConfigError> {
+                let files_with_secrets = entries.iter().filter_map(|entry| entry.secret_in.clone()).collect();
                 let mut entries = entries.iter();
                 let mut next = || entries.next().expect("there is an entry for each setting");
-                Ok(Self { $($( $key: next().parse::<$type>()?, )+)+ })
+                Ok(Self { $($( $key: next().parse::<$type>()?, )+)+ files_with_secrets })
             }
         }
     };
@@ -98,6 +101,8 @@ settings! {
         agent_work_dir: Option<PathBuf>, Nothing, "/var/lib/taco-agent";
         /// User of this machine that the server's own agent runs terraform and tofu as, who must be able to reach agent_work_dir; needs a server of root.
         agent_run_as: Option<String>, Nothing, "taco-runs";
+        /// Let the runs of the server's own agent touch all that their user may, also the bucket's directory and what other runs have: for runs that mount something or need sudo.
+        agent_unconfined: bool, Fixed("false"), "true";
         /// Seconds after which an agent that is not heard stops what it executes; servers give it up half as much later.
         agent_lease: u16, Fixed("30"), "60";
         /// Minutes that a plan may take.

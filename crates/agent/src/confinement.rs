@@ -1,0 +1,189 @@
+//! Keeps a run away from files that are none of its business: those of other runs, of its agent, and of the server that
+//! the agent is part of. They usually have the same Unix user, so that permissions cannot do it.
+//!
+//! It uses Landlock, with which a process gives up rights for itself and all that it starts. Landlock knows only what is
+//! allowed, and a directory is allowed with all that is in it. So everything beside the way to what is forbidden is
+//! allowed, one by one; the directories on that way can be passed through, but neither listed nor written to. Whoever
+//! is restricted in this way cannot look into processes that are not, whatever their user: not into their environment,
+//! memory or open files.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetCreatedAttr,
+};
+use nix::fcntl::OFlag;
+use serde::{Deserialize, Serialize};
+
+/// What has to be known to the kernel: before this, nobody who is restricted can move files between directories.
+const NEEDED: ABI = ABI::V2;
+/// What is restricted, as far as the kernel knows it.
+const WANTED: ABI = ABI::V5;
+
+/// What a run may touch. The paths are texts of bytes, as the system has them.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub(crate) struct Confinement {
+    /// Not these and nothing in them,
+    pub(crate) forbidden: Vec<OsString>,
+    /// but these, which are in them, with all rights,
+    pub(crate) own: Vec<OsString>,
+    /// and these, which may be, to read and to execute.
+    pub(crate) readable: Vec<OsString>,
+}
+
+/// Whether this kernel can do it.
+pub(crate) fn is_supported() -> bool {
+    let needed = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    needed.handle_access(AccessFs::from_all(NEEDED)).and_then(Ruleset::create).is_ok()
+}
+
+impl Confinement {
+    /// Restricts this thread and whatever it starts from now on.
+    pub(crate) fn enforce(&self) -> io::Result<()> {
+        let all = AccessFs::from_all(WANTED);
+        let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
+        let mut ruleset = ruleset.handle_access(all).and_then(Ruleset::create).map_err(io::Error::other)?;
+        // What is not there needs no protection.
+        let forbidden: Vec<_> = self.forbidden.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
+        for path in paths_around(&forbidden) {
+            // Whatever cannot be allowed stays forbidden; it may be gone by now.
+            let _ = allow(&mut ruleset, &path, all);
+        }
+        let leads_to_forbidden = |path: &Path| forbidden.iter().any(|forbidden| forbidden.starts_with(path));
+        for (paths, rights) in [(&self.own, all), (&self.readable, AccessFs::from_read(WANTED))] {
+            let paths = paths.iter().filter_map(|path| fs::canonicalize(path).ok());
+            for path in paths.filter(|path| !leads_to_forbidden(path)) {
+                allow(&mut ruleset, &path, rights)?;
+            }
+        }
+        restrict(ruleset)
+    }
+}
+
+/// Everything that is not on the way to what is forbidden, as few paths as possible. `forbidden` has no links in it.
+fn paths_around(forbidden: &[PathBuf]) -> Vec<PathBuf> {
+    let mut around = Vec::new();
+    let mut ways = vec![PathBuf::from("/")];
+    while let Some(way) = ways.pop() {
+        let found: Vec<PathBuf> = match fs::read_dir(&way) {
+            Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+            // One may go through it without seeing what is in it.
+            Err(_) => forbidden.iter().filter_map(|path| next_on_way(&way, path)).collect(),
+        };
+        for path in found {
+            match forbidden.iter().any(|forbidden| forbidden.starts_with(&path)) {
+                false => around.push(path),
+                true if forbidden.contains(&path) => {}
+                true if ways.contains(&path) => {}
+                true => ways.push(path),
+            }
+        }
+    }
+    around
+}
+
+fn next_on_way(way: &Path, path: &Path) -> Option<PathBuf> {
+    let rest = path.strip_prefix(way).ok()?;
+    Some(way.join(rest.components().next()?))
+}
+
+/// Allows a path, and what is in it. A link is passed over: it leads to what is allowed, or it does not.
+fn allow(ruleset: &mut RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) -> io::Result<()> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW;
+    let place: File = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)?;
+    let kind = place.metadata()?.file_type();
+    if kind.is_symlink() {
+        return Ok(());
+    }
+    let rights = if kind.is_dir() { rights } else { rights & AccessFs::from_file(WANTED) };
+    ruleset.add_rule(PathBeneath::new(place, rights)).map(|_| ()).map_err(io::Error::other)
+}
+
+/// Who is not root, or is in a container, has to give up becoming another user (by `sudo`, say) as well.
+fn restrict(ruleset: RulesetCreated) -> io::Result<()> {
+    if nix::unistd::geteuid().is_root() && ruleset.try_clone()?.no_new_privs(false).restrict_self().is_ok() {
+        return Ok(());
+    }
+    ruleset.restrict_self().map(|_| ()).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_beside_the_way_is_allowed_and_nothing_on_it() {
+        let place = tempfile::tempdir().expect("a directory");
+        let root = fs::canonicalize(place.path()).expect("a path");
+        for directory in ["a/secret/deep", "a/open", "b/c", "other"] {
+            fs::create_dir_all(root.join(directory)).expect("a directory");
+        }
+        fs::write(root.join("b/c/key"), "").expect("a file");
+        fs::write(root.join("b/c/certificate"), "").expect("a file");
+        let around = paths_around(&[root.join("a/secret"), root.join("b/c/key"), root.join("a/secret/deep")]);
+        let mut below: Vec<_> = around.iter().filter_map(|path| path.strip_prefix(&root).ok()).collect();
+        below.sort();
+        assert_eq!(below, [Path::new("a/open"), Path::new("b/c/certificate"), Path::new("other")]);
+        assert!(around.contains(&"/proc".into()) && around.contains(&"/dev".into()));
+        assert!(!around.iter().any(|path| root.starts_with(path)), "{around:?}");
+    }
+
+    /// In a thread of its own, which is all that it restricts.
+    fn confined<T: Send>(confinement: &Confinement, look: impl FnOnce() -> T + Send) -> Option<T> {
+        if !is_supported() {
+            println!("this kernel cannot restrict: nothing was tried");
+            return None;
+        }
+        let enforced = || {
+            confinement.enforce().expect("it is restricted");
+            look()
+        };
+        Some(std::thread::scope(|scope| scope.spawn(enforced).join().expect("no panic")))
+    }
+
+    #[test]
+    fn what_is_forbidden_can_neither_be_read_nor_listed_nor_changed() {
+        let place = tempfile::tempdir().expect("a directory");
+        let root = place.path();
+        for directory in ["work/runs/own", "work/runs/other", "work/engines", "beside"] {
+            fs::create_dir_all(root.join(directory)).expect("a directory");
+        }
+        for file in ["work/journal", "work/runs/own/a", "work/runs/other/a", "work/engines/terraform", "beside/a"] {
+            fs::write(root.join(file), "text").expect("a file");
+        }
+        // A link does not help.
+        std::os::unix::fs::symlink(root.join("work/runs/other"), root.join("beside/link")).expect("a link");
+        std::os::unix::fs::symlink(root.join("work"), root.join("link")).expect("a link");
+        let texts = |paths: &[&str]| paths.iter().map(|path| root.join(path).into()).collect();
+        let confinement = Confinement {
+            forbidden: texts(&["work", "not there"]),
+            own: texts(&["work/runs/own"]),
+            readable: texts(&["work/engines", ""]),
+        };
+        confined(&confinement, || {
+            for file in ["work/journal", "work/runs/other/a", "beside/link/a", "link/journal"] {
+                let refused = fs::read(root.join(file)).expect_err(file);
+                assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{file}");
+            }
+            for directory in ["work", "work/runs", "work/runs/other", "link", ""] {
+                fs::read_dir(root.join(directory)).map(|_| ()).expect_err(directory);
+            }
+            fs::write(root.join("work/journal"), "").expect_err("it cannot be written");
+            fs::write(root.join("work/engines/terraform"), "").expect_err("nor can a program");
+            fs::hard_link(root.join("work/journal"), root.join("beside/b")).expect_err("nor linked");
+            fs::rename(root.join("work/runs/other"), root.join("beside/c")).expect_err("nor moved");
+            for file in ["work/runs/own/a", "work/engines/terraform", "beside/a"] {
+                assert_eq!(fs::read_to_string(root.join(file)).expect(file), "text");
+            }
+            fs::write(root.join("work/runs/own/b"), "new").expect("its own is its own");
+            fs::rename(root.join("work/runs/own/b"), root.join("beside/b")).expect("so is everything else");
+            fs::read_dir("/proc").expect("a directory beside the way");
+            fs::write("/dev/null", "").expect("a device");
+        });
+    }
+}
