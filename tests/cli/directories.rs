@@ -20,6 +20,7 @@ fn the_http_backend_has_a_block_too() {
     fs::create_dir(person.home.path().join("app")).expect("it is made");
     let done = person.succeeds(&["init", "--http", "--org", "acme", "--ws", "app", "--file", "state.tf", "app"]);
     assert!(done.stdout.contains("TF_HTTP_PASSWORD"), "{done:?}");
+    assert!(done.stdout.contains("`taco ws create acme/app --execution-mode local`"), "nothing makes it: {done:?}");
     let block = fs::read_to_string(person.home.path().join("app/state.tf")).expect("it is there");
     let address = format!("http://{}/api/http-backend/acme/app", person.server.address);
     assert!(block.contains(&format!("address        = \"{address}\"")), "{block}");

@@ -2,10 +2,12 @@
 
 mod directories;
 mod login;
+mod manners;
 mod organizations;
 mod person;
 mod pools;
 mod refusals;
 mod runs;
 mod states;
+mod tls;
 mod variables;

@@ -1,6 +1,7 @@
 //! Someone at a command line, with a server.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use harness::home::{Home, ServerProcess};
@@ -12,6 +13,7 @@ pub(crate) const TOKEN: &str = "a-token-for-automation-of-more-than-32-letters";
 pub(crate) struct Person {
     pub(crate) home: Home,
     pub(crate) server: ServerProcess,
+    speaks_tls: bool,
 }
 
 /// What a command did.
@@ -63,23 +65,47 @@ impl Person {
         Self::with_server(&mut command, home)
     }
 
+    /// With a server that speaks https, and whose certificate authority nobody else knows.
+    pub(crate) fn with_tls() -> Self {
+        let home = Home::default();
+        let mut command = home.taco(&["server", "--tls-dev"]);
+        Self { speaks_tls: true, ..Self::with_server(&mut command, home) }
+    }
+
     fn with_server(command: &mut Command, home: Home) -> Self {
         let server = ServerProcess::start(command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", TOKEN));
-        Self { home, server }
+        Self { home, server, speaks_tls: false }
     }
 
     /// With a workspace acme/network, in which runs happen on this machine.
     pub(crate) fn with_workspace() -> Self {
-        let person = Self::new();
-        person.succeeds(&["org", "create", "acme", "--email", "ops@acme.example"]);
-        person.succeeds(&["ws", "create", "acme/network", "--execution-mode", "local"]);
-        person
+        Self::new().given_workspace()
+    }
+
+    pub(crate) fn given_workspace(self) -> Self {
+        self.succeeds(&["org", "create", "acme", "--email", "ops@acme.example"]);
+        self.succeeds(&["ws", "create", "acme/network", "--execution-mode", "local"]);
+        self
+    }
+
+    /// What the server is called where nobody knows how it is reached.
+    pub(crate) fn host(&self) -> String {
+        let scheme = if self.speaks_tls { "https" } else { "http" };
+        format!("{scheme}://{}", self.server.address)
+    }
+
+    /// What clients of a server with TLS have to trust.
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.home.path().join(".local/share/taco/bucket.tls/ca.pem")
     }
 
     /// `taco` with these words, for this person's server.
     pub(crate) fn taco(&self, words: &[&str]) -> Command {
         let mut command = self.home.taco(words);
-        command.env("TACO_HOST", &self.server.address).env("TACO_TOKEN", TOKEN);
+        command.env("TACO_HOST", self.host()).env("TACO_TOKEN", TOKEN);
+        if self.speaks_tls {
+            command.env("SSL_CERT_FILE", self.authority());
+        }
         command
     }
 

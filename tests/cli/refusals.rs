@@ -81,11 +81,14 @@ fn help_tells_the_exit_codes() {
         &["pool", "--help"],
         &["agent", "--help"],
         &["login", "--help"],
+        &["auth", "--help"],
         &["init", "-h"],
     ] {
         let help = person.succeeds(words).stdout;
         assert!(help.contains("Examples:") || words.contains(&"-h"), "{help}");
-        assert!(help.contains("5  the server cannot be reached"), "{help}");
+        for code in ["5  the server cannot be reached", "124  ", "130  stopped by Ctrl-C"] {
+            assert!(help.contains(code), "{code:?} is missing in:\n{help}");
+        }
         assert!(help.lines().all(|line| line.chars().count() <= 120), "a line is too long:\n{help}");
     }
 }

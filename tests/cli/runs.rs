@@ -166,6 +166,14 @@ fn watching_can_end_before_the_run_does() {
     assert_eq!(watching.wait().code(), Some(130));
     assert_eq!(person.json(&["run", "show", &run])["status"], "plan_queued");
 
+    let late = person.does(&["run", "watch", &run, "--timeout", "1s"]);
+    ends_with(124, &late);
+    assert!(late.stderr.contains("it goes on") && late.stderr.contains(&format!("taco run cancel {run}")), "{late:?}");
+    let unused = person.fails(2, &words(&["run", "start", "app", "--timeout", "1s"]));
+    assert!(unused.contains("--watch"), "{unused}");
+    person.succeeds(&["run", "comment", "ask Jane first", "--run", &run]);
+    assert_eq!(person.json(&words(&["run", "comment", "she agrees"]))["body"], "she agrees");
+
     let mut following = Process::start(&mut person.taco(&["run", "logs", &run, "--follow"]));
     person.succeeds(&["run", "cancel", &run]);
     assert_eq!(following.wait().code(), Some(0), "there is nothing more to come");

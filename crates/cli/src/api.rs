@@ -220,9 +220,13 @@ impl Api {
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
-        Failure::new(Kind::Unreachable, format!("{} cannot be reached", self.host))
-            .because(in_full(error))
-            .hint(format!("start a server at {}, or choose another one with --host or TACO_HOST", self.host.address))
+        let why = in_full(error);
+        let hint = if why.to_lowercase().contains("certificate") {
+            "if it is your server, set SSL_CERT_FILE to the file with the certificate authority behind it".to_owned()
+        } else {
+            format!("start a server at {}, or choose another one with --host or TACO_HOST", self.host.address)
+        };
+        Failure::new(Kind::Unreachable, format!("{} cannot be reached", self.host)).because(why).hint(hint)
     }
 
     fn stranger(&self, error: &impl std::fmt::Display) -> Failure {

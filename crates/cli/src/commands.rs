@@ -1,6 +1,7 @@
 //! The commands, each in the file that its noun or verb names.
 
 pub(crate) mod agents;
+pub(crate) mod auth;
 pub(crate) mod completion;
 pub(crate) mod init;
 pub(crate) mod login;
@@ -21,6 +22,7 @@ use serde_json::{Map, Value};
 use crate::failure::Failure;
 use crate::output;
 use crate::resource::Resource;
+use crate::session::Session;
 
 /// Attributes of a request: those that were given.
 fn given<const N: usize>(attributes: [(&str, Option<Value>); N]) -> Map<String, Value> {
@@ -40,13 +42,21 @@ fn require_change(attributes: &Map<String, Value>, relationships: &Map<String, V
 }
 
 /// Tells what was done, to a person in a sentence.
-fn done(json: bool, resource: &Resource, sentence: &str) -> Result<(), Failure> {
-    if json { output::json(&resource.plain()) } else { output::line(sentence) }
+fn done(session: &Session, resource: &Resource, sentence: &str) -> Result<(), Failure> {
+    tell(session, || resource.plain(), sentence)
 }
 
 /// Tells that something is gone.
-fn gone(json: bool, id: &str, sentence: &str) -> Result<(), Failure> {
-    if json { output::json(&serde_json::json!({ "id": id, "deleted": true })) } else { output::line(sentence) }
+fn gone(session: &Session, id: &str, sentence: &str) -> Result<(), Failure> {
+    tell(session, || serde_json::json!({ "id": id, "deleted": true }), sentence)
+}
+
+fn tell(session: &Session, document: impl FnOnce() -> Value, sentence: &str) -> Result<(), Failure> {
+    match (session.json, session.quiet) {
+        (true, _) => output::json(&document()),
+        (false, true) => Ok(()),
+        (false, false) => output::line(sentence),
+    }
 }
 
 fn plain_list(resources: &[Resource]) -> Value {

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use clap::Args;
 
 use crate::failure::{Failure, Kind};
+use crate::session::Session;
 
 #[derive(Args, Debug)]
 pub(crate) struct Confirmation {
@@ -15,13 +16,13 @@ pub(crate) struct Confirmation {
 
 impl Confirmation {
     /// Goes on only if someone wants it. `deed` completes "do you want to …".
-    pub(crate) fn ask(&self, deed: &str) -> Result<(), Failure> {
+    pub(crate) fn ask(&self, session: &Session, deed: &str) -> Result<(), Failure> {
         if self.yes {
             return Ok(());
         }
-        if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        if session.no_input || !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Err(Failure::usage(format!("it is not sure that you want to {deed}"))
-                .because("there is no terminal to ask you on")
+                .because("there is no terminal to ask you on, or --no-input forbids it")
                 .hint("add --yes"));
         }
         let mut err = io::stderr().lock();

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::session::Target;
 use crate::surroundings::Surroundings;
 
 /// `~/.terraform.d/credentials.tfrc.json`, with whatever else is in it.
@@ -78,16 +79,38 @@ fn variable(host: &Host) -> String {
     format!("TF_TOKEN_{}", host.name.replace('-', "__").replace('.', "_"))
 }
 
-/// The token for a host, as far as there is one.
-pub(crate) fn token(host: &Host, surroundings: &Surroundings) -> Result<Option<String>, Failure> {
-    let given = surroundings.variable("TACO_TOKEN").or_else(|| surroundings.variable(&variable(host)));
-    if let Some(token) = given {
-        return Ok(Some(token.trim().to_owned()));
+/// A token, and where it was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Token {
+    pub(crate) text: String,
+    pub(crate) source: String,
+}
+
+/// The token for a server, as far as there is one. One that is not bound to a server goes only where whoever types the
+/// command wants it: a `cloud` block in a repository could name a server that collects tokens.
+pub(crate) fn token(target: &Target, surroundings: &Surroundings) -> Result<Option<Token>, Failure> {
+    let Target { host, chosen_by, .. } = target;
+    let given = |name: String| {
+        let text = surroundings.variable(&name)?.trim().to_owned();
+        Some(Token { text, source: name })
+    };
+    if let Some(token) = given("TACO_TOKEN".to_owned()) {
+        if chosen_by.is_the_directory() {
+            return Err(Failure::usage(format!("TACO_TOKEN is not sent to {host}"))
+                .because(format!("nobody but {chosen_by} names this server, and it may not be yours"))
+                .hint(format!("if it is, set TACO_HOST={host} or log in with `taco login {host}`")));
+        }
+        return Ok(Some(token));
+    }
+    if let Some(token) = given(variable(host)) {
+        return Ok(Some(token));
     }
     if surroundings.home().is_none() {
         return Ok(None);
     }
-    Ok(CredentialsFile::read(surroundings)?.token(host).map(str::to_owned))
+    let file = CredentialsFile::read(surroundings)?;
+    let source = file.path.display().to_string();
+    Ok(file.token(host).map(|text| Token { text: text.to_owned(), source }))
 }
 
 #[cfg(test)]
@@ -95,6 +118,13 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::session::Flags;
+
+    /// What would be sent to a server that is named on the command line.
+    fn token_for(host: &Host, surroundings: &Surroundings) -> Result<Option<String>, Failure> {
+        let flags = Flags { host: Some(host.address.to_string()), ..Flags::default() };
+        Ok(token(&Target::find(&flags, surroundings)?, surroundings)?.map(|token| token.text))
+    }
 
     fn at(home: &Path) -> Surroundings {
         let variables = [("HOME".to_owned(), home.display().to_string())].into();
@@ -115,7 +145,7 @@ mod tests {
         let credentials = json!({ "app.terraform.io": { "token": "other" }, "localhost:8080": { "token": "secret" } });
         assert_eq!(content, json!({ "credentials": credentials, "more": 1 }));
         assert_eq!(std::fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
-        assert_eq!(token(&host, &surroundings).expect("it is read").as_deref(), Some("secret"));
+        assert_eq!(token_for(&host, &surroundings).expect("it is read").as_deref(), Some("secret"));
         let mut file = CredentialsFile::read(&surroundings).expect("it is read");
         assert!(file.forget(&host).expect("it is written"));
         assert!(!file.forget(&host).expect("there is nothing to write"));
@@ -128,7 +158,7 @@ mod tests {
         let path = home.path().join(".terraform.d/credentials.tfrc.json");
         replace(&path, b"{ not JSON").expect("it is written");
         assert!(CredentialsFile::read(&at(home.path())).is_err());
-        assert!(token(&Host::default(), &at(home.path())).is_err());
+        assert!(token_for(&Host::default(), &at(home.path())).is_err());
     }
 
     #[test]
@@ -139,7 +169,7 @@ mod tests {
         CredentialsFile::read(&surroundings).expect("it is read").store(&host, "file").expect("it is stored");
         let mut expect = |name: &str, value: &str| {
             surroundings.variables.insert(name.to_owned(), value.to_owned());
-            assert_eq!(token(&host, &surroundings).expect("it is read").as_deref(), Some(value));
+            assert_eq!(token_for(&host, &surroundings).expect("it is read").as_deref(), Some(value));
         };
         expect("TF_TOKEN_my__taco_example_com:8443", "terraform's");
         expect("TACO_TOKEN", "ours");

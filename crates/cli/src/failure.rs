@@ -14,6 +14,7 @@ pub(crate) enum Kind {
     NotFound,
     Conflict,
     Unreachable,
+    Timeout,
 }
 
 #[derive(Debug)]
@@ -66,6 +67,8 @@ impl Failure {
             Kind::NotFound => 3,
             Kind::Conflict => 4,
             Kind::Unreachable => 5,
+            // Of `timeout`, which ends a program that takes too long.
+            Kind::Timeout => 124,
         };
         eprintln!("{self}");
         ExitCode::from(code)

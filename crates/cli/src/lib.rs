@@ -13,7 +13,9 @@ mod host;
 mod log_lines;
 mod oauth;
 mod output;
+mod output_flags;
 pub mod print;
+mod project_config;
 mod resource;
 mod session;
 mod slug;
@@ -28,7 +30,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use commands::{
-    agents, completion, init, login, logout, organizations, pools, projects, queue, runs, states, variable_sets,
+    agents, auth, completion, init, login, logout, organizations, pools, projects, queue, runs, states, variable_sets,
     variables, whoami, workspaces,
 };
 use failure::Failure;
@@ -43,7 +45,9 @@ Exit codes:
   2  wrong command line, or something is missing on it
   3  not found, or not allowed
   4  conflict, such as a lock that someone else holds
-  5  the server cannot be reached";
+  5  the server cannot be reached
+  124  it took longer than --timeout allows
+  130  stopped by Ctrl-C";
 
 /// The commands for people.
 #[derive(Subcommand, Debug)]
@@ -51,6 +55,7 @@ pub enum Command {
     Login(login::Arguments),
     Logout(logout::Arguments),
     Whoami(whoami::Arguments),
+    Auth(auth::Arguments),
     Org(organizations::Arguments),
     Project(projects::Arguments),
     Ws(workspaces::Arguments),
@@ -77,6 +82,7 @@ pub fn run(command: &Command, whole: clap::Command) -> ExitCode {
             Command::Login(arguments) => login::run(arguments, &surroundings).await,
             Command::Logout(arguments) => logout::run(arguments, &surroundings),
             Command::Whoami(arguments) => whoami::run(arguments, &surroundings).await,
+            Command::Auth(arguments) => auth::run(arguments, &surroundings),
             Command::Org(arguments) => organizations::run(arguments, &surroundings).await,
             Command::Project(arguments) => projects::run(arguments, &surroundings).await,
             Command::Ws(arguments) => workspaces::run(arguments, &surroundings).await,

@@ -1,7 +1,5 @@
 //! Logs of plans and applies, line by line: terraform writes text or, where the workspace wants it, JSON.
 
-use std::io::{self, IsTerminal};
-
 use serde_json::{Value, json};
 
 /// Marks at both ends of a log.
@@ -38,8 +36,7 @@ pub(crate) fn as_json(line: &str) -> Value {
 }
 
 /// A line for people.
-pub(crate) fn as_text(line: &str) -> String {
-    let colours = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+pub(crate) fn as_text(line: &str, colours: bool) -> String {
     let Some(object) = structured(line) else { return without_controls(line, colours) };
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let mut said = text("/@message").to_owned();
@@ -95,10 +92,10 @@ mod tests {
     #[test]
     fn json_is_shown_as_what_it_says() {
         let line = r#"{"@level":"error","@message":"Error: no","diagnostic":{"detail":"one\ntwo"}}"#;
-        assert_eq!(as_text(line), "Error: no\n  one\n  two");
+        assert_eq!(as_text(line, false), "Error: no\n  one\n  two");
         assert_eq!(as_json(line)["@level"], "error");
         assert_eq!(as_json("plain")["@message"], "plain");
-        assert_eq!(as_text(r#"{"other": 1}"#), r#"{"other": 1}"#);
+        assert_eq!(as_text(r#"{"other": 1}"#, true), r#"{"other": 1}"#);
     }
 
     #[test]

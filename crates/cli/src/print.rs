@@ -13,15 +13,20 @@ pub fn table<const COLUMNS: usize>(
 ) -> io::Result<()> {
     let rows = rows.into_iter().map(|row| row.map(|cell| on_one_line(&cell)));
     let mut out = io::stdout().lock();
-    if !out.is_terminal() {
-        return out.write_all(tab_separated(headings, rows).as_bytes());
-    }
+    let text = if out.is_terminal() { in_columns(headings, rows) } else { tab_separated(headings, rows) };
+    out.write_all(text.as_bytes())
+}
+
+fn in_columns<const COLUMNS: usize>(
+    headings: [&str; COLUMNS],
+    rows: impl Iterator<Item = [String; COLUMNS]>,
+) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(headings).add_rows(rows);
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
-    writeln!(out, "{}", table.trim_fmt())
+    format!("{}\n", table.trim_fmt())
 }
 
 fn tab_separated<const COLUMNS: usize>(
@@ -49,6 +54,21 @@ pub fn json(document: &Value) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terminal_gets_columns_as_wide_as_what_is_in_them() {
+        let rows = [["network", "", "yes"], ["größe-\u{1f32e}", "2 spaces", "no"]];
+        let rows = rows.map(|row| row.map(on_one_line));
+        let expected = "\
+NAME      WHAT      LOCKED
+network             yes
+größe-\u{1f32e}  2 spaces  no
+";
+        assert_eq!(in_columns(["NAME", "WHAT", "LOCKED"], rows.into_iter()), expected);
+        assert_eq!(in_columns(["NAME", "LOCKED"], std::iter::empty()), "NAME  LOCKED\n");
+        let hostile = ["\u{1b}[2Jgone\r\nbye".to_owned(), "x\ty".to_owned()].map(|cell| on_one_line(&cell));
+        assert_eq!(in_columns(["A", "B"], [hostile].into_iter()), "A              B\n [2Jgone  bye  x y\n");
+    }
 
     #[test]
     fn a_pipe_gets_a_line_of_headings_and_a_line_per_row() {

@@ -1,5 +1,8 @@
 //! Which server, organization and workspace a command is about.
 
+use std::fmt;
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::api::Api;
@@ -7,6 +10,8 @@ use crate::cloud_block::{self, CloudBlock};
 use crate::credentials;
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::output_flags::OutputFlags;
+use crate::project_config::{self, ProjectConfig};
 use crate::surroundings::Surroundings;
 use crate::user_config;
 
@@ -14,21 +19,17 @@ use crate::user_config;
 #[derive(Args, Clone, Default, Debug)]
 #[command(next_help_heading = "Server")]
 pub(crate) struct Flags {
-    /// Server to ask [env: TACO_HOST] [default: the one you logged in to, the `cloud` block's, or localhost:8080]
+    /// Server to ask [env: TACO_HOST] [default: that of .taco.toml, of your login, of the `cloud` block, or localhost:8080]
     #[arg(long, global = true, value_name = "HOST")]
     pub(crate) host: Option<String>,
-    /// Organization [env: TACO_ORG] [default: the `cloud` block's]
+    /// Organization [env: TACO_ORG] [default: that of .taco.toml or of the `cloud` block]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) org: Option<String>,
-    /// Workspace, also as ORGANIZATION/WORKSPACE [default: the `cloud` block's]
+    /// Workspace, also as ORGANIZATION/WORKSPACE [default: that of .taco.toml or of the `cloud` block]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) ws: Option<String>,
-    /// Print JSON: objects with the API's attribute names
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// Tell about each request, without tokens
-    #[arg(long, global = true)]
-    pub(crate) debug: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
 }
 
 /// A workspace by its names.
@@ -38,16 +39,50 @@ pub(crate) struct WorkspaceName {
     pub(crate) name: String,
 }
 
-impl std::fmt::Display for WorkspaceName {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for WorkspaceName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}", self.organization, self.name)
     }
 }
 
-/// Where a command acts: what its flags, variables, the user's file and the directory say, in this order.
+/// Who said which server it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum ChosenBy {
+    Flag,
+    Variable,
+    Login,
+    /// A file that may have come with a repository.
+    ProjectFile(PathBuf),
+    CloudBlock,
+    Nobody,
+}
+
+impl ChosenBy {
+    /// Whether whoever wrote the files in this directory has chosen it, and not whoever types the command.
+    pub(crate) fn is_the_directory(&self) -> bool {
+        matches!(self, Self::ProjectFile(_) | Self::CloudBlock)
+    }
+}
+
+impl fmt::Display for ChosenBy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag => formatter.write_str("the command line"),
+            Self::Variable => formatter.write_str("TACO_HOST"),
+            Self::Login => formatter.write_str("your last login"),
+            Self::ProjectFile(file) => write!(formatter, "{}", file.display()),
+            Self::CloudBlock => formatter.write_str("the `cloud` block in this directory"),
+            Self::Nobody => formatter.write_str("the default"),
+        }
+    }
+}
+
+/// Where a command acts: what its flags, variables, the directory's `.taco.toml`, the user's file and the directory's
+/// `cloud` block say, in this order.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) host: Host,
+    pub(crate) chosen_by: ChosenBy,
     organization: Option<String>,
     workspace: Option<String>,
 }
@@ -55,24 +90,39 @@ pub(crate) struct Target {
 impl Target {
     pub(crate) fn find(flags: &Flags, surroundings: &Surroundings) -> Result<Self, Failure> {
         let user = user_config::read(surroundings)?;
+        let (file, project) = project_config::read(&surroundings.directory)?.unwrap_or_default();
         let block = cloud_block::read(&surroundings.directory).unwrap_or_default();
         let variable = |name| surroundings.variable(name).map(str::to_owned);
-        let host =
-            flags.host.clone().or_else(|| variable("TACO_HOST")).or(user.host).or_else(|| block.hostname.clone());
-        let host: Host = host.map_or_else(|| Ok(Host::default()), |text| text.parse())?;
-        // A block about another server knows nothing about this one.
+        let says = |chosen_by: ChosenBy| move |host: String| (host, chosen_by);
+        let chosen = (flags.host.clone().map(says(ChosenBy::Flag)))
+            .or_else(|| variable("TACO_HOST").map(says(ChosenBy::Variable)))
+            .or_else(|| project.host.clone().map(says(ChosenBy::ProjectFile(file))))
+            .or_else(|| user.host.map(says(ChosenBy::Login)))
+            .or_else(|| block.hostname.clone().map(says(ChosenBy::CloudBlock)));
+        let (host, chosen_by) = match chosen {
+            Some((text, chosen_by)) => (text.parse()?, chosen_by),
+            None => (Host::default(), ChosenBy::Nobody),
+        };
+        // What is about another server knows nothing about this one.
         let elsewhere = |name: &String| name.parse::<Host>().is_ok_and(|other| other.name != host.name);
+        let project = if project.host.as_ref().is_some_and(elsewhere) { ProjectConfig::default() } else { project };
         let block = if block.hostname.as_ref().is_some_and(elsewhere) { CloudBlock::default() } else { block };
-        let organization =
-            flags.org.clone().or_else(|| variable("TACO_ORG")).or(user.organization).or(block.organization);
-        Ok(Self { host, organization, workspace: flags.ws.clone().or(block.workspace) })
+        let organization = (flags.org.clone())
+            .or_else(|| variable("TACO_ORG"))
+            .or(project.organization)
+            .or(user.organization)
+            .or(block.organization);
+        let workspace = flags.ws.clone().or(project.workspace).or(block.workspace);
+        Ok(Self { host, chosen_by, organization, workspace })
     }
 
     /// The organization that an argument names, or the one that everything else points to.
     pub(crate) fn organization(&self, argument: Option<&str>) -> Result<String, Failure> {
         argument.map(str::to_owned).or_else(|| self.organization.clone()).ok_or_else(|| {
             Failure::usage("no organization is given")
-                .because("neither --org nor TACO_ORG names one, nor does a `cloud` block in this directory")
+                .because(
+                    "neither --org nor TACO_ORG names one, nor does .taco.toml or a `cloud` block in this directory",
+                )
                 .hint("add --org NAME; `taco org ls` lists them")
         })
     }
@@ -81,7 +131,7 @@ impl Target {
     pub(crate) fn workspace(&self, argument: Option<&str>) -> Result<WorkspaceName, Failure> {
         let given = argument.or(self.workspace.as_deref()).ok_or_else(|| {
             Failure::usage("no workspace is given")
-                .because("neither --ws names one, nor does a `cloud` block in this directory")
+                .because("neither --ws names one, nor does .taco.toml or a `cloud` block in this directory")
                 .hint("add --ws NAME; `taco ws ls` lists them")
         })?;
         let (organization, name) = match given.split_once('/') {
@@ -92,20 +142,30 @@ impl Target {
     }
 }
 
-/// A target, and the way to reach it.
+/// A target, the way to reach it, and how to tell of it.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) api: Api,
     pub(crate) target: Target,
     pub(crate) json: bool,
+    pub(crate) quiet: bool,
+    pub(crate) colours: bool,
+    /// Whether nobody may be asked anything.
+    pub(crate) no_input: bool,
 }
 
 impl Session {
     pub(crate) fn open(flags: &Flags, surroundings: &Surroundings) -> Result<Self, Failure> {
         let target = Target::find(flags, surroundings)?;
-        let token = credentials::token(&target.host, surroundings)?;
-        let api = Api::new(target.host.clone(), token, flags.debug)?;
-        Ok(Self { api, target, json: flags.json })
+        let token = credentials::token(&target, surroundings)?;
+        let output = &flags.output;
+        if output.tells_the_target() {
+            let with = token.as_ref().map_or("no token".to_owned(), |token| format!("the token of {}", token.source));
+            eprintln!("Asks {} ({}) with {with}.", target.host.address, target.chosen_by);
+        }
+        let api = Api::new(target.host.clone(), token.map(|token| token.text), output.tells_requests())?;
+        let (json, quiet, colours) = (output.json, output.quiet, output.colours(surroundings));
+        Ok(Self { api, target, json, quiet, colours, no_input: output.no_input })
     }
 }
 
@@ -128,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_go_before_variables_before_the_users_file_before_the_cloud_block() {
+    fn flags_go_before_variables_before_the_projects_file_before_the_users_before_the_cloud_block() {
         let directory = directory_with_block();
         let found = |flags: &Flags, variables: &[(&str, &str)]| {
             let target = Target::find(flags, &surroundings(&directory, variables)).expect("it is found");
@@ -139,6 +199,12 @@ mod tests {
         let file = directory.path().join(".config/taco/cli.toml");
         credentials::replace(&file, b"host = \"user.example.com\"").expect("it is written");
         assert_eq!(found(&Flags::default(), &[]), pair("user.example.com", None), "the block is about another server");
+        let file = directory.path().join(".taco.toml");
+        std::fs::write(&file, "host = \"project.example.com\"\norganization = \"of-project\"\n")
+            .expect("it is written");
+        assert_eq!(found(&Flags::default(), &[]), pair("project.example.com", Some("of-project")));
+        let elsewhere = [("TACO_HOST", "variable.example.com")];
+        assert_eq!(found(&Flags::default(), &elsewhere), pair("variable.example.com", None), "both are about others");
         let variables = [("TACO_HOST", "variable.example.com"), ("TACO_ORG", "of-variable")];
         assert_eq!(found(&Flags::default(), &variables), pair("variable.example.com", Some("of-variable")));
         let flags = Flags { host: Some("h:1".into()), org: Some("o".into()), ..Flags::default() };
@@ -160,5 +226,48 @@ mod tests {
         let target = Target::find(&Flags::default(), &surroundings(&directory, &[])).expect("it is found");
         assert_eq!(target.host, Host::default());
         assert!(target.organization(None).is_err() && target.workspace(Some("app")).is_err());
+    }
+
+    #[test]
+    fn a_projects_file_names_the_workspace_too() {
+        let directory = directory_with_block();
+        let file = directory.path().join(".taco.toml");
+        std::fs::write(&file, "workspace = \"app\"\n").expect("it is written");
+        let target = Target::find(&Flags::default(), &surroundings(&directory, &[])).expect("it is found");
+        assert_eq!(target.workspace(None).expect("it is given").to_string(), "of-block/app");
+    }
+
+    #[test]
+    fn a_token_for_any_server_goes_to_none_that_the_directory_chose() {
+        let directory = directory_with_block();
+        let opened = |flags: &Flags, variables: &[(&str, &str)]| {
+            let variables = [variables, &[("TACO_TOKEN", "secret")]].concat();
+            let surroundings = surroundings(&directory, &variables);
+            let target = Target::find(flags, &surroundings)?;
+            Ok(credentials::token(&target, &surroundings)?.map(|token| token.text))
+        };
+        let refused = |opened: Result<Option<String>, Failure>| {
+            let said = opened.expect_err("it is refused").to_string();
+            assert!(!said.contains("secret"), "{said}");
+            said
+        };
+        let said = refused(opened(&Flags::default(), &[]));
+        assert!(said.contains("`cloud` block") && said.contains("TACO_HOST=block.example.com"), "{said}");
+        let secret = Some("secret".to_owned());
+        let flags = Flags { host: Some("block.example.com".into()), ..Flags::default() };
+        assert_eq!(opened(&flags, &[]).expect("the person chose it"), secret);
+        let variables = [("TACO_HOST", "block.example.com")];
+        assert_eq!(opened(&Flags::default(), &variables).expect("the person chose it"), secret);
+        credentials::replace(&directory.path().join(".config/taco/cli.toml"), b"host = \"user.example.com\"")
+            .expect("it is written");
+        assert_eq!(opened(&Flags::default(), &[]).expect("a login chose another"), secret);
+        std::fs::write(directory.path().join(".taco.toml"), "host = \"evil.example.com\"").expect("it is written");
+        let said = refused(opened(&Flags::default(), &[]));
+        assert!(said.contains(".taco.toml") && said.contains("TACO_HOST=evil.example.com"), "{said}");
+        let empty = tempfile::tempdir().expect("there is room");
+        let surroundings = surroundings(&empty, &[("TACO_TOKEN", "secret")]);
+        let target = Target::find(&Flags::default(), &surroundings).expect("it is found");
+        let token = credentials::token(&target, &surroundings).expect("no file chose this machine");
+        assert_eq!(token.map(|token| token.text), secret);
     }
 }

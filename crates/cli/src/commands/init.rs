@@ -51,12 +51,15 @@ pub(crate) fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<
     let text = if arguments.http { http_block(&target.host, &workspace) } else { cloud(&target.host, &workspace) };
     let file = arguments.directory.join(&arguments.file);
     write(&file, &text)?;
-    if arguments.flags.json {
+    if arguments.flags.output.json {
         let block = if arguments.http { "http" } else { "cloud" };
         return output::json(&json!({ "file": file, "block": block, "workspace": workspace.to_string() }));
     }
+    if arguments.flags.output.quiet {
+        return Ok(());
+    }
     output::line(&format!("{} keeps the state in {workspace} on {}.", file.display(), target.host))?;
-    output::line(&next(&target.host, arguments.http))
+    output::line(&next(&target.host, &workspace, arguments.http))
 }
 
 fn write(file: &Path, text: &str) -> Result<(), Failure> {
@@ -92,9 +95,13 @@ fn http_block(host: &Host, workspace: &WorkspaceName) -> String {
 }
 
 /// What to do now.
-fn next(host: &Host, http: bool) -> String {
+fn next(host: &Host, workspace: &WorkspaceName, http: bool) -> String {
     if http {
-        return "Next: set TF_HTTP_USERNAME=taco and TF_HTTP_PASSWORD to your token, then `terraform init`.".to_owned();
+        return format!(
+            "Next: the workspace must be there, for this backend makes none: `taco ws create {workspace} \
+             --execution-mode local`.\nThen set TF_HTTP_USERNAME=taco and TF_HTTP_PASSWORD to your token \
+             (`taco auth token` prints it), and `terraform init`."
+        );
     }
     if !host.is_plain() {
         return format!("Next: `taco login {host}` if you have not yet, then `terraform init`.");

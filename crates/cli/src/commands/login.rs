@@ -11,6 +11,7 @@ use crate::api::{Api, one};
 use crate::credentials::CredentialsFile;
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::output_flags::OutputFlags;
 use crate::session::{Flags, Target};
 use crate::surroundings::Surroundings;
 use crate::{oauth, output, user_config};
@@ -42,31 +43,36 @@ pub struct Arguments {
     /// Log in with the browser [default on a terminal]
     #[arg(long)]
     web: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Tell about each request, without tokens
-    #[arg(long)]
-    debug: bool,
+    #[command(flatten)]
+    output: OutputFlags,
 }
 
 pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
     let flags = Flags { host: arguments.server.clone(), ..Flags::default() };
-    let host = Target::find(&flags, surroundings)?.host;
+    let Target { host, chosen_by, .. } = Target::find(&flags, surroundings)?;
+    let (way, debug) = (arguments.way()?, arguments.output.tells_requests());
+    if chosen_by.is_the_directory() && !matches!(way, Way::Browser) {
+        return Err(Failure::usage(format!("your token is not sent to {host}"))
+            .because(format!("nobody but {chosen_by} names this server, and it may not be yours"))
+            .hint(format!("if it is, name it: taco login {host}")));
+    }
     // Before anyone goes for a token: a file that cannot be read cannot keep it.
     let mut file = CredentialsFile::read(surroundings)?;
-    let token = match arguments.way() {
-        Way::Browser => in_browser(&host, arguments.debug).await?,
+    let token = match way {
+        Way::Browser => in_browser(&host, debug).await?,
         Way::Prompt => prompt(&host)?,
         Way::File(file) => one_word(&host, &read(file)?)?,
     };
-    let api = Api::new(host.clone(), Some(token.clone()), arguments.debug)?;
+    let api = Api::new(host.clone(), Some(token.clone()), debug)?;
     let account = one(api.get("your account", &["account", "details"], &[]).await?)?;
     file.store(&host, &token)?;
     user_config::remember_host(surroundings, host.address.as_str())?;
     let username = account.text("username");
-    if arguments.json {
+    if arguments.output.json {
         return output::json(&json!({ "host": host.name, "username": username, "file": file.path }));
+    }
+    if arguments.output.quiet {
+        return Ok(());
     }
     output::line(&format!("You are {username} on {host}. The token is in {}.", file.path.display()))
 }
@@ -79,14 +85,20 @@ enum Way<'a> {
 }
 
 impl Arguments {
-    fn way(&self) -> Way<'_> {
-        match &self.token_file {
-            Some(file) => Way::File(file),
+    fn way(&self) -> Result<Way<'_>, Failure> {
+        let way = match &self.token_file {
+            Some(file) => return Ok(Way::File(file)),
             None if self.web => Way::Browser,
             None if self.paste => Way::Prompt,
             None if io::stdin().is_terminal() => Way::Browser,
-            None => Way::File(Path::new("-")),
+            None => return Ok(Way::File(Path::new("-"))),
+        };
+        if self.output.no_input {
+            return Err(Failure::usage("nobody may be asked for a token")
+                .because("--no-input forbids it")
+                .hint("send the token to standard input, or use --token-file"));
         }
+        Ok(way)
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::credentials::CredentialsFile;
 use crate::failure::Failure;
 use crate::output;
+use crate::output_flags::OutputFlags;
 use crate::session::{Flags, Target};
 use crate::surroundings::Surroundings;
 
@@ -20,17 +21,19 @@ pub struct Arguments {
     /// Server to log out from
     #[arg(value_name = "HOST")]
     server: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
     let flags = Flags { host: arguments.server.clone(), ..Flags::default() };
     let host = Target::find(&flags, surroundings)?.host;
     let forgotten = CredentialsFile::read(surroundings)?.forget(&host)?;
-    if arguments.json {
+    if arguments.output.json {
         return output::json(&json!({ "host": host.name, "forgotten": forgotten }));
+    }
+    if arguments.output.quiet {
+        return Ok(());
     }
     output::line(&match forgotten {
         true => format!("The token for {host} is forgotten. It stays valid until it is revoked there."),

@@ -131,18 +131,18 @@ async fn create(session: &Session, name: &str, settings: &Settings) -> Result<()
     }
     let body = about("organizations", attributes.into(), json!({}));
     let created = one(session.api.send(&subject(name), Method::POST, &["organizations"], &body).await?)?;
-    done(session.json, &created, &format!("Organization {} is there.", created.text("name")))
+    done(session, &created, &format!("Organization {} is there.", created.text("name")))
 }
 
 async fn edit(session: &Session, name: &str, attributes: Map<String, Value>) -> Result<(), Failure> {
     require_change(&attributes, &Map::new())?;
     let body = about("organizations", attributes.into(), json!({}));
     let changed = one(session.api.send(&subject(name), Method::PATCH, &["organizations", name], &body).await?)?;
-    done(session.json, &changed, &format!("Organization {} is changed.", changed.text("name")))
+    done(session, &changed, &format!("Organization {} is changed.", changed.text("name")))
 }
 
 async fn remove(session: &Session, name: &str, confirmation: &Confirmation) -> Result<(), Failure> {
-    confirmation.ask(&format!("delete organization {name} with all its workspaces and states"))?;
+    confirmation.ask(session, &format!("delete organization {name} with all its workspaces and states"))?;
     session.api.delete(&subject(name), &["organizations", name]).await?;
-    gone(session.json, name, &format!("Organization {name} is deleted."))
+    gone(session, name, &format!("Organization {name} is deleted."))
 }

@@ -91,9 +91,9 @@ pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> R
         Verb::Token(TokenVerb::Ls { pool }) => list_tokens(&session, pool).await,
         Verb::Token(TokenVerb::Create { pool, description }) => create_token(&session, pool, description).await,
         Verb::Token(TokenVerb::Rm { token, confirmation }) => {
-            confirmation.ask(&format!("delete token {token}"))?;
+            confirmation.ask(&session, &format!("delete token {token}"))?;
             session.api.delete(&format!("token {token}"), &["authentication-tokens", token]).await?;
-            gone(session.json, token, &format!("Token {token} is deleted."))
+            gone(&session, token, &format!("Token {token} is deleted."))
         }
     }
 }
@@ -150,15 +150,15 @@ async fn create(session: &Session, name: &str, workspaces: &[String], projects: 
     let body = about("agent-pools", attributes, relationships.into());
     let path = ["organizations", &organization, "agent-pools"];
     let pool = one(session.api.send(&format!("agent pool {name}"), Method::POST, &path, &body).await?)?;
-    done(session.json, &pool, &format!("Agent pool {name} is there, as {}.", pool.id()))
+    done(session, &pool, &format!("Agent pool {name} is there, as {}.", pool.id()))
 }
 
 async fn remove(session: &Session, pool: &str, confirmation: &Confirmation) -> Result<(), Failure> {
     let pool = find(session, pool).await?;
     let name = pool.text("name");
-    confirmation.ask(&format!("delete agent pool {name}"))?;
+    confirmation.ask(session, &format!("delete agent pool {name}"))?;
     session.api.delete(&format!("agent pool {name}"), &["agent-pools", pool.id()]).await?;
-    gone(session.json, pool.id(), &format!("Agent pool {name} is deleted."))
+    gone(session, pool.id(), &format!("Agent pool {name} is deleted."))
 }
 
 async fn list_tokens(session: &Session, pool: &str) -> Result<(), Failure> {
@@ -184,5 +184,5 @@ async fn create_token(session: &Session, pool: &str, description: &Option<String
     let subject = format!("token of agent pool {}", pool.text("name"));
     let token = one(session.api.send(&subject, Method::POST, &path, &body).await?)?;
     // Nothing else, so that it can be written to a file.
-    done(session.json, &token, &token.text("token"))
+    if session.json { output::json(&token.plain()) } else { output::line(&token.text("token")) }
 }

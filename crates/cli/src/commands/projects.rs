@@ -146,7 +146,7 @@ async fn create(session: &Session, organization: &str, name: &str, settings: &Se
     let path = ["organizations", organization, "projects"];
     let created =
         one(session.api.send(&format!("project {name} of {organization}"), Method::POST, &path, &body).await?)?;
-    done(session.json, &created, &format!("Project {name} is there, as {}.", created.id()))
+    done(session, &created, &format!("Project {name} is there, as {}.", created.id()))
 }
 
 async fn edit(
@@ -160,7 +160,7 @@ async fn edit(
     let body = about("projects", attributes.into(), json!({}));
     let subject = format!("project {project} of {organization}");
     let changed = one(session.api.send(&subject, Method::PATCH, &["projects", found.id()], &body).await?)?;
-    done(session.json, &changed, &format!("Project {} is changed.", changed.text("name")))
+    done(session, &changed, &format!("Project {} is changed.", changed.text("name")))
 }
 
 async fn remove(
@@ -170,7 +170,7 @@ async fn remove(
     confirmation: &Confirmation,
 ) -> Result<(), Failure> {
     let found = find(session, organization, project).await?;
-    confirmation.ask(&format!("delete project {} of {organization}", found.text("name")))?;
+    confirmation.ask(session, &format!("delete project {} of {organization}", found.text("name")))?;
     session.api.delete(&format!("project {project} of {organization}"), &["projects", found.id()]).await?;
-    gone(session.json, found.id(), &format!("Project {} is deleted.", found.text("name")))
+    gone(session, found.id(), &format!("Project {} is deleted.", found.text("name")))
 }

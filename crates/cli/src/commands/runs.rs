@@ -11,7 +11,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{done, plain_list, workspaces};
-use crate::api::one;
+use crate::api::{about, one};
 use crate::confirmation::Confirmation;
 use crate::failure::{Failure, Kind};
 use crate::output;
@@ -30,7 +30,8 @@ Examples:
   taco run start -destroy -target=aws_instance.web --message 'make room'
   taco run ls --status planned
   taco run logs --follow
-  taco run apply run-4Tk9mXbq7cWvZpHn --yes --watch
+  taco run apply run-4Tk9mXbq7cWvZpHn --yes --watch --timeout 15m
+  taco run comment 'ask Jane first'
 
 Exit codes:
   0  done; of watch: applied, or there is nothing to change
@@ -40,6 +41,7 @@ Exit codes:
   3  not found, or not allowed
   4  conflict, such as a run that is over already
   5  the server cannot be reached
+  124  watching took longer than --timeout allows; the run goes on
   130  stopped by Ctrl-C; the run goes on")]
 pub struct Arguments {
     #[command(flatten)]
@@ -81,6 +83,16 @@ enum Verb {
         /// Then show what it does, as `taco run watch`
         #[arg(long, short)]
         watch: bool,
+        #[command(flatten)]
+        options: watch::Options,
+    },
+    /// Say something about a run, for whoever looks at it
+    Comment {
+        /// What to say
+        text: String,
+        /// Run to say it about
+        #[arg(long, value_name = "RUN")]
+        run: Option<String>,
     },
     /// Discard a run: its plan is not applied
     Discard {
@@ -118,15 +130,20 @@ pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> R
             return watch::watch(&runs, &id, options).await;
         }
         Verb::Logs(wanted) => logs::print(&runs, wanted).await,
-        Verb::Apply { run, decision, confirmation, watch } => {
+        Verb::Apply { run, decision, confirmation, watch, options } => {
+            watch::check(*watch, options)?;
             let (run, beside) = runs.find(run.as_deref()).await?;
-            confirmation.ask(&format!("apply {} ({})", run.id(), changes(&run, &beside)))?;
+            confirmation.ask(&session, &format!("apply {} ({})", run.id(), changes(&run, &beside)))?;
             if *watch {
                 runs.act(&run, "apply", decision).await?;
-                let options = watch::Options { quiet: false, after_plan: true };
+                let options = watch::Options { after_plan: true, ..options.clone() };
                 return watch::watch(&runs, run.id(), &options).await;
             }
             runs.decide(&run, "apply", decision, "is confirmed").await
+        }
+        Verb::Comment { text, run } => {
+            let run = runs.find(run.as_deref()).await?.0;
+            runs.comment(&run, text).await
         }
         Verb::Discard { run, decision } => {
             let run = runs.find(run.as_deref()).await?.0;
@@ -192,7 +209,7 @@ impl Runs<'_> {
     }
 
     async fn list(&self, statuses: &[String], limit: u8) -> Result<(), Failure> {
-        let Session { api, target, json } = self.session;
+        let Session { api, target, json, .. } = self.session;
         let (limit, statuses) = (limit.to_string(), statuses.join(","));
         let mut query = vec![("include", "plan,workspace"), ("page[size]", limit.as_str())];
         if !statuses.is_empty() {
@@ -260,11 +277,18 @@ impl Runs<'_> {
         sent.map(drop).map_err(|failure| failure.hint_if(Kind::Conflict, hint))
     }
 
+    async fn comment(&self, run: &Resource, text: &str) -> Result<(), Failure> {
+        let body = about("comments", json!({ "body": text }), json!({}));
+        let path = ["runs", run.id(), "comments"];
+        let comment = one(self.session.api.send(&format!("run {}", run.id()), Method::POST, &path, &body).await?)?;
+        done(self.session, &comment, &format!("It stands at run {}.", run.id()))
+    }
+
     async fn decide(&self, run: &Resource, action: &str, decision: &Decision, sentence: &str) -> Result<(), Failure> {
         self.act(run, action, decision).await?;
         let path = ["runs", run.id()];
         let after = one(self.session.api.get(&format!("run {}", run.id()), &path, &[]).await?)?;
         let sentence = format!("Run {} {sentence}; its status is {}.", run.id(), after.text("status"));
-        done(self.session.json, &after, &sentence)
+        done(self.session, &after, &sentence)
     }
 }

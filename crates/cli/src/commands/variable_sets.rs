@@ -143,8 +143,8 @@ pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> R
             let set = sets.find(set).await?;
             let owned = sets.variables_of(&set);
             let variable = owned.find(key, category(*env)).await?;
-            confirmation.ask(&format!("delete variable {key} of {}", owned.owner))?;
-            gone(session.json, variable.id(), &owned.remove(&variable).await?)
+            confirmation.ask(&session, &format!("delete variable {key} of {}", owned.owner))?;
+            gone(&session, variable.id(), &owned.remove(&variable).await?)
         }
         Verb::Import { set, import } => {
             let variables = import.read()?;
@@ -217,7 +217,7 @@ impl<'a> Sets<'a> {
                 .because("--env, --hcl and --sensitive are about a variable")
                 .hint(format!("add its key: taco varset set {name} KEY=VALUE")));
         }
-        let variable = variable.map(key_and_value).transpose()?;
+        let variable = variable.map(|variable| key_and_value(self.session, variable)).transpose()?;
         let description = if variable.is_none() { text(&assignment.description) } else { None };
         let mut attributes = settings.attributes(description);
         let relationships = settings.relationships(self.session, self.organization).await?;
@@ -237,15 +237,15 @@ impl<'a> Sets<'a> {
         };
         match variable {
             Some((key, value)) => self.variables_of(&set).set(assignment.attributes(&key, &value)).await,
-            None => done(self.session.json, &set, &format!("Variable set {} {sentence}.", set.text("name"))),
+            None => done(self.session, &set, &format!("Variable set {} {sentence}.", set.text("name"))),
         }
     }
 
     async fn remove(&self, name: &str, confirmation: &Confirmation) -> Result<(), Failure> {
         let set = self.find(name).await?;
         let (name, variables) = (set.text("name"), set.text("var-count"));
-        confirmation.ask(&format!("delete variable set {name} with its {variables} variables"))?;
+        confirmation.ask(self.session, &format!("delete variable set {name} with its {variables} variables"))?;
         self.session.api.delete(&format!("variable set {name}"), &["varsets", set.id()]).await?;
-        gone(self.session.json, set.id(), &format!("Variable set {name} is deleted."))
+        gone(self.session, set.id(), &format!("Variable set {name} is deleted."))
     }
 }

@@ -87,13 +87,13 @@ pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> R
             owned::print(&session, &session.api.list(&format!("variables of {name}"), &path, &[]).await?.data)
         }
         Verb::Set { variable, assignment } => {
-            let (key, value) = key_and_value(variable)?;
+            let (key, value) = key_and_value(&session, variable)?;
             owned.set(assignment.attributes(&key, &value)).await
         }
         Verb::Rm { key, env, confirmation } => {
             let variable = owned.find(key, category(*env)).await?;
-            confirmation.ask(&format!("delete variable {key} of {name}"))?;
-            gone(session.json, variable.id(), &owned.remove(&variable).await?)
+            confirmation.ask(&session, &format!("delete variable {key} of {name}"))?;
+            gone(&session, variable.id(), &owned.remove(&variable).await?)
         }
         Verb::Import(_) => owned.import(imported).await,
     }

@@ -258,7 +258,7 @@ async fn create(session: &Session, workspace: &WorkspaceName, settings: &Setting
     let body = about("workspaces", settings.attributes(Some(&workspace.name)).into(), relationships.into());
     let path = ["organizations", &workspace.organization, "workspaces"];
     let created = one(session.api.send(&format!("workspace {workspace}"), Method::POST, &path, &body).await?)?;
-    done(session.json, &created, &format!("Workspace {workspace} is there, as {}.", created.id()))
+    done(session, &created, &format!("Workspace {workspace} is there, as {}.", created.id()))
 }
 
 async fn edit(
@@ -273,7 +273,7 @@ async fn edit(
     let body = about("workspaces", attributes.into(), relationships.into());
     let changed =
         one(session.api.send(&format!("workspace {workspace}"), Method::PATCH, &path(workspace), &body).await?)?;
-    done(session.json, &changed, &format!("Workspace {}/{} is changed.", workspace.organization, changed.text("name")))
+    done(session, &changed, &format!("Workspace {}/{} is changed.", workspace.organization, changed.text("name")))
 }
 
 async fn remove(
@@ -283,7 +283,7 @@ async fn remove(
     confirmation: &Confirmation,
 ) -> Result<(), Failure> {
     let (found, _) = find(session, workspace).await?;
-    confirmation.ask(&format!("delete workspace {workspace} with its states"))?;
+    confirmation.ask(session, &format!("delete workspace {workspace} with its states"))?;
     let subject = format!("workspace {workspace}");
     if force {
         session.api.delete(&subject, &["workspaces", found.id()]).await?;
@@ -293,5 +293,5 @@ async fn remove(
             failure.hint_if(Kind::Conflict, || "destroy what it manages first, or delete it with --force".to_owned())
         })?;
     }
-    gone(session.json, found.id(), &format!("Workspace {workspace} is deleted."))
+    gone(session, found.id(), &format!("Workspace {workspace} is deleted."))
 }

@@ -9,6 +9,7 @@ use super::Runs;
 use crate::failure::{Failure, Kind};
 use crate::log_lines::{self, LogLines};
 use crate::resource::Resource;
+use crate::session::Session;
 
 /// How much of a log is asked for at once.
 const PIECE: usize = 64 * 1024;
@@ -82,13 +83,13 @@ async fn piece(runs: &Runs<'_>, run: &str, phase: &Resource, offset: usize) -> R
     runs.session.api.download(&subject, url.as_str()).await
 }
 
-fn show(json: bool, lines: impl IntoIterator<Item = String>) -> Result<(), Failure> {
+fn show(session: &Session, lines: impl IntoIterator<Item = String>) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     for line in lines {
-        if json {
+        if session.json {
             writeln!(out, "{}", log_lines::as_json(&line))?;
         } else {
-            writeln!(out, "{}", log_lines::as_text(&line))?;
+            writeln!(out, "{}", log_lines::as_text(&line, session.colours))?;
         }
     }
     Ok(out.flush()?)
@@ -100,10 +101,10 @@ async fn so_far(runs: &Runs<'_>, run: &str, phase: Phase) -> Result<(), Failure>
     loop {
         let bytes = piece(runs, run, &phase, offset).await?;
         offset += bytes.len();
-        show(runs.session.json, log.add(&bytes))?;
+        show(runs.session, log.add(&bytes))?;
         // Less than was asked for is all there is.
         if log.ended || bytes.len() < PIECE {
-            return show(runs.session.json, log.finish());
+            return show(runs.session, log.finish());
         }
     }
 }
@@ -115,14 +116,14 @@ pub(super) async fn follow(runs: &Runs<'_>, run: &str, phase: Phase) -> Result<(
     loop {
         let bytes = piece(runs, run, &found, offset).await?;
         offset += bytes.len();
-        show(runs.session.json, log.add(&bytes))?;
+        show(runs.session, log.add(&bytes))?;
         if log.ended {
-            return show(runs.session.json, log.finish());
+            return show(runs.session, log.finish());
         }
         if bytes.is_empty() {
             let over = ["finished", "errored", "canceled", "unreachable"].contains(&found.text("status").as_str());
             if over {
-                return show(runs.session.json, log.finish());
+                return show(runs.session, log.finish());
             }
             // A phase whose agent is gone ends without the mark; and addresses do not live for ever.
             found = read(runs, run, phase).await?;

@@ -50,6 +50,8 @@ pub(super) struct Start {
     /// Then show what it does, as `taco run watch`
     #[arg(long, short)]
     watch: bool,
+    #[command(flatten)]
+    options: watch::Options,
 }
 
 impl Start {
@@ -86,6 +88,7 @@ fn run_variable(argument: &str) -> Result<Value, Failure> {
 
 pub(super) async fn start(runs: &Runs<'_>, start: &Start) -> Result<ExitCode, Failure> {
     // Before anything is asked of the server: what is wrong here is wrong anyway.
+    watch::check(start.watch, &start.options)?;
     let attributes = start.attributes()?;
     let name = runs.session.target.workspace(None)?;
     let archive = start.directory.as_deref().map(slug::pack).transpose()?;
@@ -113,12 +116,12 @@ pub(super) async fn start(runs: &Runs<'_>, start: &Start) -> Result<ExitCode, Fa
     })?;
     let run = one(created)?;
     if start.watch {
-        return watch::watch(runs, run.id(), &watch::Options::default()).await;
+        return watch::watch(runs, run.id(), &start.options).await;
     }
     let waits = Some(waits(&run)).filter(|waits| !waits.is_empty()).map(|waits| format!(": {waits}"));
     let status = run.text("status");
     let sentence = format!("Run {} of {name} is {status}{}.", run.id(), waits.unwrap_or_default());
-    done(runs.session.json, &run, &sentence)?;
+    done(runs.session, &run, &sentence)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::logs::{self, Phase};
 use super::{Runs, changes, may, waits};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::output;
 use crate::resource::{Document, Resource};
 
@@ -20,20 +20,54 @@ const CHANGES: u8 = 2;
 /// Of shells, for what Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
-#[derive(Args, Default, Debug)]
+#[derive(Args, Clone, Default, Debug)]
 pub(super) struct Options {
-    /// Tell the status alone, not what terraform prints
-    #[arg(long, short)]
-    pub(super) quiet: bool,
+    /// Stop watching after this time, such as 90s, 15m or 2h; the run goes on
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) timeout: Option<Duration>,
     /// Whoever confirms a plan has seen it.
     #[arg(skip)]
     pub(super) after_plan: bool,
 }
 
+/// A number of seconds, minutes or hours; without a word they are seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = text.split_at(text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).len());
+    let seconds = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => 0,
+    };
+    match number.parse::<u64>().ok().and_then(|number| number.checked_mul(seconds)) {
+        Some(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds)),
+        _ => Err("write it as 90s, 15m or 2h".to_owned()),
+    }
+}
+
+/// A time that nothing would use was meant in another way.
+pub(super) fn check(watches: bool, options: &Options) -> Result<(), Failure> {
+    if options.timeout.is_some() && !watches {
+        return Err(Failure::usage("nothing is watched").because("--timeout ends the watching").hint("add --watch"));
+    }
+    Ok(())
+}
+
 /// Tells what a run does until it is over or needs someone. Ctrl-C ends the watching, not the run.
 pub(super) async fn watch(runs: &Runs<'_>, id: &str, options: &Options) -> Result<ExitCode, Failure> {
+    let time_is_up = async {
+        match options.timeout {
+            Some(time) => tokio::time::sleep(time).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         ended = until_it_rests(runs, id, options) => ended,
+        () = time_is_up => {
+            Err(Failure::new(Kind::Timeout, format!("run {id} took longer than --timeout allows"))
+                .because("it goes on")
+                .hint(format!("`taco run watch {id}` shows it again, `taco run cancel {id}` stops it")))
+        }
         _ = tokio::signal::ctrl_c() => {
             eprintln!("\nThe run goes on. `taco run watch {id}` shows it again, `taco run cancel {id}` stops it.");
             Ok(ExitCode::from(INTERRUPTED))
@@ -46,7 +80,7 @@ async fn until_it_rests(runs: &Runs<'_>, id: &str, options: &Options) -> Result<
     let mut logged = if options.after_plan { vec![Phase::Plan] } else { Vec::new() };
     loop {
         let (run, beside) = runs.read(id).await?;
-        let phase = next_log(&run, &beside, &logged).filter(|_| !options.quiet && !runs.session.json);
+        let phase = next_log(&run, &beside, &logged).filter(|_| !runs.session.quiet && !runs.session.json);
         // What came of a phase is told after its log, also if it was quicker than we are.
         let line = in_words(&run, &beside);
         let over = phase.is_some_and(|phase| beside.related(&run, phase.name()).is_some_and(is_over));
@@ -123,6 +157,16 @@ mod tests {
         let document = Document::from(json!({ "data": { "id": "run-1", "attributes": attributes } }));
         let ended = ending(&document.data[0], &document)?;
         Some(ended.map_or_else(|failure| failure.to_string(), |code| format!("{code:?}")))
+    }
+
+    #[test]
+    fn a_time_has_a_unit() {
+        for (text, seconds) in [("90", Some(90)), ("90s", Some(90)), ("15m", Some(900)), ("2h", Some(7200))] {
+            assert_eq!(duration(text).ok().map(|time| time.as_secs()), seconds, "{text}");
+        }
+        for text in ["", "0", "m", "-1s", "1d", "1.5h", "99999999999999999999h", "18446744073709551615h"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -22,13 +22,13 @@ pub(super) async fn lock(states: &States<'_>, reason: Option<&str>) -> Result<()
     let locked = act(states, "lock", &json!({ "reason": reason })).await;
     let locked = locked.map_err(|failure| with_way_out(states, failure))?;
     let sentence = format!("{} is locked. `taco state unlock --ws {}` unlocks it.", states.name, states.name);
-    done(states.session.json, &locked, &sentence)
+    done(states.session, &locked, &sentence)
 }
 
 pub(super) async fn unlock(states: &States<'_>, force: bool) -> Result<(), Failure> {
     let action = if force { "force-unlock" } else { "unlock" };
     let unlocked = act(states, action, &json!({})).await.map_err(|failure| with_way_out(states, failure))?;
-    done(states.session.json, &unlocked, &format!("{} is unlocked.", states.name))
+    done(states.session, &unlocked, &format!("{} is unlocked.", states.name))
 }
 
 /// Tells how to get past someone's lock, if that is what is in the way.

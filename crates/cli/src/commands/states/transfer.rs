@@ -27,7 +27,7 @@ pub(super) async fn push(states: &States<'_>, file: &Path, force: bool) -> Resul
     let state = StateFile::parse(&bytes, &file.display().to_string())?;
     let stored = while_locked(states, "taco state push", store(states, &state, bytes, force)).await?;
     let sentence = format!("Serial {} of {} is stored, as {}.", stored.text("serial"), states.name, stored.id());
-    done(states.session.json, &stored, &sentence)
+    done(states.session, &stored, &sentence)
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, Failure> {

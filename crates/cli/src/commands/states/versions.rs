@@ -33,10 +33,11 @@ pub(super) async fn list(states: &States<'_>) -> Result<(), Failure> {
 
 pub(super) async fn roll_back(states: &States<'_>, version: &str, confirmation: &Confirmation) -> Result<(), Failure> {
     let old = states.version(version).await?;
-    confirmation.ask(&format!("make serial {} of {} its current state again", old.text("serial"), states.name))?;
+    let deed = format!("make serial {} of {} its current state again", old.text("serial"), states.name);
+    confirmation.ask(states.session, &deed)?;
     let stored = while_locked(states, "taco state rollback", restore(states, &old)).await?;
     let (new, old) = (stored.text("serial"), old.text("serial"));
-    done(states.session.json, &stored, &format!("{} is back at serial {old}, as serial {new}.", states.name))
+    done(states.session, &stored, &format!("{} is back at serial {old}, as serial {new}.", states.name))
 }
 
 async fn restore(states: &States<'_>, old: &Resource) -> Result<Resource, Failure> {

@@ -10,6 +10,7 @@ use taco_domain::variable_file::{FileVariable, VariableFormat};
 
 use crate::commands::{given, text};
 use crate::failure::Failure;
+use crate::session::Session;
 use crate::variable_file::{Format, format_of};
 
 /// A variable to write.
@@ -57,11 +58,16 @@ impl Assignment {
 }
 
 /// Splits KEY=VALUE. A value that is not given is read from where nobody looks over one's shoulder.
-pub(crate) fn key_and_value(argument: &str) -> Result<(String, String), Failure> {
+pub(crate) fn key_and_value(session: &Session, argument: &str) -> Result<(String, String), Failure> {
     if let Some((key, value)) = argument.split_once('=') {
         return Ok((key.to_owned(), value.to_owned()));
     }
     let value = if io::stdin().is_terminal() {
+        if session.no_input {
+            return Err(Failure::usage(format!("no value of {argument} is given"))
+                .because("--no-input forbids to ask for it")
+                .hint(format!("write {argument}=VALUE, or send the value to standard input")));
+        }
         rpassword::prompt_password(format!("{argument}: "))?
     } else {
         let mut value = String::new();

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use crate::api::{about, one};
-use crate::commands::plain_list;
+use crate::commands::{done, plain_list};
 use crate::failure::{Failure, Kind};
 use crate::output;
 use crate::resource::Resource;
@@ -75,11 +75,8 @@ impl Owned<'_> {
 
     pub(crate) async fn set(&self, attributes: Map<String, Value>) -> Result<(), Failure> {
         let (variable, written) = self.write(&self.all().await?, attributes).await?;
-        if self.session.json {
-            return output::json(&variable.plain());
-        }
         let (key, verb) = (variable.text("key"), written.in_words());
-        output::line(&format!("Variable {key} of {} is {verb}.", self.owner))
+        done(self.session, &variable, &format!("Variable {key} of {} is {verb}.", self.owner))
     }
 
     /// Writes several variables, and tells what became of each.

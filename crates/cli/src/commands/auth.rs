@@ -1,0 +1,47 @@
+//! `taco auth`
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::EXIT_CODES;
+use crate::credentials;
+use crate::failure::{Failure, Kind};
+use crate::output;
+use crate::session::{Flags, Target};
+use crate::surroundings::Surroundings;
+
+/// What commands show to the server to be let in
+#[derive(Args, Debug)]
+#[command(after_help = format!("\
+Examples:
+  curl -H \"Authorization: Bearer $(taco auth token)\" https://taco.example.com/api/v2/account/details
+  TF_HTTP_PASSWORD=$(taco auth token) terraform init
+
+{EXIT_CODES}"))]
+pub struct Arguments {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// Print the token that commands use, for scripts
+    Token,
+}
+
+pub(crate) fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
+    let Verb::Token = arguments.verb;
+    let target = Target::find(&arguments.flags, surroundings)?;
+    let host = &target.host;
+    let token = credentials::token(&target, surroundings)?.ok_or_else(|| {
+        Failure::new(Kind::NotFound, format!("there is no token for {host}"))
+            .hint(format!("log in with `taco login {host}`, or set TACO_TOKEN"))
+    })?;
+    if arguments.flags.output.json {
+        return output::json(&json!({ "host": host.name, "token": token.text, "source": token.source }));
+    }
+    // Nothing else, so that it can be handed on.
+    output::line(&token.text)
+}
