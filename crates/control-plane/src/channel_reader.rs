@@ -8,13 +8,16 @@ use tokio::sync::mpsc;
 /// Chunks that wait between a body and whoever reads along.
 const AHEAD: usize = 4;
 
+/// The near end of a stream.
+pub(crate) type Chunks = mpsc::Sender<io::Result<Bytes>>;
+
 /// The far end of a stream.
 pub(crate) struct ChannelReader {
     chunks: mpsc::Receiver<io::Result<Bytes>>,
     current: Bytes,
 }
 
-pub(crate) fn channel() -> (mpsc::Sender<io::Result<Bytes>>, ChannelReader) {
+pub(crate) fn channel() -> (Chunks, ChannelReader) {
     let (sender, chunks) = mpsc::channel(AHEAD);
     (sender, ChannelReader { chunks, current: Bytes::new() })
 }

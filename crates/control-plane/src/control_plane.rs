@@ -78,6 +78,7 @@ pub(crate) struct Shared {
     /// See [`INSPECTED_AT_ONCE`].
     pub(crate) inspections: Semaphore,
     /// See [`READ_AT_ONCE`].
+    pub(crate) states_read_along: Semaphore,
     pub(crate) state_readers: Semaphore,
     pub(crate) uploads_under_way: UploadsUnderWay,
     pub(crate) uses_in_flight: UsesInFlight,
@@ -190,6 +191,7 @@ impl ControlPlane {
                 ledger_options: settings.ledger,
                 summaries: Summaries::default(),
                 inspections: Semaphore::new(INSPECTED_AT_ONCE),
+                states_read_along: Semaphore::new(READ_AT_ONCE),
                 state_readers: Semaphore::new(READ_AT_ONCE),
                 uploads_under_way: UploadsUnderWay::default(),
                 uses_in_flight: UsesInFlight::default(),

@@ -1,7 +1,8 @@
 //! States on their way to and from the bucket. They can be large, so they flow; only a small one is ever whole in memory.
 //!
-//! A large one is read when it is in the bucket, not while it comes: whoever reads waits for every next piece, and a
-//! client may take as long as it likes to send one. The bucket does not, so that nobody holds a place for long.
+//! A large one is read while it comes, where there is a place for that. Whoever reads waits for every next piece, and a
+//! client may take as long as it likes to send one: where slow clients have all places, the others' states are read
+//! when they are in the bucket, which does not keep anyone waiting.
 
 use std::error::Error as StdError;
 use std::io::{self, BufReader, Read};
@@ -17,7 +18,7 @@ use taco_ledger::bucket::Download;
 use taco_ledger::{Key, Trouble, layout};
 use tokio::sync::oneshot;
 
-use crate::channel_reader::channel;
+use crate::channel_reader::{Chunks, channel};
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 
@@ -31,8 +32,9 @@ const SMALL: usize = 64 * 1024;
 /// back to be read.
 const WHOLE: usize = 1024 * 1024;
 
-/// So many large states are read at a time. Each takes a thread of its own: of those that tokio lends to whoever blocks,
-/// everything on a directory needs one, the next piece of the state included.
+/// So many large states are read at a time while they come, and as many out of the bucket. Each takes a thread of its
+/// own: of those that tokio lends to whoever blocks, everything on a directory needs one, the next piece of the state
+/// included.
 pub(crate) const READ_AT_ONCE: usize = 32;
 
 /// What stored bytes are read from.
@@ -112,6 +114,9 @@ impl ControlPlane {
                 Ok((stored, read_whole(bytes, read).await?))
             }
             Beginning::Part(body) => {
+                if let Ok(_place) = self.shared.states_read_along.try_acquire() {
+                    return self.store_reading_along(key, body, read).await;
+                }
                 let stored = self.blobs().store(key, body, LARGEST_STATE).await.map_err(blob_error)?;
                 let read = async {
                     let download = self.blobs().read_verified(key, &stored).await.map_err(blob_error)?;
@@ -128,6 +133,31 @@ impl ControlPlane {
         }
     }
 
+    async fn store_reading_along<T, E>(
+        &self,
+        key: &Key,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+        read: impl FnOnce(Source) -> T + Send + 'static,
+    ) -> Result<(Stored, T), Error>
+    where
+        T: Send + 'static,
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        let (chunks, told) = read_apart(read)?;
+        let copied = body.then(move |piece| {
+            let chunks = chunks.clone();
+            async move {
+                if let Ok(bytes) = &piece {
+                    // Whoever reads along may have seen enough.
+                    let _ = chunks.send(Ok(bytes.clone())).await;
+                }
+                piece
+            }
+        });
+        let stored = self.blobs().store(key, copied, LARGEST_STATE).await.map_err(blob_error)?;
+        Ok((stored, told.await.map_err(|_| reader_panicked())?))
+    }
+
     /// Reads what comes out of the bucket. What is large waits for a place, and is read on a thread of its own.
     async fn read_download<T: Send + 'static>(
         &self,
@@ -139,14 +169,7 @@ impl ControlPlane {
             return read_whole(bytes.freeze(), read).await;
         }
         let _place = self.shared.state_readers.acquire().await.map_err(|closed| broken(closed.to_string()))?;
-        let (chunks, reader) = channel();
-        let (tell, told) = oneshot::channel();
-        let reading = move || {
-            // Nobody listens any more if the client has gone.
-            let _ = tell.send(read(BufReader::new(Box::new(reader))));
-        };
-        let thread = thread::Builder::new().name("state-reader".to_owned());
-        thread.spawn(reading).map_err(|error| broken(error.to_string()))?;
+        let (chunks, told) = read_apart(read)?;
         let mut trouble = None;
         while let Some(piece) = download.body.next().await {
             let piece = piece.map_err(|error| {
@@ -160,7 +183,7 @@ impl ControlPlane {
             }
         }
         drop(chunks);
-        let read = told.await.map_err(|_| broken("whoever read a state panicked".to_owned()))?;
+        let read = told.await.map_err(|_| reader_panicked())?;
         match trouble {
             Some(error) => Err(blob_error(error.into())),
             None => Ok(read),
@@ -200,6 +223,25 @@ impl ControlPlane {
             Error::Corrupt(taco_ledger::Error::Corrupt { object, why: error.to_string() })
         })
     }
+}
+
+/// Reads on a thread of its own what comes in pieces, and tells what came of it.
+fn read_apart<T: Send + 'static>(
+    read: impl FnOnce(Source) -> T + Send + 'static,
+) -> Result<(Chunks, oneshot::Receiver<T>), Error> {
+    let (chunks, reader) = channel();
+    let (tell, told) = oneshot::channel();
+    let reading = move || {
+        // Nobody listens any more if the client has gone.
+        let _ = tell.send(read(BufReader::new(Box::new(reader))));
+    };
+    let thread = thread::Builder::new().name("state-reader".to_owned());
+    thread.spawn(reading).map_err(|error| broken(error.to_string()))?;
+    Ok((chunks, told))
+}
+
+fn reader_panicked() -> Error {
+    broken("whoever read a state panicked".to_owned())
 }
 
 /// Reads what is in memory.
