@@ -1,5 +1,6 @@
 use harness::home::Home;
-use reqwest::StatusCode;
+use reqwest::{Client, Method, StatusCode};
+use taco_tfc_api::routes;
 
 use crate::site::Site;
 
@@ -20,6 +21,49 @@ async fn without_login_every_page_says_so() {
         let refused = browser.send_from(&form, &fields, &headers).await;
         assert_eq!(refused.status, StatusCode::FORBIDDEN, "{headers:?}");
     }
+}
+
+/// A path of the API's table that leads to nothing in particular.
+fn some_path(path: &str) -> String {
+    let words = path.split('/').map(|word| if word.starts_with('{') { "something" } else { word });
+    words.collect::<Vec<_>>().join("/")
+}
+
+#[tokio::test]
+async fn without_login_no_other_site_changes_anything() {
+    let site = Site::start_with(&[("TACO_NO_AUTH", "true")]);
+    let (client, origin) = (Client::new(), format!("http://{}", site.server.address));
+    let neighbour = "http://127.0.0.1:3000";
+    let mut changing = 0;
+    for route in routes::all() {
+        for method in route.methods {
+            let answer = async |header: Option<(&'static str, &str)>| {
+                let method = Method::from_bytes(method.as_bytes()).expect("it is a method");
+                let mut request = client.request(method, format!("{origin}{}", some_path(route.path)));
+                if let Some((name, value)) = header {
+                    request = request.header(name, value);
+                }
+                request.send().await.expect("the server answers").status()
+            };
+            let reads = *method == "GET";
+            changing += usize::from(!reads);
+            for (name, value) in [
+                ("origin", "https://evil.test"),
+                ("origin", neighbour),
+                ("origin", "null"),
+                ("sec-fetch-site", "cross-site"),
+                ("sec-fetch-site", "same-site"),
+            ] {
+                let status = answer(Some((name, value))).await;
+                assert_eq!(status == StatusCode::FORBIDDEN, !reads, "{method} {} with {name}: {value}", route.path);
+            }
+            for header in [None, Some(("origin", origin.as_str())), Some(("sec-fetch-site", "same-origin"))] {
+                let status = answer(header).await;
+                assert_ne!(status, StatusCode::FORBIDDEN, "{method} {} with {header:?}", route.path);
+            }
+        }
+    }
+    assert!(changing > 50, "the table has much that changes something: {changing}");
 }
 
 #[test]

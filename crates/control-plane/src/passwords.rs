@@ -16,6 +16,9 @@ use crate::sessions::delete_other_sessions;
 const SHORTEST: usize = 10;
 /// Argon2 would take more, but nobody types it, and hashing costs time.
 const LONGEST: usize = 1024;
+/// What a stranger's password is compared with: it costs what a user's own hash costs, and no password fits.
+const HASH_OF_NOBODY: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5J3Mgc2FsdCAuLg$dGhpcyBpcyB0aGUgaGFzaCBvZiBubyBwYXNzd29yZC4";
 
 impl ControlPlane {
     /// The user whom a link was made for, while it works. It changes nothing.
@@ -27,7 +30,8 @@ impl ControlPlane {
         site.users.get(&link.user).cloned().ok_or_else(gone)
     }
 
-    /// Sets the password of the user whom a link was made for, and ends all links of theirs. Returns the user.
+    /// Sets the password of the user whom a link was made for, and ends all links and all sessions of theirs: whoever
+    /// needs a link may need it because someone else knew the password before. Returns the user.
     pub async fn set_password_by_link(&self, link: &str, password: String) -> Result<User, Error> {
         check_password_rules(&password)?;
         let hash = self.hash_key().hash("password-link", link);
@@ -50,6 +54,7 @@ impl ControlPlane {
             for link in links {
                 tx.delete::<PasswordLink>(&link);
             }
+            delete_other_sessions(tx, user.id, None);
             tx.put(&user);
             Ok(user)
         })
@@ -94,10 +99,7 @@ impl ControlPlane {
         let user = site.user_called(name).filter(|user| !user.suspended).cloned();
         let stored = user.as_ref().and_then(|user| user.password.clone());
         let known = stored.is_some();
-        let stored = match stored {
-            Some(stored) => stored,
-            None => self.hash_password("a password that nobody has".to_owned()).await?,
-        };
+        let stored = stored.unwrap_or_else(|| HASH_OF_NOBODY.to_owned());
         let fits = blocking(move || {
             PasswordHash::new(&stored)
                 .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
@@ -113,12 +115,13 @@ impl ControlPlane {
 
     async fn hash_password(&self, password: String) -> Result<String, Error> {
         let salt = self.random();
-        blocking(move || {
-            let hash = Argon2::default().hash_password_with_salt(password.as_bytes(), &salt);
-            hash.expect("the default parameters and a salt of 16 bytes are legal").to_string()
-        })
-        .await
+        blocking(move || hash(&password, salt)).await
     }
+}
+
+fn hash(password: &str, salt: [u8; 16]) -> String {
+    let hash = Argon2::default().hash_password_with_salt(password.as_bytes(), &salt);
+    hash.expect("the default parameters and a salt of 16 bytes are legal").to_string()
 }
 
 /// Hashing takes tens of milliseconds, in which other requests should not wait.
@@ -135,5 +138,22 @@ fn check_password_rules(password: &str) -> Result<(), InvalidAttribute> {
         _ if length < SHORTEST => refuse(format!("is too short (minimum is {SHORTEST} characters); it has {length}")),
         _ if password.len() > LONGEST => refuse(format!("is too long (maximum is {LONGEST} bytes)")),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_of_nobody_costs_what_a_hash_of_today_costs() {
+        /// All but salt and hash, and how long those are.
+        fn cost(hash: &str) -> (Vec<&str>, Vec<usize>) {
+            assert!(PasswordHash::new(hash).is_ok(), "{hash}");
+            let parts: Vec<&str> = hash.split('$').collect();
+            let (parameters, rest) = parts.split_at(4);
+            (parameters.to_vec(), rest.iter().map(|part| part.len()).collect())
+        }
+        assert_eq!(cost(HASH_OF_NOBODY), cost(&hash("correct horse", [7; 16])));
     }
 }

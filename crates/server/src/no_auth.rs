@@ -2,27 +2,42 @@
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::StatusCode;
 use axum::http::header::HOST;
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
+use taco_web::Sender;
 use url::{Host, Url};
 
 use crate::error_document::error_document;
 
-/// Refuses requests that name another host. A page somewhere can let its own name point to 127.0.0.1, and the browser
-/// would take us for a part of that site.
+/// Refuses what a page of another site makes a browser on this machine send: nothing but the address of a request would
+/// stand between that page and the site's admin.
 pub(crate) fn only_for_this_machine(routes: Router) -> Router {
     routes.layer(from_fn(check))
 }
 
 async fn check(request: Request, next: Next) -> Response {
-    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if is_this_machine(host) {
-        return next.run(request).await;
+    match refusal(request.method(), request.headers()) {
+        Some(detail) => error_document(StatusCode::FORBIDDEN, "forbidden", detail),
+        None => next.run(request).await,
     }
-    let detail = "This server runs without login and answers only under a name of the machine itself, as localhost.";
-    error_document(StatusCode::FORBIDDEN, "forbidden", detail)
+}
+
+fn refusal(method: &Method, headers: &HeaderMap) -> Option<&'static str> {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    // A page somewhere can let its own name point to 127.0.0.1, and the browser would take us for a part of that site.
+    if !is_this_machine(host) {
+        return Some(
+            "This server runs without login and answers only under a name of the machine itself, as localhost.",
+        );
+    }
+    // A browser shows no other site what it reads here, but it sends what changes something without asking us first.
+    // Programs that are no browsers say nothing about sites.
+    if !method.is_safe() && Sender::of(headers) == Sender::AnotherSite {
+        return Some("This server runs without login and lets no page of another site change anything.");
+    }
+    None
 }
 
 fn is_this_machine(host: &str) -> bool {
@@ -46,6 +61,30 @@ mod tests {
         }
         for host in ["", "evil.test", "localhost.evil.test:8080", "10.0.0.1", "evil.test@localhost.evil.test"] {
             assert!(!is_this_machine(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn another_site_may_look_but_change_nothing() {
+        let refuses = |method: &str, header: (&'static str, &str)| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, "localhost:8080".parse().expect("it is text"));
+            headers.insert(header.0, header.1.parse().expect("it is text"));
+            refusal(&method.parse().expect("it is a method"), &headers).is_some()
+        };
+        for method in ["POST", "PUT", "PATCH", "DELETE", "LOCK", "UNLOCK"] {
+            for other in ["http://localhost:3000", "https://evil.test", "http://localhost:8080.evil.test", "null"] {
+                assert!(refuses(method, ("origin", other)), "{method} from {other}");
+            }
+            for site in ["cross-site", "same-site"] {
+                assert!(refuses(method, ("sec-fetch-site", site)), "{method}, {site}");
+            }
+            for own in [("origin", "http://localhost:8080"), ("sec-fetch-site", "same-origin"), ("accept", "*/*")] {
+                assert!(!refuses(method, own), "{method}, {own:?}");
+            }
+        }
+        for method in ["GET", "HEAD", "OPTIONS"] {
+            assert!(!refuses(method, ("origin", "https://evil.test")), "{method}");
         }
     }
 }

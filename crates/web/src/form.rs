@@ -22,24 +22,26 @@ const UNREADABLE: &str = "This form cannot be read";
 
 /// Where a request comes from, as far as the browser tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Sender {
+pub enum Sender {
     OurPage,
     AnotherSite,
     /// A program that is no browser.
     Silent,
 }
 
-pub(crate) fn sender(headers: &HeaderMap) -> Sender {
-    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    if let Some(site) = text("sec-fetch-site") {
-        // "none" is the visitor's own doing, such as sending a form again from the history.
-        return if matches!(site, "same-origin" | "none") { Sender::OurPage } else { Sender::AnotherSite };
+impl Sender {
+    pub fn of(headers: &HeaderMap) -> Self {
+        let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+        if let Some(site) = text("sec-fetch-site") {
+            // "none" is the visitor's own doing, such as sending a form again from the history.
+            return if matches!(site, "same-origin" | "none") { Self::OurPage } else { Self::AnotherSite };
+        }
+        let Some(origin) = text(ORIGIN.as_str()) else { return Self::Silent };
+        // Compared with where the browser thinks it is, not with the public address: people use other names of a server.
+        let host = text(HOST.as_str()).unwrap_or_default();
+        let origin_host = Url::parse(origin).ok().map(|_| origin.split_once("://").map_or("", |(_, host)| host));
+        if !host.is_empty() && origin_host == Some(host) { Self::OurPage } else { Self::AnotherSite }
     }
-    let Some(origin) = text(ORIGIN.as_str()) else { return Sender::Silent };
-    // Compared with where the browser thinks it is, not with the public address: people use other names of a server.
-    let host = text(HOST.as_str()).unwrap_or_default();
-    let origin_host = Url::parse(origin).ok().map(|_| origin.split_once("://").map_or("", |(_, host)| host));
-    if !host.is_empty() && origin_host == Some(host) { Sender::OurPage } else { Sender::AnotherSite }
 }
 
 /// A form that no other site has sent. Whoever handles it for someone who is logged in still has to check its proof:
@@ -56,7 +58,7 @@ impl<T: DeserializeOwned> FromRequest<Web> for OwnForm<T> {
 
 /// The fields of a form that no other site has sent, as they came.
 async fn own_fields(request: Request, web: &Web) -> Result<Bytes, PageError> {
-    match sender(request.headers()) {
+    match Sender::of(request.headers()) {
         Sender::AnotherSite => return Err(PageError::form_expired()),
         // Without login there is no proof either, so that nothing else would be asked.
         Sender::Silent if web.without_login => return Err(PageError::form_expired()),
@@ -175,7 +177,7 @@ mod tests {
 
     fn sent_with(lines: &[(&'static str, &'static str)]) -> Sender {
         let lines = lines.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().expect("a value")));
-        sender(&lines.collect())
+        Sender::of(&lines.collect())
     }
 
     #[test]

@@ -84,6 +84,7 @@ use crate::login_limit::LoginLimit;
 use crate::plan_cache::PlanCache;
 use crate::run::log_lines::LineCache;
 
+pub use form::Sender;
 pub use password_link::address as password_link_address;
 pub use terraform::{host_block, host_name};
 

@@ -16,7 +16,10 @@ const ENTRIES: usize = 10_000;
 
 /// Counts attempts to log in. It forgets them with the process: that is a minute's worth.
 #[derive(Default, Debug)]
-pub(crate) struct LoginLimit(Mutex<HashMap<(String, Option<String>), Window>>);
+pub(crate) struct LoginLimit(Mutex<Windows>);
+
+/// By address, and by address and name.
+type Windows = HashMap<(String, Option<String>), Window>;
 
 #[derive(Clone, Copy, Debug)]
 struct Window {
@@ -33,22 +36,20 @@ impl LoginLimit {
         if windows.len() > ENTRIES {
             windows.retain(|_, window| now < window.begun + WINDOW);
         }
-        let mut wait = None;
-        for (key, most) in
-            [((address.to_owned(), Some(name)), ATTEMPTS), ((address.to_owned(), None), ATTEMPTS_OF_ADDRESS)]
-        {
-            let fresh = Window { begun: now, attempts: 0 };
-            let window = windows.entry(key).or_insert(fresh);
-            if now >= window.begun + WINDOW {
-                *window = fresh;
-            }
-            window.attempts = window.attempts.saturating_add(1);
-            if window.attempts > most {
-                wait = wait.max(Some(window.begun + WINDOW - now));
-            }
-        }
-        wait.map_or(Ok(()), Err)
+        // The address first: while it has to wait, the names that it tries leave nothing behind.
+        count(&mut windows, (address.to_owned(), None), ATTEMPTS_OF_ADDRESS, now)?;
+        count(&mut windows, (address.to_owned(), Some(name)), ATTEMPTS, now)
     }
+}
+
+fn count(windows: &mut Windows, key: (String, Option<String>), most: u32, now: Instant) -> Result<(), Duration> {
+    let fresh = Window { begun: now, attempts: 0 };
+    let window = windows.entry(key).or_insert(fresh);
+    if now >= window.begun + WINDOW {
+        *window = fresh;
+    }
+    window.attempts = window.attempts.saturating_add(1);
+    if window.attempts > most { Err(window.begun + WINDOW - now) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -75,5 +76,16 @@ mod tests {
             assert_eq!(limit.attempt("10.0.0.1", &number.to_string()), Ok(()));
         }
         assert!(limit.attempt("10.0.0.1", "one more").is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_has_to_wait_takes_no_more_memory() {
+        let limit = LoginLimit::default();
+        for number in 0..10 * ATTEMPTS_OF_ADDRESS {
+            let allowed = limit.attempt("10.0.0.1", &number.to_string()).is_ok();
+            assert_eq!(allowed, number < ATTEMPTS_OF_ADDRESS, "{number}");
+        }
+        let entries = limit.0.lock().expect("nobody panicked").len();
+        assert_eq!(entries, ATTEMPTS_OF_ADDRESS as usize + 1, "the names that were allowed, and the address");
     }
 }

@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use jiff::SignedDuration;
 use taco_control_plane::{AccountPatch, FirstStart, RequestInfo};
 use taco_domain::permission::Actor;
@@ -34,6 +36,28 @@ async fn the_first_link_makes_a_person_the_admin_and_ends_all_links() {
             "{name:?} {password:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn refusing_a_stranger_takes_as_long_as_refusing_a_wrong_password() {
+    let site = TestSite::start().await;
+    let link = site.first_link().await;
+    site.control_plane.set_password_by_link(&link, "correct horse".into()).await.expect("a password");
+    let time_of = async |name: &str| {
+        let begun = Instant::now();
+        assert_eq!(kind(site.control_plane.user_with_password(name, "a guess".into()).await), "unauthorized");
+        begun.elapsed()
+    };
+    // The shortest of several: whatever else the machine does makes them longer, not shorter.
+    let (mut known, mut stranger) = (Duration::MAX, Duration::MAX);
+    for _ in 0..20 {
+        known = known.min(time_of("admin").await);
+        stranger = stranger.min(time_of("nobody").await);
+        if stranger < known * 3 / 2 && known < stranger * 3 / 2 {
+            return;
+        }
+    }
+    panic!("a wrong password takes {known:?}, a stranger {stranger:?}");
 }
 
 #[tokio::test]

@@ -97,6 +97,26 @@ async fn a_session_ends_when_nobody_uses_it() {
 }
 
 #[tokio::test]
+async fn a_password_set_by_a_link_ends_all_sessions_of_its_user() {
+    let site = TestSite::start().await;
+    let session = site.logged_in().await;
+    let cookie = session.secret.reveal();
+    let admin = site.admin().await;
+    let (jane, link) = site.control_plane.create_user(&admin, "jane", "jane@acme.test", false).await.expect("a user");
+    let password = || "correct horse".to_owned();
+    site.control_plane.set_password_by_link(link.secret.reveal(), password()).await.expect("a password");
+    let janes = site.control_plane.log_in("jane", password(), &RequestInfo::default(), None).await.expect("a session");
+    assert_eq!(kind(site.with_cookie(cookie).await), "ok", "another's password changes nothing for this one");
+
+    let link = site.control_plane.renew_password_link(&site.admin().await, jane.id).await.expect("a link");
+    assert_eq!(kind(site.with_cookie(janes.secret.reveal()).await), "ok", "a link that nobody used changes nothing");
+    let set = site.control_plane.set_password_by_link(link.secret.reveal(), "battery staple".into()).await;
+    assert_eq!(set.expect("a password").id, jane.id);
+    assert_eq!(kind(site.with_cookie(janes.secret.reveal()).await), "unauthorized");
+    assert_eq!(kind(site.with_cookie(cookie).await), "ok");
+}
+
+#[tokio::test]
 async fn a_code_gives_a_token_once() {
     let site = TestSite::start().await;
     let session = site.logged_in().await;
