@@ -52,6 +52,19 @@ async fn a_client_locks_writes_reads_and_unlocks_in_both_dialects() {
 }
 
 #[tokio::test]
+async fn a_state_is_not_deleted_at_its_address() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    server.given_workspace("acme", "web").await;
+    admin.send("POST", ADDRESS, None, state(1, "a", "x")).await.expect(StatusCode::OK);
+    let refused = admin.delete(ADDRESS).await.expect(StatusCode::METHOD_NOT_ALLOWED);
+    let allowed = refused.headers["allow"].to_str().expect("text");
+    assert!(["GET", "POST"].iter().all(|method| allowed.contains(method)) && !allowed.contains("DELETE"), "{allowed}");
+    assert_eq!(admin.get(ADDRESS).await.expect(StatusCode::OK).bytes, state(1, "a", "x"));
+}
+
+#[tokio::test]
 async fn it_shares_states_and_locks_with_the_api() {
     let server = ApiServer::start().await;
     let admin = server.admin();

@@ -3,8 +3,10 @@
 mod absent;
 mod agent_door;
 mod agents;
+mod audit_trail;
 mod bad_input;
 mod configuration_versions;
+mod explorer;
 mod http_backend;
 mod limits;
 mod permissions;
@@ -15,6 +17,7 @@ mod run_triggers;
 mod runs;
 mod states;
 mod teams;
+mod token_lifetimes;
 mod two_servers;
 mod variable_sets;
 mod variables;

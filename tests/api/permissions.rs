@@ -223,11 +223,14 @@ impl Fixture {
         } } });
         let path = format!("/api/v2/workspaces/{workspace}/run-triggers");
         let trigger = admin.post(&path, &trigger).await.expect(StatusCode::CREATED).id();
+        let estimating = attributes("organizations", json!({ "cost-estimation-enabled": true }));
+        admin.patch(within, &estimating).await.expect(StatusCode::OK);
         let configuration = given_configuration(&server, &workspace).await;
         let run = start_run(&admin, &workspace, json!({})).await.expect(StatusCode::CREATED);
         let part = |name: &str| run.data()["relationships"][name]["data"].clone();
         let id_of = |thing: &Value| thing["id"].as_str().expect("an id").to_owned();
         let (plan, apply, event) = (id_of(&part("plan")), id_of(&part("apply")), id_of(&part("run-events")[0]));
+        let estimate = id_of(&part("cost-estimate"));
         let run = run.id();
         let comment = attributes("comments", json!({ "body": "hello" }));
         let path = format!("/api/v2/runs/{run}/comments");
@@ -284,6 +287,7 @@ impl Fixture {
             ("plan", plan.clone()),
             ("log", plan),
             ("apply", apply),
+            ("cost_estimate", estimate),
             ("run_event", event),
             ("comment", comment),
             ("agent", agent.id.to_string()),
@@ -581,6 +585,7 @@ fn place_of(route: &Route) -> Place {
         "{comment}",
         "{plan}",
         "{apply}",
+        "{cost_estimate}",
         "{run_trigger}",
     ];
     match route.path {

@@ -327,3 +327,30 @@ async fn of_two_who_confirm_and_discard_at_once_one_wins() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_plan_has_an_estimate_where_the_organization_wants_one() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    let workspace = given_workspace(&server).await;
+    let estimating = json!({ "data": { "type": "organizations", "attributes": { "cost-estimation-enabled": true } } });
+    admin.patch("/api/v2/organizations/acme", &estimating).await.expect(StatusCode::OK);
+    let run = start_run(&admin, &workspace, json!({})).await;
+    let estimate = run.data()["relationships"]["cost-estimate"]["data"]["id"].as_str().expect("an id").to_owned();
+    let run = run.id();
+    let read = async || admin.get(&format!("/api/v2/cost-estimates/{estimate}")).await.expect(StatusCode::OK);
+    assert_eq!(read().await.attribute("status"), "pending");
+
+    execute(&server, planned(true)).await;
+    assert_eq!(status(&admin, &run).await, "cost_estimated");
+    let found = admin.get(&format!("/api/v2/workspaces/{workspace}/runs?filter%5Bstatus%5D=cost_estimated")).await;
+    assert_eq!(found.data()[0]["id"], run);
+    let read = read().await;
+    assert_eq!(read.attribute("status"), "finished");
+    let counts = ["resources-count", "matched-resources-count", "unmatched-resources-count"];
+    assert_eq!(counts.map(|count| read.attribute(count)), [json!(1), json!(0), json!(1)], "taco has no prices");
+
+    let confirm = format!("/api/v2/runs/{run}/actions/apply");
+    admin.post(&confirm, &json!({})).await.expect(StatusCode::ACCEPTED);
+    assert_eq!(status(&admin, &run).await, "apply_queued");
+}

@@ -1,7 +1,7 @@
 //! Workspaces, as the `cloud` block and the tfe provider use them.
 
 use axum::http::StatusCode;
-use harness::api_server::ApiServer;
+use harness::api_server::{ApiServer, Client};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use taco_domain::agent::AgentPresence;
@@ -276,4 +276,54 @@ async fn safe_delete_spares_what_someone_would_miss() {
     assert!(managing.error().0.contains("still manages 1 resources"));
     admin.delete(&format!("/api/v2/workspaces/{workspace}")).await.expect(StatusCode::NO_CONTENT);
     admin.get(&format!("/api/v2/workspaces/{workspace}")).await.expect(StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn consumers_of_a_state_are_named_to_those_who_may_see_them() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let [producer, seen, hidden] = ["producer", "seen", "hidden"].map(|name| server.given_workspace("acme", name));
+    let (producer, seen, hidden) = (producer.await, seen.await, hidden.await);
+    let consumers = json!({ "data": [{ "type": "workspaces", "id": seen }, { "type": "workspaces", "id": hidden }] });
+    let path = format!("/api/v2/workspaces/{producer}/relationships/remote-state-consumers");
+    admin.post(&path, &consumers).await.expect(StatusCode::NO_CONTENT);
+    let reader = given_reader(&server, &[&producer, &seen]).await;
+
+    let paths = ["/api/v2/organizations/acme/workspaces/producer".to_owned(), format!("/api/v2/workspaces/{producer}")];
+    for path in &paths {
+        let named = |answer: Value| {
+            let listed = answer["relationships"]["remote-state-consumers"]["data"].as_array().cloned();
+            let mut ids: Vec<_> = listed.expect("a list").iter().map(|one| one["id"].clone()).collect();
+            ids.sort_by_key(Value::to_string);
+            ids
+        };
+        let mut all = vec![json!(seen), json!(hidden)];
+        all.sort_by_key(Value::to_string);
+        assert_eq!(named(admin.get(path).await.expect(StatusCode::OK).data()), all);
+        assert_eq!(named(reader.get(path).await.expect(StatusCode::OK).data()), [json!(seen)]);
+    }
+    let listed = reader.get("/api/v2/organizations/acme/workspaces").await.expect(StatusCode::OK);
+    assert!(!String::from_utf8_lossy(&listed.bytes).contains(&hidden), "{}", listed.json());
+    assert_eq!(reader.get(&path).await.expect(StatusCode::OK).data().as_array().map(Vec::len), Some(1));
+}
+
+/// A member of `acme` who may read these workspaces.
+async fn given_reader(server: &ApiServer, workspaces: &[&str]) -> Client {
+    let admin = server.admin();
+    let team = json!({ "data": { "type": "teams", "attributes": { "name": "readers" } } });
+    let team = admin.post("/api/v2/organizations/acme/teams", &team).await.expect(StatusCode::CREATED).id();
+    for workspace in workspaces {
+        let access = json!({ "data": { "type": "team-workspaces", "attributes": { "access": "read" }, "relationships": {
+            "team": { "data": { "type": "teams", "id": team } },
+            "workspace": { "data": { "type": "workspaces", "id": workspace } },
+        } } });
+        admin.post("/api/v2/team-workspaces", &access).await.expect(StatusCode::CREATED);
+    }
+    let (_, token) = server.given_user("reader").await;
+    let member = json!({ "data": { "type": "organization-memberships", "attributes": { "email": "reader@acme.test" },
+        "relationships": { "teams": { "data": [{ "type": "teams", "id": team }] } } } });
+    let path = "/api/v2/organizations/acme/organization-memberships";
+    admin.post(path, &member).await.expect(StatusCode::CREATED);
+    server.with_token(&token)
 }

@@ -6,7 +6,8 @@ use taco_domain::grant::{Grant, GrantRefusal, LIFETIME, check_authorization};
 use taco_domain::id::{GrantId, TokenId};
 use taco_domain::permission::{Action, Actor, Resource};
 use taco_domain::secret::Secret;
-use taco_domain::token::{Token, TokenHolder, TokenText, token_expiry};
+use taco_domain::token::{Token, TokenHolder, TokenText};
+use taco_domain::token_lifetime::token_expiry;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
@@ -90,7 +91,7 @@ impl ControlPlane {
             description: Some(format!("{} login", exchange.client)),
             created_at: now,
             created_by: Author::User(user),
-            expires_at: Some(token_expiry(None, now)?),
+            expires_at: Some(token_expiry(None, None, now)?),
             last_used_at: None,
         };
         let intent = taco_ledger::Intent { actor: user.to_string(), action: "grant.exchange", request: None };

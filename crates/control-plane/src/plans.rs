@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
-use taco_domain::id::{ApplyId, PlanId, RunId};
+use taco_domain::cost_estimate::CostEstimate;
+use taco_domain::id::{ApplyId, CostEstimateId, PlanId, RunId};
 use taco_domain::permission::Action;
 use taco_domain::phase::PhaseKind;
 use taco_ledger::bucket::Download;
@@ -34,6 +35,14 @@ impl ControlPlane {
     pub async fn run_of_apply(&self, caller: &Caller, apply: ApplyId) -> Result<RunView, Error> {
         let run = run_with(apply.characters())?;
         self.run(caller, run).await.map_err(|error| renamed(error, "apply"))
+    }
+
+    /// What a plan will cost, as far as it is known.
+    pub async fn cost_estimate(&self, caller: &Caller, estimate: CostEstimateId) -> Result<CostEstimate, Error> {
+        const WHAT: &str = "cost estimate";
+        let run = run_with(estimate.characters())?;
+        let view = self.run(caller, run).await.map_err(|error| renamed(error, WHAT))?;
+        view.run.cost_estimate().ok_or(Error::NotFound(WHAT))
     }
 
     /// What a plan found. The redacted form is for everyone who may see the run; the others hold whatever the engine

@@ -35,7 +35,7 @@ impl RunFilter {
         let listed = |list: &[String], word: &str| list.is_empty() || list.iter().any(|one| one == word);
         let any = |list: &[String], fits: &dyn Fn(&str) -> bool| list.is_empty() || list.iter().any(|one| fits(one));
         self.commit.is_none()
-            && listed(&self.statuses, &run.status.to_string())
+            && listed(&self.statuses, &run.status_on_the_wire())
             && listed(&self.sources, &run.source.to_string())
             && listed(&self.workspaces, workspace.name.as_str())
             && any(&self.status_groups, &|group| is_in_group(run.status, group))

@@ -82,6 +82,7 @@ pub(crate) fn new_run(
         timestamps: Default::default(),
         history: Vec::new(),
         planned_serial: None,
+        estimates_costs: state.organization().is_some_and(|organization| organization.cost_estimation_enabled),
     };
     run.created(now)
 }

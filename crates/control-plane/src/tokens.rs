@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use taco_domain::id::{AgentPoolId, OrganizationId, TeamId, TokenId, UserId};
 use taco_domain::permission::{Action, Actor, Credential, Resource};
-use taco_domain::token::{Token, TokenHolder, TokenKind, TokenText, token_description, token_expiry};
+use taco_domain::token::{Token, TokenHolder, TokenKind, TokenText, token_description};
+use taco_domain::token_lifetime::token_expiry;
 use taco_domain::{OrganizationState, Site};
 use taco_ledger::{Ledger, View};
 use taco_tables::{Holds, Table};
@@ -85,7 +86,7 @@ impl ControlPlane {
         let (site, ahead) = tokio::join!(self.read_site(), self.look_ahead(about));
         let site = site?;
         let actor = if self.is_site_token(text) {
-            Actor::User { id: first_admin(), site_admin: true, by: Credential::Token }
+            Actor::User { id: first_admin(), site_admin: true, by: Credential::Token { life: None } }
         } else {
             self.actor_with(&site, text).await?
         };
@@ -119,7 +120,7 @@ impl ControlPlane {
                 let TokenHolder::User(id) = token.holder else { return Err(not_valid()) };
                 let user = site.users.get(&id).filter(|user| !user.suspended).ok_or_else(not_valid)?;
                 self.remember_use(&self.shared.site, token);
-                Ok(Actor::User { id, site_admin: user.site_admin, by: Credential::Token })
+                Ok(Actor::User { id, site_admin: user.site_admin, by: Credential::Token { life: token.life() } })
             }
             Some(id) if site.organizations.contains(&id) => {
                 let organization = self.open_organization(site, id).await?;
@@ -178,7 +179,7 @@ impl ControlPlane {
         caller.require(Action::UpdateAccount, Resource::Account(user), "user")?;
         let text = TokenText::of_user(self.secret());
         let id = TokenId::from_random(self.random());
-        let token = self.token(caller, id, TokenHolder::User(user), new, &text)?;
+        let token = self.token(caller, id, TokenHolder::User(user), new, None, &text)?;
         let stored = token.clone();
         self.commit_site(caller.intent("token.create"), move |tx| {
             if !tx.state().users.contains(&user) {
@@ -243,6 +244,7 @@ impl ControlPlane {
         id: TokenId,
         holder: TokenHolder,
         new: NewToken,
+        longest: Option<SignedDuration>,
         text: &TokenText,
     ) -> Result<Token, Error> {
         let now = self.now();
@@ -253,7 +255,7 @@ impl ControlPlane {
             description: token_description(new.description)?,
             created_at: now,
             created_by: caller.author(),
-            expires_at: Some(token_expiry(new.expires_at, now)?),
+            expires_at: Some(token_expiry(new.expires_at, longest, now)?),
             last_used_at: None,
         })
     }
@@ -396,7 +398,9 @@ impl ControlPlane {
     ) -> Result<IssuedToken, Error> {
         let text = TokenText::of_organization(holder.kind(), organization.id(), self.secret());
         let id = TokenId::at_home(organization.id().home(), self.random());
-        let token = self.token(caller, id, holder, new, &text)?;
+        let settings = organization.state.organization();
+        let longest = settings.and_then(|settings| settings.longest_life(holder.kind()));
+        let token = self.token(caller, id, holder, new, longest, &text)?;
         Ok(IssuedToken { token, text })
     }
 }

@@ -48,6 +48,13 @@ impl WorkspaceView {
     pub fn forced_deletion(&self, caller: &Caller) -> Result<(), TakesAnOwner> {
         forced_deletion(caller, &self.open.state, &self.workspace)
     }
+
+    /// The workspaces on the list of those whose runs may read this one's state, as far as the caller may see them.
+    pub fn remote_state_consumers(&self, caller: &Caller) -> impl Iterator<Item = &Workspace> {
+        let state = &self.open.state;
+        let listed = self.workspace.remote_state_consumers.iter().filter_map(move |id| state.workspaces.get(id));
+        listed.filter(move |other| caller.may(Action::ReadWorkspace, Resource::Workspace(state, other)).allowed)
+    }
 }
 
 fn forced_deletion(caller: &Caller, state: &OrganizationState, workspace: &Workspace) -> Result<(), TakesAnOwner> {
@@ -233,6 +240,7 @@ impl ControlPlane {
     }
 
     /// The workspaces whose runs may read this one's state because they are on its list, by name.
+    /// See [`WorkspaceView::remote_state_consumers`].
     pub async fn remote_state_consumers(
         &self,
         caller: &Caller,
@@ -240,10 +248,7 @@ impl ControlPlane {
         page: PageRequest,
     ) -> Result<Listed<WorkspaceView>, Error> {
         let view = self.workspace(caller, wanted).await?;
-        let state = &view.open.state;
-        let mut consumers: Vec<Workspace> =
-            view.workspace.remote_state_consumers.iter().filter_map(|id| state.workspaces.get(id)).cloned().collect();
-        consumers.retain(|other| caller.may(Action::ReadWorkspace, Resource::Workspace(state, other)).allowed);
+        let mut consumers: Vec<Workspace> = view.remote_state_consumers(caller).cloned().collect();
         consumers.sort_by_key(|workspace| workspace.name.key());
         Ok(Listed::from_all(consumers, page).map(|workspace| WorkspaceView { workspace, open: view.open.clone() }))
     }

@@ -175,6 +175,8 @@ id_kinds! {
     WorkspaceId = "ws";
     /// An API token; its text is never stored.
     TokenId = "at";
+    /// How long an organization's tokens of one kind may live.
+    TokenLifetimeId = "ttlp";
     /// A state as it was at one moment.
     StateVersionId = "sv";
     /// One output of one state version.
@@ -203,6 +205,8 @@ id_kinds! {
     PlanId = "plan";
     /// A run's apply. It has the run's characters.
     ApplyId = "apply";
+    /// What a run's plan will cost. It has the run's characters.
+    CostEstimateId = "ce";
     /// A remark about a run.
     CommentId = "wsc";
     /// Something that happened to a run.

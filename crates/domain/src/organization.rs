@@ -1,5 +1,7 @@
 //! An organization: its entry among the others, which the site's ledger has, and its settings, which its own has.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taco_tables::{Record, indexes};
@@ -11,6 +13,7 @@ use crate::membership::{Membership, MembershipStatus};
 use crate::name::{Email, NameKey, OrganizationName};
 use crate::project::Project;
 use crate::team::Team;
+use crate::token_lifetime::TokenLifetime;
 
 /// That an organization exists. The site's ledger has it, because names are unique there.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
@@ -105,7 +108,11 @@ pub struct Organization {
     pub allow_force_delete_workspaces: bool,
     /// Whether users' own tokens open this organization, or its teams' alone.
     pub user_tokens_enabled: bool,
+    /// Whether the limits below hold.
     pub max_ttl_enabled: bool,
+    /// How long tokens may live, by kind; two years where nothing was set.
+    #[serde(default)]
+    pub token_lifetimes: BTreeMap<String, TokenLifetime>,
 }
 
 impl Organization {
@@ -130,6 +137,7 @@ impl Organization {
             allow_force_delete_workspaces: false,
             user_tokens_enabled: true,
             max_ttl_enabled: false,
+            token_lifetimes: BTreeMap::new(),
         }
     }
 }

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use jiff::SignedDuration;
+
 use crate::author::Author;
 use crate::id::{AgentPoolId, OrganizationId, RunId, TeamId, UserId, WorkspaceId};
 use crate::organization_state::OrganizationState;
@@ -13,6 +15,7 @@ use crate::team::{OrganizationAccess, Team};
 use crate::team_access::{
     ProjectRights, RunsRight, SettingsRight, StateRight, TeamsRight, VariablesRight, WorkspaceRights,
 };
+use crate::token::TokenKind;
 use crate::workspace::Workspace;
 
 /// Who asks.
@@ -51,7 +54,10 @@ pub enum Actor {
 /// With what a user came in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Credential {
-    Token,
+    /// A token that lives so long; `None` for one without an end.
+    Token {
+        life: Option<SignedDuration>,
+    },
     Session,
 }
 
@@ -520,10 +526,16 @@ impl<'a> Within<'a> {
             return Decision::denied(refusal(rule, "the token belongs to another organization"), false);
         }
         match actor {
-            Actor::User { by: Credential::Token, .. } if !organization.user_tokens_enabled => Decision {
+            Actor::User { by: Credential::Token { .. }, .. } if !organization.user_tokens_enabled => Decision {
                 credential_accepted: false,
                 ..Decision::denied("The organization does not take users' own tokens: use a team's", false)
             },
+            Actor::User { by: Credential::Token { life: Some(life) }, .. }
+                if organization.longest_life(TokenKind::User).is_some_and(|longest| *life > longest) =>
+            {
+                let reason = "Your token lives longer than the organization allows: make one that expires sooner";
+                Decision { credential_accepted: false, ..Decision::denied(reason, false) }
+            }
             Actor::User { id, site_admin, .. } => {
                 let membership = self.state.membership_of(id);
                 let teams = membership.iter().flat_map(|membership| &membership.teams);

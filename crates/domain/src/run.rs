@@ -163,6 +163,9 @@ pub struct Run {
     /// The serial of the state that the plan was made from; `None` before, or where there was none.
     #[serde(default)]
     pub planned_serial: Option<u64>,
+    /// The organization wanted to know what its plans cost when the run began.
+    #[serde(default)]
+    pub estimates_costs: bool,
 }
 
 impl Run {
@@ -450,6 +453,7 @@ pub(crate) mod tests {
             timestamps: BTreeMap::new(),
             history: Vec::new(),
             planned_serial: None,
+            estimates_costs: false,
         }
     }
 

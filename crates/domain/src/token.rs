@@ -8,7 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use jiff::{Timestamp, ToSpan, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use taco_tables::{Record, indexes};
 
@@ -17,8 +17,6 @@ use crate::author::Author;
 use crate::id::{AgentPoolId, OrganizationId, TeamId, TokenId, UserId};
 use crate::secret::{HashKey, Secret, SecretHash};
 
-/// How long a token lives when nobody says otherwise.
-const DEFAULT_YEARS: i32 = 2;
 /// A use is remembered once in this time: a commit for each request would be noise.
 const LAST_USE_PRECISION_SECONDS: i64 = 60 * 60;
 
@@ -167,25 +165,15 @@ impl Token {
         }
     }
 
+    /// From its beginning to its end; `None` for one that has no end.
+    pub fn life(&self) -> Option<SignedDuration> {
+        self.expires_at.map(|end| end.duration_since(self.created_at))
+    }
+
     /// The token as it should be stored after a use at `now`; `None` while the last remembered use is near enough.
     pub fn use_to_remember(&self, now: Timestamp) -> Option<Self> {
         let due = |last: Timestamp| now.as_second() - last.as_second() >= LAST_USE_PRECISION_SECONDS;
         self.last_used_at.is_none_or(due).then(|| Self { last_used_at: Some(now), ..self.clone() })
-    }
-}
-
-/// When a token that is made at `now` expires: as asked, or after two years.
-pub fn token_expiry(asked: Option<Timestamp>, now: Timestamp) -> Result<Timestamp, InvalidAttribute> {
-    match asked {
-        Some(end) if end <= now => {
-            let detail = format!("Expired at must be in the future; it is {end}, and now is {now}");
-            Err(InvalidAttribute::new("expired-at", detail))
-        }
-        Some(end) => Ok(end),
-        None => {
-            let end = now.to_zoned(TimeZone::UTC).checked_add(DEFAULT_YEARS.years());
-            Ok(end.map_or(Timestamp::MAX, |end| end.timestamp()))
-        }
     }
 }
 
@@ -290,16 +278,6 @@ mod tests {
         let first = token().use_to_remember(moment("2026-01-02T10:00:00Z")).expect("the first use");
         assert_eq!(first.use_to_remember(moment("2026-01-02T10:59:59Z")), None);
         assert!(first.use_to_remember(moment("2026-01-02T11:00:00Z")).is_some());
-    }
-
-    #[test]
-    fn a_token_expires_as_asked_or_after_two_years() {
-        let now = moment("2026-01-01T00:00:00Z");
-        assert_eq!(token_expiry(None, now), Ok(moment("2028-01-01T00:00:00Z")));
-        assert_eq!(token_expiry(Some(moment("2026-01-02T00:00:00Z")), now), Ok(moment("2026-01-02T00:00:00Z")));
-        let refusal = token_expiry(Some(now), now).expect_err("in the past");
-        assert_eq!(refusal.attribute, "expired-at");
-        assert!(refusal.detail.contains("must be in the future"));
     }
 
     #[test]

@@ -3,23 +3,14 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Serialize;
 use taco_control_plane::{Caller, ControlPlane, Listed};
 use taco_domain::permission::{Action, Resource as Thing};
 
-use crate::document::{Document, Resource};
+use crate::document::Document;
 use crate::error::ApiError;
-use crate::organizations;
 use crate::path::InPath;
 use crate::query::Query;
-
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct FeatureSet {
-    name: &'static str,
-    is_current: bool,
-    is_free_tier: bool,
-}
+use crate::{organizations, subscriptions};
 
 /// `GET /api/v2/admin/organizations`: all of them.
 pub(crate) async fn list_organizations(
@@ -35,9 +26,7 @@ pub(crate) async fn list_organizations(
 /// `GET /api/v2/admin/feature-sets`
 pub(crate) async fn feature_sets(caller: Caller, query: Query) -> Result<Document, ApiError> {
     caller.require(Action::ManageSite, Thing::Site, "feature sets")?;
-    let everything = FeatureSet { name: "Everything", is_current: true, is_free_tier: true };
-    let all = [Resource::new("feature-sets", "fs-everything", &everything)];
-    Ok(Document::page(Listed::from_all(all, query.page()?)))
+    Ok(Document::page(Listed::from_all([subscriptions::everything()], query.page()?)))
 }
 
 /// `POST /api/v2/admin/organizations/{organization}/subscription`

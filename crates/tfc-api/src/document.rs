@@ -155,6 +155,7 @@ impl Pagination {
 #[derive(Serialize, Debug)]
 #[serde(untagged)]
 enum Data {
+    Nothing,
     One(Box<Resource>),
     Many(Vec<Resource>),
 }
@@ -177,6 +178,11 @@ pub(crate) struct Document {
 impl Document {
     pub(crate) fn one(resource: Resource) -> Self {
         Self { data: Data::One(Box::new(resource)), included: Vec::new(), meta: None }
+    }
+
+    /// About something that could be there and is not, at an address of its own: `null`.
+    pub(crate) fn none() -> Self {
+        Self { data: Data::Nothing, included: Vec::new(), meta: None }
     }
 
     /// All there is.
@@ -261,6 +267,11 @@ mod tests {
             "links": { "self": "/api/v2/things/1" },
         }});
         assert_eq!(text(&Document::one(resource)), expected);
+    }
+
+    #[test]
+    fn what_is_not_there_is_null() {
+        assert_eq!(text(&Document::none()), json!({ "data": null }));
     }
 
     #[test]

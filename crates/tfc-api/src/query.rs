@@ -29,6 +29,11 @@ impl Query {
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
+    /// Whether a key begins like this.
+    pub(crate) fn has_any(&self, beginning: &str) -> bool {
+        self.0.iter().any(|(name, _)| name.starts_with(beginning))
+    }
+
     /// The parts of a list that is separated by commas.
     pub(crate) fn list(&self, key: &str) -> Vec<&str> {
         let parts = self.get(key).into_iter().flat_map(|value| value.split(','));

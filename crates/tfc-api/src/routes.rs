@@ -6,12 +6,12 @@ use axum::routing::{MethodFilter, MethodRouter, any, on};
 use taco_domain::permission::Action;
 
 use crate::{
-    Api, absent, account, admin, agent_pools, agents, authentication_tokens, comments, configuration_versions,
-    discovery, http_backend, log_stream, organization_memberships, organization_tags, organization_tokens,
-    organizations, phases, ping, projects, run_events, run_triggers, runs, signed_url, ssh_keys, state_version_outputs,
-    state_versions, tag_bindings, tags, team_members, team_projects, team_workspaces, teams, user_tokens, users,
-    variable_set_variables, variable_sets, variables, versions, workspace_resources, workspace_surroundings,
-    workspaces,
+    Api, absent, account, admin, agent_pools, agents, audit_trails, authentication_tokens, comments,
+    configuration_versions, cost_estimates, discovery, explorer, http_backend, log_stream, organization_memberships,
+    organization_tags, organization_tokens, organizations, phases, ping, projects, run_events, run_triggers, runs,
+    signed_url, ssh_keys, state_version_outputs, state_versions, subscriptions, tag_bindings, tags, team_members,
+    team_projects, team_workspaces, teams, token_lifetimes, user_tokens, users, variable_set_variables, variable_sets,
+    variables, versions, workspace_resources, workspace_surroundings, workspaces,
 };
 
 /// What a route asks of its caller.
@@ -90,9 +90,15 @@ pub fn all() -> Vec<Route> {
         route(DELETE, "/api/v2/organizations/{organization}", Right(A::DeleteOrganization), organizations::delete),
         route(GET, "/api/v2/organizations/{organization}/entitlement-set", Right(A::ReadOrganization), organizations::entitlements),
         route(GET, "/api/v2/organizations/{organization}/capacity", Right(A::ReadOrganization), organizations::capacity),
+        route(GET, "/api/v2/organizations/{organization}/subscription", Right(A::ReadOrganization), subscriptions::read),
+        route(GET, "/api/v2/organizations/{organization}/explorer", Right(A::ReadOrganization), explorer::list),
+        route(GET, "/api/v2/organizations/{organization}/audit-trail", Right(A::ReadAuditTrail), audit_trails::of_organization),
+        route(GET, "/api/v2/organization/audit-trail", Token, audit_trails::of_token),
         route(GET, "/api/v2/organizations/{organization}/authentication-token", Right(A::ManageOrganizationToken), organization_tokens::read),
         route(POST, "/api/v2/organizations/{organization}/authentication-token", Right(A::ManageOrganizationToken), organization_tokens::create),
         route(DELETE, "/api/v2/organizations/{organization}/authentication-token", Right(A::ManageOrganizationToken), organization_tokens::delete),
+        route(GET, "/api/v2/organizations/{organization}/token-ttl-policies", Right(A::UpdateOrganization), token_lifetimes::list),
+        route(PATCH, "/api/v2/organizations/{organization}/token-ttl-policies", Right(A::UpdateOrganization), token_lifetimes::update),
         route(GET, "/api/v2/organizations/{organization}/organization-memberships", Right(A::ReadOrganization), organization_memberships::list),
         route(POST, "/api/v2/organizations/{organization}/organization-memberships", Right(A::ManageMembership), organization_memberships::create),
         route(GET, "/api/v2/organization-memberships/{membership}", Right(A::ReadOrganization), organization_memberships::read),
@@ -234,6 +240,7 @@ pub fn all() -> Vec<Route> {
         route(GET, "/api/v2/plans/{plan}/json-output", Right(A::ReadWholePlan), phases::json_output),
         route(GET, "/api/v2/plans/{plan}/json-output-redacted", Right(A::ReadWorkspace), phases::json_output_redacted),
         route(GET, "/api/v2/applies/{apply}", Right(A::ReadWorkspace), phases::read_apply),
+        route(GET, "/api/v2/cost-estimates/{cost_estimate}", Right(A::ReadWorkspace), cost_estimates::read),
         route(GET, "/signed/log/{log}/{pass}", SignedAddress, log_stream::read),
         route(GET, "/api/v2/workspaces/{workspace}/run-triggers", Right(A::ReadWorkspace), run_triggers::list),
         route(POST, "/api/v2/workspaces/{workspace}/run-triggers", Right(A::UpdateWorkspace), run_triggers::create),

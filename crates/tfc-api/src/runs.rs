@@ -15,7 +15,6 @@ use taco_domain::permission::Action;
 use taco_domain::phase::PhaseKind;
 use taco_domain::run::RunSource;
 use taco_domain::run_request::RunRequest;
-use taco_domain::run_status::RunStatus;
 use taco_domain::wait_reason::WaitReason;
 
 use crate::address::Address;
@@ -25,14 +24,14 @@ use crate::error::ApiError;
 use crate::path::InPath;
 use crate::query::Query;
 use crate::workspaces::InWorkspace;
-use crate::{Api, client, comments, configuration_versions, phases, run_events, users, workspaces};
+use crate::{Api, client, comments, configuration_versions, cost_estimates, phases, run_events, users, workspaces};
 
 pub(crate) const KIND: &str = "runs";
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Attributes<'a> {
-    status: RunStatus,
+    status: String,
     status_timestamps: &'a BTreeMap<String, Timestamp>,
     message: &'a str,
     source: RunSource,
@@ -130,7 +129,7 @@ pub(crate) fn resource(control_plane: &ControlPlane, caller: &Caller, view: &Run
     let variables = variables.into_iter().map(|(key, value)| Variable { key, value }).collect::<Vec<_>>();
     let waits = control_plane.wait_reasons(view).into_iter();
     let attributes = Attributes {
-        status: run.status,
+        status: run.status_on_the_wire(),
         status_timestamps: &run.timestamps,
         message: &run.options.message,
         source: run.source,
@@ -175,6 +174,7 @@ pub(crate) fn resource(control_plane: &ControlPlane, caller: &Caller, view: &Run
         .related(format!("/api/v2/configuration-versions/{}", run.configuration_version))
         .has_optional("created-by", users::user(&run.created_by))
         .has_optional("confirmed-by", run.confirmed_by.as_ref().and_then(users::user))
+        .has_optional("cost-estimate", run.cost_estimate().as_ref().map(cost_estimates::identifier))
         .has_many("policy-checks", [])
         .related(format!("/api/v2/runs/{id}/policy-checks"))
         .has_many("task-stages", [])
@@ -199,6 +199,11 @@ async fn include(
     }
     if query.includes("apply") {
         document.include(phases::resource(api, address, view, PhaseKind::Apply));
+    }
+    if query.includes("cost-estimate")
+        && let Some(estimate) = view.run.cost_estimate()
+    {
+        document.include(cost_estimates::resource(&estimate));
     }
     if query.includes("workspace") {
         document.include(workspaces::resource(caller, &workspaces::view_of(view)));

@@ -55,7 +55,7 @@ pub(crate) async fn readme(
     InPath(workspace): InPath<WorkspaceId>,
 ) -> Result<Document, ApiError> {
     let readme = control_plane.readme(&caller, &WorkspaceRef::Id(workspace)).await?;
-    readme.map(|readme| Document::one(readme_resource(workspace, readme))).ok_or_else(ApiError::not_found)
+    Ok(readme.map_or_else(Document::none, |readme| Document::one(readme_resource(workspace, readme))))
 }
 
 /// A workspace with what the query wants beside it.

@@ -313,7 +313,7 @@ pub(crate) fn resource(caller: &Caller, view: &WorkspaceView) -> Resource {
         .related(format!("/api/v2/workspaces/{id}/effective-tag-bindings"))
         .has_many(
             "remote-state-consumers",
-            workspace.remote_state_consumers.iter().map(|consumer| Identifier::new(KIND, consumer)),
+            view.remote_state_consumers(caller).map(|consumer| Identifier::new(KIND, consumer.id)),
         )
         .related(format!("/api/v2/workspaces/{id}/relationships/remote-state-consumers"))
         .has_many("vars", own_variables.map(|variable| Identifier::new(variables::KIND, variable.id)))

@@ -1,12 +1,13 @@
 //! The table of who may do what, spelled out by role and token, so that a changed rule shows up as a changed row.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::id::{Home, MembershipId, ProjectId, TeamProjectId, TeamWorkspaceId};
 use crate::membership::{Membership, MembershipStatus};
 use crate::organization::Organization;
 use crate::team_access::{ProjectRole, TeamProject, TeamWorkspace, WorkspaceRole};
+use crate::token_lifetime::TokenLifetimePatch;
 
 /// An organization with a team for each kind of right, and a member for each team.
 struct Scene {
@@ -155,7 +156,7 @@ impl Scene {
         };
         match name {
             "anonymous" => Actor::Anonymous,
-            "site-admin" => Actor::User { id: user_id(name), site_admin: true, by: Credential::Token },
+            "site-admin" => Actor::User { id: user_id(name), site_admin: true, by: Credential::Token { life: None } },
             "team-token" => Actor::Team { organization, team: team_id("write") },
             "owners-token" => Actor::Team { organization, team: self.organization.owners_team },
             "organization-token" => Actor::Organization(organization),
@@ -165,7 +166,7 @@ impl Scene {
             "own-run" => run(&self.workspace),
             "consumer-run" => run(&self.consumer),
             "stranger-run" => run(&self.stranger),
-            _ => Actor::User { id: user_id(name), site_admin: false, by: Credential::Token },
+            _ => Actor::User { id: user_id(name), site_admin: false, by: Credential::Token { life: None } },
         }
     }
 
@@ -440,6 +441,26 @@ fn an_organization_may_refuse_users_own_tokens() {
     }
     assert!(ask(&scene.actor("owners-token")).allowed);
     assert!(ask(&Actor::User { id: user_id("owner"), site_admin: false, by: Credential::Session }).allowed);
+}
+
+#[test]
+fn an_organization_may_refuse_tokens_that_live_too_long() {
+    let mut scene = Scene::new();
+    let day = SignedDuration::from_hours(24);
+    let patch = TokenLifetimePatch { token_type: "user".to_owned(), max_ttl_ms: day.as_millis() as i64 };
+    scene.organization = scene.organization.with_token_lifetimes(&[patch], Timestamp::UNIX_EPOCH).expect("limits");
+    let ask = |scene: &mut Scene, life| {
+        scene.state.organizations.put(&scene.organization).expect("put");
+        let actor = Actor::User { id: user_id("owner"), site_admin: false, by: Credential::Token { life } };
+        allow(&actor, Action::ReadOrganization, Resource::Organization(&scene.state))
+    };
+    let longer = Some(day + SignedDuration::from_secs(1));
+    assert!(ask(&mut scene, longer).allowed, "the limits are not switched on");
+    scene.organization.max_ttl_enabled = true;
+    let decision = ask(&mut scene, longer);
+    assert!(!decision.allowed && !decision.credential_accepted);
+    assert!(ask(&mut scene, Some(day)).allowed);
+    assert!(ask(&mut scene, None).allowed, "the site's own token has no end");
 }
 
 #[test]

@@ -135,6 +135,7 @@ mod tests {
             timestamps: BTreeMap::from_iter(times),
             history: Vec::new(),
             planned_serial: None,
+            estimates_costs: false,
         }
     }
 

@@ -1,0 +1,61 @@
+//! How long an organization lets tokens live.
+
+use taco_domain::OrganizationState;
+use taco_domain::id::TokenLifetimeId;
+use taco_domain::permission::{Action, Resource};
+use taco_domain::token::TokenKind;
+use taco_domain::token_lifetime::{LIMITED, TokenLifetime, TokenLifetimePatch, word_of};
+use taco_ledger::Transaction;
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+
+const WHAT: &str = "organization";
+
+/// The limit of one kind of tokens.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenLifetimeView {
+    pub id: TokenLifetimeId,
+    pub kind: TokenKind,
+    pub lifetime: TokenLifetime,
+}
+
+impl ControlPlane {
+    /// The limits of all kinds, also of those that nobody has set.
+    pub async fn token_lifetimes(&self, caller: &Caller, organization: &str) -> Result<Vec<TokenLifetimeView>, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        caller.require(Action::UpdateOrganization, open.resource(), WHAT)?;
+        all_of(&open)
+    }
+
+    /// Sets the limits of some kinds, and tells all of them.
+    pub async fn update_token_lifetimes(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        patches: Vec<TokenLifetimePatch>,
+    ) -> Result<Vec<TokenLifetimeView>, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        let (asker, now) = (caller.clone(), self.now());
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            asker.require(Action::UpdateOrganization, Resource::Organization(tx.state()), WHAT)?;
+            let before = tx.state().organization().ok_or(Error::NotFound(WHAT))?;
+            let after = before.with_token_lifetimes(&patches, now)?;
+            tx.put(&after);
+            Ok(())
+        };
+        open.commit(caller.intent("organization.update"), decide).await?;
+        self.token_lifetimes(caller, organization).await
+    }
+}
+
+fn all_of(open: &OpenOrganization) -> Result<Vec<TokenLifetimeView>, Error> {
+    let organization = open.state.organization().ok_or(Error::NotFound(WHAT))?;
+    let view = |kind| TokenLifetimeView {
+        id: TokenLifetimeId::derived(organization.id.home(), word_of(kind)),
+        kind,
+        lifetime: organization.token_lifetime(kind),
+    };
+    Ok(LIMITED.into_iter().map(view).collect())
+}

@@ -1,0 +1,157 @@
+//! What happened in an organization. Of all that clients ask for, this alone is no JSON:API in Terraform Cloud.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use jiff::Timestamp;
+use serde::Serialize;
+use taco_control_plane::{AuditEvent, AuditTrail, Caller, ControlPlane, Listed, PageRequest};
+use taco_domain::attribute::shown;
+use taco_domain::id::OrganizationId;
+use taco_domain::permission::Actor;
+
+use crate::error::ApiError;
+use crate::path::InPath;
+use crate::query::Query;
+
+#[derive(Serialize)]
+pub(crate) struct Trail {
+    data: Vec<Event>,
+    pagination: Pagination,
+}
+
+#[derive(Serialize)]
+struct Event {
+    id: String,
+    version: &'static str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    timestamp: Timestamp,
+    auth: Auth,
+    request: Request,
+    resource: Thing,
+}
+
+#[derive(Serialize)]
+struct Auth {
+    accessor_id: String,
+    description: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    impersonator_id: Option<String>,
+    organization_id: OrganizationId,
+}
+
+#[derive(Serialize)]
+struct Request {
+    id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Thing {
+    id: Option<String>,
+    #[serde(rename = "type")]
+    kind: String,
+    action: String,
+    meta: Meta,
+}
+
+#[derive(Serialize)]
+struct Meta {
+    commit: u64,
+}
+
+/// As elsewhere, but spelled with low lines.
+#[derive(Serialize)]
+struct Pagination {
+    current_page: usize,
+    prev_page: Option<usize>,
+    next_page: Option<usize>,
+    total_pages: usize,
+    total_count: usize,
+}
+
+impl Pagination {
+    fn of<T>(listed: &Listed<T>) -> Self {
+        let (current_page, total_pages) = (listed.page.number(), listed.total_pages());
+        Self {
+            current_page,
+            prev_page: (current_page > 1).then(|| (current_page - 1).min(total_pages)),
+            next_page: (current_page < total_pages).then_some(current_page + 1),
+            total_pages,
+            total_count: listed.total,
+        }
+    }
+}
+
+fn event(event: AuditEvent, organization_id: OrganizationId) -> Event {
+    let AuditEvent { id, at, actor, actor_name, by_taco, request, action, thing, commit } = event;
+    let (noun, verb) = action.split_once('.').unwrap_or(("", &action));
+    let (kind, id_of_thing) = thing.map_or_else(|| (noun.to_owned(), None), |(kind, id)| (kind, Some(id)));
+    // What was done to something else than the word says keeps the whole word: `phase.take` is done to a run.
+    let done = if kind == noun { verb } else { &action };
+    Event {
+        id,
+        version: "0",
+        kind: "Resource",
+        timestamp: at,
+        auth: Auth {
+            accessor_id: actor,
+            description: actor_name,
+            kind: if by_taco { "System" } else { "Client" },
+            impersonator_id: None,
+            organization_id,
+        },
+        request: Request { id: request },
+        resource: Thing {
+            id: id_of_thing,
+            kind: kind.replace('-', "_"),
+            action: done.replace('-', "_"),
+            meta: Meta { commit },
+        },
+    }
+}
+
+fn trail(AuditTrail { organization, events }: AuditTrail) -> Json<Trail> {
+    let pagination = Pagination::of(&events);
+    Json(Trail { data: events.items.into_iter().map(|item| event(item, organization)).collect(), pagination })
+}
+
+fn since(query: &Query) -> Result<Option<Timestamp>, ApiError> {
+    let parse = |text: &str| {
+        let detail = || format!("since must be a date as 2026-01-31T17:52:46.000Z; it is {}", shown(text));
+        text.parse().map_err(|_| ApiError::parameter("since", detail()))
+    };
+    query.get("since").map(parse).transpose()
+}
+
+/// Whoever names no size gets much, as in Terraform Cloud.
+fn page(query: &Query) -> Result<PageRequest, ApiError> {
+    let page = query.page()?;
+    let size = if query.get("page[size]").is_some() { page.size() } else { PageRequest::LARGEST_SIZE };
+    Ok(PageRequest::new(page.number(), size))
+}
+
+/// `GET /api/v2/organization/audit-trail`, where the token says which organization it is.
+pub(crate) async fn of_token(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<Trail>, ApiError> {
+    if !matches!(caller.actor, Actor::Organization(_) | Actor::AuditTrail(_)) {
+        let detail = "An organization's token, or one for its audit trail, says whose trail it is. With any other token \
+                      ask for /api/v2/organizations/NAME/audit-trail.";
+        return Err(ApiError::new(StatusCode::NOT_FOUND, "not found", detail));
+    }
+    Ok(trail(control_plane.audit_trail(&caller, None, since(&query)?, page(&query)?).await?))
+}
+
+/// `GET /api/v2/organizations/{organization}/audit-trail`
+pub(crate) async fn of_organization(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InPath(organization): InPath<String>,
+    query: Query,
+) -> Result<Json<Trail>, ApiError> {
+    Ok(trail(control_plane.audit_trail(&caller, Some(&organization), since(&query)?, page(&query)?).await?))
+}
