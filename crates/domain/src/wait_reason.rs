@@ -313,8 +313,8 @@ mod tests {
             state.agent_pools.put(&pool).expect("put");
             for (number, expected) in [1, 2].into_iter().zip(expected) {
                 let run = ready(number);
-                let reasons = wait_reasons(&state, &workspace, &run, &[idle.clone()]);
-                let all = waiting_runs(&state, &[idle.clone()]);
+                let reasons = wait_reasons(&state, &workspace, &run, std::slice::from_ref(&idle));
+                let all = waiting_runs(&state, std::slice::from_ref(&idle));
                 let found = all.into_iter().find(|(other, ..)| other.id == run.id).map(|(.., reasons)| reasons);
                 assert_eq!(found.unwrap_or_default(), reasons);
                 let words = reasons.first().map(WaitReason::in_words);
