@@ -41,7 +41,7 @@ pub(crate) fn test(options: &Options) -> anyhow::Result<ExitCode> {
     run_tests(&variables, &options.filter)
 }
 
-/// Runs all tests, even after one has failed, and ends with a line that counts them.
+/// Runs all tests, even after one has failed, and ends with what failed ones said and a line that counts them all.
 fn run_tests(variables: &[Variable], filter: &[String]) -> anyhow::Result<ExitCode> {
     let mut command = cargo();
     command.args(["test", "--workspace", "--locked", "--no-fail-fast", "--"]).args(filter);
@@ -50,16 +50,20 @@ fn run_tests(variables: &[Variable], filter: &[String]) -> anyhow::Result<ExitCo
         command.envs(variables.iter().cloned()).stdout(Stdio::piped()).spawn().context("cannot start `cargo test`")?;
 
     let mut counts = Counts::default();
+    let mut failures = Failures::default();
     let mut output = BufReader::new(tests.stdout.take().context("stdout was piped")?);
     let mut line = Vec::new(); // Bytes, because a test may print anything.
     while output.read_until(b'\n', &mut line)? > 0 {
         std::io::stdout().write_all(&line)?;
-        counts.add(&String::from_utf8_lossy(&line));
+        let text = String::from_utf8_lossy(&line);
+        counts.add(&text);
+        failures.add(&text);
         line.clear();
     }
 
     let success = tests.wait()?.success();
     if !success {
+        failures.print();
         eprintln!("error: `{}` failed", describe(&command));
         // A test program that died left no result.
         counts.failed = counts.failed.max(1);
@@ -94,9 +98,43 @@ impl Counts {
     }
 }
 
+/// What failed tests said, told again where it is found: at the very end.
+#[derive(Debug, Default)]
+struct Failures {
+    said: Vec<String>,
+    listening: bool,
+}
+
+impl Failures {
+    /// Of each failed test, from its panic on: what comes after are logs of servers.
+    const LINES: usize = 60;
+
+    /// A test program tells what failed ones said between `---- NAME stdout ----` and a second `failures:`, which lists
+    /// their names.
+    fn add(&mut self, line: &str) {
+        match line.trim_end() {
+            "failures:" => self.listening = false,
+            head if head.starts_with("---- ") && head.ends_with(" stdout ----") => {
+                self.listening = true;
+                self.said.push(line.to_owned());
+            }
+            _ if self.listening => self.said.last_mut().expect("a test's name came first").push_str(line),
+            _ => {}
+        }
+    }
+
+    fn print(&self) {
+        for said in &self.said {
+            let name = said.lines().take(1);
+            let reason = said.lines().skip(1).skip_while(|line| !line.contains("panicked at")).take(Self::LINES);
+            println!("\n{}", name.chain(reason).collect::<Vec<_>>().join("\n"));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Counts;
+    use super::{Counts, Failures};
 
     #[test]
     fn results_of_several_test_programs_are_summed() {
@@ -110,5 +148,27 @@ mod tests {
             counts.add(line);
         }
         assert_eq!(counts, Counts { passed: 13, failed: 2, skipped: 1 });
+    }
+
+    #[test]
+    fn what_failed_tests_said_is_kept() {
+        let mut failures = Failures::default();
+        for line in [
+            "test one ... FAILED\n",
+            "\n",
+            "failures:\n",
+            "\n",
+            "---- one stdout ----\n",
+            "it went wrong\n",
+            "---- two stdout ----\n",
+            "this too\n",
+            "\n",
+            "failures:\n",
+            "    one\n",
+            "test result: FAILED. 0 passed; 2 failed\n",
+        ] {
+            failures.add(line);
+        }
+        assert_eq!(failures.said, ["---- one stdout ----\nit went wrong\n", "---- two stdout ----\nthis too\n\n"]);
     }
 }
