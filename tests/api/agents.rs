@@ -5,7 +5,7 @@ use harness::api_server::{Answer, ApiServer, Client};
 use serde_json::{Value, json};
 use taco_control_plane::{Error, RequestInfo, Taker};
 use taco_domain::agent::AgentPresence;
-use taco_domain::global_queue::Reach;
+use taco_domain::global_queue::{Reach, Turn};
 use taco_domain::phase::Executor;
 
 /// A pool's id, and a token for its agents.
@@ -212,7 +212,8 @@ async fn a_pools_agents_get_nothing_of_a_workspace_that_it_does_not_allow() {
     let run = crate::runs::start_run(&admin, &workspace, json!({})).await.id();
     let take = || {
         let executor = Executor { agent: agent.agent.id, agent_name: "one".to_owned(), pool: Some(agent.agent.pool) };
-        let taker = Taker { reach: Reach::Pool(agent.agent.pool), executor, token: Some(agent.token) };
+        let taker =
+            Taker { reach: Reach::Pool(agent.agent.pool), executor, token: Some(agent.token), turn: Turn::First };
         let (plane, open) = (server.control_plane.clone(), agent.open.clone());
         async move { plane.take_phase(&open, taker).await.expect("a bucket").map(|taken| taken.run.id.to_string()) }
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use taco_domain::engine::Engine;
-use taco_domain::global_queue::{Reach, ready_phases};
+use taco_domain::global_queue::{Reach, Turn, next_phase};
 use taco_domain::id::{AgentId, OrganizationId, RunId, TokenId};
 use taco_domain::permission::Actor;
 use taco_domain::phase::{Executor, PhaseKind, ResourceCounts};
@@ -55,13 +55,14 @@ pub struct Taker {
     pub executor: Executor,
     /// The token of its pool with which it came; `None` for one within a server.
     pub token: Option<TokenId>,
+    pub turn: Turn,
 }
 
 impl Taker {
     /// An agent within a server.
     pub fn within(agent: AgentId, name: &str) -> Self {
         let executor = Executor { agent, agent_name: name.to_owned(), pool: None };
-        Self { reach: Reach::WithinServer, executor, token: None }
+        Self { reach: Reach::WithinServer, executor, token: None, turn: Turn::First }
     }
 }
 
@@ -138,20 +139,20 @@ impl ControlPlane {
         self.organization_at(id.home(), "organization").await
     }
 
-    /// Gives the first phase of an organization's queue that is within an agent's reach to it; `None` if there is none.
+    /// Gives the phase of an organization whose turn it is to an agent within whose reach it is; `None` if there is none.
     /// Of two agents that want it one gets it: taking it is a transaction. A phase whose secrets cannot be opened fails
     /// before anyone has it: to give it out first would leave an apply of which nobody knows that it never began.
     pub async fn take_phase(&self, open: &OpenOrganization, taker: Taker) -> Result<Option<TakenPhase>, Error> {
         let (now, plane) = (self.now(), self.clone());
         let taken = open.commit(Self::own_intent("phase.take"), move |tx| {
-            let Taker { reach, executor, token } = &taker;
+            let Taker { reach, executor, token, turn } = &taker;
             let mut spoiled = Vec::new();
             if !may_still_take(tx.state(), *reach, *token, now) {
                 return Ok((None, spoiled));
             }
             loop {
                 let state = tx.state();
-                let Some((_, queued)) = ready_phases(state, *reach).next() else { return Ok((None, spoiled)) };
+                let Some(queued) = next_phase(state, *reach, *turn, now) else { return Ok((None, spoiled)) };
                 let workspace = state.workspaces.get(&queued.workspace).cloned().ok_or(Error::NotFound(WHAT))?;
                 let (mut run, kind) = queued.taken(executor.clone(), now).map_err(illegal)?;
                 let secrets = match plane.secrets_of(state, &workspace, queued) {

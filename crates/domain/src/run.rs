@@ -403,6 +403,11 @@ impl Run {
         };
         Some(QueueKey { class, since: self.created_at, run: self.id })
     }
+
+    /// Since when its phase has been in the global queue, if one is there.
+    pub fn ready_since(&self) -> Option<Timestamp> {
+        self.phase(self.queued_phase()?).queued_at
+    }
 }
 
 indexes! {
@@ -413,6 +418,8 @@ indexes! {
         pub place: (WorkspaceId, u64) => |run| run.place.map(|place| (run.workspace, place));
         /// The global queue of this organization, in order.
         pub queue: QueueKey => |run| run.queue_key();
+        /// The same phases, by how long they have been there.
+        pub ready: Timestamp => |run| run.ready_since();
         /// What agents are executing.
         pub executing: AgentId => |run| {
             let phase = run.executing_phase().and_then(|kind| run.phase(kind).executor.as_ref());

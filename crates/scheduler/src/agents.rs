@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use taco_control_plane::{Attempt, Error, OpenOrganization, TakenPhase, Taker};
 use taco_domain::agent::AgentPresence;
-use taco_domain::global_queue::Reach;
+use taco_domain::global_queue::{Reach, Turn};
 use taco_domain::id::{AgentId, AgentPoolId, RunId, TokenId};
 use taco_domain::phase::{Executor, PhaseKind};
 use tokio::sync::{Notify, mpsc};
@@ -130,8 +130,9 @@ pub(crate) struct Agents {
     pub(crate) changed: Arc<Notify>,
     /// Lets the other servers know soon.
     pub(crate) publish: Arc<Notify>,
-    /// Held while phases are handed out, from the look at who is free until all have what was taken for them.
-    pub(crate) turn: Arc<tokio::sync::Mutex<()>>,
+    /// Held while phases are handed out, from the look at who is free until all have what was taken for them. How many
+    /// were handed out before.
+    pub(crate) turn: Arc<tokio::sync::Mutex<u64>>,
     /// Agents that come back: what they have is being found out. How often each does it at the moment.
     greeting: Arc<Mutex<BTreeMap<AgentId, u32>>>,
     /// The server is stopping.
@@ -219,7 +220,12 @@ impl Agents {
         let connected = self.lock();
         let free = connected.values().filter(|agent| agent.free(patience, now));
         let free = free.filter(|agent| !greeting.contains_key(&agent.new.id)).map(|agent| FreeAgent {
-            taker: Taker { reach: agent.new.reach, executor: agent.executor(), token: agent.new.token },
+            taker: Taker {
+                reach: agent.new.reach,
+                executor: agent.executor(),
+                token: agent.new.token,
+                turn: Turn::First,
+            },
             organization: agent.new.organization.clone(),
             room: if agent.new.once { 1 } else { agent.new.concurrency - agent.busy() },
         });

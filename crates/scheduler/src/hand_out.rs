@@ -1,8 +1,9 @@
 //! Which agent gets which phase.
 
 use futures::future::join_all;
+use jiff::Timestamp;
 use taco_control_plane::{Error, OpenOrganization, Taker};
-use taco_domain::global_queue::{Reach, ready_phases};
+use taco_domain::global_queue::{Reach, Turn, overdue_phase, ready_phases};
 use taco_domain::run::{QueueKey, Run};
 use tokio::time::Instant;
 
@@ -10,7 +11,7 @@ use crate::agents::FreeAgent;
 use crate::cancels::attempt_of;
 use crate::scheduler::Scheduler;
 
-/// One phase that one agent is to take. Which phase it is, the transaction decides: the first that is ready then.
+/// One phase that one agent is to take. Which phase it is, the transaction decides: the one whose turn it is then.
 struct Errand {
     organization: OpenOrganization,
     taker: Taker,
@@ -20,9 +21,9 @@ impl Scheduler {
     /// Gives phases to agents until there is no agent with room or no phase within reach.
     pub(crate) async fn hand_out(&self) -> Result<(), Error> {
         loop {
-            let _turn = self.agents.turn.lock().await;
+            let mut before = self.agents.turn.lock().await;
             let free = self.agents.free(self.leases.doubt(), Instant::now());
-            let errands = match_up(free, &self.followed());
+            let errands = match_up(free, &self.followed(), &mut before, self.control_plane.now());
             if errands.is_empty() {
                 return Ok(());
             }
@@ -77,45 +78,82 @@ impl Scheduler {
     }
 }
 
-/// Pairs the phases that are ready, in the order of the global queue, with agents that have room.
-fn match_up(mut free: Vec<FreeAgent>, organizations: &[OpenOrganization]) -> Vec<Errand> {
+/// Pairs the phases that are ready, in the order of the global queue, with agents that have room. `before` counts what
+/// was handed out.
+fn match_up(
+    mut free: Vec<FreeAgent>,
+    organizations: &[OpenOrganization],
+    before: &mut u64,
+    now: Timestamp,
+) -> Vec<Errand> {
     let mut errands = Vec::new();
     let room: usize = free.iter().map(|agent| agent.room as usize).sum();
     if room == 0 {
         return errands;
     }
-    for (_, reach, organization) in waiting(&free, organizations, room) {
+    let mut first = waiting(&free, organizations, room).into_iter();
+    let mut overdue = overdue(&free, organizations, now).into_iter();
+    loop {
+        let next = match Turn::after(*before) {
+            Turn::Overdue => overdue.next().map(|place| (Turn::Overdue, place)),
+            Turn::First => None,
+        };
+        let next = next.or_else(|| first.next().map(|place| (Turn::First, place)));
+        let Some((turn, Place { reach, organization })) = next else { return errands };
         let able = free.iter_mut().filter(|agent| agent.room > 0 && agent.taker.reach == reach);
         let able = able.filter(|agent| agent.organization.as_ref().is_none_or(|own| own.id() == organization.id()));
         // Whoever has most room is least busy.
         if let Some(agent) = able.max_by_key(|agent| agent.room) {
             agent.room -= 1;
-            errands.push(Errand { organization: organization.clone(), taker: agent.taker.clone() });
+            *before += 1;
+            let taker = Taker { turn, ..agent.taker.clone() };
+            errands.push(Errand { organization: organization.clone(), taker });
         }
     }
-    errands
+}
+
+/// Where a phase waits.
+struct Place<'a> {
+    reach: Reach,
+    organization: &'a OpenOrganization,
 }
 
 /// The phases within reach of any free agent, in order.
-fn waiting<'a>(
-    free: &[FreeAgent],
-    organizations: &'a [OpenOrganization],
-    room: usize,
-) -> Vec<(QueueKey, Reach, &'a OpenOrganization)> {
-    let mut waiting = Vec::new();
+fn waiting<'a>(free: &[FreeAgent], organizations: &'a [OpenOrganization], room: usize) -> Vec<Place<'a>> {
+    let mut waiting: Vec<(QueueKey, Place<'_>)> = Vec::new();
     for organization in organizations {
         let state = organization.last_seen();
-        let mut reaches: Vec<Reach> = Vec::new();
-        for agent in free {
-            let works_here = agent.organization.as_ref().is_none_or(|own| own.id() == organization.id());
-            if works_here && !reaches.contains(&agent.taker.reach) {
-                reaches.push(agent.taker.reach);
-            }
-        }
-        for reach in reaches {
-            waiting.extend(ready_phases(&state, reach).take(room).map(|(key, _)| (key, reach, organization)));
+        for reach in reaches(free, organization) {
+            let ready = ready_phases(&state, reach).take(room);
+            waiting.extend(ready.map(|(key, _)| (key, Place { reach, organization })));
         }
     }
-    waiting.sort_by_key(|(key, ..)| *key);
-    waiting
+    waiting.sort_by_key(|(key, _)| *key);
+    waiting.into_iter().map(|(_, place)| place).collect()
+}
+
+/// What has been ready for too long, one phase of each organization and reach, longest first.
+fn overdue<'a>(free: &[FreeAgent], organizations: &'a [OpenOrganization], now: Timestamp) -> Vec<Place<'a>> {
+    let mut overdue: Vec<(Timestamp, Place<'_>)> = Vec::new();
+    for organization in organizations {
+        let state = organization.last_seen();
+        for reach in reaches(free, organization) {
+            let phase = overdue_phase(&state, reach, now);
+            overdue.extend(phase.map(|(since, _)| (since, Place { reach, organization })));
+        }
+    }
+    overdue.sort_by_key(|(since, _)| *since);
+    overdue.into_iter().map(|(_, place)| place).collect()
+}
+
+/// What free agents may take of an organization.
+fn reaches(free: &[FreeAgent], organization: &OpenOrganization) -> Vec<Reach> {
+    let mut reaches = Vec::new();
+    for agent in free {
+        let works_here = agent.organization.as_ref().is_none_or(|own| own.id() == organization.id());
+        if works_here && !reaches.contains(&agent.taker.reach) {
+            reaches.push(agent.taker.reach);
+        }
+    }
+    reaches
 }

@@ -33,7 +33,7 @@ pub(crate) enum Promise {
     LogsAreTrue,
     /// What an agent took is executed, or given up for a reason that names the agent.
     WhatIsTakenComesToSomething,
-    /// Applies before plans before plans that change nothing, the oldest first.
+    /// Applies before plans before plans that change nothing, the oldest first; and nobody is passed over for ever.
     TheQueueKeepsItsOrder,
     /// When the faults are over, every run ends or waits for a person.
     EveryRunComesToAnEnd,
