@@ -20,6 +20,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use crate::caller::{About, Ahead, Caller};
 use crate::configuration_archives::INSPECTED_AT_ONCE;
 use crate::error::Error;
+use crate::kept_states::KeptStates;
 use crate::log_signals::LogSignals;
 use crate::plan_files::UploadedPlans;
 use crate::presence::Presence;
@@ -80,6 +81,7 @@ pub(crate) struct Shared {
     /// See [`READ_AT_ONCE`].
     pub(crate) states_read_along: Semaphore,
     pub(crate) state_readers: Semaphore,
+    pub(crate) kept_states: KeptStates,
     pub(crate) uploads_under_way: UploadsUnderWay,
     pub(crate) uses_in_flight: UsesInFlight,
     pub(crate) presence: Presence,
@@ -191,6 +193,7 @@ impl ControlPlane {
                 ledger_options: settings.ledger,
                 summaries: Summaries::default(),
                 inspections: Semaphore::new(INSPECTED_AT_ONCE),
+                kept_states: KeptStates::default(),
                 states_read_along: Semaphore::new(READ_AT_ONCE),
                 state_readers: Semaphore::new(READ_AT_ONCE),
                 uploads_under_way: UploadsUnderWay::default(),

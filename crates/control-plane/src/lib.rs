@@ -16,6 +16,7 @@ mod done_requests;
 mod error;
 mod first_start;
 mod grants;
+mod kept_states;
 mod lock_choices;
 mod log_signals;
 mod logs;

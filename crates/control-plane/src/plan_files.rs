@@ -76,7 +76,7 @@ impl ControlPlane {
         while let Some(piece) = download.body.try_next().await.map_err(|error| blob_error(error.into()))? {
             hash.update(&piece);
         }
-        let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hex::encode(hash.finalize());
         Ok(Some(StoredFile { size: download.size, sha256 }))
     }
 

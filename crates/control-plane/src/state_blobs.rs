@@ -5,11 +5,11 @@
 //! when they are in the bucket, which does not keep anyone waiting.
 
 use std::error::Error as StdError;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader};
 use std::thread;
 
-use bytes::{Buf, Bytes, BytesMut};
-use futures::{Stream, StreamExt, TryStreamExt, stream};
+use bytes::{Bytes, BytesMut};
+use futures::{Stream, StreamExt, TryStreamExt, future, stream};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use taco_domain::state_file::{Resource, StateFile, StateFileError};
 use taco_domain::state_version::StateVersion;
@@ -18,9 +18,10 @@ use taco_ledger::bucket::Download;
 use taco_ledger::{Key, Trouble, layout};
 use tokio::sync::oneshot;
 
-use crate::channel_reader::{Chunks, channel};
+use crate::channel_reader::{ChannelReader, Chunks, channel};
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
+use crate::kept_states::KeptStates;
 
 /// The largest state that is taken.
 pub const LARGEST_STATE: u64 = 256 * 1024 * 1024;
@@ -28,7 +29,7 @@ pub const LARGEST_STATE: u64 = 256 * 1024 * 1024;
 /// A state that is no larger is read where it is: a thread for it would cost more.
 const SMALL: usize = 64 * 1024;
 
-/// A state that is no larger is kept until all of it came: whoever stores it does so anyway, and it need not be fetched
+/// A state that is no larger is held until all of it came: whoever stores it does so anyway, and it need not be fetched
 /// back to be read.
 const WHOLE: usize = 1024 * 1024;
 
@@ -37,8 +38,28 @@ const WHOLE: usize = 1024 * 1024;
 /// included.
 pub(crate) const READ_AT_ONCE: usize = 32;
 
-/// What stored bytes are read from.
-pub(crate) type Source = BufReader<Box<dyn Read + Send>>;
+/// What a state is read from.
+enum Source {
+    /// Memory, which takes a third of the time.
+    Whole(Bytes),
+    Flowing(BufReader<ChannelReader>),
+}
+
+impl Source {
+    fn state<V: DeserializeOwned, R: Default + Extend<Resource>>(self) -> Result<StateFile<V, R>, StateFileError> {
+        match self {
+            Self::Whole(bytes) => StateFile::parse(&bytes),
+            Self::Flowing(reader) => StateFile::read(reader),
+        }
+    }
+
+    fn json(self) -> serde_json::Result<IgnoredAny> {
+        match self {
+            Self::Whole(bytes) => serde_json::from_slice(&bytes),
+            Self::Flowing(reader) => serde_json::from_reader(reader),
+        }
+    }
+}
 
 pub(crate) fn state_key(open: &OpenOrganization, blob: &str) -> Key {
     layout::blob(open.ledger.name(), "states", blob)
@@ -73,7 +94,7 @@ impl ControlPlane {
         R: Default + Extend<Resource> + Send + 'static,
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
-        let (stored, read) = self.store_and_read(key, body, |source| StateFile::<V, R>::read(source)).await?;
+        let (stored, read) = self.store_and_read(key, body, Source::state::<V, R>).await?;
         if read.is_err() {
             self.remove_blob(key).await;
         }
@@ -89,8 +110,7 @@ impl ControlPlane {
     where
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
-        let read = |source| serde_json::from_reader::<Source, IgnoredAny>(source);
-        let (stored, read) = self.store_and_read(key, body, read).await?;
+        let (stored, read) = self.store_and_read(key, body, Source::json).await?;
         if let Err(error) = read {
             self.remove_blob(key).await;
             return Err(Error::Invalid { pointer: "/data".to_owned(), detail: format!("this is not JSON: {error}") });
@@ -110,8 +130,9 @@ impl ControlPlane {
     {
         match beginning(body).await {
             Beginning::Whole(bytes) => {
-                let stored = self.blobs().store_bytes(key, bytes.clone()).await.map_err(blob_error)?;
-                Ok((stored, read_whole(bytes, read).await?))
+                let (stored, read) =
+                    tokio::join!(self.blobs().store_bytes(key, bytes.clone()), read_whole(bytes, read));
+                Ok((stored.map_err(blob_error)?, read?))
             }
             Beginning::Part(body) => {
                 if let Ok(_place) = self.shared.states_read_along.try_acquire() {
@@ -164,7 +185,7 @@ impl ControlPlane {
         mut download: Download,
         read: impl FnOnce(Source) -> T + Send + 'static,
     ) -> Result<T, Error> {
-        if download.size <= SMALL as u64 {
+        if download.size <= WHOLE as u64 {
             let bytes: BytesMut = download.body.try_collect().await.map_err(|error| blob_error(error.into()))?;
             return read_whole(bytes.freeze(), read).await;
         }
@@ -192,6 +213,7 @@ impl ControlPlane {
 
     /// Removes what nothing names. If that fails it stays as garbage, which harms nobody.
     pub(crate) async fn remove_blob(&self, key: &Key) {
+        self.shared.kept_states.forget(key);
         if let Err(error) = self.blobs().remove(key).await {
             tracing::warn!(%key, %error, "a blob that nothing names could not be removed");
         }
@@ -203,7 +225,19 @@ impl ControlPlane {
         version: &StateVersion,
     ) -> Result<Download, Error> {
         let key = state_key(open, &version.blob);
-        self.blobs().read_verified(&key, &stored_as(version)).await.map_err(blob_error)
+        let size = version.size;
+        let flowing = |state| Download { size, body: stream::once(future::ready(Ok(state))).boxed() };
+        if let Some(state) = self.shared.kept_states.get(&key) {
+            return Ok(flowing(state));
+        }
+        let download = self.blobs().read_verified(&key, &stored_as(version)).await.map_err(blob_error)?;
+        if !KeptStates::has_room_for(size) {
+            return Ok(download);
+        }
+        let state: BytesMut = download.body.try_collect().await.map_err(|error| blob_error(error.into()))?;
+        let state = state.freeze();
+        self.shared.kept_states.keep(key, state.clone());
+        Ok(flowing(state))
     }
 
     /// What a stored state says of itself.
@@ -217,7 +251,7 @@ impl ControlPlane {
         R: Default + Extend<Resource> + Send + 'static,
     {
         let download = self.read_state_bytes(open, version).await?;
-        let read = self.read_download(download, |source| StateFile::<V, R>::read(source)).await?;
+        let read = self.read_download(download, Source::state::<V, R>).await?;
         read.map_err(|error| {
             let object = state_key(open, &version.blob);
             Error::Corrupt(taco_ledger::Error::Corrupt { object, why: error.to_string() })
@@ -233,7 +267,7 @@ fn read_apart<T: Send + 'static>(
     let (tell, told) = oneshot::channel();
     let reading = move || {
         // Nobody listens any more if the client has gone.
-        let _ = tell.send(read(BufReader::new(Box::new(reader))));
+        let _ = tell.send(read(Source::Flowing(BufReader::new(reader))));
     };
     let thread = thread::Builder::new().name("state-reader".to_owned());
     thread.spawn(reading).map_err(|error| broken(error.to_string()))?;
@@ -250,7 +284,7 @@ async fn read_whole<T: Send + 'static>(
     read: impl FnOnce(Source) -> T + Send + 'static,
 ) -> Result<T, Error> {
     let small = bytes.len() <= SMALL;
-    let reading = move || read(BufReader::new(Box::new(bytes.reader())));
+    let reading = move || read(Source::Whole(bytes));
     if small {
         return Ok(reading());
     }

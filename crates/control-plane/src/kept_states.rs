@@ -1,0 +1,94 @@
+//! States that were read lately. Many read the same one: every plan of its workspace, and of those that use its outputs.
+//! A blob never changes, so what was read of it once is true for as long as something names it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use quick_cache::Weighter;
+use quick_cache::unsync::Cache;
+use taco_ledger::Key;
+
+/// So many bytes are kept; then those go that nobody asks for.
+const MOST: u64 = 4 * 1024 * 1024;
+/// A larger one flows past.
+const LARGEST: u64 = 1024 * 1024;
+/// For the cache's own book-keeping: most states are about this large.
+const USUAL: usize = 32 * 1024;
+
+/// One shelf for all: of many small ones, none would have a place for a large state.
+pub(crate) struct KeptStates(Mutex<Shelf>);
+
+type Shelf = Cache<Key, Bytes, BySize>;
+
+#[derive(Clone)]
+struct BySize;
+
+impl Weighter<Key, Bytes> for BySize {
+    fn weight(&self, _: &Key, state: &Bytes) -> u64 {
+        state.len().max(1) as u64
+    }
+}
+
+impl KeptStates {
+    pub(crate) fn get(&self, key: &Key) -> Option<Bytes> {
+        self.shelf().get(key).cloned()
+    }
+
+    /// Whether a state of this size is worth its place.
+    pub(crate) fn has_room_for(size: u64) -> bool {
+        size <= LARGEST
+    }
+
+    pub(crate) fn keep(&self, key: Key, state: Bytes) {
+        self.shelf().insert(key, state);
+    }
+
+    pub(crate) fn forget(&self, key: &Key) {
+        self.shelf().remove(key);
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for KeptStates {
+    fn default() -> Self {
+        Self(Mutex::new(Cache::with_weighter(MOST as usize / USUAL, MOST, BySize)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taco_ledger::{LedgerName, layout};
+
+    use super::*;
+
+    fn key(number: usize) -> Key {
+        layout::blob(&LedgerName::site(), "states", &number.to_string())
+    }
+
+    #[test]
+    fn what_was_read_is_kept_until_it_is_forgotten() {
+        let states = KeptStates::default();
+        states.keep(key(1), Bytes::from_static(b"{}"));
+        assert_eq!(states.get(&key(1)), Some(Bytes::from_static(b"{}")));
+        assert_eq!(states.get(&key(2)), None);
+        states.forget(&key(1));
+        assert_eq!(states.get(&key(1)), None);
+    }
+
+    #[test]
+    fn no_more_is_kept_than_fits() {
+        let states = KeptStates::default();
+        assert!(KeptStates::has_room_for(LARGEST) && !KeptStates::has_room_for(LARGEST + 1));
+        let state = Bytes::from(vec![0; LARGEST as usize]);
+        for number in 0..20 {
+            states.keep(key(number), state.clone());
+            assert!(states.get(&key(number)).is_some(), "{number}");
+            assert!(states.shelf().weight() <= MOST, "{}", states.shelf().weight());
+        }
+        let kept = (0..20).filter(|number| states.get(&key(*number)).is_some()).count();
+        assert_eq!(kept as u64, MOST / LARGEST);
+    }
+}
