@@ -62,12 +62,16 @@ impl RunSite {
 
     /// One more server, which reaches the bucket in a way of its own.
     pub fn server_at(&self, location: Option<&Location>) -> ServerProcess {
+        ServerProcess::start(&mut self.server_command(location))
+    }
+
+    pub fn server_command(&self, location: Option<&Location>) -> Command {
         let mut command = self.home.taco(&["server"]);
         command.envs(location.map(variables_of).unwrap_or_default());
         command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN);
         command.env("TACO_SECRET_KEY", "a key that only these tests know");
         command.env("TACO_AGENT_CONCURRENCY", "0").env("TACO_AGENT_LEASE", self.lease.to_string());
-        ServerProcess::start(&mut command)
+        command
     }
 
     /// An agent that has connected. Its work directory is named after it, so one of the same name is its successor.

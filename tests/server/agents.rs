@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
+use harness::home::ServerProcess;
 use harness::process::Process;
 use harness::run_site::{RunSite, SITE_TOKEN, admin_of, until};
 use harness::stand_in_engine::Step;
@@ -30,6 +31,42 @@ async fn an_agent_for_one_phase_executes_it_and_leaves() {
         assert_eq!(site.engine.came_to(step, &run).len(), 1, "{step:?}");
     }
     assert_eq!(admin.work_in_state(&workspace).await, Some(format!("all of {run}")));
+}
+
+/// They take a minute: there is no shorter limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_and_applies_that_take_too_long_are_stopped() {
+    let (site, first) = RunSite::with_lease(LEASE).await;
+    drop(first);
+    let mut command = site.server_command(None);
+    let server = ServerProcess::start(command.env("TACO_PLAN_TIMEOUT", "1").env("TACO_APPLY_TIMEOUT", "1"));
+    let admin = admin_of(&server.address);
+    let mut command = site.agent_command("one", &server.address);
+    let _agent = Process::start(command.args(["--concurrency", "2"]));
+
+    site.engine.hold(Step::ApplyIsHalfDone);
+    let applying = site.given_workspace(&admin, "applying").await;
+    let apply = admin.start_run(&applying).await;
+    site.engine.comes_to(Step::ApplyIsHalfDone, &apply, 1).await;
+    site.engine.hold(Step::Plan);
+    let planning = site.given_workspace(&admin, "planning").await;
+    let plan = admin.start_run(&planning).await;
+
+    assert_eq!(admin.end_of(&apply).await, "errored");
+    assert_eq!(admin.error_of(&apply, "apply").await, "the apply took longer than 1 minute");
+    // It was asked to stop, and what it had done is kept.
+    assert!(site.engine.was_interrupted(&apply));
+    assert_eq!(admin.work_in_state(&applying).await, Some(format!("half of {apply}")));
+    assert_eq!(admin.end_of(&plan).await, "errored");
+    assert_eq!(admin.error_of(&plan, "plan").await, "the plan took longer than 1 minute");
+    for (workspace, run) in [(applying, apply), (planning, plan)] {
+        assert_eq!(admin.holder_of(&workspace).await, None, "{run}");
+    }
+    // Others are not held up.
+    site.engine.let_go(Step::Plan);
+    site.engine.let_go(Step::ApplyIsHalfDone);
+    let other = site.given_workspace(&admin, "other").await;
+    assert_eq!(admin.end_of(&admin.start_run(&other).await).await, "applied");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -199,7 +199,7 @@ impl Phase {
         match (stopped, kind) {
             (Stopped::Canceled, _) => Some(Outcome::Canceled),
             (Stopped::TimedOut, _) => {
-                Some(errored(format!("the {kind} took longer than {} seconds", self.job.timeout_seconds)))
+                Some(errored(format!("the {kind} took longer than {}", in_words(self.job.timeout_seconds))))
             }
             // A plan that nobody reports is done by another agent. An apply is not.
             (Stopped::AgentLeaves | Stopped::Lost, PhaseKind::Plan) => None,
@@ -264,5 +264,14 @@ async fn stopped(mut control: Control) -> Stopped {
             Stop::Leave => return Stopped::AgentLeaves,
             Stop::Lost => return Stopped::Lost,
         }
+    }
+}
+
+/// Limits are set in minutes.
+fn in_words(seconds: u64) -> String {
+    match (seconds / 60, seconds % 60) {
+        (1, 0) => "1 minute".to_owned(),
+        (minutes @ 2.., 0) => format!("{minutes} minutes"),
+        _ => format!("{seconds} seconds"),
     }
 }

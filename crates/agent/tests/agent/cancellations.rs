@@ -4,7 +4,10 @@ use taco_agent_protocol::{Engine, FromServer, Outcome, PhaseKind, PhaseRef};
 use crate::agent_process::{eventually, lives};
 use crate::story::{Run, Story};
 
-/// Makes one resource, and then waits for ever. The second is a shell that does not hear interrupts.
+/// A shell that does not hear interrupts.
+const DEAF: &str = "trap '' INT TERM; while true; do sleep 0.1; done";
+
+/// Makes one resource, and then waits for ever.
 pub(crate) fn endless(directory: &std::path::Path, command: &str) -> String {
     format!(
         r#"
@@ -52,8 +55,7 @@ async fn a_canceled_apply_is_interrupted_and_its_state_kept() {
 #[tokio::test]
 async fn what_does_not_hear_an_interrupt_is_killed_by_force() {
     let story = Story::begin().await;
-    let deaf = "trap '' INT TERM; while true; do sleep 0.1; done";
-    let (phase, pid, _directory) = applying(&story, Engine::Terraform, deaf).await;
+    let (phase, pid, _directory) = applying(&story, Engine::Terraform, DEAF).await;
     story.server.say(FromServer::Cancel { phase, force: true });
     assert_eq!(story.server.outcome(&phase).await, Outcome::Canceled);
     eventually("the shell ends", || !lives(pid)).await;
@@ -88,8 +90,18 @@ async fn nothing_that_a_run_started_outlives_it() {
 
 #[tokio::test]
 async fn an_agent_drains_at_the_first_signal_and_stops_its_engines_at_the_second() {
+    leaves_what_it_applies("sleep 600").await;
+}
+
+/// It has half a minute.
+#[tokio::test]
+async fn what_does_not_hear_that_its_agent_leaves_is_killed_in_the_end() {
+    leaves_what_it_applies(DEAF).await;
+}
+
+async fn leaves_what_it_applies(command: &str) {
     let mut story = Story::begin().await;
-    let (phase, pid, _directory) = applying(&story, Engine::Terraform, "sleep 600").await;
+    let (phase, pid, _directory) = applying(&story, Engine::Terraform, command).await;
     story.agent.signal(Signal::SIGTERM);
     eventually("the server knows", || story.server.seen().drainings > 0).await;
     assert!(lives(pid) && !story.server.seen().outcomes.contains_key(&phase));
