@@ -90,7 +90,6 @@ async fn at_every_write(moment: Moment) {
     let by_way = Location { s3_endpoint: Some(station.address()), ..location.clone() };
     let (site, survivor) = RunSite::on(Some(location), LEASE).await;
     let admin = admin_of(&survivor.address);
-    let mut unknown = Vec::new();
     for number in 0.. {
         let body = site.workspace_for_agents(&format!("web-{number}"));
         let workspace = text(&admin.post("/api/v2/organizations/acme/workspaces", body).await["data"]["id"]);
@@ -129,15 +128,15 @@ async fn at_every_write(moment: Moment) {
             assert_eq!(admin.work_in_state(&workspace).await, Some(format!("all of {run}")));
             assert_eq!(admin.holder_of(&workspace).await, None);
         } else {
-            // The server died between giving the apply out and telling the agent so.
+            // The server died between giving the apply out, which is a commit, and telling the agent so. Logs come in
+            // more or fewer pieces, so that this commit may be the write of more than one number.
+            assert!(key.contains("/log/"), "{moment:?} {number} {key}: only a commit can lose an apply");
             let error = admin.error_of(&run, "apply").await;
             assert!(error.starts_with("Apply outcome unknown: "), "{moment:?} {number} {key}: {error}");
             assert_eq!((applies, admin.holder_of(&workspace).await), (0, Some(run)), "{moment:?} {number} {key}");
-            unknown.push(key);
         }
         drop(agent);
     }
-    assert!(unknown.len() <= 1, "{moment:?}: an apply is given out once, so one kill can lose it: {unknown:?}");
     site.is_sound();
 }
 

@@ -14,7 +14,7 @@ use taco_ledger::Location;
 use tokio::time::sleep;
 
 /// In seconds. A run whose agent is gone waits for half as much again.
-const LEASE: u16 = 6;
+const LEASE: u16 = 10;
 
 /// A run whose engine is held in the middle of its apply, with half of its state at the server.
 struct HalfDone {

@@ -90,6 +90,8 @@ impl Chromium {
             "acceptInsecureCerts": true,
             "goog:chromeOptions": options,
             "goog:loggingPrefs": { "browser": "ALL" },
+            // In milliseconds, for a machine that is busy with other tests.
+            "timeouts": { "script": 180_000 },
         });
         let client = Client::builder().no_proxy().build().expect("a client");
         let address = format!("http://127.0.0.1:{port}/session");
@@ -181,14 +183,11 @@ impl Chromium {
 
     /// Fills a field in, in place of what it holds.
     pub async fn types(&self, selector: &str, text: &str) {
-        let element = self.find(selector).await;
-        self.tell(&format!("element/{element}/clear"), json!({})).await;
-        self.tell(&format!("element/{element}/value"), json!({ "text": text })).await;
+        self.does_to("css selector", selector, &[("clear", json!({})), ("value", json!({ "text": text }))]).await;
     }
 
     pub async fn clicks(&self, selector: &str) {
-        let element = self.find(selector).await;
-        self.tell(&format!("element/{element}/click"), json!({})).await;
+        self.does_to("css selector", selector, &[("click", json!({}))]).await;
     }
 
     /// Follows the first link with this text.
@@ -202,8 +201,23 @@ impl Chromium {
     }
 
     async fn clicks_on(&self, path: &str) {
-        let element = self.find_by("xpath", path).await;
-        self.tell(&format!("element/{element}/click"), json!({})).await;
+        self.does_to("xpath", path, &[("click", json!({}))]).await;
+    }
+
+    /// Tells the driver to do all this to an element, one after the other.
+    async fn does_to(&self, by: &str, what: &str, commands: &[(&str, Value)]) {
+        'again: loop {
+            let element = self.find_by(by, what).await;
+            for (command, body) in commands {
+                match self.try_to(&format!("element/{element}/{command}"), body).await {
+                    Ok(_) => {}
+                    // The page was renewed in between.
+                    Err(error) if error.contains("stale element") => continue 'again,
+                    Err(error) => panic!("{command} {what}: {error}"),
+                }
+            }
+            return;
+        }
     }
 
     /// Waits until the page holds such an element.

@@ -142,7 +142,7 @@ async fn what_is_planned_when_someone_interrupts_is_canceled_if_they_say_so(scen
     );
     let here = scene.initialized(&resources).await;
     let begun = async || {
-        let accepted = timeout(Duration::from_secs(30), listener.accept()).await;
+        let accepted = timeout(Duration::from_secs(180), listener.accept()).await;
         accepted.expect("the plan asks for the state").expect("a connection").0
     };
     // Those who only plan are told that the plan goes on without them.

@@ -22,7 +22,7 @@ fn making(command: &str) -> String {
 pub(crate) async fn an_interrupted_apply_is_canceled(scene: Scene) {
     let begun = scene.user.home().join("begun");
     let here = scene.initialized(&making(&format!("touch {}; exec sleep 600", begun.display()))).await;
-    let canceled = canceled_by(&scene, async || {
+    let canceled = canceled_by(&scene, async |_| {
         std::fs::remove_file(&begun).ok();
         let mut apply = here.talks("apply -auto-approve");
         until(async || begun.exists()).await;
@@ -38,11 +38,11 @@ pub(crate) async fn an_interrupted_apply_is_canceled(scene: Scene) {
 
 /// What a client printed that was interrupted and canceled its run. Both end with 0 then. Where the interrupt comes in
 /// the middle of a request, they end with 1 and leave the run as it is, so someone else cancels it, and the client has
-/// another chance.
-async fn canceled_by(scene: &Scene, interrupted: impl AsyncFn() -> Done) -> String {
-    for _ in 0..5 {
+/// another chance, and is told which one it is.
+async fn canceled_by(scene: &Scene, interrupted: impl AsyncFn(usize) -> Done) -> String {
+    for attempt in 0..5 {
         let before = scene.runs_of(&scene.name).await.len();
-        let done = interrupted().await;
+        let done = interrupted(attempt).await;
         let said = done.said();
         let runs = scene.runs_of(&scene.name).await;
         assert_eq!(runs.len(), before + 1, "{said}");
@@ -62,8 +62,11 @@ pub(crate) async fn a_lock_is_waited_for(scene: Scene) {
     let workspace = scene.workspace().await;
     scene.admin.act(&workspace, "lock").await;
     says(&here.runs("plan").await, "Plan: 1 to add");
-    // Between two looks, which come after 1 and 2.2 s.
-    let gave_up = canceled_by(&scene, async || here.does("apply -auto-approve -lock-timeout=1800ms", "").await);
+    // Between two looks, which come after 1, 2.2, 3.5, 5, 6.7 and 8.7 s; on a busy machine somewhat later.
+    let gave_up = canceled_by(&scene, async |attempt| {
+        let milliseconds = [1800, 2900, 4200, 6000, 8000][attempt];
+        here.does(&format!("apply -auto-approve -lock-timeout={milliseconds}ms"), "").await
+    });
     says(&gave_up.await, "Lock timeout exceeded, sending interrupt to cancel the remote operation.");
 
     let before = scene.runs_of(&scene.name).await.len();

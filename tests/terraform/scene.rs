@@ -185,7 +185,7 @@ fn without_colours(said: &str) -> String {
 
 /// Looks again and again until it is so.
 pub(crate) async fn until(mut so: impl AsyncFnMut() -> bool) {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(180);
     while !so().await {
         assert!(tokio::time::Instant::now() < deadline, "it does not come to pass");
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -7,6 +7,7 @@ use axum::routing::get;
 use sha2::{Digest, Sha256};
 use taco_agent_protocol::{Engine, PhaseKind};
 use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 
 use crate::agent_process::{AgentProcess, directory, tool};
 use crate::plans::ONE;
@@ -14,7 +15,7 @@ use crate::stand_in::StandIn;
 use crate::story::{Run, Story};
 
 /// A mirror with one version of tofu, which is the installed one under another number.
-async fn mirror(tampered: bool) -> String {
+fn mirror(tampered: bool) -> String {
     let program = std::fs::read(tool("TACO_TEST_TOFU")).expect("tofu");
     let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let stored = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
@@ -30,9 +31,17 @@ async fn mirror(tampered: bool) -> String {
         .route("/tofu/index.json", get(move || async move { index }))
         .route("/tofu/1.99.0/tofu_1.99.0_SHA256SUMS", get(move || async move { sums }))
         .route(&format!("/tofu/1.99.0/{name}"), get(move || async move { archive }));
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("a socket");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    // With a thread of its own: agents do not wait long for an answer, and the test's one thread has more to do.
+    std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async move {
+            let listener = TcpListener::from_std(listener).expect("a socket");
+            axum::serve(listener, router).await
+        })
+    });
     address
 }
 
@@ -47,7 +56,7 @@ async fn with_mirror(address: &str) -> Story {
 
 #[tokio::test]
 async fn a_version_that_is_not_here_is_downloaded_once_and_checked() {
-    let story = with_mirror(&mirror(false).await).await;
+    let story = with_mirror(&mirror(false)).await;
     for version in ["latest", "~> 1.98", "1.99.0"] {
         let run = Run::of(Engine::Tofu, &[("main.tf", ONE)]).with(|run| run.version = version.to_owned());
         assert_eq!(story.plan(&run).await.1.engine.version, "1.99.0", "{version}");
@@ -60,7 +69,7 @@ async fn a_version_that_is_not_here_is_downloaded_once_and_checked() {
 
 #[tokio::test]
 async fn bytes_with_another_checksum_are_not_executed() {
-    let story = with_mirror(&mirror(true).await).await;
+    let story = with_mirror(&mirror(true)).await;
     let run = Run::of(Engine::Tofu, &[("main.tf", ONE)]).with(|run| run.version = "1.99.0".to_owned());
     let message = story.failure(&run, PhaseKind::Plan).await;
     assert!(message.contains("has the checksum") && message.contains("published is 0000"), "{message}");

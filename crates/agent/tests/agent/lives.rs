@@ -33,13 +33,7 @@ async fn a_killed_agent_leaves_no_engine_behind_and_its_successor_reports() {
         let (phase, pid, _directory) = applying(&story, engine).await;
         story.server.answer(false);
         story.agent.kill();
-        for _ in 0..500 {
-            if !lives(pid) {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-        assert!(!lives(pid), "five seconds are enough");
+        eventually("the engine does not outlive its agent", || !lives(pid)).await;
         assert!(!story.server.seen().outcomes.contains_key(&phase));
         story.server.answer(true);
         story.agent = AgentProcess::start(&story.server.address, story.work_dir.path(), |_| {});
@@ -70,9 +64,10 @@ async fn a_plan_that_comes_again_is_not_disturbed_by_what_is_left_of_it() {
     let run = scripted_engine::run();
     story.hand_out(&run, PhaseKind::Plan).await;
     eventually("the engine plans", || first.exists()).await;
+    let before = story.server.seen().hellos.len();
     story.agent.kill();
     story.agent = AgentProcess::start(&story.server.address, story.work_dir.path(), |_| {});
-    eventually("it comes back", || story.server.seen().hellos.len() == 2).await;
+    eventually("it comes back", || story.server.seen().hellos.len() > before).await;
     let mut job = run.job(PhaseKind::Plan, false, &story.server.address);
     job.phase.epoch = 2;
     let phase = story.server.hand_out(job).await;
@@ -88,7 +83,7 @@ async fn a_plan_that_comes_again_is_not_disturbed_by_what_is_left_of_it() {
 #[tokio::test]
 async fn an_agent_whose_lease_ends_stops_its_engines_and_sends_the_state_later() {
     let server = StandIn::start().await;
-    server.lease(3_000);
+    server.lease(10_000);
     let work_dir = directory();
     let agent = AgentProcess::start(&server.address, work_dir.path(), |_| {});
     let story = Story { server, agent, work_dir };
@@ -103,7 +98,7 @@ async fn an_agent_whose_lease_ends_stops_its_engines_and_sends_the_state_later()
 #[tokio::test]
 async fn an_agent_that_sleeps_through_its_lease_has_no_engine_when_it_wakes() {
     let server = StandIn::start().await;
-    server.lease(3_000);
+    server.lease(10_000);
     let work_dir = directory();
     let agent = AgentProcess::start(&server.address, work_dir.path(), |_| {});
     let story = Story { server, agent, work_dir };
@@ -140,16 +135,19 @@ async fn a_lost_phase_is_killed_and_says_nothing_more() {
 async fn an_agent_whose_id_is_another_s_comes_as_a_new_one() {
     let story = Story::begin().await;
     story.server.agent_is_connected().await;
+    let before = story.server.seen().hellos.len();
     story.server.doubt_ids();
     story.server.cut();
-    eventually("it comes twice more", || story.server.seen().hellos.len() == 3).await;
+    eventually("it comes twice more", || story.server.seen().hellos.len() >= before + 2).await;
     let seen = story.server.seen();
     let said = seen.hellos.iter().map(|hello| match hello {
         taco_agent_protocol::FromAgent::Hello { agent, instance, .. } => (agent.is_some(), instance.clone()),
         other => panic!("no hello: {other:?}"),
     });
     let said: Vec<_> = said.collect();
-    assert_eq!(said.iter().map(|(names_itself, _)| *names_itself).collect::<Vec<_>>(), [false, true, false]);
+    let names_itself: Vec<_> = said.iter().map(|(names_itself, _)| *names_itself).collect();
+    assert!(!names_itself[0], "it has no name yet: {said:?}");
+    assert_eq!(names_itself[before..before + 2], [true, false]);
     assert!(said[0].1.as_ref().is_some_and(|instance| instance.len() == 32), "{said:?}");
     assert!(said.iter().all(|(_, instance)| *instance == said[0].1), "it is one process: {said:?}");
 }

@@ -201,9 +201,10 @@ async fn serve(inner: Arc<Inner>, mut socket: WebSocket) {
                     return;
                 }
                 let lease_milliseconds = inner.lease_milliseconds.load(Ordering::Relaxed);
+                // As often as a server wants it: an agent that asks more often also gives a slow one up sooner.
+                let heartbeat_milliseconds = lease_milliseconds / 8;
                 let agent = AgentId::from_random([1; 16]);
-                let welcome =
-                    FromServer::Welcome { agent, lease_milliseconds, heartbeat_milliseconds: 200, lost: vec![] };
+                let welcome = FromServer::Welcome { agent, lease_milliseconds, heartbeat_milliseconds, lost: vec![] };
                 send(&mut socket, &welcome).await;
                 messages = Some(inner.messages.subscribe());
             }
