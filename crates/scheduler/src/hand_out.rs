@@ -4,7 +4,8 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use taco_control_plane::{Error, OpenOrganization, Taker};
 use taco_domain::global_queue::{Reach, Turn, overdue_phase, ready_phases};
-use taco_domain::run::{QueueKey, Run};
+use taco_domain::organization_state::OrganizationState;
+use taco_domain::run::Run;
 use tokio::time::Instant;
 
 use crate::agents::FreeAgent;
@@ -91,8 +92,15 @@ fn match_up(
     if room == 0 {
         return errands;
     }
-    let mut first = waiting(&free, organizations, room).into_iter();
-    let mut overdue = overdue(&free, organizations, now).into_iter();
+    let mut first = places(&free, organizations, |state, reach| {
+        ready_phases(state, reach).take(room).map(|(key, _)| key).collect()
+    })
+    .into_iter();
+    // One of each organization and reach, longest first.
+    let mut overdue = places(&free, organizations, |state, reach| {
+        overdue_phase(state, reach, now).map(|(since, _)| since).into_iter().collect()
+    })
+    .into_iter();
     loop {
         let next = match Turn::after(*before) {
             Turn::Overdue => overdue.next().map(|place| (Turn::Overdue, place)),
@@ -118,32 +126,21 @@ struct Place<'a> {
     organization: &'a OpenOrganization,
 }
 
-/// The phases within reach of any free agent, in order.
-fn waiting<'a>(free: &[FreeAgent], organizations: &'a [OpenOrganization], room: usize) -> Vec<Place<'a>> {
-    let mut waiting: Vec<(QueueKey, Place<'_>)> = Vec::new();
+/// Where phases wait that are within reach of a free agent, in the order of what `ready` says of each.
+fn places<'a, K: Ord>(
+    free: &[FreeAgent],
+    organizations: &'a [OpenOrganization],
+    ready: impl Fn(&OrganizationState, Reach) -> Vec<K>,
+) -> Vec<Place<'a>> {
+    let mut places = Vec::new();
     for organization in organizations {
         let state = organization.last_seen();
         for reach in reaches(free, organization) {
-            let ready = ready_phases(&state, reach).take(room);
-            waiting.extend(ready.map(|(key, _)| (key, Place { reach, organization })));
+            places.extend(ready(&state, reach).into_iter().map(|key| (key, Place { reach, organization })));
         }
     }
-    waiting.sort_by_key(|(key, _)| *key);
-    waiting.into_iter().map(|(_, place)| place).collect()
-}
-
-/// What has been ready for too long, one phase of each organization and reach, longest first.
-fn overdue<'a>(free: &[FreeAgent], organizations: &'a [OpenOrganization], now: Timestamp) -> Vec<Place<'a>> {
-    let mut overdue: Vec<(Timestamp, Place<'_>)> = Vec::new();
-    for organization in organizations {
-        let state = organization.last_seen();
-        for reach in reaches(free, organization) {
-            let phase = overdue_phase(&state, reach, now);
-            overdue.extend(phase.map(|(since, _)| (since, Place { reach, organization })));
-        }
-    }
-    overdue.sort_by_key(|(since, _)| *since);
-    overdue.into_iter().map(|(_, place)| place).collect()
+    places.sort_by(|(one, _), (other, _)| one.cmp(other));
+    places.into_iter().map(|(_, place)| place).collect()
 }
 
 /// What free agents may take of an organization.
