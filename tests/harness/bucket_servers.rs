@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use nix::sys::signal::kill;
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use taco_ledger::Location;
 use tokio::net::TcpStream;
@@ -175,6 +175,18 @@ impl BucketServer {
         let mut location = self.location();
         location.url = format!("{}/{prefix}", location.url);
         location
+    }
+
+    /// Kills the server as a power failure would, until [`Self::restart`].
+    pub fn kill(&mut self) -> anyhow::Result<()> {
+        self.process.as_mut().context("a server inside this process cannot be killed")?.stop(Farewell::KeepFiles);
+        Ok(())
+    }
+
+    /// Sends the server a signal, for example SIGSTOP so that it answers nobody.
+    pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        let process = self.process.as_ref().context("a server inside this process has no signals of its own")?;
+        Ok(kill(process.server, signal)?)
     }
 
     /// Kills the server as a power failure would, and starts it again at the same address and on the same files.

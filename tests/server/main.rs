@@ -12,5 +12,6 @@ mod key_rotation;
 mod memory;
 mod requests;
 mod secrets;
+mod security_document;
 mod shutdown;
 mod start;

@@ -118,7 +118,7 @@ pub(crate) fn for_screenshots() -> anyhow::Result<Vec<Variable>> {
 
 /// Installs what benchmarks start.
 pub(crate) fn for_benchmarks() -> anyhow::Result<Vec<Variable>> {
-    Ok(vec![("TACO_TEST_TERRAFORM", terraform()?)])
+    Ok(vec![("TACO_TEST_TERRAFORM", terraform()?), ("TACO_TEST_VERSITYGW", VERSITYGW.ensure()?)])
 }
 
 /// Installs the check of licences, sources and bans.
