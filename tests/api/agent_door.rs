@@ -17,25 +17,25 @@ use crate::runs::{act, given_workspace, read_run, start_run, status};
 use crate::states::path_of;
 
 /// Takes the next phase, as an agent within a server does.
-async fn take(server: &ApiServer) -> TakenPhase {
+pub(crate) async fn take(server: &ApiServer) -> TakenPhase {
     let agent = server.control_plane.id_for_agent_within();
     let open = server.control_plane.all_organizations().await.expect("organizations").remove(0);
     let taken = server.control_plane.take_phase(&open, Taker::within(agent, "one")).await.expect("a bucket");
     taken.expect("a phase is ready")
 }
 
-fn path(phase: &TakenPhase, word: &str) -> String {
+pub(crate) fn path(phase: &TakenPhase, word: &str) -> String {
     let attempt = phase.attempt;
     let phase = PhaseRef { run: attempt.run, phase: attempt.kind, epoch: attempt.epoch };
     format!("{}/{word}", phase_path(&phase))
 }
 
 /// Sends something for a phase with its agent's token.
-async fn send(server: &ApiServer, phase: &TakenPhase, word: &str, body: impl Into<axum::body::Body>) -> Answer {
+pub(crate) async fn send(server: &ApiServer, phase: &TakenPhase, word: &str, body: impl Into<axum::body::Body>) -> Answer {
     server.agent_with_token(&phase.token).send("PUT", &path(phase, word), None, body).await
 }
 
-fn planned() -> String {
+pub(crate) fn planned() -> String {
     let counts = json!({ "additions": 1 });
     let engine = json!({ "engine": "terraform", "version": "1.11.4" });
     json!({ "outcome": "planned", "has_changes": true, "counts": counts, "generated_configuration": false,
@@ -43,7 +43,7 @@ fn planned() -> String {
     .to_string()
 }
 
-fn applied() -> String {
+pub(crate) fn applied() -> String {
     let engine = json!({ "engine": "terraform", "version": "1.11.4" });
     json!({ "outcome": "applied", "counts": { "additions": 3 }, "engine": engine }).to_string()
 }

@@ -13,6 +13,7 @@ mod permissions;
 mod repeats;
 mod run_phases;
 mod run_queue;
+mod run_tokens;
 mod run_triggers;
 mod runs;
 mod states;

@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};
 use serde_json::{Value, json};
-use taco_control_plane::{Caller, Taker, WorkspaceRef};
+use taco_control_plane::{Caller, TakenPhase, Taker, WorkspaceRef};
 use taco_domain::permission::{Action, Actor, Resource, allow};
 use taco_tfc_api::routes::{self, Access, Route};
 
+use crate::agent_door;
 use crate::configuration_versions::given_configuration;
-use crate::runs::start_run;
+use crate::runs::{act, start_run};
 use crate::states::{lock, push};
 
 /// A site in which every path of the table leads somewhere.
@@ -35,8 +36,8 @@ enum Who {
     AuditTrail,
     AgentPool,
     OtherAgentPool,
-    /// What runs inside the workspace's run.
-    Run,
+    /// Whoever holds a token of a phase of the workspace's run.
+    Phase(Phase, Holder),
     /// What runs inside the run of a workspace that knows nothing of this one.
     RunElsewhere,
     /// What runs inside the run of a workspace that may read this one's state.
@@ -44,6 +45,23 @@ enum Who {
     SiteAdmin,
     /// Someone who may do much in another organization.
     Rival(Rival),
+}
+
+/// A phase that is under way in the workspace.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Plan,
+    SpeculativePlan,
+    Apply,
+}
+
+/// Who has a phase's token.
+#[derive(Clone, Copy)]
+enum Holder {
+    /// What runs in it.
+    Run,
+    /// Its agent, which comes to the API by this token as well: older agents give it to what they run.
+    Agent,
 }
 
 enum Rival {
@@ -109,7 +127,12 @@ const CALLERS: &[(&str, Who)] = &[
     ("audit trail's token", Who::AuditTrail),
     ("agent pool's token", Who::AgentPool),
     ("other agent pool's token", Who::OtherAgentPool),
-    ("the workspace's run", Who::Run),
+    ("run token of a plan", Who::Phase(Phase::Plan, Holder::Run)),
+    ("run token of a speculative plan", Who::Phase(Phase::SpeculativePlan, Holder::Run)),
+    ("run token of an apply", Who::Phase(Phase::Apply, Holder::Run)),
+    ("agent token in a plan", Who::Phase(Phase::Plan, Holder::Agent)),
+    ("agent token in a speculative plan", Who::Phase(Phase::SpeculativePlan, Holder::Agent)),
+    ("agent token in an apply", Who::Phase(Phase::Apply, Holder::Agent)),
     ("another workspace's run", Who::RunElsewhere),
     ("a consuming workspace's run", Who::RunOfConsumer),
     ("site admin", Who::SiteAdmin),
@@ -314,7 +337,7 @@ impl Fixture {
                 self.issue(&format!("/api/v2/agent-pools/{}/authentication-tokens", self.names["pool"])).await
             }
             Who::OtherAgentPool => self.pool_token("acme").await,
-            Who::Run => token_of_the_next_phase(&self.server, "acme").await,
+            Who::Phase(phase, holder) => self.token_of_phase(*phase, *holder).await,
             Who::RunElsewhere => self.run_of_source().await,
             Who::RunOfConsumer => {
                 let consumers =
@@ -333,6 +356,37 @@ impl Fixture {
                 let team = self.team_with(role).await.expect("a team");
                 self.issue(&format!("/api/v2/teams/{team}/authentication-token")).await
             }
+        }
+    }
+
+    /// A token of such a phase, which is under way from now on.
+    async fn token_of_phase(&self, phase: Phase, holder: Holder) -> String {
+        let server = &self.server;
+        let mut taken = match phase {
+            Phase::Plan | Phase::Apply => next_phase(server, "acme").await,
+            Phase::SpeculativePlan => {
+                let only = json!({ "plan-only": true });
+                let run = start_run(&server.admin(), &self.names["workspace"], only).await.expect(StatusCode::CREATED);
+                // The other run is ready as well, and either may come first.
+                loop {
+                    let taken = next_phase(server, "acme").await;
+                    if taken.run.id.to_string() == run.id() {
+                        break taken;
+                    }
+                }
+            }
+        };
+        if phase == Phase::Apply {
+            for word in ["plan", "json-plan", "redacted-plan"] {
+                agent_door::send(server, &taken, word, "{}").await.expect(StatusCode::NO_CONTENT);
+            }
+            agent_door::send(server, &taken, "outcome", agent_door::planned()).await.expect(StatusCode::NO_CONTENT);
+            act(&server.admin(), &self.names["run"], "apply").await.expect(StatusCode::ACCEPTED);
+            taken = next_phase(server, "acme").await;
+        }
+        match holder {
+            Holder::Run => taken.run_token,
+            Holder::Agent => taken.token,
         }
     }
 
@@ -355,7 +409,7 @@ impl Fixture {
                 let workspace = server.given_workspace("globex", "web").await;
                 given_configuration(server, &workspace).await;
                 start_run(&server.admin(), &workspace, json!({})).await.expect(StatusCode::CREATED);
-                token_of_the_next_phase(server, "globex").await
+                next_phase(server, "globex").await.run_token
             }
         }
     }
@@ -374,7 +428,7 @@ impl Fixture {
         start_run(&self.server.admin(), &self.names["source"], json!({})).await.expect(StatusCode::CREATED);
         // The other workspace's run is ready as well, and either may come first.
         loop {
-            let token = token_of_the_next_phase(&self.server, "acme").await;
+            let token = next_phase(&self.server, "acme").await.run_token;
             if let Actor::Run { workspace, .. } = self.server.caller(&token).await.actor
                 && workspace.to_string() == self.names["source"]
             {
@@ -625,13 +679,13 @@ async fn given_member(server: &ApiServer, organization: &str, user: &str, team: 
     server.admin().post(&path, &body).await.expect(StatusCode::CREATED);
 }
 
-/// Takes the next phase of an organization, as an agent within a server does, and gets its token.
-async fn token_of_the_next_phase(server: &ApiServer, organization: &str) -> String {
+/// Takes the next phase of an organization, as an agent within a server does.
+async fn next_phase(server: &ApiServer, organization: &str) -> TakenPhase {
     let plane = &server.control_plane;
     let taker = Taker::within(plane.id_for_agent_within(), "within");
     let open = plane.organization_named(&server.admin_caller().await, organization).await.expect("an organization");
     let taken = plane.take_phase(&open, taker).await.expect("a bucket");
-    taken.expect("a phase is ready").token
+    taken.expect("a phase is ready")
 }
 
 #[tokio::test]

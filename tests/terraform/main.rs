@@ -17,6 +17,7 @@ mod remote_applies;
 mod remote_choices;
 mod remote_matrix;
 mod remote_providers;
+mod remote_run_tokens;
 mod remote_scene;
 mod remote_state;
 mod remote_surroundings;

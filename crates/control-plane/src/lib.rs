@@ -4,6 +4,7 @@
 //! is the way in; a [`Caller`] says who asks; [`Error`] says what they can do about a refusal.
 
 mod accounts;
+mod acting;
 mod agent_pools;
 mod agents;
 mod audit_trail;

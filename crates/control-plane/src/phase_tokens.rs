@@ -7,7 +7,8 @@
 //! ```
 //!
 //! What runs in a phase is somebody's code and can read its own token. It must not be able to replace the plan that people
-//! look at, or to say how the phase ended. Agents that are older than the second kind give a run their own.
+//! look at, or to say how the phase ended, or to lock the workspace or change its state: so through the API both kinds
+//! only read. Agents that are older than the second kind give a run their own.
 
 use jiff::{SignedDuration, Timestamp};
 use subtle::ConstantTimeEq;

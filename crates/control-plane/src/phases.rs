@@ -232,7 +232,7 @@ impl ControlPlane {
                 run.phase(attempt.kind).epoch
             )));
         }
-        let actor = Actor::Run { organization: open.id(), run: run.id, workspace: run.workspace };
+        let actor = agent_of(&open, run, attempt.kind);
         let caller = Caller { actor, request, site: open.site().clone(), ahead: Ahead::default() };
         Ok(PhaseCaller { attempt, open, caller })
     }
@@ -245,7 +245,7 @@ impl ControlPlane {
         if let Some(open) = self.organization_last_seen(attempt.run.home())
             && let Some(run) = open.state.runs.get(&attempt.run).filter(|run| attempt.is_current_in(run))
         {
-            let actor = Actor::Run { organization: open.id(), run: run.id, workspace: run.workspace };
+            let actor = agent_of(&open, run, attempt.kind);
             let caller = Caller { actor, request, site: open.site().clone(), ahead: Ahead::default() };
             return Ok(PhaseCaller { attempt, open, caller });
         }
@@ -328,6 +328,11 @@ impl ControlPlane {
             })
             .await
     }
+}
+
+/// The agent that executes a phase, as who may do what knows it.
+fn agent_of(open: &OpenOrganization, run: &Run, phase: PhaseKind) -> Actor {
+    Actor::Attempt { organization: open.id(), run: run.id, workspace: run.workspace, phase }
 }
 
 fn illegal(error: taco_domain::run_status::IllegalTransition) -> Error {

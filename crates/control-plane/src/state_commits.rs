@@ -39,7 +39,7 @@ pub(crate) struct Arrived {
 
 /// A state that has arrived, on its way into the ledger.
 pub(crate) struct StateWrite {
-    /// Who writes, for the permission; `None` where a pass was permission enough.
+    /// Who writes, for the permission; `None` where nobody has to be asked.
     pub(crate) caller: Option<Caller>,
     pub(crate) new: NewState,
     pub(crate) author: Author,

@@ -9,9 +9,11 @@ use futures::Stream;
 use taco_domain::OrganizationState;
 use taco_domain::id::StateVersionId;
 use taco_domain::lock::Claim;
+use taco_domain::permission::{Action, Resource};
 use taco_domain::state_version::{StateVersion, StateVersionStatus};
 use taco_ledger::{Intent, Transaction};
 
+use crate::caller::{Caller, RequestInfo};
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::digest;
 use crate::error::Error;
@@ -82,6 +84,7 @@ impl ControlPlane {
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
         let (open, version) = self.version_of(pass, PassPurpose::UploadState).await?;
+        let writer = writer_of(&open, &version)?;
         let _upload = self.shared.uploads_under_way.begin(PassPurpose::UploadState, version.id)?;
         match version.status {
             StateVersionStatus::Pending => {}
@@ -91,7 +94,7 @@ impl ControlPlane {
             }
             _ => return Err(Error::NotFound(WHAT)),
         }
-        let refused = match self.take_announced(&open, &version, body).await {
+        let refused = match self.take_announced(&open, &version, writer, body).await {
             Ok(Ok(view)) => return Ok(view),
             Ok(Err(refused)) => refused,
             Err(error) => return Err(error),
@@ -105,6 +108,7 @@ impl ControlPlane {
         &self,
         open: &OpenOrganization,
         version: &StateVersion,
+        writer: Caller,
         body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
     ) -> Result<Result<StateVersionView, Error>, Error>
     where
@@ -127,7 +131,8 @@ impl ControlPlane {
         };
         let (workspace, claim) = (version.workspace, Claim::Api(version.created_by));
         let arrived = Arrived { open: open.clone(), workspace, claim, id: version.id, blob, stored, file };
-        let write = StateWrite { caller: None, new, author: version.created_by, origin: version.origin, arrived };
+        let (author, origin) = (version.created_by, version.origin);
+        let write = StateWrite { caller: Some(writer), new, author, origin, arrived };
         match self.commit_state(by_author(version, "state.upload"), write).await {
             Ok(view) => Ok(Ok(view)),
             Err(error @ (Error::Invalid { .. } | Error::Conflict(_))) => Ok(Err(error)),
@@ -165,6 +170,7 @@ impl ControlPlane {
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
         let (open, version) = self.version_of(pass, PassPurpose::UploadJsonState).await?;
+        writer_of(&open, &version)?;
         let _upload = self.shared.uploads_under_way.begin(PassPurpose::UploadJsonState, version.id)?;
         if !takes_json(&version) {
             return Err(Error::NotFound(WHAT));
@@ -224,6 +230,14 @@ impl ControlPlane {
 /// Whether a version still has, or will have, what its JSON tells.
 fn takes_json(version: &StateVersion) -> bool {
     matches!(version.status, StateVersionStatus::Pending | StateVersionStatus::Finalized)
+}
+
+/// Whoever announced a state, if they may still write it: the address alone must not outlive their right.
+fn writer_of(open: &OpenOrganization, version: &StateVersion) -> Result<Caller, Error> {
+    let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
+    let writer = open.caller_for(&version.created_by, RequestInfo::default()).ok_or(Error::NotFound(WHAT))?;
+    writer.require(Action::WriteState, Resource::Workspace(&open.state, owner), WHAT)?;
+    Ok(writer)
 }
 
 /// Whoever announced it does it: the address came to them.

@@ -192,7 +192,7 @@ impl ControlPlane {
 
 fn origin_of(actor: &Actor) -> StateOrigin {
     match actor {
-        Actor::Run { .. } => StateOrigin::Apply,
+        Actor::Attempt { .. } => StateOrigin::Apply,
         _ => StateOrigin::Push,
     }
 }
@@ -210,7 +210,7 @@ pub(crate) fn check_run(state: &OrganizationState, workspace: WorkspaceId, run: 
 
 fn run_of(actor: &Actor) -> Option<RunId> {
     match actor {
-        Actor::Run { run, .. } => Some(*run),
+        Actor::Attempt { run, .. } => Some(*run),
         _ => None,
     }
 }

@@ -10,6 +10,7 @@ use jiff::SignedDuration;
 use crate::author::Author;
 use crate::id::{AgentPoolId, OrganizationId, RunId, TeamId, UserId, WorkspaceId};
 use crate::organization_state::OrganizationState;
+use crate::phase::PhaseKind;
 use crate::project::Project;
 use crate::team::{OrganizationAccess, Team};
 use crate::team_access::{
@@ -41,11 +42,19 @@ pub enum Actor {
         organization: OrganizationId,
         pool: AgentPoolId,
     },
-    /// What runs inside a run.
+    /// What runs inside a run, in whichever of its phases. It is somebody's code, so it reads and changes nothing.
     Run {
         organization: OrganizationId,
         run: RunId,
         workspace: WorkspaceId,
+    },
+    /// The agent that executes a phase of a run, at the agents' door: with the same token it is a
+    /// [`Run`](Self::Run) everywhere else.
+    Attempt {
+        organization: OrganizationId,
+        run: RunId,
+        workspace: WorkspaceId,
+        phase: PhaseKind,
     },
     /// Taco itself.
     Taco,
@@ -69,7 +78,7 @@ impl Actor {
             Self::Team { team, .. } => Author::Team(team),
             Self::Organization(id) | Self::AuditTrail(id) => Author::Organization(id),
             Self::AgentPool { pool, .. } => Author::AgentPool(pool),
-            Self::Run { run, .. } => Author::Run(run),
+            Self::Run { run, .. } | Self::Attempt { run, .. } => Author::Run(run),
             Self::Anonymous | Self::Taco => Author::Taco,
         }
     }
@@ -81,7 +90,8 @@ impl Actor {
             | Self::Organization(organization)
             | Self::AuditTrail(organization)
             | Self::AgentPool { organization, .. }
-            | Self::Run { organization, .. } => Some(organization),
+            | Self::Run { organization, .. }
+            | Self::Attempt { organization, .. } => Some(organization),
             Self::Anonymous | Self::User { .. } | Self::Taco => None,
         }
     }
@@ -204,6 +214,8 @@ struct Rule {
     own_run: bool,
     /// A run, in a workspace that shares its state with the run's.
     consumer_run: bool,
+    /// The agent that executes an apply, in the workspace of its run.
+    apply_agent: bool,
 }
 
 const fn rule(action: Action, words: &'static str, takes: &'static str, granted: fn(&Rights) -> bool) -> Rule {
@@ -216,6 +228,7 @@ const fn rule(action: Action, words: &'static str, takes: &'static str, granted:
         organization_token: false,
         own_run: false,
         consumer_run: false,
+        apply_agent: false,
     }
 }
 
@@ -234,6 +247,10 @@ impl Rule {
 
     const fn for_consumer_run(self) -> Self {
         Self { own_run: true, consumer_run: true, ..self }
+    }
+
+    const fn for_apply_agent(self) -> Self {
+        Self { apply_agent: true, ..self }
     }
 }
 
@@ -400,14 +417,13 @@ const RULES: &[Rule] = {
         rule(A::WriteState, "write the workspace's state", "write access to the workspace", |rights| {
             rights.workspace.state_versions >= StateRight::Write
         })
-        .for_own_run(),
+        .for_apply_agent(),
         rule(A::DeleteStateForGood, "delete the data of a state for good", WORKSPACE_ADMIN, |rights| {
             rights.workspace.admin
         }),
         rule(A::LockWorkspace, "lock or unlock the workspace", "write access to the workspace", |rights| {
             rights.workspace.workspace_locking
-        })
-        .for_own_run(),
+        }),
         rule(A::ForceUnlockWorkspace, "unlock by force what another has locked", WORKSPACE_ADMIN, |rights| {
             rights.workspace.admin
         }),
@@ -549,7 +565,12 @@ impl<'a> Within<'a> {
             Actor::AuditTrail(_) if rule.action == Action::ReadAuditTrail => {
                 Decision::allowed("The token is for the audit trail")
             }
-            Actor::Run { workspace, .. } => self.allow_run(rule, workspace),
+            Actor::Attempt { workspace, phase: PhaseKind::Apply, .. }
+                if rule.apply_agent && self.workspace.is_some_and(|named| named.id == *workspace) =>
+            {
+                Decision::allowed("The agent of an apply sends the state that the apply leaves")
+            }
+            Actor::Run { workspace, .. } | Actor::Attempt { workspace, .. } => self.allow_run(rule, workspace),
             Actor::AuditTrail(_) | Actor::AgentPool { .. } | Actor::Anonymous | Actor::Taco => {
                 Decision::denied(refusal(rule, "this token is for something else"), false)
             }

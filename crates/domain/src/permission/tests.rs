@@ -154,6 +154,12 @@ impl Scene {
             run: RunId::at_home(home(), [1; 16]),
             workspace: workspace.id,
         };
+        let agent = |phase| Actor::Attempt {
+            organization,
+            run: RunId::at_home(home(), [1; 16]),
+            workspace: self.workspace.id,
+            phase,
+        };
         match name {
             "anonymous" => Actor::Anonymous,
             "site-admin" => Actor::User { id: user_id(name), site_admin: true, by: Credential::Token { life: None } },
@@ -166,6 +172,8 @@ impl Scene {
             "own-run" => run(&self.workspace),
             "consumer-run" => run(&self.consumer),
             "stranger-run" => run(&self.stranger),
+            "plan-agent" => agent(PhaseKind::Plan),
+            "apply-agent" => agent(PhaseKind::Apply),
             _ => Actor::User { id: user_id(name), site_admin: false, by: Credential::Token { life: None } },
         }
     }
@@ -226,6 +234,8 @@ const ACTORS: &[&str] = &[
     "own-run",
     "consumer-run",
     "stranger-run",
+    "plan-agent",
+    "apply-agent",
 ];
 
 /// These may do everything in an organization, so the rows below leave them out.
@@ -240,7 +250,7 @@ const WORKSPACE: &[(Action, &str)] = {
         (
             A::ReadWorkspace,
             "read plan write admin outputs operate project-read project-write project-maintain project-admin read-all \
-             manage-all manage-projects team-token organization-token own-run consumer-run",
+             manage-all manage-projects team-token organization-token own-run consumer-run plan-agent apply-agent",
         ),
         (
             A::QueuePlan,
@@ -265,20 +275,20 @@ const WORKSPACE: &[(Action, &str)] = {
         (
             A::ReadOutputs,
             "read plan write admin outputs project-read project-write project-maintain project-admin read-all manage-all \
-             manage-projects team-token organization-token own-run consumer-run",
+             manage-projects team-token organization-token own-run consumer-run plan-agent apply-agent",
         ),
         (
             A::ReadState,
             "read plan write admin project-read project-write project-maintain project-admin read-all manage-all \
-             manage-projects team-token organization-token own-run consumer-run",
+             manage-projects team-token organization-token own-run consumer-run plan-agent apply-agent",
         ),
         (
             A::WriteState,
-            "write admin project-write project-maintain project-admin manage-all manage-projects team-token own-run",
+            "write admin project-write project-maintain project-admin manage-all manage-projects team-token apply-agent",
         ),
         (
             A::LockWorkspace,
-            "write admin operate project-write project-maintain project-admin manage-all manage-projects team-token own-run",
+            "write admin operate project-write project-maintain project-admin manage-all manage-projects team-token",
         ),
         (A::ForceUnlockWorkspace, ADMINS),
         (A::DeleteStateForGood, ADMINS),
@@ -314,7 +324,7 @@ const ORGANIZATION: &[(Action, &str)] = {
     use Action as A;
     const MEMBERS: &str = "member read plan write admin outputs operate project-read project-write project-maintain \
                            project-admin read-all manage-all manage-projects manage-people team-token \
-                           organization-token own-run consumer-run stranger-run";
+                           organization-token own-run consumer-run stranger-run plan-agent apply-agent";
     &[
         (A::ReadOrganization, MEMBERS),
         (A::DownloadModules, MEMBERS),
@@ -396,12 +406,30 @@ fn only_those_with_rights_in_a_place_know_that_it_exists() {
             "agent-token",
             "own-run",
             "consumer-run",
-            "stranger-run"
+            "stranger-run",
+            "plan-agent",
+            "apply-agent"
         ],
         "whoever works in a workspace knows of its project"
     );
     assert!(hidden(Kind::Organization).starts_with(&["anonymous", "outsider"]));
     assert!(!hidden(Kind::Organization).contains(&"member"));
+}
+
+#[test]
+fn only_the_agent_of_an_apply_writes_a_state_and_only_in_its_own_workspace() {
+    let scene = Scene::new();
+    for name in ["own-run", "consumer-run", "stranger-run", "plan-agent", "apply-agent"] {
+        let may = |action, workspace| {
+            let resource = Resource::Workspace(&scene.state, workspace);
+            allow(&scene.actor(name), action, resource).allowed
+        };
+        for workspace in [&scene.workspace, &scene.consumer, &scene.stranger] {
+            let own = workspace.id == scene.workspace.id;
+            assert_eq!(may(Action::WriteState, workspace), name == "apply-agent" && own, "{name}");
+            assert!(!may(Action::LockWorkspace, workspace), "{name}");
+        }
+    }
 }
 
 #[test]

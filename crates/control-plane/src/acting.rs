@@ -1,0 +1,29 @@
+//! Who someone is by now that a record or a signed address names. Rights come and go: what was allowed when a state was
+//! announced or an address was signed need not be when it is used.
+
+use taco_domain::Author;
+use taco_domain::permission::{Actor, Credential};
+
+use crate::caller::{Ahead, Caller, RequestInfo};
+use crate::control_plane::OpenOrganization;
+
+impl OpenOrganization {
+    /// The caller that this author would be now; `None` if nobody comes as this author any more.
+    pub(crate) fn caller_for(&self, author: &Author, request: RequestInfo) -> Option<Caller> {
+        let organization = self.id();
+        let actor = match *author {
+            Author::User(id) => {
+                let user = self.site().users.get(&id).filter(|user| !user.suspended)?;
+                Actor::User { id, site_admin: user.site_admin, by: Credential::Session }
+            }
+            Author::Team(team) => self.state.teams.get(&team).map(|_| Actor::Team { organization, team })?,
+            Author::Organization(id) => Actor::Organization(id),
+            Author::Run(id) => {
+                let run = self.state.runs.get(&id).filter(|run| run.executing_phase().is_some())?;
+                Actor::Run { organization, run: id, workspace: run.workspace }
+            }
+            Author::AgentPool(_) | Author::Taco => return None,
+        };
+        Some(Caller { actor, request, site: self.site().clone(), ahead: Ahead::default() })
+    }
+}
