@@ -31,7 +31,12 @@ pub(crate) fn path(phase: &TakenPhase, word: &str) -> String {
 }
 
 /// Sends something for a phase with its agent's token.
-pub(crate) async fn send(server: &ApiServer, phase: &TakenPhase, word: &str, body: impl Into<axum::body::Body>) -> Answer {
+pub(crate) async fn send(
+    server: &ApiServer,
+    phase: &TakenPhase,
+    word: &str,
+    body: impl Into<axum::body::Body>,
+) -> Answer {
     server.agent_with_token(&phase.token).send("PUT", &path(phase, word), None, body).await
 }
 

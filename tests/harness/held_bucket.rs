@@ -1,12 +1,14 @@
-//! A bucket in memory of which some objects cannot be read for a while, as if they were very far away.
+//! A bucket in memory of which some objects cannot be read for a while, as if they were very far away, or which takes no
+//! writes for a while.
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use taco_ledger::bucket::{ByteStream, Created, Download, Object};
-use taco_ledger::{Bucket, BucketError, Key, ObjectBucket};
+use taco_ledger::{Bucket, BucketError, Key, ObjectBucket, Trouble};
 use tokio::sync::watch;
 
 #[derive(Debug)]
@@ -14,11 +16,13 @@ pub struct HeldBucket {
     bucket: ObjectBucket,
     /// Keys that end so are held.
     held: watch::Sender<Option<String>>,
+    is_read_only: AtomicBool,
 }
 
 impl HeldBucket {
     pub fn in_memory() -> Arc<Self> {
-        Arc::new(Self { bucket: ObjectBucket::in_memory(), held: watch::Sender::new(None) })
+        let (bucket, held) = (ObjectBucket::in_memory(), watch::Sender::new(None));
+        Arc::new(Self { bucket, held, is_read_only: AtomicBool::new(false) })
     }
 
     /// From now on whoever reads an object whose key ends so waits.
@@ -30,6 +34,18 @@ impl HeldBucket {
         self.held.send_replace(None);
     }
 
+    /// From now on, or until it is told otherwise, it refuses whatever would change it.
+    pub fn set_read_only(&self, is_read_only: bool) {
+        self.is_read_only.store(is_read_only, Ordering::Relaxed);
+    }
+
+    fn check_writable(&self, operation: &'static str, key: &Key) -> Result<(), BucketError> {
+        match self.is_read_only.load(Ordering::Relaxed) {
+            true => Err(BucketError::new(operation, key, Trouble::Denied, "writing is denied")),
+            false => Ok(()),
+        }
+    }
+
     async fn wait_for(&self, key: &Key) {
         let is_free = |held: &Option<String>| held.as_ref().is_none_or(|ending| !key.as_str().ends_with(ending));
         self.held.subscribe().wait_for(is_free).await.expect("the sender is ours");
@@ -39,10 +55,12 @@ impl HeldBucket {
 #[async_trait]
 impl Bucket for HeldBucket {
     async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, BucketError> {
+        self.check_writable("create", key)?;
         self.bucket.create(key, bytes).await
     }
 
     async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
+        self.check_writable("put", key)?;
         self.bucket.put(key, bytes).await
     }
 
@@ -60,10 +78,12 @@ impl Bucket for HeldBucket {
     }
 
     async fn delete(&self, key: &Key) -> Result<(), BucketError> {
+        self.check_writable("delete", key)?;
         self.bucket.delete(key).await
     }
 
     async fn upload(&self, key: &Key, body: ByteStream) -> Result<u64, BucketError> {
+        self.check_writable("upload", key)?;
         self.bucket.upload(key, body).await
     }
 

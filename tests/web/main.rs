@@ -18,6 +18,7 @@ mod run_log;
 mod run_plan;
 mod run_scene;
 mod runs;
+mod secret_reads;
 mod sessions;
 mod settings;
 mod site;

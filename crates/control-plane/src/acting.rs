@@ -24,6 +24,6 @@ impl OpenOrganization {
             }
             Author::AgentPool(_) | Author::Taco => return None,
         };
-        Some(Caller { actor, request, site: self.site().clone(), ahead: Ahead::default() })
+        Some(Caller { actor, token: None, request, site: self.site().clone(), ahead: Ahead::default() })
     }
 }

@@ -103,12 +103,13 @@ fn events(commit: &Commit, open: &OpenOrganization) -> Vec<AuditEvent> {
     commit.transactions.iter().enumerate().map(event).rev().collect()
 }
 
-/// Of all records that changed, the one that the action speaks of: `workspace.lock` changes a workspace, `state.write`
-/// a state version. Notes about requests are nobody's deed.
+/// Of all records that changed or were read, the one that the action speaks of: `workspace.lock` changes a workspace,
+/// `state.write` a state version, `state.read` reads one. Notes about requests are nobody's deed.
 fn thing(entry: &Entry) -> Option<(String, String)> {
     let puts = entry.puts.iter().map(|put| (put.kind.as_str(), put.id.as_str()));
     let deletes = entry.deletes.iter().map(|key| (key.kind.as_str(), key.id.as_str()));
-    let changed: Vec<_> = puts.chain(deletes).filter(|(kind, _)| *kind != "done-request").collect();
+    let reads = entry.reads.iter().map(|key| (key.kind.as_str(), key.id.as_str()));
+    let changed: Vec<_> = puts.chain(deletes).chain(reads).filter(|(kind, _)| *kind != "done-request").collect();
     let noun = entry.action.split('.').next().unwrap_or_default();
     let spoken_of = changed.iter().find(|(kind, _)| *kind == noun);
     let related = || changed.iter().find(|(kind, _)| kind.starts_with(noun));

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use taco_domain::done_request::RequestKey;
-use taco_domain::id::{Home, OrganizationId};
+use taco_domain::id::{Home, OrganizationId, TokenId};
 use taco_domain::permission::{Action, Actor, Decision, Resource, allow};
 use taco_domain::{Author, OrganizationState, Site};
 use taco_ledger::{Intent, View};
@@ -50,6 +50,8 @@ impl Ahead {
 #[derive(Clone)]
 pub struct Caller {
     pub actor: Actor,
+    /// The token by which they came, if it is one that can be revoked.
+    pub token: Option<TokenId>,
     pub request: RequestInfo,
     pub(crate) site: View<Site>,
     pub(crate) ahead: Ahead,

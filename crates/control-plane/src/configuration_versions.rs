@@ -128,6 +128,7 @@ impl ControlPlane {
         let open = self.organization_at(id.home(), WHAT).await?;
         let version = open.state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
         let workspace = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
+        self.holder_of(pass, &open, Action::QueuePlan, &workspace.id, WHAT)?;
         // Each attempt has a blob of its own, so that a second one cannot spoil the first.
         let attempt = RunId::from_random(self.random());
         let blob = format!("{}-{}", id.characters(), attempt.characters());

@@ -24,6 +24,7 @@ use crate::kept_states::KeptStates;
 use crate::log_signals::LogSignals;
 use crate::plan_files::UploadedPlans;
 use crate::presence::Presence;
+use crate::secret_reads::SecretReads;
 use crate::state_blobs::READ_AT_ONCE;
 use crate::state_summaries::Summaries;
 use crate::state_uploads::UploadsUnderWay;
@@ -86,6 +87,7 @@ pub(crate) struct Shared {
     pub(crate) uses_in_flight: UsesInFlight,
     pub(crate) presence: Presence,
     pub(crate) uploaded_plans: UploadedPlans,
+    pub(crate) secret_reads: SecretReads,
     pub(crate) logs: LogChunks,
     pub(crate) log_signals: LogSignals,
     pub(crate) timeouts: Timeouts,
@@ -200,6 +202,7 @@ impl ControlPlane {
                 uses_in_flight: UsesInFlight::default(),
                 presence: Presence::default(),
                 uploaded_plans: UploadedPlans::default(),
+                secret_reads: SecretReads::default(),
                 logs,
                 log_signals: LogSignals::default(),
                 timeouts: settings.timeouts,

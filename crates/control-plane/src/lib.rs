@@ -42,6 +42,7 @@ mod run_filter;
 mod run_flow;
 mod run_triggers;
 mod runs;
+mod secret_reads;
 mod sessions;
 mod site_status;
 mod ssh_keys;

@@ -7,10 +7,12 @@
 use std::time::Duration;
 
 use taco_domain::id::{OrganizationId, RunId};
+use taco_domain::permission::{Action, Resource};
 use taco_domain::phase::{Phase, PhaseKind};
 use taco_domain::wait_note::{closing_text, waiting_text};
 use tokio::time::{Instant, timeout_at};
 
+use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::phase_tokens::Attempt;
@@ -41,10 +43,11 @@ impl ControlPlane {
         patience: Duration,
     ) -> Result<Vec<u8>, Error> {
         let open = self.organization_to_schedule(organization).await?;
-        self.follow_log_in(&open, run, kind, offset, limit, patience).await
+        self.follow_log_in(&open, run, kind, offset, limit, patience, None).await
     }
 
-    /// The same in an organization that was opened for this.
+    /// The same in an organization that was opened for this. A reader who waits may lose the right to read meanwhile.
+    #[expect(clippy::too_many_arguments, reason = "each says which bytes of which log, and to whom")]
     pub(crate) async fn follow_log_in(
         &self,
         open: &OpenOrganization,
@@ -53,6 +56,7 @@ impl ControlPlane {
         offset: u64,
         limit: usize,
         patience: Duration,
+        reader: Option<&Caller>,
     ) -> Result<Vec<u8>, Error> {
         let log = log_id(run, kind);
         let grown = self.shared.log_signals.follow(&log);
@@ -63,6 +67,10 @@ impl ControlPlane {
         loop {
             let signal = grown.notified();
             let found = state.runs.get(&run).ok_or(Error::NotFound("log"))?;
+            if let Some(reader) = reader {
+                let workspace = state.workspaces.get(&found.workspace).ok_or(Error::NotFound("log"))?;
+                reader.require(Action::ReadWorkspace, Resource::Workspace(&state, workspace), "log")?;
+            }
             let over = found.phase(kind).status.is_final();
             let bytes = self.log_bytes(open, run, kind, found.phase(kind), offset, limit).await?;
             if !bytes.is_empty() || over || Instant::now() >= end || self.shared.log_signals.are_closed() {

@@ -233,7 +233,7 @@ impl ControlPlane {
             )));
         }
         let actor = agent_of(&open, run, attempt.kind);
-        let caller = Caller { actor, request, site: open.site().clone(), ahead: Ahead::default() };
+        let caller = Caller { actor, token: None, request, site: open.site().clone(), ahead: Ahead::default() };
         Ok(PhaseCaller { attempt, open, caller })
     }
 
@@ -246,7 +246,7 @@ impl ControlPlane {
             && let Some(run) = open.state.runs.get(&attempt.run).filter(|run| attempt.is_current_in(run))
         {
             let actor = agent_of(&open, run, attempt.kind);
-            let caller = Caller { actor, request, site: open.site().clone(), ahead: Ahead::default() };
+            let caller = Caller { actor, token: None, request, site: open.site().clone(), ahead: Ahead::default() };
             return Ok(PhaseCaller { attempt, open, caller });
         }
         self.phase_caller(token, request).await

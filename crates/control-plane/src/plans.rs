@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::passes::{Pass, PassPurpose};
 use crate::phase_uploads::PlanForm;
 use crate::runs::RunView;
+use crate::secret_reads::SecretRead;
 
 /// A plan in one of its forms.
 pub enum PlanOutput {
@@ -57,8 +58,11 @@ impl ControlPlane {
         if !view.run.plan.status.is_final() {
             return Ok(PlanOutput::NotYet);
         }
-        let found = self.plan_file(&view.open, &view.run, form).await?;
-        found.map(PlanOutput::Ready).ok_or(Error::NotFound("plan"))
+        let found = self.plan_file(&view.open, &view.run, form).await?.ok_or(Error::NotFound("plan"))?;
+        if form != PlanForm::Redacted {
+            self.record_secret_read(&view.open, caller, SecretRead::Plan(view.run.id)).await;
+        }
+        Ok(PlanOutput::Ready(found))
     }
 
     /// The plan without what is sensitive, for everyone who may see the run; `None` where there is none, or a larger
@@ -88,7 +92,9 @@ impl ControlPlane {
             PhaseKind::Apply => run_with(pass.object::<ApplyId>(PassPurpose::ReadApplyLog)?.characters()),
         }?;
         let open = self.organization_at(run.home(), "log").await?;
-        self.follow_log_in(&open, run, kind, offset, limit, patience).await
+        let workspace = open.state.runs.get(&run).map(|run| run.workspace).ok_or(Error::NotFound("log"))?;
+        let reader = self.holder_of(pass, &open, Action::ReadWorkspace, &workspace, "log")?;
+        self.follow_log_in(&open, run, kind, offset, limit, patience, reader.as_ref()).await
     }
 }
 

@@ -64,7 +64,7 @@ impl ControlPlane {
         let user = site.users.get(&session.user).filter(|user| !user.suspended).ok_or_else(over)?;
         let actor = Actor::User { id: user.id, site_admin: user.site_admin, by: Credential::Session };
         self.remember_session(session);
-        Ok(Caller { actor, request, site, ahead: Ahead::default() })
+        Ok(Caller { actor, token: None, request, site, ahead: Ahead::default() })
     }
 
     /// Notes now and then that a session is in use, beside the request: otherwise it would end as idle.

@@ -11,6 +11,7 @@ use taco_domain::state_version::{StateVersion, StateVersionStatus};
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
+use crate::secret_reads::SecretRead;
 use crate::state_blobs::{blob_error, broken};
 use crate::state_versions::{StateVersionView, WHAT};
 
@@ -60,6 +61,9 @@ impl ControlPlane {
         let result = match check(&before.version).and_then(|()| check(&after.version)) {
             Err(refusal) => Err(refusal),
             Ok(()) => {
+                for view in [&before, &after] {
+                    self.record_secret_read(&view.open, caller, SecretRead::State(view.version.id)).await;
+                }
                 let bytes = (self.whole_state(&before).await?, self.whole_state(&after).await?);
                 let serials = (before.version.serial, after.version.serial);
                 let task = tokio::task::spawn_blocking(move || compared(serials, &bytes.0, &bytes.1));

@@ -16,6 +16,7 @@ use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
+use crate::secret_reads::SecretRead;
 use crate::state_versions::{StateVersionView, WHAT};
 use crate::workspaces::WorkspaceRef;
 
@@ -28,6 +29,13 @@ pub struct OutputView {
     pub type_name: &'static str,
     pub detailed_type: Option<Box<RawValue>>,
     pub value: Option<Box<RawValue>>,
+}
+
+impl OutputView {
+    /// Whether it shows what is sensitive.
+    fn is_secret(&self) -> bool {
+        self.sensitive && self.value.is_some()
+    }
 }
 
 /// One resource of a workspace's current state.
@@ -90,7 +98,23 @@ impl ControlPlane {
         caller.require(Action::ReadOutputs, resource, WHAT)?;
         let sensitive_too = caller.may(Action::ReadState, resource).allowed;
         let view = StateVersionView { version, open: open.clone() };
-        if sensitive_too { self.output_values(&view).await } else { self.read_outputs(&view).await }
+        if !sensitive_too {
+            return self.read_outputs(&view).await;
+        }
+        let values = self.output_values(&view).await?;
+        if values.iter().any(OutputView::is_secret) {
+            self.record_secret_read(&open, caller, SecretRead::Outputs(id)).await;
+        }
+        Ok(values)
+    }
+
+    /// All outputs of a state version, by name, without values of sensitive ones.
+    pub async fn outputs_without_secrets(&self, caller: &Caller, id: StateVersionId) -> Result<Vec<OutputView>, Error> {
+        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let version = open.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
+        caller.require(Action::ReadOutputs, Resource::Workspace(&open.state, owner), WHAT)?;
+        self.read_outputs(&StateVersionView { version, open: open.clone() }).await
     }
 
     /// The outputs of a workspace's current state, without values of sensitive ones; none if it has no state.
@@ -113,11 +137,15 @@ impl ControlPlane {
         let resource = Resource::Workspace(&open.state, owner);
         caller.require(Action::ReadOutputs, resource, what)?;
         let sensitive_too = caller.may(Action::ReadState, resource).allowed;
+        let of = version.id;
         let mut values = self.output_values(&StateVersionView { version, open: open.clone() }).await?;
         let at = values.iter().position(|output| output.id == id).ok_or(Error::NotFound(what))?;
         let mut output = values.swap_remove(at);
         if output.sensitive && !sensitive_too {
             output.value = None;
+        }
+        if output.is_secret() {
+            self.record_secret_read(&open, caller, SecretRead::Outputs(of)).await;
         }
         Ok(output)
     }

@@ -11,6 +11,7 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::passes::{Pass, PassPurpose};
+use crate::secret_reads::{Reader, SecretRead};
 use crate::state_blobs::{blob_error, json_state_key, state_key};
 use crate::workspaces::WorkspaceRef;
 
@@ -65,7 +66,8 @@ impl ControlPlane {
     /// The bytes of a state, for whoever has a pass.
     pub async fn download_state(&self, pass: &Pass) -> Result<(StateVersion, Download), Error> {
         let (open, version) = self.version_of(pass, PassPurpose::DownloadState).await?;
-        let download = self.state_bytes(&open, &version).await?;
+        let reader = self.reader_with(pass, &open, &version)?;
+        let download = self.recorded_state_bytes(&open, reader, &version).await?;
         Ok((version, download))
     }
 
@@ -76,7 +78,7 @@ impl ControlPlane {
         id: StateVersionId,
     ) -> Result<(StateVersionView, Download), Error> {
         let view = self.state_version(caller, id).await?;
-        let download = self.state_bytes(&view.open, &view.version).await?;
+        let download = self.recorded_state_bytes(&view.open, caller, &view.version).await?;
         Ok((view, download))
     }
 
@@ -89,7 +91,25 @@ impl ControlPlane {
         let view = self.find_workspace(caller, workspace).await?;
         caller.require(Action::ReadState, view.resource(), "workspace")?;
         let Some(version) = view.open.state.current_state_version(&view.workspace) else { return Ok(None) };
-        Ok(Some((version.clone(), self.state_bytes(&view.open, version).await?)))
+        Ok(Some((version.clone(), self.recorded_state_bytes(&view.open, caller, version).await?)))
+    }
+
+    /// The bytes of a state for someone outside, of which the audit trail tells before they go. Both are asked of the
+    /// bucket at once: a far one is a long way.
+    async fn recorded_state_bytes(
+        &self,
+        open: &OpenOrganization,
+        reader: impl Into<Reader>,
+        version: &StateVersion,
+    ) -> Result<Download, Error> {
+        let recorded = self.record_secret_read(open, reader, SecretRead::State(version.id));
+        let ((), download) = tokio::join!(recorded, self.state_bytes(open, version));
+        download
+    }
+
+    fn reader_with(&self, pass: &Pass, open: &OpenOrganization, version: &StateVersion) -> Result<Reader, Error> {
+        let holder = self.holder_of(pass, open, Action::ReadState, &version.workspace, WHAT)?;
+        Ok(holder.as_ref().map_or_else(Reader::unknown, Reader::from))
     }
 
     pub(crate) async fn state_bytes(&self, open: &OpenOrganization, version: &StateVersion) -> Result<Download, Error> {
@@ -104,7 +124,10 @@ impl ControlPlane {
         if !version.has_json || version.status != StateVersionStatus::Finalized {
             return Err(Error::NotFound(WHAT));
         }
-        let download = self.blobs().read(&json_state_key(&open, &version), None).await;
+        let reader = self.reader_with(pass, &open, &version)?;
+        let key = json_state_key(&open, &version);
+        let recorded = self.record_secret_read(&open, reader, SecretRead::State(version.id));
+        let ((), download) = tokio::join!(recorded, self.blobs().read(&key, None));
         download.map_err(|error| blob_error(error.into()))?.ok_or(Error::NotFound(WHAT))
     }
 

@@ -85,23 +85,29 @@ impl ControlPlane {
     ) -> Result<Caller, Error> {
         let (site, ahead) = tokio::join!(self.read_site(), self.look_ahead(about));
         let site = site?;
-        let actor = if self.is_site_token(text) {
-            Actor::User { id: first_admin(), site_admin: true, by: Credential::Token { life: None } }
+        let (actor, token) = if self.is_site_token(text) {
+            (Actor::User { id: first_admin(), site_admin: true, by: Credential::Token { life: None } }, None)
         } else {
             self.actor_with(&site, text).await?
         };
-        Ok(Caller { actor, request, site, ahead })
+        Ok(Caller { actor, token, request, site, ahead })
     }
 
     /// Someone without a token: they may look at what is open to everyone, and log in.
     pub async fn anonymous(&self, request: RequestInfo) -> Result<Caller, Error> {
-        Ok(Caller { actor: Actor::Anonymous, request, site: self.read_site().await?, ahead: Ahead::default() })
+        Ok(Caller {
+            actor: Actor::Anonymous,
+            token: None,
+            request,
+            site: self.read_site().await?,
+            ahead: Ahead::default(),
+        })
     }
 
     /// The first admin without any token, for a server that runs without login.
     pub async fn without_login(&self, request: RequestInfo) -> Result<Caller, Error> {
         let actor = Actor::User { id: first_admin(), site_admin: true, by: Credential::Session };
-        Ok(Caller { actor, request, site: self.read_site().await?, ahead: Ahead::default() })
+        Ok(Caller { actor, token: None, request, site: self.read_site().await?, ahead: Ahead::default() })
     }
 
     fn is_site_token(&self, text: &str) -> bool {
@@ -109,9 +115,9 @@ impl ControlPlane {
         self.shared.site_token.is_some_and(|hash| hash == self.hash_key().hash("site-token", text))
     }
 
-    async fn actor_with(&self, site: &View<Site>, text: &str) -> Result<Actor, Error> {
+    async fn actor_with(&self, site: &View<Site>, text: &str) -> Result<(Actor, Option<TokenId>), Error> {
         if let Some(attempt) = self.read_phase_token(text) {
-            return self.actor_of_phase(site, attempt?).await;
+            return Ok((self.actor_of_phase(site, attempt?).await?, None));
         }
         let text: TokenText = text.parse().map_err(|_| not_valid())?;
         match text.organization {
@@ -120,14 +126,15 @@ impl ControlPlane {
                 let TokenHolder::User(id) = token.holder else { return Err(not_valid()) };
                 let user = site.users.get(&id).filter(|user| !user.suspended).ok_or_else(not_valid)?;
                 self.remember_use(&self.shared.site, token);
-                Ok(Actor::User { id, site_admin: user.site_admin, by: Credential::Token { life: token.life() } })
+                let by = Credential::Token { life: token.life() };
+                Ok((Actor::User { id, site_admin: user.site_admin, by }, Some(token.id)))
             }
             Some(id) if site.organizations.contains(&id) => {
                 let organization = self.open_organization(site, id).await?;
                 let token = self.find_valid(&organization.state.tokens, &text)?;
                 let actor = actor_of(id, token.holder).ok_or_else(not_valid)?;
                 self.remember_use(&organization.ledger, token);
-                Ok(actor)
+                Ok((actor, Some(token.id)))
             }
             Some(_) => Err(not_valid()),
         }

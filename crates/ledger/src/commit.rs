@@ -80,6 +80,9 @@ pub struct Entry {
     pub puts: Vec<Put>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deletes: Vec<RecordKey>,
+    /// What was read, where a read has to leave a trace. It changes nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<RecordKey>,
 }
 
 #[derive(Clone, Serialize, Deserialize, Debug)]

@@ -22,11 +22,12 @@ pub struct Intent {
 pub struct Transaction<S> {
     state: S,
     changes: BTreeMap<RecordKey, Option<Box<RawValue>>>,
+    reads: Vec<RecordKey>,
 }
 
 impl<S: State> Transaction<S> {
     pub(crate) fn on(state: S) -> Self {
-        Self { state, changes: BTreeMap::new() }
+        Self { state, changes: BTreeMap::new(), reads: Vec::new() }
     }
 
     /// The state as this transaction sees it, its own changes included.
@@ -57,8 +58,17 @@ impl<S: State> Transaction<S> {
         }
     }
 
-    pub(crate) fn changes_nothing(&self) -> bool {
-        self.changes.is_empty()
+    /// Records that this record was read. It stays as it is, but the log tells who read it.
+    pub fn record_read<R: Record>(&mut self, id: &R::Id)
+    where
+        S: Holds<R>,
+    {
+        self.reads.push(key::<R>(id));
+    }
+
+    /// Whether the log has nothing to tell of it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.reads.is_empty()
     }
 
     pub(crate) fn finish(self, intent: &Intent) -> (S, Entry) {
@@ -68,6 +78,7 @@ impl<S: State> Transaction<S> {
             request: intent.request.clone(),
             puts: Vec::new(),
             deletes: Vec::new(),
+            reads: self.reads,
         };
         for (key, change) in self.changes {
             match change {

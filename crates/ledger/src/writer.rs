@@ -174,7 +174,7 @@ fn decide_all<S: State>(head: &Head<S>, batch: &mut [Box<dyn Pending<S>>]) -> (S
     let mut entries = Vec::new();
     for pending in batch {
         let mut transaction = Transaction::on(state.clone());
-        if pending.decide(&mut transaction) && !transaction.changes_nothing() {
+        if pending.decide(&mut transaction) && !transaction.is_empty() {
             let (after, entry) = transaction.finish(pending.intent());
             state = after;
             entries.push(entry);

@@ -87,7 +87,7 @@ pub(crate) async fn create(
     let source = client::source(&headers);
     let made = api.control_plane.create_configuration_version(&caller, &workspace, new, source).await?;
     let ConfigurationVersionView { version, .. } = made;
-    let upload_url = signed(&api, &address, PassPurpose::UploadConfiguration, version.id);
+    let upload_url = signed(&api, &caller, &address, PassPurpose::UploadConfiguration, version.id);
     Ok((StatusCode::CREATED, Document::one(resource(&version, Some(upload_url)))).into_response())
 }
 

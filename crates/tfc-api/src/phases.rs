@@ -97,12 +97,12 @@ impl<'a> From<&'a Executor> for ExecutionDetails<'a> {
     }
 }
 
-pub(crate) fn resource(api: &Api, address: &Address, view: &RunView, kind: PhaseKind) -> Resource {
+pub(crate) fn resource(api: &Api, caller: &Caller, address: &Address, view: &RunView, kind: PhaseKind) -> Resource {
     let run = &view.run;
     let phase = run.phase(kind);
     let log_read_url = match kind {
-        PhaseKind::Plan => signed(api, address, PassPurpose::ReadPlanLog, run.plan_id()),
-        PhaseKind::Apply => signed(api, address, PassPurpose::ReadApplyLog, run.apply_id()),
+        PhaseKind::Plan => signed(api, caller, address, PassPurpose::ReadPlanLog, run.plan_id()),
+        PhaseKind::Apply => signed(api, caller, address, PassPurpose::ReadApplyLog, run.apply_id()),
     };
     let plan = PlanAttributes {
         has_changes: run.has_changes.unwrap_or_default(),
@@ -145,7 +145,7 @@ pub(crate) async fn read_plan(
     InPath(plan): InPath<PlanId>,
 ) -> Result<Document, ApiError> {
     let view = api.control_plane.run_of_plan(&caller, plan).await?;
-    Ok(Document::one(resource(&api, &address, &view, PhaseKind::Plan)))
+    Ok(Document::one(resource(&api, &caller, &address, &view, PhaseKind::Plan)))
 }
 
 /// `GET /api/v2/applies/{apply}`
@@ -156,7 +156,7 @@ pub(crate) async fn read_apply(
     InPath(apply): InPath<ApplyId>,
 ) -> Result<Document, ApiError> {
     let view = api.control_plane.run_of_apply(&caller, apply).await?;
-    Ok(Document::one(resource(&api, &address, &view, PhaseKind::Apply)))
+    Ok(Document::one(resource(&api, &caller, &address, &view, PhaseKind::Apply)))
 }
 
 /// `GET /api/v2/runs/{run}/plan`
@@ -167,7 +167,7 @@ pub(crate) async fn plan_of_run(
     InPath(run): InPath<RunId>,
 ) -> Result<Document, ApiError> {
     let view = api.control_plane.run(&caller, run).await?;
-    Ok(Document::one(resource(&api, &address, &view, PhaseKind::Plan)))
+    Ok(Document::one(resource(&api, &caller, &address, &view, PhaseKind::Plan)))
 }
 
 /// `GET /api/v2/runs/{run}/apply`
@@ -178,7 +178,7 @@ pub(crate) async fn apply_of_run(
     InPath(run): InPath<RunId>,
 ) -> Result<Document, ApiError> {
     let view = api.control_plane.run(&caller, run).await?;
-    Ok(Document::one(resource(&api, &address, &view, PhaseKind::Apply)))
+    Ok(Document::one(resource(&api, &caller, &address, &view, PhaseKind::Apply)))
 }
 
 async fn output(

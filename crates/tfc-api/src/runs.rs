@@ -195,10 +195,10 @@ async fn include(
     document: &mut Document,
 ) -> Result<(), ApiError> {
     if query.includes("plan") {
-        document.include(phases::resource(api, address, view, PhaseKind::Plan));
+        document.include(phases::resource(api, caller, address, view, PhaseKind::Plan));
     }
     if query.includes("apply") {
-        document.include(phases::resource(api, address, view, PhaseKind::Apply));
+        document.include(phases::resource(api, caller, address, view, PhaseKind::Apply));
     }
     if query.includes("cost-estimate")
         && let Some(estimate) = view.run.cost_estimate()

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use jiff::SignedDuration;
-use taco_control_plane::{ControlPlane, Pass, PassPurpose};
+use taco_control_plane::{Caller, ControlPlane, Pass, PassPurpose};
 
 use crate::Api;
 use crate::address::Address;
@@ -31,14 +31,20 @@ fn segment(purpose: PassPurpose) -> &'static str {
     }
 }
 
-/// The address at which the holder can do what `purpose` says.
-pub(crate) fn signed(api: &Api, address: &Address, purpose: PassPurpose, id: impl fmt::Display) -> String {
+/// The address at which the caller can do what `purpose` says, without a token, for as long as they may.
+pub(crate) fn signed(
+    api: &Api,
+    caller: &Caller,
+    address: &Address,
+    purpose: PassPurpose,
+    id: impl fmt::Display,
+) -> String {
     let lifetime = match purpose {
         PassPurpose::DownloadState | PassPurpose::DownloadJsonState => DOWNLOAD,
         PassPurpose::UploadState | PassPurpose::UploadJsonState | PassPurpose::UploadConfiguration => UPLOAD,
         PassPurpose::ReadPlanLog | PassPurpose::ReadApplyLog => FOLLOW,
     };
-    let pass = api.control_plane.issue_pass(purpose, &id, lifetime);
+    let pass = api.control_plane.issue_pass(caller, purpose, &id, lifetime);
     address.of(&format!("/signed/{}/{id}/{pass}", segment(purpose)))
 }
 

@@ -61,13 +61,14 @@ struct Attributes<'a> {
 
 pub(crate) fn resource(
     api: &Api,
+    caller: &Caller,
     address: &Address,
     view: &StateVersionView,
     summary: Option<&SummaryText>,
 ) -> Resource {
     let pending = view.version.status == StateVersionStatus::Pending;
     let awaited = Awaited { state: pending, json: pending && !view.version.has_json };
-    resource_awaiting(api, address, view, summary, awaited)
+    resource_awaiting(api, caller, address, view, summary, awaited)
 }
 
 /// The bytes that someone is told where to send.
@@ -78,6 +79,7 @@ struct Awaited {
 
 fn resource_awaiting(
     api: &Api,
+    caller: &Caller,
     address: &Address,
     view: &StateVersionView,
     summary: Option<&SummaryText>,
@@ -85,7 +87,7 @@ fn resource_awaiting(
 ) -> Resource {
     let version = &view.version;
     let finalized = version.status == StateVersionStatus::Finalized;
-    let url = |wanted: bool, purpose| wanted.then(|| signed(api, address, purpose, version.id));
+    let url = |wanted: bool, purpose| wanted.then(|| signed(api, caller, address, purpose, version.id));
     let attributes = Attributes {
         created_at: version.created_at,
         status: version.status,
@@ -138,7 +140,7 @@ async fn document(
     query: &Query,
 ) -> Result<Document, ApiError> {
     let summary = summary(api, view).await?;
-    let mut document = Document::one(resource(api, address, view, Some(&summary)));
+    let mut document = Document::one(resource(api, caller, address, view, Some(&summary)));
     if query.includes("outputs") {
         for output in api.control_plane.outputs(caller, view.version.id).await? {
             document.include(state_version_outputs::resource(&output));
@@ -166,8 +168,9 @@ async fn answer(
         return Ok(document(api, caller, address, view, query).await?.into_response());
     }
     let (organization, moment) = (view.open.id(), view.open.moment());
-    // Signed addresses are complete, and others in the next minute.
-    let address_and_minute = format!("{} {}", address.of(&uri.to_string()), minute(api));
+    // Signed addresses are complete, others in the next minute, and bound to the caller's token.
+    let token = caller.token.map(|id| id.to_string()).unwrap_or_default();
+    let address_and_minute = format!("{} {} {token}", address.of(&uri.to_string()), minute(api));
     let question = Question { organization, moment, actor: caller.actor.clone(), address: address_and_minute };
     if let Some(kept) = api.answers.get(&question) {
         return Ok(document::response(kept));
@@ -191,7 +194,7 @@ async fn page(
         })?),
     };
     let listed = api.control_plane.state_versions(caller, workspace, status, query.page()?).await?;
-    Ok(Document::page(listed.map(|view| resource(api, address, &view, None))))
+    Ok(Document::page(listed.map(|view| resource(api, caller, address, &view, None))))
 }
 
 /// `GET /api/v2/state-versions?filter[organization][name]=…&filter[workspace][name]=…`
@@ -253,7 +256,7 @@ pub(crate) async fn create(
             // Also if all of it is there already. Go-tfe sends in any case what it announced, and to an empty address if
             // it is told none; whoever sends the same again hears that it is there.
             let awaited = Awaited { state: true, json: true };
-            let document = Document::one(resource_awaiting(&api, &address, &view, Some(&summary), awaited));
+            let document = Document::one(resource_awaiting(&api, &caller, &address, &view, Some(&summary), awaited));
             return Ok((StatusCode::CREATED, SNAPSHOTS, document).into_response());
         }
         Sent::WithState(inline) => {
@@ -318,7 +321,7 @@ pub(crate) async fn download(
     InPath(version): InPath<StateVersionId>,
 ) -> Result<Redirect, ApiError> {
     let view = api.control_plane.state_version(&caller, version).await?;
-    Ok(Redirect::temporary(&signed(&api, &address, PassPurpose::DownloadState, view.version.id)))
+    Ok(Redirect::temporary(&signed(&api, &caller, &address, PassPurpose::DownloadState, view.version.id)))
 }
 
 /// `POST /api/v2/state-versions/{state_version}/actions/{action}`

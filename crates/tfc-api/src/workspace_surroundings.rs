@@ -107,7 +107,7 @@ pub(crate) async fn include(
     if query.includes("current-state-version")
         && let Ok(version) = control_plane.current_state_version(caller, view.workspace.id).await
     {
-        document.include(state_versions::resource(api, address, &version, None));
+        document.include(state_versions::resource(api, caller, address, &version, None));
     }
     if query.includes("outputs") {
         let wanted = WorkspaceRef::Id(view.workspace.id);
@@ -140,7 +140,7 @@ fn include_runs(
             document.include(runs::resource(&api.control_plane, caller, &run)?);
         }
         if part("plan") {
-            document.include(phases::resource(api, address, &run, PhaseKind::Plan));
+            document.include(phases::resource(api, caller, address, &run, PhaseKind::Plan));
         }
         if part("configuration-version")
             && let Some(version) = run.configuration()

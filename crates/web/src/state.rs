@@ -153,7 +153,7 @@ pub(crate) async fn show(
     let address = format!("{overview}/states/{}", state.version.id);
     let (summary, outputs, others) = tokio::try_join!(
         web.control_plane.resource_summary(&state),
-        web.control_plane.outputs(&visitor.caller, state.version.id),
+        web.control_plane.outputs_without_secrets(&visitor.caller, state.version.id),
         others(&web, &visitor, &state, one_before(&state)),
     )?;
     let (organization, name) = (workspace.open.entry().name.as_str(), workspace.workspace.name.as_str());

@@ -176,7 +176,7 @@ pub(crate) async fn prepare(seed: u64, mode: Mode, sabotage: Sabotage) -> Arc<St
         let made = plane.create_configuration_version(&caller, &wanted, new, RunSource::Api).await;
         let id = made.expect("a configuration").version.id.to_string();
         let purpose = PassPurpose::UploadConfiguration;
-        let pass = plane.issue_pass(purpose, &id, SignedDuration::from_hours(1));
+        let pass = plane.issue_pass(&caller, purpose, &id, SignedDuration::from_hours(1));
         let pass = plane.check_pass(purpose, &id, &pass).expect("a pass");
         let archive = configuration();
         plane.upload_configuration(&pass, stream::iter([Ok::<_, std::io::Error>(archive)])).await.expect("an archive");

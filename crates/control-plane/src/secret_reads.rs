@@ -1,0 +1,150 @@
+//! Reads of secrets: whole states, values of sensitive outputs, whole plans. The audit trail tells of them, and it does
+//! before they are answered (`docs/decisions/0015-reads-of-secrets-are-in-the-audit-trail.md`).
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use taco_domain::id::{RunId, StateVersionId, TokenId};
+use taco_domain::run::Run;
+use taco_domain::state_version::StateVersion;
+use taco_ledger::Intent;
+
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+
+/// Repeated reads of the same secret by the same reader within this time are one event.
+const SAME_READ_WITHIN: SignedDuration = SignedDuration::from_mins(10);
+
+/// An event that could not be written is tried again after this time, so that not every read waits for a bucket that
+/// takes nothing.
+const RETRY_AFTER: SignedDuration = SignedDuration::from_mins(1);
+
+/// Reads that are remembered; with more, all are forgotten, and the next of each is an event again.
+const MAX_REMEMBERED: usize = 20_000;
+
+/// A secret that someone reads.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum SecretRead {
+    /// All of a state.
+    State(StateVersionId),
+    /// Values of a state's sensitive outputs.
+    Outputs(StateVersionId),
+    /// A plan with the values of sensitive variables.
+    Plan(RunId),
+}
+
+impl SecretRead {
+    fn action(self) -> &'static str {
+        match self {
+            Self::State(_) => "state.read",
+            Self::Outputs(_) => "output.read",
+            Self::Plan(_) => "plan.read",
+        }
+    }
+
+    fn id(self) -> String {
+        match self {
+            Self::State(id) | Self::Outputs(id) => id.to_string(),
+            Self::Plan(id) => id.to_string(),
+        }
+    }
+}
+
+/// Who reads: an actor as the audit trail spells it, and the token by which they came, if it has an id.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Reader {
+    actor: String,
+    token: Option<TokenId>,
+    request: Option<String>,
+}
+
+impl Reader {
+    /// Someone with an address that a server signed which did not say for whom.
+    pub(crate) fn unknown() -> Self {
+        Self { actor: "signed-address".to_owned(), token: None, request: None }
+    }
+}
+
+impl From<&Caller> for Reader {
+    fn from(caller: &Caller) -> Self {
+        Self { actor: caller.author().to_string(), token: caller.token, request: caller.request.id.clone() }
+    }
+}
+
+type Key = (String, Option<TokenId>, SecretRead);
+
+/// Reads of which the audit trail tells already, and until when that is enough.
+#[derive(Default)]
+pub(crate) struct SecretReads(Mutex<HashMap<Key, Timestamp>>);
+
+impl SecretReads {
+    fn is_told(&self, key: &Key, now: Timestamp) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).is_some_and(|until| now < *until)
+    }
+
+    fn remember(&self, key: Key, until: Timestamp) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MAX_REMEMBERED {
+            all.clear();
+        }
+        all.insert(key, until);
+    }
+}
+
+impl ControlPlane {
+    /// Writes into the audit trail that someone reads a secret. Await it before the secret is answered. A bucket that
+    /// takes no writes must not keep people from their states: then the server's log has the event instead.
+    pub(crate) async fn record_secret_read(
+        &self,
+        open: &OpenOrganization,
+        reader: impl Into<Reader>,
+        read: SecretRead,
+    ) {
+        let (reader, now) = (reader.into(), self.now());
+        let key = (reader.actor.clone(), reader.token, read);
+        if self.shared.secret_reads.is_told(&key, now) {
+            return;
+        }
+        let Reader { actor, request, .. } = reader;
+        let intent = Intent { actor: actor.clone(), action: read.action(), request: request.clone() };
+        let written = open.commit(intent, move |tx| {
+            match read {
+                SecretRead::State(id) | SecretRead::Outputs(id) => tx.record_read::<StateVersion>(&id),
+                SecretRead::Plan(id) => tx.record_read::<Run>(&id),
+            }
+            Ok(())
+        });
+        let enough = match written.await {
+            Ok(()) => SAME_READ_WITHIN,
+            Err(error) => {
+                tracing::warn!(
+                    event = "audit_event_not_written", organization = %open.id(), actor, action = read.action(),
+                    id = read.id(), request, %error, "someone read a secret, and the audit trail could not be told"
+                );
+                RETRY_AFTER
+            }
+        };
+        self.shared.secret_reads.remember(key, now.checked_add(enough).unwrap_or(Timestamp::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_is_told_until_its_time_is_over_and_no_more_are_remembered_than_fit() {
+        let reads = SecretReads::default();
+        let key = |number: usize| (format!("user-{number}"), None, SecretRead::Plan(RunId::from_random([1; 16])));
+        let (now, later) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH + SAME_READ_WITHIN);
+        assert!(!reads.is_told(&key(0), now));
+        reads.remember(key(0), later);
+        assert!(reads.is_told(&key(0), now) && !reads.is_told(&key(0), later) && !reads.is_told(&key(1), now));
+        for number in 1..=MAX_REMEMBERED {
+            reads.remember(key(number), later);
+        }
+        assert!(reads.0.lock().expect("nobody panicked").len() <= MAX_REMEMBERED);
+        assert!(!reads.is_told(&key(0), now) && reads.is_told(&key(MAX_REMEMBERED), now));
+    }
+}
