@@ -253,8 +253,9 @@ async fn whoever_has_no_lock_is_told_who_has() {
     let (_, token) = server.given_user("jane").await;
     let body = json!({ "data": { "type": "organization-memberships", "attributes": { "email": "jane@acme.test" },
         "relationships": { "teams": { "data": [{ "type": "teams", "id": owners.data()[0]["id"] }] } } } });
-    server.admin().post("/api/v2/organizations/acme/organization-memberships", &body).await.expect(StatusCode::CREATED);
+    let invited = server.admin().post("/api/v2/organizations/acme/organization-memberships", &body).await;
     let jane = server.with_token(&token);
+    jane.accepts(&invited.expect(StatusCode::CREATED).id()).await;
     let unlock = format!("/api/v2/workspaces/{workspace}/actions/unlock");
     let free = jane.act(&unlock).await.expect(StatusCode::CONFLICT).error().0;
     assert!(free.contains("already unlocked"), "{free}");

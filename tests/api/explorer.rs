@@ -41,7 +41,8 @@ async fn the_explorer_has_a_row_for_each_workspace_that_one_may_see() {
 
     let member = json!({ "data": { "type": "organization-memberships", "attributes": { "email": "jane@acme.test" } } });
     let (_, token) = server.given_user("jane").await;
-    admin.post("/api/v2/organizations/acme/organization-memberships", &member).await.expect(StatusCode::CREATED);
+    let member = admin.post("/api/v2/organizations/acme/organization-memberships", &member).await;
+    server.with_token(&token).accepts(&member.expect(StatusCode::CREATED).id()).await;
     let none = server.with_token(&token).get(&format!("{path}?type=workspaces")).await.expect(StatusCode::OK);
     assert_eq!(none.data(), json!([]), "a member sees what their teams may see");
 }

@@ -8,6 +8,7 @@ mod bad_input;
 mod configuration_versions;
 mod explorer;
 mod http_backend;
+mod invitations;
 mod limits;
 mod log_addresses;
 mod permissions;

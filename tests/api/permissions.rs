@@ -349,7 +349,8 @@ impl Fixture {
             Who::Rival(rival) => self.token_of_rival(rival).await,
             Who::Member(role) => {
                 let (_, token) = self.server.given_user("jane").await;
-                given_member(&self.server, "acme", "jane", self.team_with(role).await).await;
+                let team = self.team_with(role).await;
+                self.server.with_token(&token).accepts(&invited(&self.server, "acme", "jane", team).await).await;
                 token
             }
             Who::Team(role) => {
@@ -398,7 +399,7 @@ impl Fixture {
         match rival {
             Rival::Owner => {
                 let (_, token) = server.given_user("rival").await;
-                given_member(server, "globex", "rival", Some(owners)).await;
+                server.with_token(&token).accepts(&invited(server, "globex", "rival", Some(owners)).await).await;
                 token
             }
             Rival::OwnersToken => self.issue(&format!("/api/v2/teams/{owners}/authentication-token")).await,
@@ -477,6 +478,8 @@ impl Fixture {
                     // What it holds is looked at elsewhere.
                     "/api/v2/organizations" => whole(Takes::Anyone(StatusCode::OK)),
                     "/api/v2/account/details" | "/api/v2/account/update" => whole(Takes::User),
+                    // What each finds there, tests/api/invitations.rs says.
+                    path if path.starts_with("/api/v2/account/invitations") => whole(Takes::User),
                     "/api/v2/organization/audit-trail" => whole(Takes::OrganizationToken),
                     "/api/v2/authentication-tokens/{token}" => {
                         let account = if method == "GET" { Action::ReadAccount } else { Action::UpdateAccount };
@@ -670,13 +673,13 @@ async fn owners_of(server: &ApiServer, organization: &str) -> String {
     server.admin().get(&path).await.data()[0]["id"].as_str().expect("an id").to_owned()
 }
 
-/// Makes a user a member of an organization, in such a team.
-async fn given_member(server: &ApiServer, organization: &str, user: &str, team: Option<String>) {
+/// Invites a user to an organization, into such a team. The membership's id.
+async fn invited(server: &ApiServer, organization: &str, user: &str, team: Option<String>) -> String {
     let teams: Vec<_> = team.into_iter().map(|team| json!({ "type": "teams", "id": team })).collect();
     let body = json!({ "data": { "type": "organization-memberships",
         "attributes": { "email": format!("{user}@acme.test") }, "relationships": { "teams": { "data": teams } } } });
     let path = format!("/api/v2/organizations/{organization}/organization-memberships");
-    server.admin().post(&path, &body).await.expect(StatusCode::CREATED);
+    server.admin().post(&path, &body).await.expect(StatusCode::CREATED).id()
 }
 
 /// Takes the next phase of an organization, as an agent within a server does.

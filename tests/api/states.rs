@@ -73,7 +73,8 @@ pub(crate) async fn given_member(server: &ApiServer, name: &str, workspace: &str
     let team = json!({ "type": "teams", "id": made(format!("{within}/teams"), named).await });
     let member = json!({ "data": { "type": "organization-memberships",
         "attributes": { "email": format!("{name}@acme.test") }, "relationships": { "teams": { "data": [team] } } } });
-    made(format!("{within}/organization-memberships"), member).await;
+    let invited = made(format!("{within}/organization-memberships"), member).await;
+    server.with_token(&token).accepts(&invited).await;
     let workspace = json!({ "type": "workspaces", "id": workspace });
     let access = json!({ "data": { "type": "team-workspaces", "attributes": { "access": access },
         "relationships": { "team": { "data": team }, "workspace": { "data": workspace } } } });

@@ -9,8 +9,15 @@ async fn given_team(server: &ApiServer, attributes: Value) -> String {
     server.admin().post("/api/v2/organizations/acme/teams", &body).await.expect(StatusCode::CREATED).id()
 }
 
-/// A membership of the user with this name, in such a team.
-async fn given_member(server: &ApiServer, name: &str, team: Option<&str>) -> String {
+/// A member whose account this is, in such a team. The membership's id.
+async fn given_member(server: &ApiServer, name: &str, token: &str, team: Option<&str>) -> String {
+    let membership = invited(server, name, team).await;
+    server.with_token(token).accepts(&membership).await;
+    membership
+}
+
+/// An invitation for someone of this name, into such a team. The membership's id.
+async fn invited(server: &ApiServer, name: &str, team: Option<&str>) -> String {
     let teams: Vec<_> = team.into_iter().map(|team| json!({ "type": "teams", "id": team })).collect();
     let body = json!({ "data": { "type": "organization-memberships",
         "attributes": { "email": format!("{name}@acme.test") }, "relationships": { "teams": { "data": teams } } } });
@@ -60,9 +67,9 @@ async fn members_come_into_a_team_and_leave_it() {
     let admin = server.admin();
     server.given_organization("acme").await;
     let team = given_team(&server, json!({ "name": "operators" })).await;
-    server.given_user("jane").await;
-    let jane = given_member(&server, "jane", None).await;
-    let guest = given_member(&server, "guest", None).await;
+    let (_, token) = server.given_user("jane").await;
+    let jane = given_member(&server, "jane", &token, None).await;
+    let guest = invited(&server, "guest", None).await;
 
     assert_eq!(change(&admin, "POST", &team, MEMBERSHIPS, &[&jane, &guest]).await, ADDED);
     assert_eq!(members(&server, &team).await, sorted(&[&jane, &guest]));
@@ -109,9 +116,9 @@ async fn only_owners_choose_owners_and_one_stays() {
     let visible = given_team(&server, json!({ "name": "visible", "visibility": "organization" })).await;
     let secret = given_team(&server, json!({ "name": "secret" })).await;
     let (_, token) = server.given_user("steward").await;
-    let steward = given_member(&server, "steward", Some(&stewards)).await;
+    let steward = given_member(&server, "steward", &token, Some(&stewards)).await;
     let (_, plain) = server.given_user("plain").await;
-    given_member(&server, "plain", None).await;
+    given_member(&server, "plain", &plain, None).await;
     let (plain, steward_client) = (server.with_token(&plain), server.with_token(&token));
 
     let refused = StatusCode::NOT_FOUND;

@@ -79,7 +79,8 @@ async fn users_come_with_tokens_that_end_soon_enough() {
     let (user, long_lived) = server.given_user("jane").await;
     let body = json!({ "data": { "type": "organization-memberships", "attributes": { "email": "jane@acme.test" } } });
     let path = "/api/v2/organizations/acme/organization-memberships";
-    admin.post(path, &body).await.expect(StatusCode::CREATED);
+    let invited = admin.post(path, &body).await.expect(StatusCode::CREATED).id();
+    server.with_token(&long_lived).accepts(&invited).await;
     let read = async |token: &str| server.with_token(token).get("/api/v2/organizations/acme").await.status;
     assert_eq!(read(&long_lived).await, StatusCode::OK);
     limit(&admin, "user", DAY).await.expect(StatusCode::OK);

@@ -202,8 +202,9 @@ async fn a_set_is_seen_by_those_whom_it_reaches() {
     let body = json!({ "data": {
         "type": "organization-memberships", "attributes": { "email": "member@acme.test" },
     } });
-    admin.post("/api/v2/organizations/acme/organization-memberships", &body).await.expect(StatusCode::CREATED);
+    let invited = admin.post("/api/v2/organizations/acme/organization-memberships", &body).await;
     let member = server.with_token(&token);
+    member.accepts(&invited.expect(StatusCode::CREATED).id()).await;
     server.given_workspace("acme", "web").await;
     let set = given_set(&admin, "everywhere", true).await;
     given_variable(&admin, &set, "region", "eu").await;

@@ -324,6 +324,7 @@ async fn given_reader(server: &ApiServer, workspaces: &[&str]) -> Client {
     let member = json!({ "data": { "type": "organization-memberships", "attributes": { "email": "reader@acme.test" },
         "relationships": { "teams": { "data": [{ "type": "teams", "id": team }] } } } });
     let path = "/api/v2/organizations/acme/organization-memberships";
-    admin.post(path, &member).await.expect(StatusCode::CREATED);
+    let invited = admin.post(path, &member).await.expect(StatusCode::CREATED).id();
+    server.with_token(&token).accepts(&invited).await;
     server.with_token(&token)
 }

@@ -252,6 +252,12 @@ impl Client {
     }
 
     /// An action that says nothing.
+    /// Accepts an invitation, which the site's admin has vouched to be for this user's address.
+    pub async fn accepts(&self, membership: &str) {
+        let body = json!({ "data": { "type": "invitations", "id": membership } });
+        self.post("/api/v2/account/invitations/actions/accept", &body).await.expect(StatusCode::OK);
+    }
+
     pub async fn act(&self, path: &str) -> Answer {
         self.send("POST", path, Some("application/vnd.api+json"), Body::empty()).await
     }

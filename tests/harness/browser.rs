@@ -43,6 +43,13 @@ impl Browser {
         assert_eq!((done.status, done.location()), (StatusCode::SEE_OTHER, "/app"), "{}", done.text);
     }
 
+    /// Accepts an invitation that waits on the page of the visitor's organizations.
+    pub async fn accepts_invitation(&self, membership: &str) {
+        let action = format!("/app/settings/invitations/{membership}/accept");
+        let done = self.send(&self.get("/app/organizations").await.form(&action), &[]).await;
+        assert!(done.location().ends_with("?notice=joined"), "{}", done.text);
+    }
+
     pub async fn get(&self, path: &str) -> Page {
         let request = self.client.get(format!("{}{path}", self.origin));
         self.ask(path, request).await

@@ -114,8 +114,13 @@ impl Gallery {
         self.knows("run-applying", curator.run(&release, rollout, "applying").await);
     }
 
-    /// Tokens of the admin.
+    /// Tokens of the admin, and an invitation that someone has passed on to them.
     pub(crate) async fn fill_account(&mut self, curator: &Curator) {
+        let body =
+            json!({ "data": { "type": "organization-memberships", "attributes": { "email": "new@acme.test" } } });
+        let invited = curator.admin.post("/api/v2/organizations/acme/organization-memberships", body).await;
+        let link = invited["data"]["attributes"]["invitation-link"].as_str().expect("a link");
+        self.knows("invitation", link[link.find("/app/").expect("a page")..].to_owned());
         let account = curator.admin.get("/api/v2/account/details").await;
         let path = format!("/api/v2/users/{}/authentication-tokens", account["data"]["id"].as_str().expect("an id"));
         for description in ["laptop", "continuous integration", ""] {

@@ -69,7 +69,8 @@ impl PageServer {
         let attributes = json!({ "email": format!("{name}@acme.test") });
         let body = json!({ "data": { "type": "organization-memberships", "attributes": attributes, "relationships": relationships } });
         let path = format!("/api/v2/organizations/{organization}/organization-memberships");
-        admin.post(&path, &body).await.expect(StatusCode::CREATED);
+        let membership = admin.post(&path, &body).await.expect(StatusCode::CREATED).id();
+        browser.accepts_invitation(&membership).await;
         let relationships = json!({
             "team": { "data": { "type": "teams", "id": team } },
             "workspace": { "data": { "type": "workspaces", "id": workspace } },

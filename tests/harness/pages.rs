@@ -46,6 +46,7 @@ pub const LISTED: &[Page] = &[
     page("tokens", "/app/settings/tokens", "/app/settings/tokens"),
     page("sessions", "/app/settings/sessions", "/app/settings/sessions"),
     page("account", "/app/settings/account", "/app/settings/account"),
+    page("invitation", "/app/settings/invitations/{invitation}", "{invitation}"),
     page("admin", "/app/admin", "/app/admin"),
     page("organizations", "/app/organizations", "/app/organizations"),
 

@@ -52,7 +52,8 @@ impl FormScene {
         let body = json!({ "data": { "type": "organization-memberships",
             "attributes": { "email": format!("{name}@acme.test") },
             "relationships": { "teams": { "data": [{ "type": "teams", "id": team }] } } } });
-        self.api.post("/api/v2/organizations/acme/organization-memberships", body).await;
+        let invited = self.api.post("/api/v2/organizations/acme/organization-memberships", body).await;
+        browser.accepts_invitation(invited["data"]["id"].as_str().expect("an id")).await;
         let workspace = self.workspace().await["id"].clone();
         let body = json!({ "data": { "type": "team-workspaces", "attributes": { "access": access },
             "relationships": { "team": { "data": { "type": "teams", "id": team } },

@@ -42,12 +42,21 @@ async fn members_are_invited_into_a_team_found_and_removed() {
     }
     for email in ["eve@acme.test", "later@acme.test"] {
         let done = admin.send(&form, &[("email", email), ("team", &owners)]).await;
-        assert_eq!(done.location(), format!("{PATH}?notice=saved"), "{}", done.text);
+        assert_eq!(done.status, StatusCode::CREATED, "{}", done.text);
+        assert!(done.text.contains("/app/settings/invitations/taco_i_"), "{}", done.text);
     }
+    let page = admin.get(PATH).await;
+    for email in ["eve@acme.test", "later@acme.test"] {
+        assert!(row(&page, email).contains("invited, not accepted yet"), "{}", page.text);
+    }
+    let offered = eve.get("/app").await;
+    let accept =
+        offered.text.split("action=\"").find_map(|rest| rest.split('"').next().filter(|to| to.ends_with("/accept")));
+    let done = eve.send(&offered.form(accept.expect("an invitation")), &[]).await;
+    assert_eq!(done.location(), "/app/acme?notice=joined", "{}", done.text);
     let page = admin.get(PATH).await;
     let known = row(&page, "eve@acme.test");
     assert!(known.contains("<td>eve</td>") && known.contains("<td>owners</td>"), "{known}");
-    assert!(row(&page, "later@acme.test").contains("invited, no account yet"));
     assert_eq!(eve.get(PATH).await.status, StatusCode::OK);
     for (search, found) in [("EVE", true), ("ve@", true), ("later", false)] {
         let page = admin.get(&format!("{PATH}?search={search}")).await;
@@ -69,7 +78,7 @@ async fn all_members_can_be_seen_page_by_page() {
     let (caller, control_plane) = (site.api.admin_caller().await, &site.api.control_plane);
     for number in 0..105 {
         let email = format!("member-{number:03}@acme.test");
-        control_plane.create_membership(&caller, "acme", &email, Default::default()).await.expect("a member");
+        control_plane.create_invitation(&caller, "acme", &email, Default::default()).await.expect("a member");
     }
     let page = admin.get(PATH).await;
     assert!(page.text.contains("member-000@") && !page.text.contains("member-104@"));

@@ -3,7 +3,6 @@
 use serde::Deserialize;
 use taco_domain::Site;
 use taco_domain::id::UserId;
-use taco_domain::membership::invited_user;
 use taco_domain::name::{Email, Username};
 use taco_domain::password_link::PasswordLink;
 use taco_domain::permission::{Action, Actor, Resource};
@@ -50,6 +49,10 @@ impl ControlPlane {
             user.email = email.clone().unwrap_or(user.email);
             if user == *before {
                 return Ok(user);
+            }
+            if user.email.key() != before.email.key() {
+                // Nobody has vouched for the new one; and whoever comes back to the old one is not who left it.
+                user.verified_email = None;
             }
             user.updated_at = now;
             check_unique(tx.state(), &user)?;
@@ -101,13 +104,13 @@ impl ControlPlane {
         caller.require(Action::ManageSite, Resource::Site, "site")?;
         let (username, email): (Username, Email) = (username.parse()?, email.parse()?);
         let now = self.now();
-        let invited = invited_user(&email);
-        // Someone may have had the address before and moved on: their id stays theirs.
-        let id = if caller.site.users.contains(&invited) { UserId::from_random(self.random()) } else { invited };
+        let id = UserId::from_random(self.random());
         let (link, text) = self.password_link(id, now);
         let user = User {
             id,
             username,
+            // A site admin says whose it is.
+            verified_email: Some(email.clone()),
             email,
             password: None,
             site_admin,
@@ -119,9 +122,6 @@ impl ControlPlane {
         let user = self
             .commit_site(caller.intent("user.create"), move |tx| {
                 check_unique(tx.state(), &user)?;
-                if tx.state().users.contains(&user.id) {
-                    return Err(Error::name_taken("email", "Email"));
-                }
                 tx.put(&user);
                 tx.put(&link);
                 Ok(user.clone())
@@ -129,6 +129,24 @@ impl ControlPlane {
             .await?;
         let text = PasswordLinkText { username: user.username.to_string(), ..text };
         Ok((user, text))
+    }
+
+    /// Vouches that an address is its user's, so that invitations to it are theirs. `email` is what the site admin saw:
+    /// if the user has changed it meanwhile, nobody has looked at the new one.
+    pub async fn verify_email(&self, caller: &Caller, id: UserId, email: &str) -> Result<User, Error> {
+        caller.require(Action::ManageSite, Resource::Site, "user")?;
+        let email: Email = email.parse()?;
+        let now = self.now();
+        self.commit_site(caller.intent("user.verify-email"), move |tx| {
+            let user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound("user"))?;
+            if user.email.key() != email.key() {
+                return Err(Error::Conflict("Their address is another one by now: look again".to_owned()));
+            }
+            let user = User { verified_email: Some(user.email.clone()), updated_at: now, ..user };
+            tx.put(&user);
+            Ok(user)
+        })
+        .await
     }
 
     /// Ends a user's access at once, or gives it back. Nobody does it to themselves: there might be no one left who

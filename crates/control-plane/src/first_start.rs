@@ -94,3 +94,4 @@ fn new_admin(now: Timestamp) -> User {
         updated_at: now,
     }
 }
+        verified_email: None,

@@ -197,7 +197,7 @@ impl ControlPlane {
     }
 
     /// Those of them that can be read.
-    async fn open_organizations(
+    pub(crate) async fn open_organizations(
         &self,
         caller: &Caller,
         ids: impl Iterator<Item = OrganizationId>,

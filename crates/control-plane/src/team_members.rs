@@ -139,7 +139,10 @@ pub(crate) fn require_choice_of(
 /// An organization without an owner could not be helped by anyone in it.
 pub(crate) fn check_owners_left(state: &OrganizationState, leaving: &BTreeSet<MembershipId>) -> Result<(), Error> {
     let Some(owners) = owners_team(state) else { return Ok(()) };
-    let owners: BTreeSet<MembershipId> = state.memberships.by().team.get(&owners).copied().collect();
+    let owners = state.memberships.by().team.get(&owners).filter_map(|id| state.memberships.get(id));
+    // Someone who was invited to be one may never come.
+    let owners = owners.filter(|membership| membership.is_in_effect());
+    let owners: BTreeSet<MembershipId> = owners.map(|membership| membership.id).collect();
     if !owners.is_empty() && owners.is_subset(leaving) {
         return Err(Error::Conflict("The last owner cannot leave: make someone else an owner first".to_owned()));
     }

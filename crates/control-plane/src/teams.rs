@@ -6,8 +6,7 @@ use serde::Deserialize;
 use taco_domain::OrganizationState;
 use taco_domain::attribute::nullable;
 use taco_domain::id::{MembershipId, TeamId};
-use taco_domain::membership::{Membership, MembershipStatus, invited_user};
-use taco_domain::name::Email;
+use taco_domain::membership::{Membership, MembershipStatus};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::team::{Team, TeamVisibility};
 use taco_domain::team_access::{TeamProject, TeamWorkspace};
@@ -66,7 +65,7 @@ impl TeamPatch {
     }
 }
 
-/// A membership with its user, if the site knows one.
+/// A membership with its user, if it has one yet.
 #[derive(Clone)]
 pub struct MembershipView {
     /// Of its teams, those that the caller may know of.
@@ -214,7 +213,7 @@ impl ControlPlane {
         let query = filter.query.as_deref().unwrap_or_default().to_lowercase();
         let wanted = |membership: &&Membership| {
             let email = membership.email.key();
-            let username = caller.site.users.get(&membership.user).map(|user| user.username.key());
+            let username = membership_user(caller, membership).map(|user| user.username.key());
             (filter.emails.is_empty() || filter.emails.iter().any(|wanted| wanted.to_lowercase() == email.as_str()))
                 && filter.status.is_none_or(|status| status == status_of(caller, membership))
                 && (email.as_str().contains(&query)
@@ -230,46 +229,6 @@ impl ControlPlane {
         let open = self.organization_of(caller, id.home(), what).await?;
         caller.require(Action::ReadOrganization, open.resource(), what)?;
         let membership = open.state.memberships.get(&id).cloned().ok_or(Error::NotFound(what))?;
-        Ok(membership_view(caller, &open, &KnownTeams::of(caller, &open.state), membership))
-    }
-
-    /// Invites someone by their address.
-    pub async fn create_membership(
-        &self,
-        caller: &Caller,
-        organization: &str,
-        email: &str,
-        teams: BTreeSet<TeamId>,
-    ) -> Result<MembershipView, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        let email: Email = email.parse()?;
-        let user = caller.site.user_with_email(&email).map_or_else(|| invited_user(&email), |user| user.id);
-        let new = Membership {
-            id: MembershipId::at_home(open.id().home(), self.random()),
-            user,
-            email,
-            status: MembershipStatus::Invited,
-            teams,
-            created_at: self.now(),
-        };
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            let state = tx.state();
-            require_choice_of(&asker, state, &new.teams, "organization")?;
-            let by = state.memberships.by();
-            if by.email.first(&new.email.key()).is_some() || by.user.first(&new.user).is_some() {
-                return Err(Error::invalid("email", "Email has already been taken: they are a member already"));
-            }
-            if let Some(unknown) = new.teams.iter().find(|team| !state.teams.contains(team)) {
-                return Err(Error::Invalid {
-                    pointer: "/data/relationships/teams".to_owned(),
-                    detail: format!("The team {unknown} does not exist in this organization"),
-                });
-            }
-            tx.put(&new);
-            Ok(new.clone())
-        };
-        let membership = open.commit(caller.intent("membership.create"), once(caller, self.now(), decide)).await?;
         Ok(membership_view(caller, &open, &KnownTeams::of(caller, &open.state), membership))
     }
 
@@ -333,16 +292,12 @@ impl KnownTeams {
     }
 }
 
-/// An invitation counts as accepted as soon as its user exists.
+/// As the API tells it.
 fn status_of(caller: &Caller, membership: &Membership) -> MembershipStatus {
-    if membership.status == MembershipStatus::Invited && caller.site.users.contains(&membership.user) {
-        MembershipStatus::Active
-    } else {
-        membership.status
-    }
+    if membership.is_pending(&caller.site) { MembershipStatus::Invited } else { MembershipStatus::Active }
 }
 
-fn membership_view(
+pub(crate) fn membership_view(
     caller: &Caller,
     open: &OpenOrganization,
     known: &KnownTeams,
@@ -350,8 +305,13 @@ fn membership_view(
 ) -> MembershipView {
     membership.status = status_of(caller, &membership);
     membership.teams.retain(|team| known.contains(&open.state, team));
-    let user = caller.site.users.get(&membership.user).cloned();
+    let user = membership_user(caller, &membership).cloned();
     MembershipView { membership, user, open: open.clone() }
+}
+
+/// The account behind a membership. Behind an invitation there is none, whoever has the address.
+fn membership_user<'a>(caller: &'a Caller, membership: &Membership) -> Option<&'a User> {
+    caller.site.users.get(&membership.user).filter(|_| membership.is_in_effect())
 }
 
 fn team_view(caller: &Caller, open: &OpenOrganization, team: Team) -> TeamView {

@@ -18,6 +18,7 @@ pub mod execution;
 pub mod global_queue;
 pub mod grant;
 pub mod id;
+pub mod invitation;
 pub mod json_cut;
 pub mod json_tree;
 pub mod lock;

@@ -70,6 +70,7 @@ impl OrganizationEntry {
                 teams: [owners.id].into(),
                 created_at: self.created_at,
             },
+                link: None,
             owners,
         }
     }

@@ -70,8 +70,10 @@ impl OrganizationState {
         self.organizations.iter().next()
     }
 
+    /// The membership of a user who belongs to the organization; an invitation is none.
     pub fn membership_of(&self, user: &UserId) -> Option<&Membership> {
-        self.memberships.by().user.first(user).and_then(|id| self.memberships.get(id))
+        let membership = self.memberships.by().user.first(user).and_then(|id| self.memberships.get(id));
+        membership.filter(|membership| membership.is_in_effect())
     }
 
     /// The project of exactly this name.

@@ -21,8 +21,18 @@ pub struct User {
     pub suspended: bool,
     #[serde(default)]
     pub service_account: bool,
+    /// The address that a site admin has vouched for. It counts while it is the user's address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified_email: Option<Email>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+impl User {
+    /// Whether someone else than its user has said that the address is theirs.
+    pub fn has_verified_email(&self) -> bool {
+        self.verified_email.as_ref().is_some_and(|verified| verified.key() == self.email.key())
+    }
 }
 
 impl Record for User {

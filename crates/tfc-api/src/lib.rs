@@ -26,6 +26,7 @@ mod explorer;
 mod headers;
 mod http_backend;
 mod inline_state;
+mod invitations;
 mod kept_answers;
 mod kept_summaries;
 mod log_stream;

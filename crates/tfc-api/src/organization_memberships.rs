@@ -7,17 +7,18 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_control_plane::{Caller, ControlPlane, MembershipFilter, MembershipView};
+use taco_control_plane::{Caller, ControlPlane, MadeInvitation, MembershipFilter, MembershipView};
 use taco_domain::attribute::shown;
 use taco_domain::id::MembershipId;
 use taco_domain::membership::MembershipStatus;
 
+use crate::address::Address;
 use crate::body::{Body, NoAttributes};
 use crate::document::{Document, Identifier, Resource};
 use crate::error::ApiError;
 use crate::path::InPath;
 use crate::query::Query;
-use crate::{organizations, teams, users};
+use crate::{invitations, organizations, teams, users};
 
 pub(crate) const KIND: &str = "organization-memberships";
 
@@ -27,6 +28,11 @@ struct Attributes<'a> {
     status: MembershipStatus,
     email: &'a str,
     created_at: Timestamp,
+    /// For whoever invites, and only in the answer to the request that made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invitation_link: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invitation_link_expires_at: Option<Timestamp>,
 }
 
 #[derive(Default, Deserialize)]
@@ -36,14 +42,29 @@ struct Invitation {
 }
 
 pub(crate) fn resource(_: &Caller, view: &MembershipView) -> Resource {
+    with_link(view, None)
+}
+
+fn with_link(view: &MembershipView, invitation_link: Option<String>) -> Resource {
     let MembershipView { membership, open, .. } = view;
-    let attributes =
-        Attributes { status: membership.status, email: membership.email.as_str(), created_at: membership.created_at };
+    let expires_at = membership.link.map(|link| link.expires_at);
+    let attributes = Attributes {
+        status: membership.status,
+        email: membership.email.as_str(),
+        created_at: membership.created_at,
+        invitation_link_expires_at: expires_at.filter(|_| invitation_link.is_some()),
+        invitation_link,
+    };
     Resource::new(KIND, membership.id, &attributes)
         .has_one("organization", organizations::identifier(open.entry().name.as_str()))
         .has_one("user", Identifier::new(users::KIND, membership.user))
         .has_many("teams", membership.teams.iter().map(|team| Identifier::new(teams::KIND, team)))
         .link("self", format!("/api/v2/organization-memberships/{}", membership.id))
+}
+
+/// An invitation, to whoever makes it.
+fn made(address: &Address, made: &MadeInvitation) -> Resource {
+    with_link(&made.view, made.text.as_ref().map(|text| invitations::link(address, text)))
 }
 
 fn included(view: &MembershipView, query: &Query) -> Vec<Resource> {
@@ -80,6 +101,7 @@ pub(crate) async fn list(
 pub(crate) async fn create(
     State(control_plane): State<ControlPlane>,
     caller: Caller,
+    address: Address,
     InPath(organization): InPath<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -87,9 +109,19 @@ pub(crate) async fn create(
     let teams = sent.to_many::<NoAttributes>("teams", teams::KIND)?.unwrap_or_default();
     let teams = teams.iter().map(|team| team.id()).collect::<Result<BTreeSet<_>, _>>()?;
     let email = sent.attributes.email.unwrap_or_default();
-    let view = control_plane.create_membership(&caller, &organization, &email, teams).await?;
-    let document = Document::one(resource(&caller, &view)).including(view.user.as_ref().map(users::resource));
-    Ok((StatusCode::CREATED, document).into_response())
+    let invitation = control_plane.create_invitation(&caller, &organization, &email, teams).await?;
+    Ok((StatusCode::CREATED, Document::one(made(&address, &invitation))).into_response())
+}
+
+/// `POST /api/v2/organization-memberships/{membership}/actions/renew-invitation`
+pub(crate) async fn renew(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    address: Address,
+    InPath(membership): InPath<MembershipId>,
+) -> Result<Document, ApiError> {
+    let invitation = control_plane.renew_invitation(&caller, membership).await?;
+    Ok(Document::one(made(&address, &invitation)))
 }
 
 /// `GET /api/v2/organization-memberships/{membership}`

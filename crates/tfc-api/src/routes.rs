@@ -7,11 +7,12 @@ use taco_domain::permission::Action;
 
 use crate::{
     Api, absent, account, admin, agent_pools, agents, audit_trails, authentication_tokens, comments,
-    configuration_versions, cost_estimates, discovery, explorer, http_backend, log_stream, organization_memberships,
-    organization_tags, organization_tokens, organizations, phases, ping, projects, run_events, run_triggers, runs,
-    signed_url, ssh_keys, state_version_outputs, state_versions, subscriptions, tag_bindings, tags, team_members,
-    team_projects, team_workspaces, teams, token_lifetimes, user_tokens, users, variable_set_variables, variable_sets,
-    variables, versions, workspace_resources, workspace_surroundings, workspaces,
+    configuration_versions, cost_estimates, discovery, explorer, http_backend, invitations, log_stream,
+    organization_memberships, organization_tags, organization_tokens, organizations, phases, ping, projects,
+    run_events, run_triggers, runs, signed_url, ssh_keys, state_version_outputs, state_versions, subscriptions,
+    tag_bindings, tags, team_members, team_projects, team_workspaces, teams, token_lifetimes, user_tokens, users,
+    variable_set_variables, variable_sets, variables, versions, workspace_resources, workspace_surroundings,
+    workspaces,
 };
 
 /// What a route asks of its caller.
@@ -77,6 +78,9 @@ pub fn all() -> Vec<Route> {
 
         route(GET, "/api/v2/account/details", Token, account::read),
         route(PATCH, "/api/v2/account/update", Token, account::update),
+        route(GET, "/api/v2/account/invitations", Token, invitations::list),
+        route(POST, "/api/v2/account/invitations/actions/accept", Token, invitations::accept),
+        route(POST, "/api/v2/account/invitations/actions/decline", Token, invitations::decline),
         route(GET, "/api/v2/users/{user}", Right(A::ReadAccount), users::read),
         route(GET, "/api/v2/users/{user}/authentication-tokens", Right(A::ReadAccount), user_tokens::list),
         route(POST, "/api/v2/users/{user}/authentication-tokens", Right(A::UpdateAccount), user_tokens::create),
@@ -103,6 +107,7 @@ pub fn all() -> Vec<Route> {
         route(POST, "/api/v2/organizations/{organization}/organization-memberships", Right(A::ManageMembership), organization_memberships::create),
         route(GET, "/api/v2/organization-memberships/{membership}", Right(A::ReadOrganization), organization_memberships::read),
         route(DELETE, "/api/v2/organization-memberships/{membership}", Right(A::ManageMembership), organization_memberships::delete),
+        route(POST, "/api/v2/organization-memberships/{membership}/actions/renew-invitation", Right(A::ManageMembership), organization_memberships::renew),
         route(GET, "/api/v2/organizations/{organization}/teams", Right(A::ReadOrganization), teams::list),
         route(POST, "/api/v2/organizations/{organization}/teams", Right(A::ManageTeams), teams::create),
         route(GET, "/api/v2/teams/{team}", Right(A::ReadOrganization), teams::read),

@@ -39,6 +39,7 @@ struct AccountPage {
     layout: Layout,
     id: String,
     profile: Profile,
+    has_verified_email: bool,
     /// What is wrong with the passwords. They themselves are never shown again.
     complaint: Complaint,
 }
@@ -53,6 +54,7 @@ impl AccountPage {
                 email: visitor.user.email.to_string(),
                 complaint: Complaint::default(),
             },
+            has_verified_email: visitor.user.has_verified_email(),
             complaint: Complaint::default(),
         }
     }

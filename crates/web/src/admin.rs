@@ -26,6 +26,7 @@ struct UserRow {
     id: UserId,
     username: String,
     email: String,
+    has_verified_email: bool,
     site_admin: bool,
     badge: Badge,
     suspended: bool,
@@ -43,6 +44,7 @@ impl UserRow {
                 (false, false) => Badge::new("No password yet", "○", "calm"),
             },
             suspended: user.suspended,
+            has_verified_email: user.has_verified_email(),
             site_admin: user.site_admin,
             created: Moment(user.created_at),
             is_visitor: user.id == visitor.user.id,
@@ -241,6 +243,23 @@ pub(crate) async fn resume(
 ) -> Result<Response, PageError> {
     web.control_plane.suspend_user(&visitor.caller, user_id(&id)?, false).await?;
     Ok(Redirect::to(&notice::with(PATH, "resumed")).into_response())
+}
+
+/// The address that the site admin saw.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SeenEmail {
+    email: String,
+}
+
+/// `POST /app/admin/users/{user}/verify-email`
+pub(crate) async fn verify_email(
+    State(web): State<Web>,
+    Path(id): Path<String>,
+    VisitorForm(visitor, form): VisitorForm<SeenEmail>,
+) -> Result<Response, PageError> {
+    web.control_plane.verify_email(&visitor.caller, user_id(&id)?, &form.email).await?;
+    Ok(Redirect::to(&notice::with(PATH, "verified")).into_response())
 }
 
 /// `POST /app/admin/users/{user}/password-link`. The answer is the page itself, as for a new user.

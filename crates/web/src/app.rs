@@ -10,11 +10,11 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::error::{self, PageError};
 use crate::static_files::STATIC_FILES;
 use crate::{
-    Web, account, admin, agent_pool, agents, configuration, configurations, consent, dashboard, login, new_run, oauth,
-    organization_members, organization_secrets, organization_settings, organization_tags, organizations, output,
-    password_link, projects, run, runs, security_headers, sessions, state, state_diff, state_upload, states, theme,
-    tokens, variable_form, variable_import, variable_set, variable_sets, variables, workspace, workspace_control,
-    workspace_general, workspace_lock, workspace_settings, workspace_sharing, workspaces,
+    Web, account, admin, agent_pool, agents, configuration, configurations, consent, dashboard, invitations, login,
+    new_run, oauth, organization_members, organization_secrets, organization_settings, organization_tags,
+    organizations, output, password_link, projects, run, runs, security_headers, sessions, state, state_diff,
+    state_upload, states, theme, tokens, variable_form, variable_import, variable_set, variable_sets, variables,
+    workspace, workspace_control, workspace_general, workspace_lock, workspace_settings, workspace_sharing, workspaces,
 };
 
 impl Web {
@@ -137,6 +137,7 @@ fn settings_pages() -> Router<Web> {
             get(organization_members::list).post(organization_members::invite),
         )
         .route("/app/{organization}/settings/members/{member}/remove", post(organization_members::remove))
+        .route("/app/{organization}/settings/members/{member}/link", post(organization_members::renew_link))
         .route("/app/{organization}/settings/tokens/{kind}", post(organization_secrets::make_token))
         .route("/app/{organization}/settings/tokens/{kind}/revoke", post(organization_secrets::revoke_token))
         .route("/app/{organization}/settings/ssh-keys", post(organization_secrets::add_key))
@@ -178,11 +179,15 @@ fn account_pages() -> Router<Web> {
         .route("/app/settings/sessions", get(sessions::list))
         .route("/app/settings/sessions/close-others", post(sessions::close_others))
         .route("/app/settings/sessions/{session}/revoke", post(sessions::revoke))
+        .route("/app/settings/invitations/{invitation}", get(invitations::show))
+        .route("/app/settings/invitations/{invitation}/accept", post(invitations::accept))
+        .route("/app/settings/invitations/{invitation}/decline", post(invitations::decline))
         .route("/app/admin", get(admin::show))
         .route("/app/admin/users", post(admin::create_user))
         .route("/app/admin/users/{user}/suspend", post(admin::suspend))
         .route("/app/admin/users/{user}/resume", post(admin::resume))
         .route("/app/admin/users/{user}/password-link", post(admin::renew_link))
+        .route("/app/admin/users/{user}/verify-email", post(admin::verify_email))
 }
 
 /// What an organization has to do: runs, the queue, and who executes them.

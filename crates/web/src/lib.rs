@@ -19,6 +19,7 @@ mod dashboard;
 mod engine_line;
 mod error;
 mod form;
+mod invitations;
 mod lifetimes;
 mod live;
 mod login;

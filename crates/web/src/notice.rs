@@ -21,6 +21,9 @@ const NOTICES: &[(&str, &str)] = &[
     ("closed", "Your other sessions have ended."),
     ("password", "Your password is changed, and your other sessions have ended."),
     ("suspended", "Suspended: their sessions and tokens open nothing any more."),
+    ("joined", "Welcome: you are a member now."),
+    ("declined", "Declined: the invitation is gone."),
+    ("verified", "Verified: invitations to the address are theirs."),
     ("resumed", "They may log in again."),
     ("imported", "The variables were taken over."),
 ];

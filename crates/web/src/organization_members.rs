@@ -7,8 +7,9 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
-use taco_control_plane::{Error, MembershipFilter, MembershipView, OrganizationView, PageRequest};
+use taco_control_plane::{Error, MadeInvitation, MembershipFilter, MembershipView, OrganizationView, PageRequest};
 use taco_domain::id::{MembershipId, TeamId};
+use taco_domain::membership::MembershipStatus;
 use taco_domain::permission::{Action, Decision};
 
 use crate::choice::Choice;
@@ -17,9 +18,9 @@ use crate::form::{Complaint, Nothing, VisitorForm};
 use crate::navigation::Section;
 use crate::page::Layout;
 use crate::pagination::{self, Pagination, Wanted};
-use crate::text::plain;
+use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
-use crate::{Web, notice, organization_settings, page};
+use crate::{Web, invitations, notice, organization_settings, page};
 
 #[derive(Template)]
 #[template(path = "organization_members.html")]
@@ -33,15 +34,35 @@ struct MembersPage {
     pages: Pagination,
     right: Decision,
     teams: Vec<Choice>,
+    link: Option<NewLink>,
     form: MemberForm,
+}
+
+/// The link of an invitation that was made just now. It is shown this once.
+struct NewLink {
+    email: String,
+    address: String,
+    expires: Option<Moment>,
+}
+
+impl NewLink {
+    fn of(web: &Web, made: &MadeInvitation) -> Option<Self> {
+        let membership = &made.view.membership;
+        Some(Self {
+            email: plain(&membership.email.to_string()),
+            address: invitations::address(web, made.text.as_ref()?),
+            expires: membership.link.map(|link| Moment(link.expires_at)),
+        })
+    }
 }
 
 /// A member, or someone who was invited.
 struct MemberRow {
     id: MembershipId,
     email: String,
-    /// Nobody has an account with this address yet.
     username: Option<String>,
+    /// It waits for an answer.
+    is_invitation: bool,
     teams: Vec<String>,
     removal: Decision,
 }
@@ -52,6 +73,7 @@ impl MemberRow {
             id: view.membership.id,
             email: plain(&view.membership.email.to_string()),
             username: view.user.as_ref().map(|user| user.username.to_string()),
+            is_invitation: view.membership.status == MembershipStatus::Invited,
             teams: view.teams().map(|team| team.name.to_string()).collect(),
             removal: view.removal(&visitor.caller),
         }
@@ -68,10 +90,10 @@ pub(crate) struct MemberForm {
 }
 
 impl MemberForm {
-    async fn invite(&self, web: &Web, visitor: &Visitor, organization: &str) -> Result<MembershipView, Error> {
+    async fn invite(&self, web: &Web, visitor: &Visitor, organization: &str) -> Result<MadeInvitation, Error> {
         let team: TeamId = self.team.parse().map_err(|_| Error::invalid("teams", "Choose a team"))?;
         let teams = BTreeSet::from([team]);
-        web.control_plane.create_membership(&visitor.caller, organization, self.email.trim(), teams).await
+        web.control_plane.create_invitation(&visitor.caller, organization, self.email.trim(), teams).await
     }
 }
 
@@ -93,6 +115,17 @@ pub(crate) async fn list(
 ) -> Result<Response, PageError> {
     let page = members_page(&web, &visitor, &organization, wanted, MemberForm::default()).await?;
     Ok(page::render(StatusCode::OK, &page))
+}
+
+/// The page that shows an invitation's link, and is the only one that ever does.
+async fn page_with_link(
+    web: &Web,
+    visitor: &Visitor,
+    organization: &str,
+    made: &MadeInvitation,
+) -> Result<Response, PageError> {
+    let page = members_page(web, visitor, organization, Wanted::default(), MemberForm::default()).await?;
+    Ok(page::render(StatusCode::CREATED, &MembersPage { link: NewLink::of(web, made), ..page }))
 }
 
 async fn members_page(
@@ -128,6 +161,7 @@ async fn members_page(
         teams: teams.items.iter().map(|view| Choice::new(view.team.id, &view.team.name, &form.team)).collect(),
         address,
         search,
+        link: None,
         form,
     })
 }
@@ -139,13 +173,24 @@ pub(crate) async fn invite(
     VisitorForm(visitor, form): VisitorForm<MemberForm>,
 ) -> Result<Response, PageError> {
     match form.invite(&web, &visitor, &organization).await {
-        Ok(_) => Ok(done(&organization, "saved")),
+        Ok(made) => page_with_link(&web, &visitor, &organization, &made).await,
         Err(error) => {
             let form = MemberForm { complaint: Complaint::of(error, &["email", "teams"])?, ..form };
             let page = members_page(&web, &visitor, &organization, Wanted::default(), form).await?;
             Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }
     }
+}
+
+/// `POST /app/{organization}/settings/members/{member}/link`
+pub(crate) async fn renew_link(
+    State(web): State<Web>,
+    Path((organization, id)): Path<(String, String)>,
+    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
+) -> Result<Response, PageError> {
+    let id = id.parse().map_err(|_| PageError::not_found("membership"))?;
+    let made = web.control_plane.renew_invitation(&visitor.caller, id).await?;
+    page_with_link(&web, &visitor, &organization, &made).await
 }
 
 /// `POST /app/{organization}/settings/members/{member}/remove`

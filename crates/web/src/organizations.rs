@@ -10,6 +10,7 @@ use taco_domain::organization::OrganizationPatch;
 
 use crate::error::PageError;
 use crate::form::{Complaint, VisitorForm};
+use crate::invitations::InvitationRow;
 use crate::navigation::organization_address;
 use crate::page::Layout;
 use crate::pagination::{self, Pagination, Wanted};
@@ -30,6 +31,7 @@ struct LandingPage<'a> {
     host: String,
     /// For terraform's configuration, where it cannot find our services itself.
     host_block: Option<String>,
+    invitations: Vec<InvitationRow>,
     form: FormContent,
 }
 
@@ -38,6 +40,7 @@ struct LandingPage<'a> {
 struct OrganizationsPage {
     layout: Layout,
     search: String,
+    invitations: Vec<InvitationRow>,
     rows: Vec<Row>,
     pages: Pagination,
     form: FormContent,
@@ -79,21 +82,28 @@ impl FormContent {
 
 /// `GET /app`. Who has one organization is led to it, and who has none learns what to do.
 pub(crate) async fn start(State(web): State<Web>, visitor: Visitor) -> Result<Response, PageError> {
-    let seen = web.control_plane.organizations(&visitor.caller, None, PageRequest::new(1, 2)).await?;
+    // At once, so that they share one look at the bucket.
+    let (seen, invitations) = tokio::try_join!(
+        web.control_plane.organizations(&visitor.caller, None, PageRequest::new(1, 2)),
+        InvitationRow::all(&web, &visitor),
+    )?;
     Ok(match seen.items.as_slice() {
-        [] => page::render(StatusCode::OK, &landing(&web, &visitor, FormContent::empty(&visitor))),
-        [only] if seen.total == 1 => Redirect::to(&organization_address(&only.name)).into_response(),
+        [] => page::render(StatusCode::OK, &landing(&web, &visitor, invitations)),
+        [only] if seen.total == 1 && invitations.is_empty() => {
+            Redirect::to(&organization_address(&only.name)).into_response()
+        }
         _ => Redirect::to(PATH).into_response(),
     })
 }
 
-fn landing<'a>(web: &Web, visitor: &'a Visitor, form: FormContent) -> LandingPage<'a> {
+fn landing<'a>(web: &Web, visitor: &'a Visitor, invitations: Vec<InvitationRow>) -> LandingPage<'a> {
     LandingPage {
         layout: Layout::for_visitor(web, visitor),
         username: visitor.user.username.as_str(),
         host: terraform::host_name(&web.address),
         host_block: terraform::needed_host_block(&web.address),
-        form,
+        invitations,
+        form: FormContent::empty(visitor),
     }
 }
 
@@ -114,7 +124,10 @@ async fn organizations(
     form: FormContent,
 ) -> Result<OrganizationsPage, Error> {
     let (search, number) = (wanted.search.trim(), pagination::asked_for(&wanted.page));
-    let listed = web.control_plane.organizations(&visitor.caller, Some(search), number).await?;
+    let (listed, invitations) = tokio::try_join!(
+        web.control_plane.organizations(&visitor.caller, Some(search), number),
+        InvitationRow::all(web, visitor),
+    )?;
     let address = |number: usize| {
         let mut fields = url::form_urlencoded::Serializer::new(format!("{PATH}?"));
         fields.append_pair("search", search).append_pair("page", &number.to_string()).finish()
@@ -124,6 +137,7 @@ async fn organizations(
         pages: Pagination::of(&listed, address),
         rows: listed.items.into_iter().map(Row::of).collect(),
         search: search.to_owned(),
+        invitations,
         form,
     })
 }

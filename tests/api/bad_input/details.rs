@@ -278,7 +278,8 @@ async fn given_member(server: &ApiServer, admin: &Client, workspace: &str, acces
     let member = json!({ "data": { "type": "organization-memberships", "attributes": { "email": "jane@acme.test" },
         "relationships": { "teams": { "data": [{ "type": "teams", "id": team }] } } } });
     let members = "/api/v2/organizations/acme/organization-memberships";
-    admin.post(members, &member).await.expect(StatusCode::CREATED);
+    let invited = admin.post(members, &member).await.expect(StatusCode::CREATED).id();
+    server.with_token(&token).accepts(&invited).await;
     let given = json!({ "data": { "type": "team-workspaces", "attributes": { "access": access }, "relationships": {
         "team": { "data": { "type": "teams", "id": team } },
         "workspace": { "data": { "type": "workspaces", "id": workspace } },

@@ -143,6 +143,7 @@ impl Scene {
             status: MembershipStatus::Active,
             teams: team.into_iter().collect(),
             created_at: now(),
+            link: None,
         };
         self.state.memberships.put(&membership).expect("put");
     }
