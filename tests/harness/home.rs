@@ -33,6 +33,20 @@ impl Home {
         command
     }
 
+    /// The path of a link that sets the first admin's password, as whoever runs a server gets it. The variables are the
+    /// server's.
+    pub fn setup_link(&self, variables: &[(&str, &str)]) -> String {
+        let link = self.setup_link_to(variables);
+        link[link.find("/setup/").expect("it is a link")..].to_owned()
+    }
+
+    /// The whole link.
+    pub fn setup_link_to(&self, variables: &[(&str, &str)]) -> String {
+        let output = self.taco(&["admin", "setup-link"]).envs(variables.iter().copied()).output().expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("it is text").trim().to_owned()
+    }
+
     /// Starts a server on a free port, and waits until it listens.
     pub fn server(&self) -> ServerProcess {
         ServerProcess::start(self.taco(&["server"]).env("TACO_LISTEN", "127.0.0.1:0"))

@@ -13,5 +13,6 @@ mod memory;
 mod requests;
 mod secrets;
 mod security_document;
+mod setup_link;
 mod shutdown;
 mod start;

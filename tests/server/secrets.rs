@@ -152,9 +152,8 @@ impl SendAs for ApiClient {
 }
 
 /// Sets a password, logs in with it and with a wrong one, and lets a CLI log in.
-async fn people(server: &ServerProcess, secrets: &mut Secrets) {
-    let line = server.process.line_of_stdout(|line| line.contains("/setup/"));
-    let link = line[line.find("/setup/").expect("it was found")..].to_owned();
+async fn people(home: &Home, server: &ServerProcess, secrets: &mut Secrets) {
+    let link = home.setup_link(&[("TACO_SECRET_KEY", SECRET_KEY)]);
     secrets.add("a link for a password", link.rsplit('/').next().expect("a last part"));
     let origin = format!("http://{}", server.address);
     let browser = Browser::at(origin.clone(), Client::builder());
@@ -353,7 +352,7 @@ async fn no_secret_gets_into_the_bucket_the_log_or_the_metrics() {
         secrets.add(place, format!("s3cr3t-in-the-{}", place.replace(' ', "-")));
     }
 
-    people(&server, &mut secrets).await;
+    people(&home, &server, &mut secrets).await;
     let pool_token = tokens(&admin, &mut secrets).await;
     let key = given_shared_secrets(&admin, &mut secrets).await;
     let configuration = configuration_of(r#"locals { x = "s3cr3t-in-the-configuration" }"#);
@@ -394,6 +393,7 @@ async fn no_secret_gets_into_the_bucket_the_log_or_the_metrics() {
         searched.push((whose.to_owned(), log.into()));
     }
     let leaks: Vec<String> = searched
+    searched.push(("what the server printed".to_owned(), server.process.stdout().into()));
         .iter()
         .flat_map(|(place, bytes)| secrets.found_in(bytes).into_iter().map(move |found| format!("{place} has {found}")))
         .collect();

@@ -7,7 +7,7 @@ use reqwest::Client;
 pub(crate) struct Site {
     _home: Home,
     pub(crate) server: ServerProcess,
-    /// The path of the link that the first start printed.
+    /// The path of a link that sets the first admin's password.
     pub(crate) link: String,
 }
 
@@ -20,8 +20,7 @@ impl Site {
         let home = Home::default();
         let mut command = home.taco(&["server"]);
         let server = ServerProcess::start(command.env("TACO_LISTEN", "127.0.0.1:0").envs(variables.iter().copied()));
-        let line = server.process.line_of_stdout(|line| line.contains("/setup/"));
-        let link = line[line.find("/setup/").expect("it was found")..].to_owned();
+        let link = home.setup_link(variables);
         Self { _home: home, server, link }
     }
 

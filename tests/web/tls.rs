@@ -14,8 +14,8 @@ async fn a_laptop_speaks_https_with_an_authority_of_its_own() {
     let home = Home::default();
     let start = || ServerProcess::start(home.taco(&["server", "--tls-dev"]).env("TACO_LISTEN", "127.0.0.1:0"));
     let server = start();
-    let line = server.process.line_of_stdout(|line| line.contains("/setup/"));
-    assert!(line.trim().starts_with(&format!("https://{}/setup/", server.address)), "{line}");
+    let line = home.setup_link_to(&[("TACO_TLS_DEV", "true"), ("TACO_LISTEN", &server.address)]);
+    assert!(line.starts_with(&format!("https://{}/setup/", server.address)), "{line}");
     let trust = server.process.line_of_stdout(|line| line.contains("SSL_CERT_FILE="));
     assert!(trust.ends_with("/bucket.tls/ca.pem"), "{trust}");
     let link = &line[line.find("/setup/").expect("it was found")..];

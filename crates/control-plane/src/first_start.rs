@@ -26,7 +26,7 @@ fn admin_email() -> Email {
     EMAIL.parse().expect("a legal address")
 }
 
-/// What whoever starts a server should be told.
+/// Whether someone still has to become the site's admin.
 #[derive(Clone, Debug)]
 pub enum FirstStart {
     /// Someone has set the first admin's password.
@@ -44,8 +44,26 @@ pub struct PasswordLinkText {
 }
 
 impl ControlPlane {
-    /// Makes the first admin unless there is one, and a link while nobody has used one. Safe to call on every start of
-    /// every server: each gets a link of its own, and the first that is used ends them all.
+    /// Makes the first admin unless there is one. Returns their name while they have no password.
+    pub async fn make_first_admin(&self) -> Result<Option<String>, Error> {
+        let now = self.now();
+        self.commit_site(Self::own_intent("site.first-admin"), move |tx| {
+            let admin = match tx.state().users.get(&first_admin()).cloned() {
+                Some(admin) => admin,
+                None => {
+                    let admin = new_admin(now);
+                    tx.put(&admin);
+                    admin
+                }
+            };
+            Ok(admin.password.is_none().then(|| admin.username.to_string()))
+        })
+        .await
+    }
+
+    /// Makes the first admin unless there is one, and a link while nobody has used one: for whoever sits before a
+    /// server's machine, since it makes them the site's admin. Each call makes a link of its own, and the first that is
+    /// used ends them all.
     pub async fn first_start(&self) -> Result<FirstStart, Error> {
         let now = self.now();
         let (link, text) = self.password_link(first_admin(), now);
@@ -90,8 +108,8 @@ fn new_admin(now: Timestamp) -> User {
         site_admin: true,
         suspended: false,
         service_account: false,
+        verified_email: None,
         created_at: now,
         updated_at: now,
     }
 }
-        verified_email: None,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{audit, config, doctor, rewrap, server};
+use crate::commands::{admin, audit, config, doctor, rewrap, server};
 use crate::config::ConfigError;
 use crate::embedded_agent::SUPERVISE;
 
@@ -43,6 +43,7 @@ enum Command {
     Config(config::Arguments),
     Audit(audit::Arguments),
     Rewrap(rewrap::Arguments),
+    Admin(admin::Arguments),
     #[command(flatten)]
     People(Box<taco_cli::Command>),
 }
@@ -59,6 +60,7 @@ pub fn run() -> ExitCode {
         Some(Command::Config(arguments)) => config::run(&arguments),
         Some(Command::Audit(arguments)) => audit::run(&arguments),
         Some(Command::Rewrap(arguments)) => rewrap::run(&arguments),
+        Some(Command::Admin(arguments)) => admin::run(&arguments),
         Some(Command::People(command)) => Ok(taco_cli::run(&command, Cli::command())),
     };
     outcome.unwrap_or_else(|error| fail(&error))

@@ -1,5 +1,6 @@
 //! What `taco` can be asked to do.
 
+pub(crate) mod admin;
 pub(crate) mod audit;
 pub(crate) mod config;
 pub(crate) mod doctor;

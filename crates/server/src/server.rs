@@ -135,7 +135,7 @@ impl Server {
         };
         let control_plane = ControlPlane::open(environment, control_plane_settings(&settings, &dice)?).await?;
         // Whoever comes with the site's token is the first admin, so there has to be one.
-        let first_start = control_plane.first_start().await?;
+        let admin_without_password = control_plane.make_first_admin().await?;
         // Late enough: its files lie beside the bucket, which is there by now.
         let tls = tls::load(&settings, now, &dice)?;
         let (acceptor, certificate_authority) = tls.map(|tls| (tls.acceptor, tls.certificate_authority)).unzip();
@@ -189,7 +189,7 @@ impl Server {
             metrics_address,
             url,
             control_plane,
-            first_start,
+            admin_without_password,
             certificate_authority,
             shutdown,
             under_way,
@@ -205,7 +205,8 @@ pub struct Running {
     pub metrics_address: Option<SocketAddr>,
     pub url: PublicUrl,
     pub control_plane: ControlPlane,
-    pub first_start: FirstStart,
+    /// The first admin's name, while they have no password.
+    pub admin_without_password: Option<String>,
     /// Which clients have to trust, where the server has made its own.
     pub certificate_authority: Option<PathBuf>,
     shutdown: Shutdown,

@@ -32,7 +32,7 @@ fn explained(error: Error) -> PageError {
             StatusCode::NOT_FOUND,
             "This link does not work",
             "It was used before, or it has expired, or it was mistyped. While nobody has set the first password, \
-             every start of the server prints a new link.",
+             `taco admin setup-link` on the server's machine prints a new one.",
         ),
         other => other.into(),
     }

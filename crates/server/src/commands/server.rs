@@ -1,11 +1,11 @@
 //! `taco server`
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use taco_control_plane::FirstStart;
+use taco_control_plane::{FirstStart, PasswordLinkText};
 
 use crate::config::{Configuration, ServerFlags, Surroundings};
 use crate::master_keys::KeyError;
@@ -63,7 +63,7 @@ async fn serve(configuration: Configuration) -> anyhow::Result<ExitCode> {
         about_bucket => about_bucket.with_context(|| configuration.bucket_in_words())?,
     };
     // Where nobody reads it, the server is of use all the same.
-    greet(&running, configuration.settings.bucket.as_str()).ok();
+    greet(&running, configuration.settings.bucket.as_str(), setup_link(&running).await.as_ref()).ok();
     let signal = signals.next().await;
     tracing::info!(%signal, "shutting down: no new requests, those under way may finish");
     running.shutdown();
@@ -76,8 +76,30 @@ async fn serve(configuration: Configuration) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// A link that makes its reader the site's admin, for the person who has started the server. Where the greeting does not
+/// go to a terminal, it goes to a log, and those have many readers.
+async fn setup_link(running: &Running) -> Option<PasswordLinkText> {
+    running.admin_without_password.as_ref()?;
+    if !io::stdout().is_terminal() {
+        tracing::warn!(
+            "nobody has set the first admin's password: `{SETUP_COMMAND}` on this machine prints a link for it"
+        );
+        return None;
+    }
+    match running.control_plane.first_start().await {
+        Ok(FirstStart::SetPassword(link)) => Some(link),
+        Ok(FirstStart::Ready) => None,
+        Err(error) => {
+            tracing::warn!(%error, "no link for the first admin's password could be made");
+            None
+        }
+    }
+}
+
+const SETUP_COMMAND: &str = "taco admin setup-link";
+
 /// Tells the person who started it what there is now, and what to type next.
-fn greet(running: &Running, bucket: &str) -> io::Result<()> {
+fn greet(running: &Running, bucket: &str, setup_link: Option<&PasswordLinkText>) -> io::Result<()> {
     let url = &running.url;
     let curl = format!("curl {url}/readyz");
     let login = format!("terraform login {}", taco_web::host_name(url.as_url()));
@@ -91,9 +113,13 @@ fn greet(running: &Running, bucket: &str) -> io::Result<()> {
         writeln!(out, "  metrics   http://{address}/metrics")?;
     }
     writeln!(out)?;
-    if let FirstStart::SetPassword(link) = &running.first_start {
+    if let Some(link) = setup_link {
         writeln!(out, "Nobody has a password yet. Set the one of {} here; the link works once:", link.username)?;
         writeln!(out, "  {}", taco_web::password_link_address(url, link))?;
+        writeln!(out)?;
+    } else if let Some(username) = &running.admin_without_password {
+        writeln!(out, "Nobody has a password yet. This prints a link that sets the one of {username}:")?;
+        writeln!(out, "  {SETUP_COMMAND}")?;
         writeln!(out)?;
     }
     if let Some(file) = &running.certificate_authority {
