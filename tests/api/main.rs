@@ -13,6 +13,7 @@ mod limits;
 mod log_addresses;
 mod permissions;
 mod repeats;
+mod piles;
 mod run_phases;
 mod run_queue;
 mod run_tokens;

@@ -79,6 +79,7 @@ impl ApiServer {
             site_token: Some(SITE_TOKEN.to_owned()),
             ledger: Options::default(),
             timeouts: Default::default(),
+            limits: Default::default(),
         };
         let control_plane = ControlPlane::open(environment, settings).await.expect("a control plane");
         let router = Api::new(control_plane.clone(), "http://taco.test").into_router();
@@ -251,13 +252,13 @@ impl Client {
         self.send("DELETE", path, None, Body::empty()).await
     }
 
-    /// An action that says nothing.
     /// Accepts an invitation, which the site's admin has vouched to be for this user's address.
     pub async fn accepts(&self, membership: &str) {
         let body = json!({ "data": { "type": "invitations", "id": membership } });
         self.post("/api/v2/account/invitations/actions/accept", &body).await.expect(StatusCode::OK);
     }
 
+    /// An action that says nothing.
     pub async fn act(&self, path: &str) -> Answer {
         self.send("POST", path, Some("application/vnd.api+json"), Body::empty()).await
     }

@@ -302,6 +302,7 @@ async fn snapshots(home: &Home) {
         site_token: None,
         ledger: Options { snapshot_every: 1 },
         timeouts: Default::default(),
+        limits: Default::default(),
     };
     let plane = ControlPlane::open(environment, settings).await.expect("a control plane");
     let ledgers = 1 + plane.all_organizations().await.expect("organizations").len();
@@ -392,8 +393,8 @@ async fn no_secret_gets_into_the_bucket_the_log_or_the_metrics() {
         assert!(log.contains("TRACE"), "{whose} has everything: {log}");
         searched.push((whose.to_owned(), log.into()));
     }
-    let leaks: Vec<String> = searched
     searched.push(("what the server printed".to_owned(), server.process.stdout().into()));
+    let leaks: Vec<String> = searched
         .iter()
         .flat_map(|(place, bytes)| secrets.found_in(bytes).into_iter().map(move |found| format!("{place} has {found}")))
         .collect();

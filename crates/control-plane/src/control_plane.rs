@@ -39,6 +39,20 @@ pub struct Settings {
     pub site_token: Option<String>,
     pub ledger: Options,
     pub timeouts: Timeouts,
+    pub limits: Limits,
+}
+
+/// How much one user may pile up.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Organizations that a user may have founded; `None` is no limit. Site admins have none.
+    pub organizations_per_user: Option<usize>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { organizations_per_user: Some(20) }
+    }
 }
 
 /// How long things may take.
@@ -91,6 +105,7 @@ pub(crate) struct Shared {
     pub(crate) logs: LogChunks,
     pub(crate) log_signals: LogSignals,
     pub(crate) timeouts: Timeouts,
+    pub(crate) limits: Limits,
 }
 
 impl fmt::Debug for ControlPlane {
@@ -206,6 +221,7 @@ impl ControlPlane {
                 logs,
                 log_signals: LogSignals::default(),
                 timeouts: settings.timeouts,
+                limits: settings.limits,
             }),
         })
     }

@@ -79,7 +79,7 @@ pub use audit_trail::{AuditEvent, AuditTrail};
 pub use caller::{About, Caller, RequestInfo};
 pub use configuration_archives::LARGEST_CONFIGURATION;
 pub use configuration_versions::{ConfigurationAction, ConfigurationVersionView, NewConfiguration};
-pub use control_plane::{ControlPlane, Moment, OpenOrganization, Settings, Timeouts};
+pub use control_plane::{ControlPlane, Limits, Moment, OpenOrganization, Settings, Timeouts};
 pub use error::Error;
 pub use first_start::{FirstStart, PasswordLinkText};
 pub use grants::{AuthorizationRequest, CodeExchange};

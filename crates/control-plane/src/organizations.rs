@@ -151,7 +151,19 @@ impl ControlPlane {
     }
 
     async fn found(&self, caller: &Caller, entry: OrganizationEntry) -> Result<Founding, Error> {
+        let is_site_admin = matches!(caller.actor, Actor::User { site_admin: true, .. });
+        let most = self.shared.limits.organizations_per_user.filter(|_| !is_site_admin);
         let decide = move |tx: &mut Transaction<Site>| {
+            let founded = tx.state().organizations.by().founder.get(&entry.founder).count();
+            if let Some(most) = most.filter(|most| founded >= *most) {
+                return Err(Error::Invalid {
+                    pointer: "/data".to_owned(),
+                    detail: format!(
+                        "You have founded {founded} organizations, and this site lets a user found {most}: delete \
+                         one, or ask a site admin to found it for you"
+                    ),
+                });
+            }
             if tx.state().has_organization_named(&entry.name) {
                 return Err(Error::name_taken("name", "Name"));
             }

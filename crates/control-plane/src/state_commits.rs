@@ -5,12 +5,12 @@ use taco_domain::attribute::as_plain_text;
 use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::lock::{Claim, LockConflict};
 use taco_domain::permission::{Action, Resource};
-use taco_domain::state_file::{Contents, Output, ResourceSummary, StateFile};
+use taco_domain::state_file::{Contents, ResourceSummary, StateFile};
 use taco_domain::state_rules::{
     StateConflict, StateIdentity, StateMismatch, Verdict, check_contained, check_description, check_filing,
     check_state_write,
 };
-use taco_domain::state_version::{OutputMetadata, StateOrigin, StateVersion, StateVersionStatus, output_id};
+use taco_domain::state_version::{OutputMetadata, StateOrigin, StateVersion, StateVersionStatus, listed_outputs};
 use taco_domain::workspace::Workspace;
 use taco_domain::{Author, OrganizationState};
 use taco_ledger::blob::Stored;
@@ -164,16 +164,16 @@ pub(crate) fn finished(write: &mut StateWrite, now: jiff::Timestamp) -> Result<(
         Contents::Plain(plain) => Some(plain),
         Contents::Encrypted => None,
     };
-    let outputs = match plain {
-        None => vec![OutputMetadata::encrypted(arrived.id)],
+    let listed = match plain {
+        None => Ok(vec![OutputMetadata::encrypted(arrived.id)]),
         Some(plain) => {
-            let of = |(name, output): (&String, &Output<_>)| OutputMetadata {
-                id: output_id(arrived.id, name),
-                name: name.clone(),
-                sensitive: output.sensitive,
-            };
-            plain.outputs.iter().map(of).collect()
+            listed_outputs(arrived.id, plain.outputs.iter().map(|(name, output)| (name.as_str(), output.sensitive)))
         }
+    };
+    // A state that its client wrote is kept, whatever is in it: refusing it would lose someone's work.
+    let (outputs, unlisted_outputs) = match listed {
+        Ok(outputs) => (outputs, None),
+        Err(number) => (Vec::new(), Some(number)),
     };
     let version = StateVersion {
         id: arrived.id,
@@ -194,6 +194,7 @@ pub(crate) fn finished(write: &mut StateWrite, now: jiff::Timestamp) -> Result<(
         encrypted: plain.is_none(),
         resource_count: plain.map(|plain| plain.resources.managed()).unwrap_or_default(),
         outputs,
+        unlisted_outputs,
         has_json: false,
         json_blob: String::new(),
         revealed: None,

@@ -184,7 +184,7 @@ impl ControlPlane {
 
     async fn output_values(&self, view: &StateVersionView) -> Result<Vec<OutputView>, Error> {
         let version = &view.version;
-        if version.outputs.is_empty() || version.status != StateVersionStatus::Finalized {
+        if !version.has_outputs() || version.status != StateVersionStatus::Finalized {
             return Ok(Vec::new());
         }
         if version.encrypted {

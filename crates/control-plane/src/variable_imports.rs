@@ -12,7 +12,7 @@ use taco_ledger::Transaction;
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
-use crate::variables::{Prepared, check_unique, require_read, require_write};
+use crate::variables::{Prepared, check_room, check_unique, require_read, require_write};
 
 /// Whoever sends more than this sends something else.
 const LARGEST: usize = 256 * 1024;
@@ -156,12 +156,23 @@ impl ControlPlane {
                 let vault = Prepared { control_plane: self, id, sealed: write.sealed.clone() };
                 write.patch.apply(before, &vault)?
             }
-            (None, Some(new)) => new.clone(),
+            (None, Some(new)) => {
+                check_room(tx.state(), new.owner).map_err(about_text)?;
+                new.clone()
+            }
             (None, None) => return Ok(()),
         };
         check_unique(tx.state(), &variable).map_err(|_| changed_meanwhile())?;
         tx.put(&variable);
         Ok(())
+    }
+}
+
+/// The form of an import has one field.
+fn about_text(error: Error) -> Error {
+    match error {
+        Error::Invalid { detail, .. } => Error::invalid("text", detail),
+        other => other,
     }
 }
 

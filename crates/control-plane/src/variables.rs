@@ -16,6 +16,9 @@ use crate::workspaces::{WorkspaceRef, WorkspaceView};
 
 const WHAT: &str = "variable";
 
+/// How many variables a workspace or a variable set may have.
+const MOST_VARIABLES: usize = 1_000;
+
 /// How a path names a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VariableRef {
@@ -133,6 +136,7 @@ impl ControlPlane {
         open.commit(intent, move |tx| {
             require_write(&caller, tx.state(), owner)?;
             check_unique(tx.state(), &variable)?;
+            check_room(tx.state(), owner)?;
             tx.put(&variable);
             Ok(variable.clone())
         })
@@ -256,6 +260,19 @@ pub(crate) fn check_unique(state: &OrganizationState, variable: &Variable) -> Re
     }
 }
 
+/// Each run is handed all variables of its workspace, and lists of them have no pages.
+pub(crate) fn check_room(state: &OrganizationState, owner: VariableOwner) -> Result<(), Error> {
+    if state.variables_of(owner).nth(MOST_VARIABLES - 1).is_none() {
+        return Ok(());
+    }
+    let whose = match owner {
+        VariableOwner::Workspace(_) => "A workspace",
+        VariableOwner::VariableSet(_) => "A variable set",
+    };
+    let detail = format!("{whose} has at most {MOST_VARIABLES} variables: delete some, or use several variable sets");
+    Err(Error::invalid("key", detail))
+}
+
 /// Deletes what belonged to something that goes.
 pub(crate) fn delete_variables_of(tx: &mut Transaction<OrganizationState>, owner: VariableOwner) {
     let variables: Vec<_> = tx.state().variables_of(owner).map(|variable| variable.id).collect();
@@ -301,6 +318,7 @@ mod tests {
             site_token: None,
             ledger: Options::default(),
             timeouts: crate::Timeouts::default(),
+            limits: crate::Limits::default(),
         };
         ControlPlane::open(environment, settings).await.expect("a control plane")
     }

@@ -43,6 +43,7 @@ indexes! {
         pub name: NameKey => |entry| [entry.name.key()];
         /// Unique.
         pub home: Home => |entry| [entry.id.home()];
+        pub founder: UserId => |entry| [entry.founder];
     }
 }
 
@@ -69,8 +70,8 @@ impl OrganizationEntry {
                 status: MembershipStatus::Active,
                 teams: [owners.id].into(),
                 created_at: self.created_at,
-            },
                 link: None,
+            },
             owners,
         }
     }

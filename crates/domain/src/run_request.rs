@@ -12,6 +12,9 @@ use crate::workspace::Workspace;
 use crate::workspace_settings::check_engine_version;
 
 const LONGEST_MESSAGE: usize = 4096;
+/// Each of them becomes an argument of the engine, and stays in the run's record.
+const MOST_ADDRESSES: usize = 500;
+const MOST_VARIABLES: usize = 500;
 
 /// A variable as it is sent: its value is an expression.
 #[derive(Clone, PartialEq, Eq, Deserialize, Debug)]
@@ -81,6 +84,7 @@ impl RunRequest {
             terraform_version: self.version(workspace, configuration)?,
         };
         check(&options, workspace)?;
+        check_number("variables", self.variables.as_ref().map_or(0, Vec::len), MOST_VARIABLES)?;
         for variable in self.variables.iter().flatten() {
             check_run_variable(&variable.key, &variable.value)?;
         }
@@ -99,6 +103,13 @@ impl RunRequest {
         check_engine_version(version)?;
         Ok(version.clone())
     }
+}
+
+fn check_number(attribute: &'static str, number: usize, most: usize) -> Result<(), InvalidAttribute> {
+    if number <= most {
+        return Ok(());
+    }
+    Err(InvalidAttribute::new(attribute, format!("A run takes at most {most} of {attribute}; these are {number}")))
 }
 
 /// What cannot go together, or not in this workspace.
@@ -131,6 +142,8 @@ fn check(options: &RunOptions, workspace: &Workspace) -> Result<(), InvalidAttri
             "A plan that is never applied cannot be saved: send plan-only or save-plan, not both",
         );
     }
+    check_number("target-addrs", options.target_addrs.len(), MOST_ADDRESSES)?;
+    check_number("replace-addrs", options.replace_addrs.len(), MOST_ADDRESSES)?;
     for address in &options.target_addrs {
         check_address("target-addrs", address, Addressed::Target)?;
     }

@@ -10,6 +10,12 @@ use crate::author::Author;
 use crate::id::{OutputId, RunId, StateVersionId, WorkspaceId};
 use crate::state_rules::StateIdentity;
 
+/// How many outputs a record names. What it names is in a commit for ever, in every server's memory and in lists.
+pub const MOST_LISTED_OUTPUTS: usize = 1_000;
+
+/// How many bytes the names of a record's outputs may have together.
+pub const LARGEST_LISTED_NAMES: usize = 64 * 1024;
+
 /// How far a state version has come.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "snake_case")]
@@ -58,6 +64,25 @@ impl OutputMetadata {
     }
 }
 
+/// What a record names of a state's outputs: all of them, or, where they are too many or their names too long, none. Then
+/// the error is their number, and whoever wants them reads the state.
+pub fn listed_outputs<'a>(
+    version: StateVersionId,
+    outputs: impl ExactSizeIterator<Item = (&'a str, bool)> + Clone,
+) -> Result<Vec<OutputMetadata>, u64> {
+    let number = outputs.len();
+    let names: usize = outputs.clone().map(|(name, _)| name.len()).sum();
+    if number > MOST_LISTED_OUTPUTS || names > LARGEST_LISTED_NAMES {
+        return Err(number as u64);
+    }
+    let of = |(name, sensitive): (&str, bool)| OutputMetadata {
+        id: output_id(version, name),
+        name: name.to_owned(),
+        sensitive,
+    };
+    Ok(outputs.map(of).collect())
+}
+
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct StateVersion {
     pub id: StateVersionId,
@@ -90,6 +115,9 @@ pub struct StateVersion {
     pub resource_count: u64,
     #[serde(default)]
     pub outputs: Vec<OutputMetadata>,
+    /// How many outputs it has where `outputs` does not name them: see [`listed_outputs`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlisted_outputs: Option<u64>,
     /// The client also sent the state in the format of `show -json`.
     #[serde(default)]
     pub has_json: bool,
@@ -112,6 +140,11 @@ pub struct Revealed {
 }
 
 impl StateVersion {
+    /// Whether it has outputs, named here or not.
+    pub fn has_outputs(&self) -> bool {
+        !self.outputs.is_empty() || self.unlisted_outputs.is_some()
+    }
+
     /// What a newer state is compared with.
     pub fn identity(&self) -> StateIdentity<'_> {
         StateIdentity { serial: self.serial, lineage: &self.lineage, md5: &self.md5 }
@@ -195,6 +228,21 @@ mod tests {
                 assert_eq!(status.after(action).ok(), expected, "{status:?} then {action:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_record_names_as_many_outputs_as_it_can_hold() {
+        let version = StateVersionId::from_random([1; 16]);
+        let listed = |names: &[String]| {
+            let outputs = names.iter().map(|name| (name.as_str(), true));
+            listed_outputs(version, outputs).map(|outputs| outputs.len())
+        };
+        let names = |number: usize| (0..number).map(|number| format!("output-{number}")).collect::<Vec<_>>();
+        assert_eq!(listed(&[]), Ok(0));
+        assert_eq!(listed(&names(MOST_LISTED_OUTPUTS)), Ok(MOST_LISTED_OUTPUTS));
+        assert_eq!(listed(&names(MOST_LISTED_OUTPUTS + 1)), Err(MOST_LISTED_OUTPUTS as u64 + 1));
+        assert_eq!(listed(&["x".repeat(LARGEST_LISTED_NAMES)]), Ok(1));
+        assert_eq!(listed(&["x".repeat(LARGEST_LISTED_NAMES), "y".to_owned()]), Err(2));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use jiff::SignedDuration;
 use taco_agent::RunAs;
 use taco_agent_api::AgentApi;
-use taco_control_plane::{ControlPlane, FirstStart, Timeouts};
+use taco_control_plane::{ControlPlane, Limits, Timeouts};
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::doctor::{ProbeError, Thoroughness, probe};
 use taco_ledger::{Bucket, Clock, Dice, Environment, LocationError, Options, SystemClock, format};
@@ -246,6 +246,9 @@ pub(crate) fn control_plane_settings(
             plan: SignedDuration::from_mins(settings.plan_timeout.into()),
             apply: SignedDuration::from_mins(settings.apply_timeout.into()),
             ..Timeouts::default()
+        },
+        limits: Limits {
+            organizations_per_user: Some(settings.organizations_per_user.into()).filter(|most| *most > 0),
         },
     })
 }

@@ -55,6 +55,9 @@ struct Attributes<'a> {
     vcs_commit_url: Option<&'a str>,
     /// The name of whoever wrote it; the relationship `created-by` has the id.
     taco_created_by: String,
+    /// How many outputs it has where they are too many, or their names too long, to be named here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    taco_unlisted_outputs: Option<u64>,
     #[serde(flatten)]
     summary: Option<&'a SummaryText>,
 }
@@ -108,6 +111,7 @@ fn resource_awaiting(
         vcs_commit_sha: None,
         vcs_commit_url: None,
         taco_created_by: view.open.name_of(&version.created_by),
+        taco_unlisted_outputs: version.unlisted_outputs,
         summary,
     };
     let outputs = version.outputs.iter().map(|output| Identifier::new(state_version_outputs::KIND, output.id));

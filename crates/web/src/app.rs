@@ -243,6 +243,7 @@ mod tests {
             site_token: None,
             ledger: Options::default(),
             timeouts: Default::default(),
+            limits: Default::default(),
         };
         let control_plane = ControlPlane::open(environment, settings).await.expect("a control plane");
         let address = "http://taco.test".parse().expect("an address");

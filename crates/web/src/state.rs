@@ -18,7 +18,7 @@ use crate::form::{Nothing, VisitorForm};
 use crate::navigation::WorkspaceSection;
 use crate::page::Layout;
 use crate::pagination;
-use crate::state_parts::{OutputRow, Resources, ShownValue};
+use crate::state_parts::{OutputRows, Resources, ShownValue};
 use crate::states::StateRow;
 use crate::text::Moment;
 use crate::visitor::Visitor;
@@ -36,7 +36,7 @@ struct StatePage {
     restore: Result<(), String>,
     /// The steps in which its bytes go.
     data_steps: Vec<DataStep>,
-    outputs: Vec<OutputRow>,
+    outputs: OutputRows,
     overview: String,
     reveal: Result<(), String>,
     resources: Resources,
@@ -166,7 +166,7 @@ pub(crate) async fn show(
         others,
         restore: state.restore_choice(&visitor.caller),
         data_steps: possible.map(|(path, action, _)| DataStep::of(path, *action, choice(*action))).collect(),
-        outputs: outputs.into_iter().map(OutputRow::of).collect(),
+        outputs: OutputRows::of(outputs),
         reveal: may_reveal(&visitor, &workspace),
         resources: Resources::of(&summary, wanted.resource, &wanted.page, &address),
         address,

@@ -22,6 +22,38 @@ pub(crate) struct OutputRow {
     pub(crate) shown: ShownValue,
 }
 
+/// The outputs of a state that a page shows.
+pub(crate) struct OutputRows {
+    pub(crate) rows: Vec<OutputRow>,
+    /// How many there are, shown or not.
+    pub(crate) total: usize,
+}
+
+impl OutputRows {
+    pub(crate) fn of(outputs: Vec<OutputView>) -> Self {
+        let total = outputs.len();
+        Self { rows: outputs.into_iter().take(MOST_SHOWN_OUTPUTS).map(OutputRow::of).collect(), total }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+}
+
+/// A page shows this many outputs; the API and the state have the others.
+const MOST_SHOWN_OUTPUTS: usize = 500;
+
+/// Of a name, a page shows this many characters.
+const LONGEST_SHOWN_NAME: usize = 250;
+
+/// The beginning of a name that is too long to be read.
+fn shown_name(name: String) -> String {
+    match name.char_indices().nth(LONGEST_SHOWN_NAME) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name,
+    }
+}
+
 pub(crate) enum ShownValue {
     Sensitive,
     /// Only whoever can decrypt the state knows it.
@@ -37,7 +69,7 @@ impl OutputRow {
             Some(value) if !output.sensitive => ShownValue::Text(laid_out(value.get())),
             _ => ShownValue::Sensitive,
         };
-        Self { id: output.id, name: output.name, kind: output.type_name, shown }
+        Self { id: output.id, name: shown_name(output.name), kind: output.type_name, shown }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::error::PageError;
 use crate::markdown::{SafeHtml, safe_html};
 use crate::navigation::{WorkspaceSection, organization_address, run_address, workspace_address};
 use crate::page::Layout;
-use crate::state_parts::{OutputRow, Resources, ShownValue};
+use crate::state_parts::{OutputRows, Resources, ShownValue};
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
 use crate::words::subject;
@@ -37,7 +37,7 @@ struct WorkspacePage {
     choices: LockChoices,
     state: Option<StateLine>,
     resources: Result<Resources, String>,
-    outputs: Result<Vec<OutputRow>, String>,
+    outputs: Result<OutputRows, String>,
     /// Where outputs are revealed, and why they are not.
     overview: String,
     reveal: Result<(), String>,
@@ -128,7 +128,7 @@ pub(crate) async fn show(
     let outputs = web.control_plane.current_outputs(&visitor.caller, &wanted_workspace);
     let readme = web.control_plane.readme(&visitor.caller, &wanted_workspace);
     let (outputs, resources, readme) = tokio::join!(outputs, summary(&web, &visitor, &view), readme);
-    let outputs = explained(outputs)?.map(|outputs| outputs.into_iter().map(OutputRow::of).collect());
+    let outputs = explained(outputs)?.map(OutputRows::of);
     let resources = explained(resources)?;
     let resources = resources.map(|summary| Resources::of(&summary, wanted.resource, &wanted.page, &address_of(&view)));
     let readme = readme?.map(|text| safe_html(&text));
@@ -159,7 +159,7 @@ fn overview(
     visitor: &Visitor,
     view: &WorkspaceView,
     resources: Result<Resources, String>,
-    outputs: Result<Vec<OutputRow>, String>,
+    outputs: Result<OutputRows, String>,
 ) -> WorkspacePage {
     let WorkspaceView { workspace, open } = view;
     let (organization, name) = (open.entry().name.as_str(), workspace.name.as_str());

@@ -138,6 +138,7 @@ pub(crate) async fn open(environment: Environment) -> Result<ControlPlane, taco_
         site_token: Some(SITE_TOKEN.to_owned()),
         ledger: Options { snapshot_every: 64 },
         timeouts: Timeouts::default(),
+        limits: Default::default(),
     };
     ControlPlane::open(environment, settings).await
 }

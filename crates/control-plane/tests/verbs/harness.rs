@@ -118,6 +118,7 @@ async fn open(
         site_token: Some(SITE_TOKEN.to_owned()),
         ledger: Options::default(),
         timeouts: Default::default(),
+        limits: Default::default(),
     };
     ControlPlane::open(environment, settings).await
 }

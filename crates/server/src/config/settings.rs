@@ -89,6 +89,8 @@ settings! {
         no_auth: bool, Fixed("false"), "true";
         /// Requests that one API token may make in a second; 0 is no limit. Logins are always limited.
         api_rate_limit: u16, Fixed("0"), "30";
+        /// Organizations that one user may found; 0 is no limit. Site admins and the site token found as many as they like.
+        organizations_per_user: u16, Fixed("20"), "5";
     }
     Agent {
         /// How many plans and applies the server's own agent executes at a time; 0 leaves all to other agents.
