@@ -19,6 +19,7 @@ mod first_start;
 mod grants;
 mod invitations;
 mod kept_states;
+mod ledger_looks;
 mod lock_choices;
 mod log_signals;
 mod logs;
@@ -83,8 +84,8 @@ pub use control_plane::{ControlPlane, Limits, Moment, OpenOrganization, Settings
 pub use error::Error;
 pub use first_start::{FirstStart, PasswordLinkText};
 pub use grants::{AuthorizationRequest, CodeExchange};
-pub use lock_choices::LockChoices;
 pub use invitations::{InvitationRef, InvitationView, MadeInvitation};
+pub use lock_choices::LockChoices;
 pub use organizations::{Entitlements, OrganizationView};
 pub use page::{Listed, PageRequest};
 pub use passes::{Pass, PassPurpose};

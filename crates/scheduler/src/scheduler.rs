@@ -45,6 +45,13 @@ impl Wake {
     }
 }
 
+impl Wake {
+    /// Another server has committed in these ledgers, up to these numbers: looks at those that this one follows.
+    pub async fn look_at(&self, ledgers: Vec<(LedgerName, u64)>) {
+        self.0.look_at(ledgers).await;
+    }
+}
+
 impl Scheduler {
     pub fn new(control_plane: ControlPlane, leases: Leases, neighbours: Arc<dyn Neighbours>) -> Self {
         Self { control_plane, agents: Agents::default(), leases, neighbours, organizations: Arc::default() }
@@ -94,6 +101,11 @@ impl Scheduler {
         }
     }
 
+    /// How many organizations this server follows.
+    pub fn following(&self) -> usize {
+        self.organizations.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     pub(crate) fn followed(&self) -> Vec<OpenOrganization> {
         self.organizations.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
@@ -103,7 +115,8 @@ impl Scheduler {
         let mut site = self.control_plane.site_changes();
         let mut watchers = JoinSet::new();
         loop {
-            match self.control_plane.all_organizations().await {
+            // Those that are followed tell of their changes by themselves.
+            match self.control_plane.all_organizations_as_seen().await {
                 Ok(all) => {
                     let mut organizations = self.organizations.lock().unwrap_or_else(PoisonError::into_inner);
                     let before = std::mem::take(&mut *organizations);
@@ -141,13 +154,18 @@ impl Scheduler {
 
     /// Looks where another server has told of a commit that this one has not seen: the word to look may get lost.
     async fn look_if_behind(&self) {
-        let is_behind = |(ledger, seen): (LedgerName, u64)| {
-            self.neighbours.newest_commit(&ledger).is_some_and(|newest| newest > seen)
+        let newest = |(ledger, seen): (LedgerName, u64)| {
+            let newest = self.neighbours.newest_commit(&ledger).filter(|newest| *newest > seen)?;
+            Some((ledger, newest))
         };
-        if self.control_plane.ledgers_seen().into_iter().any(is_behind)
-            && let Err(error) = self.look_everywhere().await
-        {
-            tracing::debug!(%error, "could not look for changes of other servers");
+        self.look_at(self.control_plane.ledgers_seen().into_iter().filter_map(newest).collect()).await;
+    }
+
+    async fn look_at(&self, ledgers: Vec<(LedgerName, u64)>) {
+        for (ledger, newest) in ledgers {
+            if let Err(error) = self.control_plane.look_at(&ledger, newest).await {
+                tracing::debug!(%error, %ledger, "could not look for changes of other servers");
+            }
         }
     }
 

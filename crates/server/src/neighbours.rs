@@ -1,15 +1,18 @@
 //! The other servers on the same bucket. Their beacons tell which agents they hear; and whoever commits something
 //! says "look" to the others, so that an agent there need not wait for the next beacon.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
+use serde::{Deserialize, Serialize};
 use taco_control_plane::ControlPlane;
 use taco_domain::agent::AgentPresence;
 use taco_ledger::LedgerName;
@@ -29,6 +32,13 @@ const GATHER: Duration = Duration::from_millis(50);
 
 /// A peer that does not answer will find out by itself.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The word to look, and where. Servers of an earlier version say and hear no more than the word.
+#[derive(Clone, Default, Serialize, Deserialize, Debug)]
+struct Look {
+    /// The newest commit that the sender knows of each ledger in which something is new.
+    ledgers: BTreeMap<String, u64>,
+}
 
 /// Lets the scheduler speak through the beacon.
 pub(crate) struct ByBeacon {
@@ -86,11 +96,17 @@ pub(crate) async fn tell_others(control_plane: ControlPlane, beacons: Arc<Beacon
         .expect("a client without surprises");
     let peers = beacons.peers();
     let telling = async {
+        let mut told = BTreeMap::new();
         loop {
             peers.own_commits().notified().await;
+            let seen: BTreeMap<LedgerName, u64> = control_plane.ledgers_seen().into_iter().collect();
+            let news = seen.iter().filter(|(ledger, seq)| told.get(*ledger) < Some(*seq));
+            let look = Look { ledgers: news.map(|(ledger, seq)| (ledger.to_string(), *seq)).collect() };
+            let look = serde_json::to_vec(&look).expect("it is plain data");
+            told = seen;
             for beacon in peers.list() {
                 let Some(address) = beacon.address.and_then(|address| address.join(LOOK_PATH).ok()) else { continue };
-                let said = client.post(address).header(WORD, control_plane.word_for_peers());
+                let said = client.post(address).header(WORD, control_plane.word_for_peers()).body(look.clone());
                 tokio::spawn(async move {
                     if let Err(error) = said.send().await {
                         tracing::debug!(%error, "a peer could not be told to look");
@@ -109,29 +125,69 @@ pub(crate) async fn tell_others(control_plane: ControlPlane, beacons: Arc<Beacon
 #[derive(Clone)]
 struct Ear {
     control_plane: ControlPlane,
-    /// Looks are gathered: one that begins after the word was heard finds everything.
-    wanted: Arc<Notify>,
+    wanted: Arc<Wanted>,
+}
+
+/// Where to look. Looks are gathered: one that begins after the word was heard finds everything.
+#[derive(Default)]
+struct Wanted {
+    signal: Notify,
+    at: Mutex<WantedAt>,
+}
+
+#[derive(Default)]
+struct WantedAt {
+    everywhere: bool,
+    ledgers: BTreeMap<String, u64>,
+}
+
+impl Wanted {
+    fn add(&self, look: Option<Look>) {
+        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        match look {
+            None => at.everywhere = true,
+            Some(look) => {
+                for (ledger, seq) in look.ledgers {
+                    let newest = at.ledgers.entry(ledger).or_default();
+                    *newest = seq.max(*newest);
+                }
+            }
+        }
+        drop(at);
+        self.signal.notify_one();
+    }
+
+    fn take(&self) -> WantedAt {
+        std::mem::take(&mut *self.at.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// The door for other servers, and the task that looks.
 pub(crate) fn ear(control_plane: ControlPlane, wake: Wake) -> (Router, impl Future<Output = ()> + Send) {
-    let wanted = Arc::new(Notify::new());
+    let wanted = Arc::<Wanted>::default();
     let ear = Ear { control_plane, wanted: Arc::clone(&wanted) };
     let looking = async move {
         loop {
-            wanted.notified().await;
-            wake.look().await;
+            wanted.signal.notified().await;
+            let WantedAt { everywhere, ledgers } = wanted.take();
+            if everywhere {
+                wake.look().await;
+            } else {
+                // What is no ledger's name is nothing to look at.
+                let ledgers = ledgers.into_iter().filter_map(|(name, seq)| Some((name.parse().ok()?, seq)));
+                wake.look_at(ledgers.collect()).await;
+            }
         }
     };
     (Router::new().route(LOOK_PATH, post(look)).with_state(ear), looking)
 }
 
 /// `POST /api/peers/look`
-async fn look(State(ear): State<Ear>, headers: HeaderMap) -> StatusCode {
+async fn look(State(ear): State<Ear>, headers: HeaderMap, body: Bytes) -> StatusCode {
     let word = headers.get(WORD).and_then(|word| word.to_str().ok()).unwrap_or_default();
     if !ear.control_plane.is_word_of_peer(word) {
         return StatusCode::NOT_FOUND;
     }
-    ear.wanted.notify_one();
+    ear.wanted.add(serde_json::from_slice(&body).ok());
     StatusCode::NO_CONTENT
 }
