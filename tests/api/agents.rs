@@ -54,7 +54,7 @@ async fn agents_come_with_a_token_of_their_pool() {
     };
     hear(0);
     let versions = server.with_authorization(None).get("/versions").await.expect(StatusCode::OK).json();
-    assert_eq!(versions["engines"], json!({ "terraform": ["1.11.4"], "tofu": ["1.12.0"] }));
+    assert_eq!(versions["engines"], json!({}), "what a pool has is its organization's business");
     assert_eq!(versions["server"], env!("CARGO_PKG_VERSION"));
     assert_eq!(status().await, "idle");
     hear(1);

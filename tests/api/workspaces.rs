@@ -187,6 +187,39 @@ async fn lists_come_in_the_order_of_changes_to_states_and_by_age_unless_asked() 
 }
 
 #[tokio::test]
+async fn what_agents_of_a_pool_have_counts_for_its_organization_alone() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    for organization in ["acme", "other"] {
+        server.given_organization(organization).await;
+    }
+    let (own, foreign) = (server.given_workspace("acme", "web").await, server.given_workspace("other", "web").await);
+    let pool = json!({ "data": { "type": "agent-pools", "attributes": { "name": "rack" } } });
+    let pool = admin.post("/api/v2/organizations/acme/agent-pools", &pool).await.expect(StatusCode::CREATED).id();
+    let agent_of = |pool: Option<&str>, engine: &str| AgentPresence {
+        agent: server.control_plane.id_for_agent_within(),
+        name: "one".to_owned(),
+        pool: pool.map(|pool| pool.parse().expect("an id")),
+        heartbeat: 1,
+        concurrency: 1,
+        busy: 0,
+        draining: false,
+        engines: vec![engine.to_owned()],
+        version: "1.0.0".to_owned(),
+        last_heard_at: Some(server.now()),
+    };
+    let agents = vec![agent_of(None, "terraform 1.9.8"), agent_of(Some(&pool), "terraform 7.0.0")];
+    server.control_plane.presence().set(agents);
+    let body = json!({ "data": { "type": "workspaces", "attributes": { "terraform-version": "7.0.0" } } });
+    admin.patch(&format!("/api/v2/workspaces/{own}"), &body).await.expect(StatusCode::OK);
+    let refused = admin.patch(&format!("/api/v2/workspaces/{foreign}"), &body).await;
+    let refused = refused.expect(StatusCode::UNPROCESSABLE_ENTITY).error().0;
+    assert!(refused.contains("the nearest that agents have: 1.9.8"), "and nothing of another's is told: {refused}");
+    let versions = server.with_authorization(None).get("/versions").await.expect(StatusCode::OK).json();
+    assert_eq!(versions["engines"], json!({ "terraform": ["1.9.8"] }));
+}
+
+#[tokio::test]
 async fn a_version_that_nobody_knows_is_refused_with_those_that_agents_have() {
     let server = ApiServer::start().await;
     let admin = server.admin();

@@ -8,6 +8,10 @@ use harness::process::Process;
 use harness::run_site::{RunSite, SITE_TOKEN, admin_of, until};
 use harness::stand_in_engine::Step;
 use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use taco_agent_protocol::CONNECT_PATH;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 /// In seconds: nobody is given up here.
 const LEASE: u16 = 30;
@@ -31,6 +35,57 @@ async fn an_agent_for_one_phase_executes_it_and_leaves() {
         assert_eq!(site.engine.came_to(step, &run).len(), 1, "{step:?}");
     }
     assert_eq!(admin.work_in_state(&workspace).await, Some(format!("all of {run}")));
+}
+
+/// Says hello over a connection of its own, and reads until the server ends it, or has said something.
+async fn hello(server: &str, token: &str, hello: &Value) -> String {
+    let mut connection = TcpStream::connect(server).await.expect("a connection");
+    let upgrade = format!(
+        "GET {CONNECT_PATH} HTTP/1.1\r\nhost: {server}\r\nauthorization: Bearer {token}\r\nconnection: upgrade\r\n\
+         upgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    connection.write_all(upgrade.as_bytes()).await.expect("it is sent");
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        answer.push(connection.read_u8().await.expect("an answer"));
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&answer));
+    let text = hello.to_string();
+    // A whole text, with its length in eight bytes and a mask of zeros.
+    let length = (text.len() as u64).to_be_bytes();
+    let frame = [&[0x81, 0xff], &length[..], &[0; 4], text.as_bytes()].concat();
+    // The server may have had enough before it has all.
+    let _ = connection.write_all(&frame).await;
+    let mut said = vec![0; 4096];
+    let count = connection.read(&mut said).await.unwrap_or_default();
+    String::from_utf8_lossy(&said[..count]).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_says_too_much_of_itself_may_not_stay() {
+    let (site, server) = RunSite::with_lease(LEASE).await;
+    let fair = json!({ "type": "hello", "protocol": 1, "version": "0.1.0", "name": "rack", "concurrency": 1 });
+    let with = |field: &str, value: Value| {
+        let mut unfair = fair.clone();
+        unfair[field] = value;
+        unfair
+    };
+    let engines = |count: u32| (0..count).map(|n| json!({ "engine": "terraform", "version": format!("{n}.0.0") }));
+    for (unfair, words) in [
+        (with("version", "v".repeat(5_000).into()), "version has 5000 bytes; at most 64 are allowed"),
+        (with("name", "n".repeat(5_000).into()), "name has 5000 bytes; at most 255 are allowed"),
+        (with("engines", json!([{ "engine": "tofu", "version": "<b>" }])), "a version is one such as 1.11.4"),
+    ] {
+        let said = hello(&server.address, &site.pool_token, &unfair).await;
+        assert!(said.contains("refused") && said.contains(words), "{said}");
+    }
+    // More than anyone hears at once: twenty thousand engines.
+    let said = hello(&server.address, &site.pool_token, &with("engines", engines(20_000).collect())).await;
+    assert!(!said.contains("welcome"), "{said}");
+    let admin = admin_of(&server.address);
+    assert_eq!(admin.get("/versions").await["engines"], json!({}));
+    let said = hello(&server.address, &site.pool_token, &with("engines", engines(2_000).collect())).await;
+    assert!(said.contains("welcome"), "one that has many may stay: {said}");
 }
 
 /// They take a minute: there is no shorter limit.

@@ -8,6 +8,9 @@ use crate::AgentApi;
 use crate::error::{AgentError, bearer};
 use crate::session;
 
+/// Of what an agent says at once. A list of all phases that it can execute at a time is the longest.
+const MAX_MESSAGE_BYTES: usize = 256 * 1024;
+
 /// Whose agent connects.
 #[derive(Clone)]
 pub(crate) enum Visitor {
@@ -24,6 +27,7 @@ pub(crate) async fn connect(
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, AgentError> {
     let visitor = if api.within { Visitor::Within } else { Visitor::Pool(Box::new(recognise(&api, &parts).await?)) };
+    let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
     Ok(upgrade.on_upgrade(move |socket| session::serve(api, visitor, socket)).into_response())
 }
 

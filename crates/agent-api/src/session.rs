@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::extract::ws::{Message, WebSocket};
 use taco_agent_protocol::{FromAgent, FromServer, PROTOCOL, PhaseRef, Refusal};
 use taco_control_plane::{ConnectedAgent, Error, OpenOrganization};
+use taco_domain::agent::{Introduction, MAX_AGENT_CONCURRENCY, MAX_AGENT_ENGINES};
 use taco_domain::global_queue::Reach;
 use taco_domain::id::AgentId;
 use taco_scheduler::{AgentLink, NewAgent, ToAgent};
@@ -108,8 +109,13 @@ async fn hear_hello(socket: &mut impl Conversation) -> Result<Hello, FromServer>
                 );
                 return Err(refused(Refusal::ProtocolTooOld, &detail));
             }
-            let engines = engines.into_iter().map(|engine| format!("{} {}", engine.engine, engine.version)).collect();
-            Ok(Hello { version, name, agent, instance, concurrency: concurrency.max(1), engines, running, once })
+            let engine_versions = engines.iter().map(|engine| engine.version.as_str()).collect();
+            let introduction = Introduction { name: &name, version: &version, engine_versions, running: running.len() };
+            introduction.check().map_err(|detail| refused(Refusal::ProtocolTooOld, &detail))?;
+            let engines = engines.into_iter().take(MAX_AGENT_ENGINES);
+            let engines = engines.map(|engine| format!("{} {}", engine.engine, engine.version)).collect();
+            let concurrency = concurrency.clamp(1, MAX_AGENT_CONCURRENCY);
+            Ok(Hello { version, name, agent, instance, concurrency, engines, running, once })
         }
         _ => Err(unclear()),
     }
@@ -305,6 +311,26 @@ mod tests {
         let taken = Error::Conflict("agent-1 is the id of agent rack".to_owned());
         let FromServer::Refused { reason, detail } = refusal(&taken) else { panic!("no refusal") };
         assert_eq!((reason, detail.as_str()), (Refusal::AlreadyConnected, "agent-1 is the id of agent rack"));
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_says_too_much_is_told_what() {
+        for (field, value, words) in [
+            ("version", serde_json::json!("9".repeat(1_000)), "the agent's version has 1000 bytes"),
+            ("name", serde_json::json!("n".repeat(1_000)), "the agent's name has 1000 bytes"),
+            ("engines", serde_json::json!([{ "engine": "tofu", "version": "newest" }]), "the version \"newest\""),
+        ] {
+            let mut hello = hello(PROTOCOL);
+            hello[field] = value;
+            let (_, detail) = heard(hello).await.err().expect("a refusal");
+            assert!(detail.contains(words), "{detail}");
+        }
+        let mut many = hello(PROTOCOL);
+        many["engines"] =
+            (0..500).map(|n| serde_json::json!({ "engine": "tofu", "version": format!("1.0.{n}") })).collect();
+        many["concurrency"] = 4_000_000_000_u32.into();
+        let hello = heard(many).await.unwrap_or_else(|refusal| panic!("{refusal:?}"));
+        assert_eq!((hello.engines.len(), hello.concurrency), (MAX_AGENT_ENGINES, MAX_AGENT_CONCURRENCY));
     }
 
     #[tokio::test]

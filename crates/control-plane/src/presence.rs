@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use taco_domain::OrganizationState;
 use taco_domain::agent::AgentPresence;
 use taco_domain::engine::Engine;
 use taco_domain::engine_version::check_version_exists;
@@ -10,7 +11,7 @@ use taco_domain::engine_version::check_version_exists;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 
-/// By an engine's name, the versions that any agent has without a download.
+/// By an engine's name, the versions that some agents have without a download.
 pub type EnginesAtAgents = BTreeMap<String, BTreeSet<String>>;
 
 /// The agents that any server hears, as far as this one knows. Whoever hears them fills it; clones share it.
@@ -28,27 +29,41 @@ impl Presence {
         Arc::clone(&self.agents.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The engines of all agents, for the site's admins.
     pub fn engines(&self) -> EnginesAtAgents {
-        let mut engines = EnginesAtAgents::new();
-        for engine in self.agents().iter().flat_map(|agent| &agent.engines) {
-            if let Some((name, version)) = engine.split_once(' ') {
-                engines.entry(name.to_owned()).or_default().insert(version.to_owned());
-            }
-        }
-        engines
+        engines_of(self.agents().iter())
+    }
+
+    /// The engines of the agents within servers, which everyone may know.
+    pub fn engines_within_servers(&self) -> EnginesAtAgents {
+        engines_of(self.agents().iter().filter(|agent| agent.pool.is_none()))
     }
 }
 
-/// Whether there can be a version that is asked for. Nobody asks again about one that was there `before`.
+fn engines_of<'a>(agents: impl Iterator<Item = &'a AgentPresence>) -> EnginesAtAgents {
+    let mut engines = EnginesAtAgents::new();
+    for engine in agents.flat_map(|agent| &agent.engines) {
+        if let Some((name, version)) = engine.split_once(' ') {
+            engines.entry(name.to_owned()).or_default().insert(version.to_owned());
+        }
+    }
+    engines
+}
+
+/// Whether there can be a version that is asked for. Nobody asks again about one that was there `before`. What agents say
+/// counts for the organization whose pool is theirs, and for all if they are within servers.
 pub(crate) fn check_version(
     engine: Engine,
     version: &str,
     before: &str,
-    at_agents: &EnginesAtAgents,
+    agents: &[AgentPresence],
+    state: &OrganizationState,
 ) -> Result<(), Error> {
     if version == before {
         return Ok(());
     }
+    let is_theirs = |agent: &&AgentPresence| agent.pool.is_none_or(|pool| state.agent_pools.contains(&pool));
+    let at_agents = engines_of(agents.iter().filter(is_theirs));
     let of_engine = at_agents.get(&engine.to_string()).into_iter().flatten();
     Ok(check_version_exists(engine, version, of_engine.map(String::as_str))?)
 }

@@ -87,7 +87,7 @@ impl ControlPlane {
             sealed: self.seal(&run_variable_name(id, &sent.key), &sent.value),
         };
         let variables: Vec<RunVariable> = request.variables.iter().flatten().map(seal).collect();
-        let (asker, engines) = (caller.clone(), self.presence().engines());
+        let (asker, agents) = (caller.clone(), self.presence().agents());
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
             let owner = state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
@@ -102,7 +102,7 @@ impl ControlPlane {
             // Where it is the workspace's default, a plan of someone who may not apply waits for someone who may.
             auto_apply &= asker.may(Action::ApplyRun, resource).allowed;
             let mut options = request.options(owner, configuration, auto_apply, default_message(source))?;
-            check_version(options.engine, &options.terraform_version, &owner.terraform_version, &engines)?;
+            check_version(options.engine, &options.terraform_version, &owner.terraform_version, &agents, state)?;
             options.variables.clone_from(&variables);
             let structured = owner.structured_run_output_enabled && source != RunSource::Terraform;
             let mut run = new_run(state, id, configuration, options, source, asker.author(), now);

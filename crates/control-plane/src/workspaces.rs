@@ -132,13 +132,13 @@ impl ControlPlane {
         let settings = open.state.organization().ok_or(Error::NotFound("organization"))?;
         let project = patch.project.unwrap_or(settings.default_project);
         let new = Workspace { source, ..Workspace::new(id, name, project, now) };
-        let (asker, engines) = (caller.clone(), self.presence().engines());
+        let (asker, agents) = (caller.clone(), self.presence().agents());
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
             let project = project_for(state, &new.project, &asker, Action::CreateWorkspace)?;
             let mut created = patch.apply(&new, state.default_execution(&project.id), now)?;
             created.updated_at = now;
-            check_version(created.engine, &created.terraform_version, &new.terraform_version, &engines)?;
+            check_version(created.engine, &created.terraform_version, &new.terraform_version, &agents, state)?;
             check_workspace(state, &created)?;
             tx.put(&created);
             Ok(created)
@@ -177,7 +177,7 @@ impl ControlPlane {
         patch: WorkspacePatch,
     ) -> Result<WorkspaceView, Error> {
         let now = self.now();
-        let (mover, engines) = (caller.clone(), self.presence().engines());
+        let (mover, agents) = (caller.clone(), self.presence().agents());
         self.change_workspace(caller, wanted, Action::UpdateWorkspace, "workspace.update", move |tx, workspace| {
             let state = tx.state();
             if let Some(to) = patch.project.filter(|to| *to != workspace.project) {
@@ -186,7 +186,7 @@ impl ControlPlane {
             }
             let inherited = state.default_execution(&patch.project.unwrap_or(workspace.project));
             let changed = patch.apply(&workspace, inherited, now)?;
-            check_version(changed.engine, &changed.terraform_version, &workspace.terraform_version, &engines)?;
+            check_version(changed.engine, &changed.terraform_version, &workspace.terraform_version, &agents, state)?;
             check_workspace(state, &changed)?;
             Ok(changed)
         })

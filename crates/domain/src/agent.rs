@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taco_tables::{Record, indexes};
 
+use crate::engine_version::is_exact_version;
 use crate::id::{AgentId, AgentPoolId};
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
@@ -49,6 +50,45 @@ indexes! {
     }
 }
 
+/// The most engines that an agent is believed to have; all servers keep the list in memory and in their beacons.
+pub const MAX_AGENT_ENGINES: usize = 64;
+/// The most phases that an agent executes at a time.
+pub const MAX_AGENT_CONCURRENCY: u32 = 1000;
+/// Bytes of an agent's name and of its version.
+const MAX_NAME_BYTES: usize = 255;
+const MAX_VERSION_BYTES: usize = 64;
+
+/// What an agent says of itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Introduction<'a> {
+    pub name: &'a str,
+    pub version: &'a str,
+    /// The versions of its engines.
+    pub engine_versions: Vec<&'a str>,
+    /// How many phases it says that it executes.
+    pub running: usize,
+}
+
+impl Introduction<'_> {
+    /// Refuses what no agent of ours says. The error is one for the agent's people.
+    pub fn check(&self) -> Result<(), String> {
+        let limit = |what: &str, length: usize, most: usize| match length <= most {
+            true => Ok(()),
+            false => Err(format!("the agent's {what} has {length} bytes; at most {most} are allowed")),
+        };
+        limit("name", self.name.len(), MAX_NAME_BYTES)?;
+        limit("version", self.version.len(), MAX_VERSION_BYTES)?;
+        if let Some(wrong) = self.engine_versions.iter().find(|version| !is_exact_version(version)) {
+            let shown: String = wrong.chars().filter(|letter| !letter.is_control()).take(40).collect();
+            return Err(format!("the agent has an engine of the version {shown:?}; a version is one such as 1.11.4"));
+        }
+        match self.running <= MAX_AGENT_CONCURRENCY as usize * 2 {
+            true => Ok(()),
+            false => Err(format!("the agent says that it executes {} phases", self.running)),
+        }
+    }
+}
+
 /// What is known of an agent at the moment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
@@ -83,4 +123,27 @@ pub struct AgentPresence {
     pub version: String,
     #[serde(default)]
     pub last_heard_at: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_says_no_more_of_itself_than_it_needs() {
+        let fair =
+            Introduction { name: "rack", version: "0.1.0", engine_versions: vec!["1.11.4", "1.12.0-rc1"], running: 3 };
+        fair.check().expect("it is fair");
+        let long = "x".repeat(300);
+        for (unfair, words) in [
+            (Introduction { name: &long, ..fair.clone() }, "the agent's name has 300 bytes; at most 255"),
+            (Introduction { version: &long, ..fair.clone() }, "the agent's version has 300 bytes; at most 64"),
+            (Introduction { engine_versions: vec!["1.0.0", &long], ..fair.clone() }, "a version is one such as 1.11.4"),
+            (Introduction { engine_versions: vec!["1.0.0<script>"], ..fair.clone() }, "1.0.0<script>"),
+            (Introduction { running: 5_000, ..fair.clone() }, "executes 5000 phases"),
+        ] {
+            let refusal = unfair.check().expect_err("it is unfair");
+            assert!(refusal.contains(words) && refusal.len() < 200, "{refusal}");
+        }
+    }
 }

@@ -36,6 +36,16 @@ pub fn check_version_exists<'a>(
     Err(InvalidAttribute::new("terraform-version", detail))
 }
 
+/// The longest version of an engine that is believed, in bytes.
+const MAX_VERSION_BYTES: usize = 64;
+
+/// Whether a text is the exact version of a release, as engines tell their own: `1.11.4`, `1.13.0-alpha1`, `1.5.0+ent`.
+pub fn is_exact_version(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+');
+    let has_three_numbers = numbers(text).is_some_and(|numbers| numbers.len() == 3);
+    text.len() <= MAX_VERSION_BYTES && text.bytes().all(is_plain) && has_three_numbers
+}
+
 /// `1.11.4` in numbers, without what follows a hyphen or a plus.
 fn numbers(version: &str) -> Option<Vec<u64>> {
     let core = version.split(['-', '+']).next()?;
@@ -52,6 +62,17 @@ mod tests {
             check_version_exists(Engine::Terraform, wanted, []).expect(wanted);
         }
         check_version_exists(Engine::Tofu, "2.7.1", ["1.12.0", "2.0.0-alpha1"]).expect("an agent has a newer one");
+    }
+
+    #[test]
+    fn exact_versions_are_short_and_plain() {
+        for version in ["1.11.4", "0.1.0", "1.13.0-alpha1", "1.5.0+ent", "1.11.4-plan-1"] {
+            assert!(is_exact_version(version), "{version}");
+        }
+        let long = format!("1.0.0-{}", "a".repeat(60));
+        for wrong in ["", "latest", "1.11", "1.2.3.4", "1.0.0-<b>", "1.0.0 ", "v1.0.0", "~> 1.0.0", &long] {
+            assert!(!is_exact_version(wrong), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `/versions`: what runs here, and which engines runs can have without a download.
+//! `/versions`: what runs here, and which engines runs can have without a download. What agents of pools have is their
+//! organizations' business.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,6 +14,6 @@ pub(crate) struct Versions {
 
 /// `GET /versions`
 pub(crate) async fn versions(State(control_plane): State<ControlPlane>) -> Json<Versions> {
-    let engines = control_plane.presence().engines();
+    let engines = control_plane.presence().engines_within_servers();
     Json(Versions { server: env!("CARGO_PKG_VERSION"), engines })
 }
