@@ -299,6 +299,60 @@ async fn an_agent_that_comes_back_tells_how_its_apply_ended() {
 }
 
 #[tokio::test]
+async fn an_apply_that_did_not_end_by_itself_keeps_its_workspace_until_a_person_has_looked() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    let workspace = given_workspace(&server).await;
+    let killed = json!({ "outcome": "errored", "message": "terraform was killed", "incomplete": true });
+    let forced = json!({ "outcome": "canceled", "incomplete": true });
+    for (outcome, end, words) in
+        [(killed, "errored", "terraform was killed"), (forced, "canceled", "it was stopped by force")]
+    {
+        let run = start_run(&admin, &workspace, json!({ "auto-apply": true })).await.id();
+        send(&server, &take(&server).await, "outcome", planned()).await.expect(StatusCode::NO_CONTENT);
+        let apply = take(&server).await;
+        let next = start_run(&admin, &workspace, json!({})).await.id();
+        for _ in 0..2 {
+            send(&server, &apply, "outcome", outcome.to_string()).await.expect(StatusCode::NO_CONTENT);
+        }
+        assert_eq!(status(&admin, &run).await, end);
+        let read = admin.get(&format!("/api/v2/runs/{run}/apply")).await.expect(StatusCode::OK);
+        assert_eq!(read.attribute("taco-error"), format!("Apply outcome unknown: {words}"));
+        let path = format!("/api/v2/workspaces/{workspace}");
+        let read = admin.get(&path).await.expect(StatusCode::OK);
+        assert_eq!(read.data()["relationships"]["locked-by"]["data"]["id"], run.as_str());
+        let reason = read.attribute("locked-reason");
+        assert!(reason.as_str().is_some_and(|reason| reason.contains(words) && reason.contains("unlock by force")));
+        assert_eq!(status(&admin, &next).await, "pending");
+        admin.post(&format!("{path}/actions/force-unlock"), &json!({})).await.expect(StatusCode::OK);
+        assert_eq!(status(&admin, &next).await, "plan_queued");
+        act(&admin, &next, "cancel").await.expect(StatusCode::ACCEPTED);
+    }
+    // A plan changes nothing, however it ends.
+    start_run(&admin, &workspace, json!({})).await.expect(StatusCode::CREATED);
+    let killed = json!({ "outcome": "errored", "message": "terraform was killed", "incomplete": true }).to_string();
+    send(&server, &take(&server).await, "outcome", killed).await.expect(StatusCode::NO_CONTENT);
+    let read = admin.get(&format!("/api/v2/workspaces/{workspace}")).await.expect(StatusCode::OK);
+    assert_eq!(read.attribute("locked"), false);
+}
+
+#[tokio::test]
+async fn the_beginning_of_a_long_message_is_kept() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    let workspace = given_workspace(&server).await;
+    let run = start_run(&admin, &workspace, json!({})).await.id();
+    let message = format!("no provider {}", "ö".repeat(1_500_000));
+    let outcome = json!({ "outcome": "errored", "message": message }).to_string();
+    send(&server, &take(&server).await, "outcome", outcome).await.expect(StatusCode::NO_CONTENT);
+    assert_eq!(status(&admin, &run).await, "errored");
+    let read = admin.get(&format!("/api/v2/runs/{run}/plan")).await.expect(StatusCode::OK);
+    let error = read.attribute("taco-error").as_str().expect("an error").to_owned();
+    assert!(error.starts_with("no provider ö") && error.len() < 5_000, "{} bytes", error.len());
+    assert!(error.ends_with("(cut off: this is the beginning of 3000012 bytes)"), "{error}");
+}
+
+#[tokio::test]
 async fn a_log_whose_agents_were_all_lost_has_an_end() {
     let server = ApiServer::start().await;
     let admin = server.admin();

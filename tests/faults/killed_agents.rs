@@ -3,7 +3,8 @@
 use harness::cable::{Cable, Flow};
 use harness::run_site::{RunSite, admin_of, until};
 use harness::stand_in_engine::Step;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::json;
 
 /// In seconds. A run whose agent is gone waits for half as much again.
@@ -156,6 +157,62 @@ async fn an_agent_that_is_started_again_brings_the_state_of_its_apply() {
     let half = Some(format!("half of {run}"));
     until("the state comes", async || admin.work_in_state(&workspace).await == half).await;
     assert_eq!(site.engine.came_to(Step::ApplyBegins, &run).len(), 1);
+    let error = admin.error_of(&run, "apply").await;
+    assert!(error.starts_with("Apply outcome unknown: ") && error.contains("was killed while it applied"), "{error}");
+    assert_eq!(admin.holder_of(&workspace).await, Some(run.clone()), "until a person has looked");
+    site.is_sound();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_killed_before_it_applies_and_started_again_locks_nothing() {
+    let (site, server) = RunSite::with_lease(LONG_LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let agent = site.agent("one", &server.address);
+    let run = admin.given_planned_run(&workspace).await;
+    site.engine.hold(Step::Init);
+    admin.post(&format!("/api/v2/runs/{run}/actions/apply"), json!({})).await;
+    let deed = site.engine.comes_to(Step::Init, &run, 2).await;
+    drop(agent);
+    until("the engine does not outlive its agent", async || !deed.lives()).await;
+    let _agent = site.agent("one", &server.address);
+    assert_eq!(admin.end_of(&run).await, "errored");
+    let error = admin.error_of(&run, "apply").await;
+    assert!(error.contains("was killed before it applied anything"), "{error}");
+    assert_eq!(admin.holder_of(&workspace).await, None, "everything is known");
+    site.is_sound();
+}
+
+/// As the kernel does it when memory runs out.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_apply_whose_engine_is_killed_waits_for_a_person() {
+    let (site, server) = RunSite::with_lease(LONG_LEASE).await;
+    let admin = admin_of(&server.address);
+    let workspace = site.given_workspace(&admin, "web").await;
+    let _agent = site.agent("one", &server.address);
+    site.engine.hold(Step::ApplyIsHalfDone);
+    let run = admin.start_run(&workspace).await;
+    let next = admin.start_run(&workspace).await;
+    let deed = site.engine.comes_to(Step::ApplyIsHalfDone, &run, 1).await;
+    kill(Pid::from_raw(deed.process), Signal::SIGKILL).expect("it lives");
+    assert_eq!(admin.end_of(&run).await, "errored");
+    let error = admin.error_of(&run, "apply").await;
+    assert!(error.starts_with("Apply outcome unknown: terraform was killed (signal 9"), "{error}");
+    let log = admin.log_of(&run, "apply").await;
+    assert!(log.contains("terraform was killed") && log.contains("not all that it did may be in the state"), "{log}");
+    assert_eq!(admin.work_in_state(&workspace).await, Some(format!("half of {run}")), "what it wrote is kept");
+    assert_eq!(admin.holder_of(&workspace).await, Some(run.clone()));
+    let shown = admin.get(&format!("/api/v2/workspaces/{workspace}")).await;
+    let reason = shown["data"]["attributes"]["locked-reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("apply outcome unknown: terraform was killed"), "{reason}");
+    assert_eq!(admin.run(&next).await["status"], "pending", "nobody goes on before a person has looked");
+    until("the agent is not to blame", async || site.status_of_agent(&admin, "one").await == "idle").await;
+
+    site.engine.let_go(Step::ApplyIsHalfDone);
+    let unlock = format!("/api/v2/workspaces/{workspace}/actions/force-unlock");
+    admin.done("POST", &unlock, Some(json!({}))).await;
+    assert_eq!(admin.end_of(&next).await, "applied");
+    assert_eq!(site.engine.came_to(Step::ApplyBegins, &run).len(), 1, "it was never repeated");
     site.is_sound();
 }
 

@@ -180,4 +180,11 @@ fn a_user_who_is_not_there_runs_no_engines() {
     let (code, line) = refusal(&Home::default(), &[("TACO_AGENT_RUN_AS", "nobody-like-this")]);
     assert_eq!(code, Some(1));
     assert_eq!(line, "error: agent_run_as: nobody-like-this is no user of this machine");
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let four = ("TACO_AGENT_CONCURRENCY", "4");
+    let (code, line) = refusal(&Home::default(), &[four, ("TACO_AGENT_RUN_AS", "64000-64002")]);
+    let expected = "has 3 users for 4 runs at a time: give one user, or at least 4";
+    assert_eq!((code, line), (Some(1), format!("error: agent_run_as: 64000-64002 {expected}")));
 }

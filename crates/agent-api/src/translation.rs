@@ -58,7 +58,13 @@ pub(crate) fn outcome(outcome: Outcome) -> PhaseOutcome {
             engine: engine(summary.engine),
         },
         Outcome::Applied { counts, engine: request } => PhaseOutcome::Applied { counts, engine: engine(request) },
-        Outcome::Errored { message, engine: request } => PhaseOutcome::Errored { message, engine: request.map(engine) },
-        Outcome::Canceled => PhaseOutcome::Canceled,
+        Outcome::Errored { message, incomplete: true, .. } => PhaseOutcome::Incomplete { message, canceled: false },
+        Outcome::Errored { message, engine: request, incomplete: false } => {
+            PhaseOutcome::Errored { message, engine: request.map(engine) }
+        }
+        Outcome::Canceled { incomplete: true } => {
+            PhaseOutcome::Incomplete { message: "it was stopped by force".to_owned(), canceled: true }
+        }
+        Outcome::Canceled { incomplete: false } => PhaseOutcome::Canceled,
     }
 }

@@ -120,8 +120,17 @@ pub enum Outcome {
         message: String,
         #[serde(default)]
         engine: Option<EngineRequest>,
+        /// The engine did not end by itself, so that not all that it did may be in the state. Agents that are older than
+        /// this never say so.
+        #[serde(default)]
+        incomplete: bool,
     },
-    Canceled,
+    /// Somebody wanted it to stop, and it has.
+    Canceled {
+        /// As above: it was stopped by force.
+        #[serde(default)]
+        incomplete: bool,
+    },
 }
 
 /// What a plan found.

@@ -19,7 +19,10 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
     let mut upload = StateUpload::new(files, running.requests.clone(), running.control.clone());
     // A crash before the first change must not send the server's own state back to it.
     let before = upload.sent;
-    running.page.change(|entry| entry.sent_state = before).map_err(failed)?;
+    let noted = running.page.change(|entry| {
+        (entry.sent_state, entry.may_have_applied) = (before, true);
+    });
+    noted.map_err(failed)?;
     let page = running.page.clone();
     let note = |digest| {
         if let Err(error) = page.change(|entry| entry.sent_state = Some(digest)) {
@@ -43,12 +46,15 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
         }
     };
     let exit = exit?;
-    let result = match exit.code {
-        0 => {
+    let result = match (exit.code, exit.killed()) {
+        (0, _) => {
             let counts = running.log.observed().applied.or(planned).unwrap_or_default();
             Ok(Outcome::Applied { counts, engine: running.found.request() })
         }
-        _ => Err(running.engine_failed("apply", exit)),
+        (_, Some(how)) => {
+            Err(PhaseError::Killed { how: format!("{} {how}", running.found.engine), stopped: exit.stopped })
+        }
+        (_, None) => Err(running.engine_failed("apply", exit)),
     };
     match upload.send().await {
         Ok(Some(digest)) => note(digest),

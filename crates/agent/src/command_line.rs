@@ -12,10 +12,12 @@ use tracing_subscriber::util::SubscriberInitExt;
 use url::Url;
 
 use crate::dial::Dial;
-use crate::options::{EngineMirror, Options, ProviderMirror, RunAs};
+use crate::engine_trust::EngineTrust;
+use crate::options::{EngineMirror, Options, ProviderMirror};
 use crate::secrets::{self, Token};
 use crate::shutdown::Shutdown;
 use crate::supervise;
+use crate::users::RunUsers;
 
 /// The first argument of the process between agent and engine.
 const SUPERVISE: &str = "supervise";
@@ -54,14 +56,22 @@ struct Arguments {
     /// Directory or https address where engines find providers first
     #[arg(long, env = "TACO_PROVIDER_MIRROR", value_name = "PLACE")]
     provider_mirror: Option<String>,
-    /// Address to download engines from, laid out as releases.hashicorp.com is; `none` for no downloads
+    /// Address to download engines from (https, or file for a directory), laid out as releases.hashicorp.com is; `none` for
+    /// no downloads
     #[arg(long, env = "TACO_ENGINE_MIRROR", value_name = "URL")]
     engine_mirror: Option<String>,
+    /// File with OpenPGP keys that sign engines, beside those of HashiCorp and OpenTofu
+    #[arg(long, env = "TACO_ENGINE_KEYS", value_name = "FILE")]
+    engine_keys: Option<PathBuf>,
+    /// File with checksums of engines' archives, as sha256sum prints them; those in it need no signature
+    #[arg(long, env = "TACO_ENGINE_CHECKSUMS", value_name = "FILE")]
+    engine_checksums: Option<PathBuf>,
     /// File with more certificate authorities, in PEM
     #[arg(long, env = "TACO_AGENT_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// User that engines run as; needs an agent of root
-    #[arg(long, env = "TACO_AGENT_RUN_AS", value_name = "USER")]
+    /// User that engines run as, or several for one each (`runs-1,runs-2`, or by number `64000-64031`); needs an agent of
+    /// root
+    #[arg(long, env = "TACO_AGENT_RUN_AS", value_name = "USERS")]
     run_as: Option<String>,
     /// Let runs touch all that their user may, also what other runs have: for those that mount something or need sudo
     #[arg(long, env = "TACO_AGENT_UNCONFINED", action = ArgAction::SetTrue)]
@@ -155,17 +165,21 @@ fn options(arguments: Arguments, token: Token) -> Result<Options, Failure> {
         Some(directory) => directory,
         None => default_work_dir().ok_or_else(|| usage("--work-dir is needed: there is no home directory"))?,
     };
+    let concurrency = if arguments.once { 1 } else { arguments.concurrency };
+    let run_as = arguments.run_as.as_deref().map(|users| run_as(users, concurrency));
     Ok(Options {
         name,
         journal_secret: token.text.clone(),
         token: token.text,
-        concurrency: if arguments.once { 1 } else { arguments.concurrency },
+        concurrency,
         once: arguments.once,
         work_dir,
         provider_mirror: arguments.provider_mirror.as_deref().map(provider_mirror).transpose().map_err(usage)?,
         engine_mirror: engine_mirror(arguments.engine_mirror.as_deref()).map_err(usage)?,
+        engine_trust: EngineTrust::read(arguments.engine_keys.as_deref(), arguments.engine_checksums.as_deref())
+            .map_err(usage)?,
         ca_file: arguments.ca_file,
-        run_as: arguments.run_as.as_deref().map(run_as).transpose().map_err(usage)?,
+        run_as: run_as.transpose().map_err(usage)?,
         confine: !arguments.unconfined,
         forbidden: token.file.into_iter().collect(),
         supervisor: Options::own_supervisor(SUPERVISE),
@@ -198,13 +212,15 @@ fn engine_mirror(address: Option<&str>) -> Result<EngineMirror, String> {
         Some("none") => Ok(EngineMirror::Nowhere),
         Some(address) => match Url::parse(address) {
             Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(EngineMirror::At(url)),
-            _ => Err(format!("--engine-mirror {address}: give an http or https address, or none")),
+            Ok(url) if url.to_file_path().is_ok() => Ok(EngineMirror::At(url)),
+            _ => Err(format!("--engine-mirror {address}: give an https address, file:///…, or none")),
         },
     }
 }
 
-fn run_as(user: &str) -> Result<RunAs, String> {
-    RunAs::named(user).map_err(|reason| format!("--run-as {user}: this {reason}"))
+fn run_as(users: &str, concurrency: u32) -> Result<RunUsers, String> {
+    let parsed = RunUsers::parse(users).and_then(|users| users.suffice_for(concurrency).map(|()| users));
+    parsed.map_err(|reason| format!("--run-as {users}: this {reason}"))
 }
 
 #[cfg(test)]
@@ -219,6 +235,7 @@ mod tests {
         assert!(matches!(provider_mirror("/"), Ok(ProviderMirror::Directory(_))));
         assert_eq!(engine_mirror(None), Ok(EngineMirror::Makers));
         assert_eq!(engine_mirror(Some("none")), Ok(EngineMirror::Nowhere));
+        assert!(matches!(engine_mirror(Some("file:///srv/engines")), Ok(EngineMirror::At(_))));
         assert!(engine_mirror(Some("mirror")).is_err());
     }
 }

@@ -1,11 +1,11 @@
-//! Keeps a run away from files that are none of its business: those of other runs, of its agent, and of the server that
-//! the agent is part of. They usually have the same Unix user, so that permissions cannot do it.
+//! Keeps a run away from files and processes that are none of its business: those of other runs, of its agent, and of the
+//! server that the agent is part of. They usually have the same Unix user, so that permissions cannot do it.
 //!
 //! It uses Landlock, with which a process gives up rights for itself and all that it starts. Landlock knows only what is
 //! allowed, and a directory is allowed with all that is in it. So everything beside the way to what is forbidden is
 //! allowed, one by one; the directories on that way can be passed through, but neither listed nor written to. Whoever
 //! is restricted in this way cannot look into processes that are not, whatever their user: not into their environment,
-//! memory or open files.
+//! memory or open files. Where the kernel can do it, it cannot send them signals either.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -13,9 +13,10 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use caps::{CapSet, Capability};
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreated,
-    RulesetCreatedAttr,
+    RulesetCreatedAttr, Scope,
 };
 use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// What has to be known to the kernel: before this, nobody who is restricted can move files between directories.
 const NEEDED: ABI = ABI::V2;
 /// What is restricted, as far as the kernel knows it.
-const WANTED: ABI = ABI::V5;
+const WANTED: ABI = ABI::V6;
 
 /// What a run may touch. The paths are texts of bytes, as the system has them.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
@@ -42,12 +43,19 @@ pub(crate) fn is_supported() -> bool {
     needed.handle_access(AccessFs::from_all(NEEDED)).and_then(Ruleset::create).is_ok()
 }
 
+/// Whether this kernel can keep runs from sending signals to others.
+pub(crate) fn keeps_signals() -> bool {
+    let needed = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    needed.scope(Scope::Signal).and_then(Ruleset::create).is_ok()
+}
+
 impl Confinement {
     /// Restricts this thread and whatever it starts from now on.
     pub(crate) fn enforce(&self) -> io::Result<()> {
         let all = AccessFs::from_all(WANTED);
         let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
-        let mut ruleset = ruleset.handle_access(all).and_then(Ruleset::create).map_err(io::Error::other)?;
+        let ruleset = ruleset.handle_access(all).and_then(|ruleset| ruleset.scope(Scope::from_all(WANTED)));
+        let mut ruleset = ruleset.and_then(Ruleset::create).map_err(io::Error::other)?;
         // What is not there needs no protection.
         let forbidden: Vec<_> = self.forbidden.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
         for path in paths_around(&forbidden) {
@@ -61,7 +69,32 @@ impl Confinement {
                 allow(&mut ruleset, &path, rights)?;
             }
         }
-        restrict(ruleset)
+        restrict(ruleset)?;
+        if nix::unistd::geteuid().is_root() {
+            give_up_capabilities();
+        }
+        Ok(())
+    }
+}
+
+/// With these, root looks into all processes in spite of Landlock, or at the machine's memory and disks beneath all files.
+/// A container may have taken some of them before, and a kernel may not know all of them.
+fn give_up_capabilities() {
+    for capability in [
+        Capability::CAP_SYS_ADMIN,
+        Capability::CAP_SYS_PTRACE,
+        Capability::CAP_PERFMON,
+        Capability::CAP_BPF,
+        Capability::CAP_SYS_MODULE,
+        Capability::CAP_SYS_RAWIO,
+        Capability::CAP_SYS_BOOT,
+        Capability::CAP_CHECKPOINT_RESTORE,
+        Capability::CAP_MAC_ADMIN,
+        Capability::CAP_MAC_OVERRIDE,
+        Capability::CAP_MKNOD,
+    ] {
+        // What is gone from this set, no program that is started from now on gets back.
+        let _ = caps::drop(None, CapSet::Bounding, capability);
     }
 }
 
@@ -144,6 +177,26 @@ mod tests {
             look()
         };
         Some(std::thread::scope(|scope| scope.spawn(enforced).join().expect("no panic")))
+    }
+
+    #[test]
+    fn nothing_outside_can_be_sent_a_signal() {
+        if !keeps_signals() {
+            println!("this kernel cannot restrict signals: nothing was tried");
+            return;
+        }
+        let mut outside = std::process::Command::new("sleep").arg("600").spawn().expect("a process");
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(outside.id()).expect("a number"));
+        confined(&Confinement::default(), || {
+            let mut inside = std::process::Command::new("sleep").arg("600").spawn().expect("a process");
+            let refused = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+            assert_eq!(refused, Err(nix::errno::Errno::EPERM));
+            inside.kill().expect("its own it may");
+            inside.wait().expect("it ended");
+        });
+        assert!(outside.try_wait().expect("a child").is_none(), "it lives");
+        outside.kill().expect("who is not restricted may");
+        outside.wait().expect("it ended");
     }
 
     #[test]

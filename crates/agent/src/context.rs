@@ -20,6 +20,7 @@ use crate::engine::Engines;
 use crate::journal::{Entry, Journal};
 use crate::options::{Options, ProviderMirror};
 use crate::phase_requests::{HttpClient, http_client};
+use crate::users::{RunUsers, UserPool};
 use crate::workdir::Workdir;
 use crate::{confinement, engine_memory, tls, workdir};
 
@@ -38,6 +39,8 @@ pub(crate) struct Context {
     /// States that the server did not take.
     kept_states: PathBuf,
     pub(crate) ca_bundle: Option<PathBuf>,
+    /// Whom engines run as.
+    pub(crate) users: UserPool,
     /// How engines use memory.
     pub(crate) engine_memory: Vec<(&'static str, String)>,
     /// What runs are kept from, where that can be done.
@@ -78,12 +81,13 @@ impl Context {
         Ok(Self {
             forbidden,
             journal: Journal::open(root.join("journal"), &options.journal_secret).map_err(explain)?,
-            engines: Engines::new(root.join("engines"), std::env::var_os("PATH"), &options.engine_mirror),
+            engines: Engines::new(root.join("engines"), std::env::var_os("PATH"), &options),
             runs,
             schemas: root.join("schemas"),
             unsent: root.join("unsent"),
             kept_states: root.join("kept-states"),
             ca_bundle,
+            users: UserPool::new(options.run_as.as_ref()),
             engine_memory: engine_memory::settings(options.concurrency),
             services: OnceCell::new(),
             client: http_client(dial.clone()),
@@ -152,18 +156,47 @@ impl Context {
     }
 }
 
-/// Said once, when the agent starts.
+/// Whether runs can be kept from others. What remains open is said once, when the agent starts.
 fn can_confine(options: &Options) -> bool {
-    let can = confinement::is_supported();
-    match (options.confine, can) {
-        (false, _) => tracing::info!("runs may touch whatever their user may"),
-        (true, true) if options.run_as.is_none() && nix::unistd::geteuid().is_root() => {
-            tracing::warn!("runs are root's, and nothing keeps root from much: give them another user");
-        }
-        (true, true) => tracing::debug!("runs are kept from the files of others"),
-        (true, false) => tracing::warn!(
+    let can = options.confine && confinement::is_supported();
+    if options.confine && !can {
+        tracing::warn!(
             "this system has no Landlock, or one before Linux 5.19: a run can read what other runs of its user have"
-        ),
+        );
     }
-    options.confine && can
+    let (users_differ, is_root) = match &options.run_as {
+        Some(users) => (users.differ(), false),
+        None => (false, nix::unistd::geteuid().is_root()),
+    };
+    let open = what_is_open(can, can && confinement::keeps_signals(), users_differ, options.run_as.as_ref(), is_root);
+    match open.as_slice() {
+        [] => tracing::info!("runs are kept from the files and processes of others"),
+        open if !options.confine || is_root => tracing::warn!("runs are not wholly kept apart: {}", open.join("; ")),
+        open => tracing::info!("runs are not wholly kept apart: {}", open.join("; ")),
+    }
+    can
+}
+
+/// What a run can do to others, for people.
+fn what_is_open(
+    files: bool,
+    signals: bool,
+    users_differ: bool,
+    run_as: Option<&RunUsers>,
+    is_root: bool,
+) -> Vec<&'static str> {
+    let mut open = Vec::new();
+    if is_root {
+        open.push("they are root's, and nothing keeps root from changing the system: give them another user");
+    }
+    if !files && !users_differ {
+        open.push("a run can read files and variables of other runs");
+    }
+    if !signals && !users_differ {
+        open.push("a run can end processes of other runs (Linux 6.12 can prevent it, and so can a user for each run)");
+    }
+    if !signals && run_as.is_none() {
+        open.push("a run can end its agent (another user for runs prevents it)");
+    }
+    open
 }

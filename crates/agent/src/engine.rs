@@ -10,11 +10,13 @@ use std::time::{Duration, SystemTime};
 use semver::Version;
 use serde::Deserialize;
 use taco_agent_protocol::{Engine, EngineRequest};
+use taco_domain::agent::MAX_AGENT_ENGINES;
 use tokio::process::Command;
 
 use crate::engine_download::Downloads;
 use crate::engine_version::Wanted;
-use crate::options::EngineMirror;
+use crate::options::Options;
+use crate::processes;
 
 /// A program that can be started.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,8 +42,8 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    pub(crate) fn new(store: PathBuf, path: Option<std::ffi::OsString>, mirror: &EngineMirror) -> Self {
-        let downloads = Downloads::new(store.clone(), mirror);
+    pub(crate) fn new(store: PathBuf, path: Option<std::ffi::OsString>, options: &Options) -> Self {
+        let downloads = Downloads::new(store.clone(), options);
         Self { store, path, downloads, known: Mutex::default() }
     }
 
@@ -50,13 +52,15 @@ impl Engines {
         &self.store
     }
 
-    /// All that are here without a download.
+    /// All that are here without a download, or the newest if those are very many.
     pub(crate) async fn installed(&self) -> Vec<Found> {
         let mut found = Vec::new();
         for engine in Engine::ALL {
             found.extend(self.stored(engine));
             found.extend(self.on_path(engine).await);
         }
+        found.sort_by(|a, b| b.version.cmp(&a.version));
+        found.truncate(MAX_AGENT_ENGINES);
         found
     }
 
@@ -162,7 +166,9 @@ async fn ask_version(program: &Path) -> io::Result<Version> {
         .env("CHECKPOINT_DISABLE", "1")
         .env("TF_CLI_CONFIG_FILE", "/dev/null");
     command.current_dir("/").kill_on_drop(true).stdin(std::process::Stdio::null());
-    let output = tokio::time::timeout(Duration::from_secs(20), command.output()).await??;
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let (child, _started) = processes::start(&mut command)?;
+    let output = tokio::time::timeout(Duration::from_secs(20), child.wait_with_output()).await??;
     let answer: Answer = serde_json::from_slice(&output.stdout)?;
     Version::parse(&answer.terraform_version).map_err(io::Error::other)
 }

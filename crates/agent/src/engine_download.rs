@@ -1,6 +1,5 @@
-//! Downloads engines, and believes only bytes whose checksum is in the list that was published with them.
-//!
-//! Signatures of the lists are not checked: whoever needs that keeps a mirror of files that were.
+//! Downloads engines, and believes only bytes whose checksum is in a list that their makers signed, or that somebody has
+//! pinned. Whoever can change what comes from a mirror, or on the way, can do no more than hinder.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,13 +17,17 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::engine::Found;
+use crate::engine_trust::EngineTrust;
 use crate::engine_version::Wanted;
-use crate::options::EngineMirror;
+use crate::options::{EngineMirror, Options};
 
 const INDEX_TIMEOUT: Duration = Duration::from_secs(3);
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long it is believed which versions there are, or that nobody answers.
 const INDEX_IS_FRESH_FOR: Duration = Duration::from_secs(600);
+/// Lists of versions and of checksums, and signatures.
+const MAX_LIST_BYTES: usize = 16 * 1024 * 1024;
+const MAX_ARCHIVE_BYTES: usize = 1024 * 1024 * 1024;
 
 /// What is known about an engine's versions: `None` if nobody answers.
 #[derive(Clone)]
@@ -36,14 +39,16 @@ struct Index {
 pub(crate) struct Downloads {
     store: PathBuf,
     mirror: EngineMirror,
+    trust: EngineTrust,
     indexes: Arc<Mutex<HashMap<Engine, Index>>>,
     /// Two phases that need the same engine download it once.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl Downloads {
-    pub(crate) fn new(store: PathBuf, mirror: &EngineMirror) -> Self {
-        Self { store, mirror: mirror.clone(), indexes: Arc::default(), turn: tokio::sync::Mutex::default() }
+    pub(crate) fn new(store: PathBuf, options: &Options) -> Self {
+        let (mirror, trust) = (options.engine_mirror.clone(), options.engine_trust.clone());
+        Self { store, mirror, trust, indexes: Arc::default(), turn: tokio::sync::Mutex::default() }
     }
 
     /// The newest version that can be had and is allowed. A phase waits for an answer at most once: what was known is
@@ -75,19 +80,57 @@ impl Downloads {
         }
         let base = self.release_address(engine, version).ok_or("downloads are switched off on this agent")?;
         let archive = format!("{engine}_{version}_{}_{}.zip", platform(), architecture());
-        let sums = fetch(&format!("{base}/{engine}_{version}_SHA256SUMS"), INDEX_TIMEOUT * 5).await?;
-        let expected = checksum(&String::from_utf8_lossy(&sums), &archive)
-            .ok_or_else(|| format!("{base} has no {archive} among its checksums"))?;
-        let bytes = fetch(&format!("{base}/{archive}"), DOWNLOAD_TIMEOUT).await?;
+        let (expected, who) = match self.trust.pinned(&archive) {
+            Some(pinned) => (pinned.to_owned(), "pinned"),
+            None => (self.signed_checksum(engine, version, &base, &archive).await?, "published"),
+        };
+        let bytes = fetch(&format!("{base}/{archive}"), DOWNLOAD_TIMEOUT, MAX_ARCHIVE_BYTES).await?;
         let actual = hex::encode(Sha256::digest(&bytes));
         if actual != expected {
-            return Err(format!("{base}/{archive} has the checksum {actual}; published is {expected}"));
+            return Err(format!("{base}/{archive} has the checksum {actual}; {who} is {expected}"));
         }
         let name = engine.to_string();
         let unpacked = tokio::task::spawn_blocking(move || unpack(&bytes, &name, &directory));
         unpacked.await.map_err(|error| error.to_string())?.map_err(|error| format!("{archive}: {error}"))?;
         tracing::info!(%engine, %version, "downloaded");
         Ok(found)
+    }
+
+    /// The checksum of an archive from the list that came with it, which has to be signed.
+    async fn signed_checksum(
+        &self,
+        engine: Engine,
+        version: &Version,
+        base: &str,
+        archive: &str,
+    ) -> Result<String, String> {
+        if base.starts_with("http:") {
+            return Err(format!(
+                "{base} is a plain http address, and what comes from it anyone on the way could have changed: use https, \
+                 or pin the checksum of {archive} in the file of engine_checksums (--engine-checksums)"
+            ));
+        }
+        let list = format!("{base}/{engine}_{version}_SHA256SUMS");
+        let sums = fetch(&list, INDEX_TIMEOUT * 5, MAX_LIST_BYTES).await?;
+        let mut refused = String::new();
+        for ending in signature_endings(engine) {
+            let address = format!("{list}.{ending}");
+            match fetch(&address, INDEX_TIMEOUT * 5, MAX_LIST_BYTES).await {
+                Ok(signature) => {
+                    let checked = self.trust.check(engine, &sums, &signature);
+                    checked.map_err(|reason| {
+                        format!(
+                            "{list} is not believed: the signature {address} {reason}. Keys can be added with engine_keys \
+                             (--engine-keys), and checksums be pinned with engine_checksums (--engine-checksums)"
+                        )
+                    })?;
+                    return checksum(&String::from_utf8_lossy(&sums), archive)
+                        .ok_or_else(|| format!("{base} has no {archive} among its checksums"));
+                }
+                Err(error) => refused = error,
+            }
+        }
+        Err(format!("{list} is not believed without a signature: {refused}"))
     }
 
     fn index_address(&self, engine: Engine) -> Option<String> {
@@ -145,8 +188,16 @@ pub(crate) fn architecture() -> &'static str {
     }
 }
 
+/// What the files with signatures end with, by those who make them and in mirrors.
+fn signature_endings(engine: Engine) -> &'static [&'static str] {
+    match engine {
+        Engine::Terraform => &["sig"],
+        Engine::Tofu => &["gpgsig", "sig"],
+    }
+}
+
 async fn fetch_index(address: &str) -> Result<Vec<Version>, String> {
-    let bytes = fetch(address, INDEX_TIMEOUT).await?;
+    let bytes = fetch(address, INDEX_TIMEOUT, MAX_LIST_BYTES).await?;
     let document: Value = serde_json::from_slice(&bytes).map_err(|error| format!("{address}: {error}"))?;
     Ok(versions(&document))
 }
@@ -161,14 +212,29 @@ fn versions(document: &Value) -> Vec<Version> {
     texts.into_iter().filter_map(|text| Version::parse(text.trim_start_matches('v')).ok()).collect()
 }
 
-async fn fetch(address: &str, limit: Duration) -> Result<Vec<u8>, String> {
+async fn fetch(address: &str, timeout: Duration, max_bytes: usize) -> Result<Vec<u8>, String> {
+    if let Ok(url) = Url::parse(address)
+        && let Ok(path) = url.to_file_path()
+    {
+        return tokio::fs::read(&path).await.map_err(|error| format!("{}: {error}", path.display()));
+    }
     let described = |error: reqwest::Error| {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         format!("{address}: {}{cause}", error.without_url())
     };
-    let client = reqwest::Client::builder().timeout(limit).build().map_err(described)?;
-    let response = client.get(address).send().await.and_then(reqwest::Response::error_for_status).map_err(described)?;
-    Ok(response.bytes().await.map_err(described)?.to_vec())
+    // Nobody may lead it from https to http.
+    let client = reqwest::Client::builder().timeout(timeout).https_only(address.starts_with("https:"));
+    let client = client.build().map_err(described)?;
+    let response = client.get(address).send().await.and_then(reqwest::Response::error_for_status);
+    let mut response = response.map_err(described)?;
+    let mut bytes = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(described)? {
+        if bytes.len() + piece.len() > max_bytes {
+            return Err(format!("{address} is larger than {max_bytes} bytes"));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
 }
 
 fn checksum(sums: &str, archive: &str) -> Option<String> {

@@ -18,8 +18,9 @@ use crate::control::{Control, Stop};
 use crate::environment::Environment;
 use crate::lease::Deadline;
 use crate::log_file::LogFile;
-use crate::options::RunAs;
-use crate::supervise::{Instructions, LEASE_ENDED, Order, monotonic_now};
+use crate::processes;
+use crate::supervise::{Instructions, LEASE_ENDED, NOT_STARTED, Order, monotonic_now};
+use crate::users::RunAs;
 
 /// How long an engine has to end by itself.
 const GRACE: Duration = Duration::from_secs(30);
@@ -27,6 +28,8 @@ const GRACE: Duration = Duration::from_secs(30);
 const LINE_PATIENCE: Duration = Duration::from_millis(150);
 /// When the supervisor has ended, nobody holds the output any more.
 const OUTPUT_PATIENCE: Duration = Duration::from_secs(2);
+/// Stands for the code of a supervisor that was killed and has none.
+const NO_CODE: i32 = 255;
 
 /// Why an engine was told to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +46,23 @@ pub(crate) struct Exit {
     pub(crate) code: i32,
     /// It may have succeeded nonetheless.
     pub(crate) stopped: Option<Stopped>,
+}
+
+impl Exit {
+    /// Why an apply did not end by itself, if it did not. An engine that does has written all that it did into its state,
+    /// and ends with 0 or 1, also when it was interrupted. It ends with something else when it was killed, by the kernel
+    /// that ran out of memory say, or crashed; and with it or before it the process that watches over it may have been
+    /// killed.
+    pub(crate) fn killed(self) -> Option<String> {
+        match self.code {
+            0 | 1 => None,
+            code if code == i32::from(NOT_STARTED) => None,
+            137 => Some("was killed (signal 9, as when memory runs out)".to_owned()),
+            code @ 129..=192 => Some(format!("was killed (signal {})", code - 128)),
+            NO_CODE => Some("was killed together with the process that watches over it".to_owned()),
+            code => Some(format!("crashed (code {code})")),
+        }
+    }
 }
 
 /// What to run.
@@ -65,6 +85,8 @@ pub(crate) struct Executor {
     pub(crate) confinement: Option<Confinement>,
     /// Notes the supervisor's process before anything can happen in it.
     pub(crate) started: std::sync::Arc<dyn Fn(u32) + Send + Sync>,
+    /// Hears what went wrong with processes that the run left behind.
+    pub(crate) orphaned: std::sync::Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Executor {
@@ -124,7 +146,7 @@ impl Executor {
         let mut command = Command::new(supervisor);
         command.args(first).arg(&self.root).env_clear().current_dir(invocation.directory);
         command.stdin(Stdio::piped()).stdout(output).stderr(errors).process_group(0);
-        let mut child = command.spawn()?;
+        let (mut child, _started) = processes::start(&mut command)?;
         // It holds the ends of pipes that only the child may hold now.
         drop(command);
         (self.started)(child.id().unwrap_or_default());
@@ -158,7 +180,10 @@ impl Executor {
             let may_time_out = !timed_out && (stopped.is_none() || (invocation.patient && obeyed == Stop::Cancel));
             tokio::select! {
                 status = child.wait() => {
-                    let code = status?.code().unwrap_or(255);
+                    let code = status?.code().unwrap_or(NO_CODE);
+                    if code == NO_CODE {
+                        self.end_orphans().await?;
+                    }
                     let lease_ended = code == i32::from(LEASE_ENDED);
                     return Ok(Exit { code, stopped: stopped.or(lease_ended.then_some(Stopped::Lost)) });
                 }
@@ -175,6 +200,25 @@ impl Executor {
                 }
             }
         }
+    }
+}
+
+impl Executor {
+    /// Does what a supervisor cannot do any more that was killed.
+    async fn end_orphans(&self) -> io::Result<()> {
+        let orphans = tokio::task::spawn_blocking(processes::end_orphans).await.map_err(io::Error::other)?;
+        (self.orphaned)("the process that watches over the engine was killed");
+        if !orphans.ended.is_empty() {
+            (self.orphaned)(&format!(
+                "the run left processes behind, which were ended: {}",
+                processes::names(&orphans.ended)
+            ));
+        }
+        if !orphans.alive.is_empty() {
+            let names = processes::names(&orphans.alive);
+            (self.orphaned)(&format!("the run left processes behind that cannot be ended: {names}"));
+        }
+        Ok(())
     }
 }
 

@@ -34,6 +34,14 @@ pub(crate) struct Entry {
     /// The process that watches the engine.
     #[serde(default)]
     pub(crate) supervisor: Option<u32>,
+    /// Whether an apply's engine may have been started: before, there is nothing that anyone could not know. An agent that
+    /// is older than this did not note it.
+    #[serde(default = "is_not_known")]
+    pub(crate) may_have_applied: bool,
+}
+
+fn is_not_known() -> bool {
+    true
 }
 
 impl Entry {
@@ -184,6 +192,7 @@ mod tests {
             sent_state: None,
             outcome: None,
             supervisor: None,
+            may_have_applied: false,
         }
     }
 
@@ -192,9 +201,9 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let open = |secret| Journal::open(directory.path().join("journal"), secret).expect("a journal");
         let page = open("pool token").begin(entry()).expect("an entry");
-        page.change(|entry| entry.outcome = Some(Outcome::Canceled)).expect("a change");
+        page.change(|entry| entry.outcome = Some(Outcome::Canceled { incomplete: false })).expect("a change");
         let entries = open("pool token").entries().expect("entries");
-        assert!(entries == [Entry { outcome: Some(Outcome::Canceled), ..entry() }]);
+        assert!(entries == [Entry { outcome: Some(Outcome::Canceled { incomplete: false }), ..entry() }]);
         for file in fs::read_dir(directory.path().join("journal")).expect("files") {
             let bytes = fs::read(file.expect("a file").path()).expect("a file");
             assert!(!String::from_utf8_lossy(&bytes).contains("s3cr3t"));

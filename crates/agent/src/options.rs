@@ -1,8 +1,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
 use url::Url;
+
+use crate::engine_trust::EngineTrust;
+use crate::users::RunUsers;
 
 /// What one agent is told when it starts.
 #[derive(Clone)]
@@ -19,11 +21,12 @@ pub struct Options {
     pub work_dir: PathBuf,
     pub provider_mirror: Option<ProviderMirror>,
     pub engine_mirror: EngineMirror,
+    pub engine_trust: EngineTrust,
     /// Certificates in PEM that engines have to trust, for a server whose authority the system does not know.
     pub ca_file: Option<PathBuf>,
-    /// The user that engines run as. Needs an agent of root.
-    pub run_as: Option<RunAs>,
-    /// Keep runs from the files of other runs, of the agent, and from `forbidden`, where the kernel can do it.
+    /// The users that engines run as. Needs an agent of root.
+    pub run_as: Option<RunUsers>,
+    /// Keep runs from the files and processes of other runs and of the agent, and from `forbidden`, where the kernel can do it.
     pub confine: bool,
     /// What runs must not read or change beside the work directory.
     pub forbidden: Vec<PathBuf>,
@@ -53,26 +56,9 @@ pub enum ProviderMirror {
 pub enum EngineMirror {
     /// The addresses of those who make them.
     Makers,
-    /// `{base}/terraform/…` and `{base}/tofu/…`, both laid out as `releases.hashicorp.com` is.
+    /// `{base}/terraform/…` and `{base}/tofu/…`, both laid out as `releases.hashicorp.com` is: an address of http or https,
+    /// or of a directory, as `file:///…`.
     At(Url),
     /// What is installed has to do.
     Nowhere,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
-pub struct RunAs {
-    pub user: u32,
-    pub group: u32,
-}
-
-impl RunAs {
-    /// The user with this name. The error completes the sentence "«name» …".
-    pub fn named(user: &str) -> Result<Self, String> {
-        let found = nix::unistd::User::from_name(user).map_err(|error| format!("cannot be looked up: {error}"))?;
-        let found = found.ok_or("is no user of this machine")?;
-        match nix::unistd::geteuid().is_root() {
-            true => Ok(Self { user: found.uid.as_raw(), group: found.gid.as_raw() }),
-            false => Err("is another user, and only root can run engines as another user".to_owned()),
-        }
-    }
 }

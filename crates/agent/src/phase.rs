@@ -1,7 +1,7 @@
 //! One phase from its job to its outcome.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use taco_agent_protocol::{Job, Outcome, PhaseKind, Upload};
 use tokio::task::JoinHandle;
@@ -16,6 +16,7 @@ use crate::mask::Mask;
 use crate::phase_requests::{Content, PhaseRequests, RequestError};
 use crate::running::Running;
 use crate::set_up::set_up;
+use crate::users::TakenUser;
 use crate::workdir::Workdir;
 use crate::{apply_result, log_upload, plan_result};
 
@@ -25,6 +26,12 @@ pub(crate) enum PhaseError {
     /// The text is one for people.
     Failed(String),
     Stopped(Stopped),
+    /// An apply's engine did not end by itself, so that not all that it did may be in its state. The text says what became of
+    /// it.
+    Killed {
+        how: String,
+        stopped: Option<Stopped>,
+    },
     Lost,
 }
 
@@ -60,7 +67,7 @@ pub(crate) async fn run(context: Arc<Context>, job: Job, control: Control) -> En
             tracing::error!(phase = %reference, %error, "cannot be begun");
             let message = format!("the agent {}: {error}", context.options.name);
             // There is no journal for it, so this is the only chance.
-            let _ = report(&requests, &Outcome::Errored { message, engine: None }, control).await;
+            let _ = report(&requests, &Outcome::Errored { message, engine: None, incomplete: false }, control).await;
             return End::Reported;
         }
     };
@@ -89,6 +96,8 @@ struct Phase {
     page: Page,
     control: Control,
     requests: PhaseRequests,
+    /// Whom the engine runs as. It is the run's until nothing of it is left.
+    user: OnceLock<Option<TakenUser>>,
 }
 
 impl Phase {
@@ -105,14 +114,22 @@ impl Phase {
             sent_state: None,
             outcome: None,
             supervisor: None,
+            may_have_applied: false,
         })?;
-        Ok(Self { context, job, workdir, log, page, control, requests })
+        Ok(Self { context, job, workdir, log, page, control, requests, user: OnceLock::new() })
     }
 
     async fn execute(&self) -> Result<Outcome, PhaseError> {
         let (context, job) = (&*self.context, &self.job);
-        let (found, workdir) = tokio::select! {
-            ready = set_up(context, job, &self.workdir, &self.requests, self.control.clone()) => ready?,
+        let preparing = async {
+            let user = context.users.take().await;
+            let user = self.user.get_or_init(|| user).as_deref().copied();
+            let (found, workdir) =
+                set_up(context, job, &self.workdir, user, &self.requests, self.control.clone()).await?;
+            Ok::<_, PhaseError>((found, workdir, user))
+        };
+        let (found, workdir, user) = tokio::select! {
+            ready = preparing => ready?,
             stopped = stopped(self.control.clone()) => return Err(PhaseError::Stopped(stopped)),
         };
         tracing::debug!(phase = %job.phase, "everything is fetched and written");
@@ -120,15 +137,21 @@ impl Phase {
             (entry.state, entry.errored_state) = (workdir.state(), workdir.errored_state());
         });
         noted.map_err(failed)?;
-        let page = self.page.clone();
+        let (page, log, phase) = (self.page.clone(), self.log.clone(), job.phase);
         let executor = Executor {
             supervisor: context.options.supervisor.clone(),
             root: workdir.root().to_owned(),
             confinement: context.confinement(&workdir),
-            run_as: context.options.run_as,
+            run_as: user,
             started: Arc::new(move |process| {
                 if let Err(error) = page.change(|entry| entry.supervisor = Some(process)) {
                     tracing::warn!(%error, "the journal cannot be written");
+                }
+            }),
+            orphaned: Arc::new(move |what| {
+                tracing::warn!(%phase, "{what}");
+                if let Err(error) = log.say(&format!("\nWarning: {what}")) {
+                    tracing::warn!(%phase, %error, "the log cannot be written");
                 }
             }),
         };
@@ -188,28 +211,39 @@ impl Phase {
 
     /// `None` if there is nothing to report now.
     fn outcome(&self, executed: Result<Outcome, PhaseError>) -> Option<Outcome> {
-        let errored = |message: String| Outcome::Errored { message, engine: None };
         let (kind, agent) = (self.job.phase.phase, &self.context.options.name);
-        let stopped = match executed {
+        let (stopped, killed) = match executed {
             Ok(outcome) => return Some(outcome),
-            Err(PhaseError::Failed(message)) => return Some(errored(message)),
-            Err(PhaseError::Lost) => Stopped::Lost,
-            Err(PhaseError::Stopped(stopped)) => stopped,
+            Err(PhaseError::Failed(message)) => {
+                return Some(Outcome::Errored { message, engine: None, incomplete: false });
+            }
+            Err(PhaseError::Killed { how, stopped: None }) => {
+                let message = format!("{how} while it applied: {MAY_BE_INCOMPLETE}");
+                return Some(Outcome::Errored { message, engine: None, incomplete: true });
+            }
+            Err(PhaseError::Killed { stopped: Some(stopped), .. }) => (stopped, true),
+            Err(PhaseError::Stopped(stopped)) => (stopped, false),
+            Err(PhaseError::Lost) => (Stopped::Lost, false),
+        };
+        let errored = |message: String, incomplete: bool| {
+            let message = if incomplete { format!("{message}: {MAY_BE_INCOMPLETE}") } else { message };
+            Outcome::Errored { message, engine: None, incomplete }
         };
         match (stopped, kind) {
-            (Stopped::Canceled, _) => Some(Outcome::Canceled),
+            (Stopped::Canceled, _) => Some(Outcome::Canceled { incomplete: killed }),
             (Stopped::TimedOut, _) => {
-                Some(errored(format!("the {kind} took longer than {}", in_words(self.job.timeout_seconds))))
+                Some(errored(format!("the {kind} took longer than {}", in_words(self.job.timeout_seconds)), killed))
             }
             // A plan that nobody reports is done by another agent. An apply is not.
             (Stopped::AgentLeaves | Stopped::Lost, PhaseKind::Plan) => None,
             (Stopped::AgentLeaves, PhaseKind::Apply) => {
-                Some(errored(format!("the agent {agent} was stopped while it applied")))
+                Some(errored(format!("the agent {agent} was stopped while it applied"), killed))
             }
             (Stopped::Lost, PhaseKind::Apply) => {
                 let noted = self.page.change(|entry| {
                     let message = format!("the agent {agent} lost its server and stopped the apply");
-                    entry.outcome.get_or_insert(errored(message));
+                    let outcome = errored(message, entry.may_have_applied);
+                    entry.outcome.get_or_insert(outcome);
                 });
                 if let Err(error) = noted {
                     tracing::warn!(phase = %self.job.phase, %error, "the journal cannot be written");
@@ -228,15 +262,20 @@ impl Phase {
     }
 }
 
+/// What people read of an apply that did not end by itself.
+pub(crate) const MAY_BE_INCOMPLETE: &str = "not all that it did may be in the state";
+
 fn finish_log(log: &LogFile, outcome: &Outcome) -> io::Result<()> {
     if log.watch().borrow().complete {
         return Ok(());
     }
     match outcome {
-        Outcome::Errored { message, .. } if log.observed().error.is_none() => {
+        // The engine has not said it.
+        Outcome::Errored { message, incomplete, .. } if *incomplete || log.observed().error.is_none() => {
             log.say(&format!("\nError: {message}"))?;
         }
-        Outcome::Canceled => log.say("\nCanceled.")?,
+        Outcome::Canceled { incomplete: false } => log.say("\nCanceled.")?,
+        Outcome::Canceled { incomplete: true } => log.say(&format!("\nCanceled by force: {MAY_BE_INCOMPLETE}."))?,
         _ => {}
     }
     log.complete()

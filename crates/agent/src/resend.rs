@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::control::{Control, Stop};
 use crate::journal::{Entry, Page};
 use crate::log_file::{ETX, STX};
-use crate::phase::report;
+use crate::phase::{MAY_BE_INCOMPLETE, report};
 use crate::phase_requests::{PhaseRequests, RequestError};
 use crate::state_upload::{StateFiles, StateUpload};
 use crate::{log_upload, workdir};
@@ -52,8 +52,11 @@ async fn send(context: &Context, entry: &Entry, control: Control) -> Result<(), 
         (PhaseKind::Plan, None) => return Ok(()),
         (PhaseKind::Apply, None) => {
             let name = &context.options.name;
-            let message = format!("the agent {name} was killed while it applied: not all that it did may be known");
-            Outcome::Errored { message, engine: None }
+            let (message, incomplete) = match entry.may_have_applied {
+                true => (format!("the agent {name} was killed while it applied: {MAY_BE_INCOMPLETE}"), true),
+                false => (format!("the agent {name} was killed before it applied anything"), false),
+            };
+            Outcome::Errored { message, engine: None, incomplete }
         }
     };
     if entry.phase.phase == PhaseKind::Apply {

@@ -86,7 +86,7 @@ pub fn forbid_inspection() -> io::Result<()> {
 
 fn is_kept(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    let is_own = name.starts_with("TACO_AGENT_") || name == "TACO_PROVIDER_MIRROR" || name == "TACO_ENGINE_MIRROR";
+    let is_own = name.starts_with("TACO_AGENT_") || name == "TACO_PROVIDER_MIRROR" || name.starts_with("TACO_ENGINE_");
     (is_own && !SECRET_SETTINGS.contains(&name.as_ref()))
         || PASSED_ON.contains(&name.as_ref())
         || KEPT.contains(&name.as_ref())
@@ -125,6 +125,7 @@ mod tests {
             ("TACO_AGENT_TOKEN_FILE", false),
             ("TACO_AGENT_NAME", true),
             ("TACO_ENGINE_MIRROR", true),
+            ("TACO_ENGINE_KEYS", true),
             ("TACO_ENCRYPTION_KEY", false),
             ("AWS_SECRET_ACCESS_KEY", false),
             ("PATH", true),

@@ -11,6 +11,7 @@ use crate::control::Control;
 use crate::engine::Found;
 use crate::phase::{PhaseError, failed};
 use crate::phase_requests::PhaseRequests;
+use crate::users::RunAs;
 use crate::workdir::Workdir;
 use crate::{archive, backend_override, cli_configuration, environment, variables};
 
@@ -19,6 +20,7 @@ pub(crate) async fn set_up(
     context: &Context,
     job: &Job,
     workdir: &Workdir,
+    user: Option<RunAs>,
     requests: &PhaseRequests,
     control: Control,
 ) -> Result<(Found, Workdir), PhaseError> {
@@ -58,7 +60,7 @@ pub(crate) async fn set_up(
         let mirror = context.options.provider_mirror.as_ref();
         let text = cli_configuration::text(&job.server_url, &services, job.run_token(), mirror)?;
         cli_configuration::write(&workdir.for_engine("cli.tfrc"), &text)?;
-        if let Some(user) = context.options.run_as {
+        if let Some(user) = user {
             workdir.give_to(user)?;
         }
         Ok(workdir)

@@ -8,7 +8,7 @@
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -20,12 +20,15 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use crate::confinement::Confinement;
-use crate::options::RunAs;
+use crate::processes;
+use crate::users::RunAs;
 
 /// How long an engine whose agent died has to write its state.
 const GRACE: Duration = Duration::from_secs(3);
 /// What an engine ends with that failed because its time was over.
 pub(crate) const LEASE_ENDED: u8 = 213;
+/// What a supervisor ends with that could not start its engine.
+pub(crate) const NOT_STARTED: u8 = 127;
 /// What cannot be killed in this time will not be.
 const CLEANING_ROUNDS: u32 = 400;
 /// When all are dead, nobody holds the output any more.
@@ -105,24 +108,19 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("Error: {error}");
-            ExitCode::from(127)
+            ExitCode::from(NOT_STARTED)
         }
     }
 }
 
 fn supervise() -> Result<u8, String> {
-    // Kernels that cannot do this only lose daemons that leave their process group.
-    let _ = nix::sys::prctl::set_child_subreaper(true);
+    processes::adopt_orphans();
     // It knows the run's variables, which are not other runs' to read.
     let _ = nix::sys::prctl::set_dumpable(false);
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).map_err(|error| error.to_string())?;
     let instructions: Instructions =
         serde_json::from_str(&line).map_err(|error| format!("an engine's supervisor was told nonsense: {error}"))?;
-    // Before there is another thread, because it holds for this one and those that it starts.
-    if let Some(confinement) = &instructions.confinement {
-        confinement.enforce().map_err(|error| format!("the run cannot be kept from files of others: {error}"))?;
-    }
     let mut command = Command::new(&instructions.program);
     command.args(&instructions.arguments).env_clear().envs(instructions.environment);
     command.stdin(Stdio::null()).process_group(0);
@@ -133,7 +131,11 @@ fn supervise() -> Result<u8, String> {
         true => Some(relay(&mut command).map_err(|error| error.to_string())?),
         false => None,
     };
-    let mut child = command.spawn().map_err(|error| format!("{}: {error}", instructions.program.to_string_lossy()))?;
+    let start = || start(&mut command, instructions.confinement.as_ref());
+    // In a thread of its own: this process gives nothing up, so that the run cannot reach it, not even by a signal.
+    let started = std::thread::scope(|scope| scope.spawn(start).join());
+    let started = started.map_err(|_| "the thread that starts the engine broke".to_owned())?;
+    let mut child = started.map_err(|error| format!("{}: {error}", instructions.program.to_string_lossy()))?;
     // It holds the ends of pipes that only the engine may hold now.
     drop(command);
     let group = Pid::from_raw(i32::try_from(child.id()).map_err(|error| error.to_string())?);
@@ -161,6 +163,15 @@ fn supervise() -> Result<u8, String> {
         _ if lease_ended => Ok(LEASE_ENDED),
         code => Ok(code),
     }
+}
+
+/// Starts the engine with what it may touch. What is given up holds for this thread and for what it starts.
+fn start(command: &mut Command, confinement: Option<&Confinement>) -> std::io::Result<Child> {
+    if let Some(confinement) = confinement {
+        let enforced = confinement.enforce();
+        enforced.map_err(|error| std::io::Error::other(format!("the run cannot be kept from others: {error}")))?;
+    }
+    command.spawn()
 }
 
 /// Copies what the command will say to standard output for as long as someone reads it, and says when all is copied.
@@ -226,26 +237,18 @@ fn clean_up() {
             Err(Errno::EINTR) | Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => {}
             Err(_) => return,
             Ok(_) => {
-                for pid in children() {
-                    let _ = kill(pid, Signal::SIGKILL);
+                for child in processes::children() {
+                    let _ = kill(Pid::from_raw(child.pid), Signal::SIGKILL);
                 }
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
     }
-}
-
-fn children() -> Vec<Pid> {
-    let own = std::process::id().to_string();
-    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let children = processes.flatten().filter_map(|process| {
-        let pid: i32 = process.file_name().to_str()?.parse().ok()?;
-        let stat = std::fs::read_to_string(process.path().join("stat")).ok()?;
-        // The name, in parentheses, may have anything in it; then come the state and the parent.
-        let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?;
-        (parent == own).then(|| Pid::from_raw(pid))
-    });
-    children.collect()
+    // Programs of another user, say, which the run may start and nobody but root may stop.
+    let left: Vec<_> = processes::children().into_iter().filter(|child| !child.is_dead).collect();
+    if !left.is_empty() {
+        eprintln!("\nWarning: the run left processes behind that cannot be ended: {}", processes::names(&left));
+    }
 }
 
 #[cfg(test)]

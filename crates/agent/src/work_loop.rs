@@ -19,6 +19,7 @@ use crate::dial::Dial;
 use crate::lease::{Deadline, Lease};
 use crate::options::Options;
 use crate::phase::{self, End};
+use crate::processes;
 use crate::resend;
 use crate::retry::Backoff;
 use crate::shutdown::Shutdown;
@@ -32,8 +33,11 @@ pub enum Error {
     WorkDir(#[from] io::Error),
 }
 
-/// Runs an agent until `shutdown` says so, or, if it is to take one phase only, until that is done.
+/// Runs an agent until `shutdown` says so, or, if it is to take one phase only, until that is done. Processes become this
+/// one's that runs leave behind; those that it did not start itself may be ended.
 pub async fn run(options: Options, dial: Dial, shutdown: watch::Receiver<Shutdown>) -> Result<(), Error> {
+    // What a run leaves behind whose supervisor it has killed comes to this process.
+    processes::adopt_orphans();
     let context = Arc::new(Context::new(options, dial)?);
     let (sender, events) = mpsc::unbounded_channel();
     let mut agent = Agent {

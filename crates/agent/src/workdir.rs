@@ -9,8 +9,8 @@ use std::path::{Component, Path, PathBuf};
 use taco_domain::id::RunId;
 
 use crate::file_of_run::FileOfRun;
-use crate::options::RunAs;
 use crate::state_upload::StateFiles;
+use crate::users::RunAs;
 
 /// Where things of a phase are.
 #[derive(Clone, Debug)]

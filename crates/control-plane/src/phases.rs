@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use taco_domain::engine::Engine;
+use taco_domain::engine_version::is_exact_version;
 use taco_domain::global_queue::{Reach, Turn, next_phase};
 use taco_domain::id::{AgentId, OrganizationId, RunId, TokenId};
 use taco_domain::permission::Actor;
-use taco_domain::phase::{Executor, PhaseKind, ResourceCounts};
-use taco_domain::phase_loss::{LateOutcome, after_late_outcome};
+use taco_domain::phase::{Executor, PhaseKind, ResourceCounts, bounded_message};
+use taco_domain::phase_loss::{LateOutcome, after_incomplete_apply, after_late_outcome};
 use taco_domain::run::{Run, RunSource};
 use taco_domain::run_status::RunEvent;
 use taco_domain::variable_precedence::JobVariable;
@@ -117,10 +118,42 @@ impl PhaseCaller {
 /// How a phase ended, as its agent tells it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PhaseOutcome {
-    Planned { has_changes: bool, counts: ResourceCounts, generated_configuration: bool, engine: (Engine, String) },
-    Applied { counts: ResourceCounts, engine: (Engine, String) },
-    Errored { message: String, engine: Option<(Engine, String)> },
+    Planned {
+        has_changes: bool,
+        counts: ResourceCounts,
+        generated_configuration: bool,
+        engine: (Engine, String),
+    },
+    Applied {
+        counts: ResourceCounts,
+        engine: (Engine, String),
+    },
+    Errored {
+        message: String,
+        engine: Option<(Engine, String)>,
+    },
     Canceled,
+    /// The engine did not end by itself, so that not all that it did may be in the state. `canceled`: somebody wanted it
+    /// to stop by force.
+    Incomplete {
+        message: String,
+        canceled: bool,
+    },
+}
+
+impl PhaseOutcome {
+    /// The outcome as a record of the run keeps it. Only an apply can leave something that nobody knows of.
+    fn kept(self, kind: PhaseKind) -> Self {
+        match self {
+            Self::Incomplete { canceled: true, .. } if kind == PhaseKind::Plan => Self::Canceled,
+            Self::Incomplete { message, .. } if kind == PhaseKind::Plan => {
+                Self::Errored { message: bounded_message(&message), engine: None }
+            }
+            Self::Incomplete { message, canceled } => Self::Incomplete { message: bounded_message(&message), canceled },
+            Self::Errored { message, engine } => Self::Errored { message: bounded_message(&message), engine },
+            other => other,
+        }
+    }
 }
 
 impl ControlPlane {
@@ -285,7 +318,8 @@ impl ControlPlane {
     pub fn wait_before_finish(&self, caller: &PhaseCaller, outcome: &PhaseOutcome) -> Duration {
         let run = caller.open.state.runs.get(&caller.attempt.run);
         let hurried = run.filter(|run| {
-            let fails = caller.attempt.kind == PhaseKind::Apply && matches!(outcome, PhaseOutcome::Errored { .. });
+            let is_bad = matches!(outcome, PhaseOutcome::Errored { .. } | PhaseOutcome::Incomplete { .. });
+            let fails = caller.attempt.kind == PhaseKind::Apply && is_bad;
             fails && run.options.auto_apply && matches!(run.source, RunSource::Cloud | RunSource::Terraform)
         });
         let Some(planned_at) = hurried.and_then(|run| run.plan.ended_at) else { return Duration::ZERO };
@@ -296,6 +330,7 @@ impl ControlPlane {
     /// Ends a phase, and starts whatever follows from that. Repeating it is harmless.
     pub async fn finish_phase(&self, caller: &PhaseCaller, outcome: PhaseOutcome) -> Result<Run, Error> {
         let (attempt, now) = (caller.attempt, self.now());
+        let outcome = outcome.kept(attempt.kind);
         let files = match &outcome {
             PhaseOutcome::Planned { .. } if caller.check_under_way().is_ok() => {
                 Some(self.files_of_plan(&caller.open, attempt).await?)
@@ -308,6 +343,14 @@ impl ControlPlane {
             .commit(intent, move |tx| {
                 let run = tx.state().runs.get(&attempt.run).cloned().ok_or(Error::NotFound(WHAT))?;
                 match () {
+                    () if attempt.is_current_in(&run)
+                        && let PhaseOutcome::Incomplete { message, canceled } = &outcome =>
+                    {
+                        let workspace = tx.state().workspaces.get(&run.workspace).ok_or(Error::NotFound(WHAT))?;
+                        let after = after_incomplete_apply(&run, workspace, *canceled, message, now);
+                        let (run, workspace) = after.map_err(illegal)?;
+                        settle_in(tx, run, workspace, now)
+                    }
                     () if attempt.is_current_in(&run) => {
                         let mut run = with_outcome(run, attempt.kind, &outcome, now)?;
                         if attempt.kind == PhaseKind::Plan {
@@ -362,7 +405,8 @@ fn late(outcome: &PhaseOutcome) -> Result<LateOutcome<'_>, Error> {
         PhaseOutcome::Planned { .. } => Err(apply_ends_without_plan()),
         PhaseOutcome::Applied { counts, .. } => Ok(LateOutcome::Applied(*counts)),
         PhaseOutcome::Errored { message, .. } => Ok(LateOutcome::Errored(message)),
-        PhaseOutcome::Canceled => Ok(LateOutcome::Canceled),
+        PhaseOutcome::Incomplete { message, canceled: false } => Ok(LateOutcome::Errored(message)),
+        PhaseOutcome::Canceled | PhaseOutcome::Incomplete { canceled: true, .. } => Ok(LateOutcome::Canceled),
     }
 }
 
@@ -390,15 +434,15 @@ fn with_outcome(run: Run, kind: PhaseKind, outcome: &PhaseOutcome, now: Timestam
     let engine = match outcome {
         PhaseOutcome::Planned { engine, .. } | PhaseOutcome::Applied { engine, .. } => Some(engine),
         PhaseOutcome::Errored { engine, .. } => engine.as_ref(),
-        PhaseOutcome::Canceled => None,
+        PhaseOutcome::Canceled | PhaseOutcome::Incomplete { .. } => None,
     };
-    if let Some((engine, version)) = engine {
+    if let Some((engine, version)) = engine.filter(|(_, version)| is_exact_version(version)) {
         run.options.engine = *engine;
         run.options.terraform_version.clone_from(version);
     }
     match outcome {
         PhaseOutcome::Canceled => run.after(RunEvent::Canceled, now, run.cancel.as_ref().map_or(by, |it| it.by)),
-        PhaseOutcome::Errored { message, .. } => {
+        PhaseOutcome::Errored { message, .. } | PhaseOutcome::Incomplete { message, .. } => {
             run.phase_mut(kind).error = Some(message.clone());
             run.after(RunEvent::Failed, now, by)
         }

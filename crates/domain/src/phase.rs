@@ -87,6 +87,18 @@ pub struct Executor {
     pub pool: Option<AgentPoolId>,
 }
 
+/// The longest text about the end of a phase that its run's record keeps, in bytes. All of it is in the log.
+pub const MAX_OUTCOME_MESSAGE_BYTES: usize = 4096;
+
+/// What an agent says of the end of a phase, as its run's record keeps it: every page and list of runs has it.
+pub fn bounded_message(message: &str) -> String {
+    if message.len() <= MAX_OUTCOME_MESSAGE_BYTES {
+        return message.to_owned();
+    }
+    let kept = &message[..message.floor_char_boundary(MAX_OUTCOME_MESSAGE_BYTES)];
+    format!("{kept}… (cut off: this is the beginning of {} bytes)", message.len())
+}
+
 /// A file as it was when the phase that made it ended: whoever reads it later gets the same bytes, or none.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct StoredFile {

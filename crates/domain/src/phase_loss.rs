@@ -1,12 +1,14 @@
-//! What becomes of a run whose agent went silent.
+//! What becomes of a run whose agent went silent, or whose engine was killed.
 //!
 //! A plan changes nothing, so another agent may try, once. An apply may have changed anything, so nobody repeats it:
 //! the run ends, and its workspace stays locked by it until a person, or the agent when it comes back, resolves it. An
 //! agent resolves it that says it has applied everything: its state came first. Of any other end a person has to look at
-//! what exists.
+//! what exists. The same holds for an apply whose agent is there and says that the engine did not end by itself: what it
+//! had made and not yet written is in no state.
 
 use jiff::Timestamp;
 
+use crate::attribute::as_plain_text;
 use crate::author::Author;
 use crate::lock::Lock;
 use crate::phase::{PhaseKind, ResourceCounts};
@@ -17,6 +19,8 @@ use crate::workspace::Workspace;
 
 /// A lost plan is given to another agent this often.
 const SECOND_CHANCES: u32 = 1;
+/// Of what went wrong, in characters, in the reason of a lock. The run says all of it.
+const LONGEST_REASON: usize = 300;
 
 /// The run and its workspace after the agent that had the phase was given up. `why` is for people.
 pub fn after_loss(
@@ -72,9 +76,35 @@ pub fn after_return(
     Ok((after, workspace))
 }
 
-/// The workspace, locked by a run whose apply nobody knows the outcome of.
+/// The run and its workspace after an apply whose engine did not end by itself. Whoever killed it, the operating system or
+/// somebody who canceled the run by force: the next run must not begin with a state that may lack something. `why` is
+/// for people.
+pub fn after_incomplete_apply(
+    run: &Run,
+    workspace: &Workspace,
+    canceled: bool,
+    why: &str,
+    now: Timestamp,
+) -> Result<(Run, Workspace), IllegalTransition> {
+    let mut after = match canceled {
+        true => run.after(RunEvent::Canceled, now, run.cancel.as_ref().map_or(Author::Taco, |asked| asked.by))?,
+        false => run.after(RunEvent::Failed, now, Author::Taco)?,
+    };
+    after.apply.error = Some(format!("Apply outcome unknown: {why}"));
+    if let Some(entry) = after.history.last_mut() {
+        entry.description = Some(why.to_owned());
+    }
+    let workspace = kept(workspace, &after, why, now);
+    Ok((after, workspace))
+}
+
+/// The workspace, locked by a run whose apply nobody knows the outcome of. A lock that is another's by now stays theirs.
 fn kept(workspace: &Workspace, run: &Run, why: &str, now: Timestamp) -> Workspace {
+    if workspace.lock.as_ref().is_some_and(|lock| lock.holder != Author::Run(run.id)) {
+        return workspace.clone();
+    }
     let since = workspace.lock.as_ref().map_or(now, |lock| lock.since);
+    let why = as_plain_text(why, LONGEST_REASON);
     let reason = format!("apply outcome unknown: {why}. Compare the state with what exists, then unlock by force");
     let lock = Lock {
         holder: Author::Run(run.id),
@@ -183,6 +213,30 @@ mod tests {
         let lock = workspace.lock.expect("it stays locked");
         assert_eq!(lock.holder, Author::Run(over.id));
         assert!(lock.reason.is_some_and(|reason| reason.contains("not heard for 30 s")));
+    }
+
+    #[test]
+    fn an_apply_whose_engine_was_killed_keeps_its_workspace_whoever_killed_it() {
+        let (_, workspace) = given_state(&[]);
+        let applying = Run { status: RunStatus::Applying, ..given_run(1) };
+        let locked = locked_by(&workspace, Author::Run(applying.id));
+        for (canceled, status) in [(false, RunStatus::Errored), (true, RunStatus::Canceled)] {
+            let why = "terraform was killed by signal 9";
+            let (over, after) = after_incomplete_apply(&applying, &locked, canceled, why, now()).expect("legal");
+            assert_eq!(over.status, status);
+            assert!(over.apply.error.is_some_and(|error| error == format!("Apply outcome unknown: {why}")));
+            assert!(over.history.last().is_some_and(|entry| entry.description.as_deref() == Some(why)));
+            let lock = after.lock.expect("it stays locked");
+            assert_eq!((lock.holder, lock.since), (Author::Run(over.id), locked.lock.as_ref().expect("a lock").since));
+            assert!(lock.reason.is_some_and(|reason| reason.contains(why) && reason.contains("unlock by force")));
+        }
+        let long = "x".repeat(5_000);
+        let (_, after) = after_incomplete_apply(&applying, &workspace, false, &long, now()).expect("legal");
+        let reason = after.lock.and_then(|lock| lock.reason).expect("also one that somebody had unlocked");
+        assert!(reason.len() < 512, "everybody who meets the lock reads it: {reason}");
+        let someone = locked_by(&workspace, Author::Taco);
+        let (_, after) = after_incomplete_apply(&applying, &someone, false, "", now()).expect("legal");
+        assert_eq!(after.lock, someone.lock, "another's lock is another's");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use taco_agent::{Dial, EngineMirror, Options, ProviderMirror, RunAs};
+use taco_agent::{Dial, EngineMirror, EngineTrust, Options, ProviderMirror, RunUsers};
 use tokio::io::DuplexStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -66,7 +66,8 @@ fn open(door: &Router) -> DuplexStream {
 /// What the agent is told.
 pub(crate) fn options(
     settings: &Settings,
-    run_as: Option<RunAs>,
+    run_as: Option<RunUsers>,
+    engine_trust: EngineTrust,
     journal_secret: String,
     authority: Option<&Path>,
     port: u16,
@@ -79,9 +80,10 @@ pub(crate) fn options(
         work_dir: settings.agent_work_dir.clone().unwrap_or_else(|| work_dir(port)),
         provider_mirror: settings.provider_mirror.clone().map(ProviderMirror::Directory),
         engine_mirror: match &settings.engine_mirror {
-            Some(url) => url.as_str().parse().map_or(EngineMirror::Nowhere, EngineMirror::At),
+            Some(url) => EngineMirror::At(url.as_url().clone()),
             None => EngineMirror::Makers,
         },
+        engine_trust,
         ca_file: authority.map(Path::to_owned),
         run_as,
         confine: !settings.agent_unconfined,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use jiff::SignedDuration;
-use taco_agent::RunAs;
+use taco_agent::{EngineTrust, RunUsers};
 use taco_agent_api::AgentApi;
 use taco_control_plane::{ControlPlane, Limits, Timeouts};
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tower_http::timeout::TimeoutLayer;
 
-use crate::config::{PublicUrl, Settings};
+use crate::config::{FilePath, PublicUrl, Settings};
 use crate::health::{self, Readiness};
 use crate::master_keys::{self, KeyError};
 use crate::neighbours::{self, ByBeacon};
@@ -48,6 +48,8 @@ pub enum StartError {
     NoAuthInPublic { address: SocketAddr },
     #[error("agent_run_as: {user} {reason}")]
     RunAs { user: String, reason: String },
+    #[error("engine_keys or engine_checksums: {0}")]
+    EngineTrust(String),
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error(transparent)]
@@ -98,7 +100,11 @@ impl Server {
                  `openssl rand -hex 32` prints one that nobody guesses"
             );
         }
-        let run_as = settings.agent_run_as.as_deref().map(run_as).transpose()?;
+        let run_as = settings.agent_run_as.as_deref().map(|users| run_as(users, settings.agent_concurrency.into()));
+        let run_as = run_as.transpose()?;
+        let path = |file: &Option<FilePath>| file.as_ref().map(|path| path.as_path().to_owned());
+        let (keys, checksums) = (path(&settings.engine_keys), path(&settings.engine_checksums));
+        let engine_trust = EngineTrust::read(keys.as_deref(), checksums.as_deref()).map_err(StartError::EngineTrust)?;
         master_keys::check(&settings)?;
         // First, because it fails most often and at once.
         let listener = listen(settings.listen, "listen").await?;
@@ -153,7 +159,7 @@ impl Server {
         if settings.agent_concurrency > 0 {
             let authority = certificate_authority.as_ref().and_then(|path| path.as_deref());
             let secret = control_plane.journal_secret();
-            let options = embedded_agent::options(&settings, run_as, secret, authority, address.port());
+            let options = embedded_agent::options(&settings, run_as, engine_trust, secret, authority, address.port());
             under_way.spawn(embedded_agent::run(options, agent_api.router_within(), shutdown.clone()));
         }
 
@@ -230,8 +236,9 @@ impl Running {
     }
 }
 
-fn run_as(user: &str) -> Result<RunAs, StartError> {
-    RunAs::named(user).map_err(|reason| StartError::RunAs { user: user.to_owned(), reason })
+fn run_as(users: &str, concurrency: u32) -> Result<RunUsers, StartError> {
+    let parsed = RunUsers::parse(users).and_then(|users| users.suffice_for(concurrency).map(|()| users));
+    parsed.map_err(|reason| StartError::RunAs { user: users.to_owned(), reason })
 }
 
 pub(crate) fn control_plane_settings(

@@ -195,7 +195,9 @@ impl Phase {
         match (exit, self.kind()) {
             _ if matches!(self.control.stop(), Stop::Cancel | Stop::Kill) => Err(Failure::Canceled),
             (Exit::Interrupted | Exit::Killed, _) => Err(RequestError::Lost.into()),
-            (Exit::Failed, _) => Ok(Outcome::Errored { message: "the engine failed".to_owned(), engine: None }),
+            (Exit::Failed, _) => {
+                Ok(Outcome::Errored { message: "the engine failed".to_owned(), engine: None, incomplete: false })
+            }
             (Exit::Succeeded, PhaseKind::Plan) => {
                 self.requests.send("plan", Bytes::from_static(b"a plan"), &mut control).await?;
                 let has_changes = self.stage.dice.fraction() < 0.85;
@@ -207,14 +209,14 @@ impl Phase {
 
     async fn conclude(&mut self, executed: Result<Outcome, Failure>) -> End {
         let is_apply = self.kind() == PhaseKind::Apply;
-        let errored = |message: String| Outcome::Errored { message, engine: None };
+        let errored = |message: String, incomplete| Outcome::Errored { message, engine: None, incomplete };
         let outcome = match executed {
             Ok(outcome) => outcome,
-            Err(Failure::Canceled) => Outcome::Canceled,
-            Err(Failure::Request(RequestError::Refused)) => errored("a request was refused".to_owned()),
+            Err(Failure::Canceled) => Outcome::Canceled { incomplete: false },
+            Err(Failure::Request(RequestError::Refused)) => errored("a request was refused".to_owned(), false),
             Err(Failure::Request(RequestError::Lost)) if !is_apply => return self.done(),
             Err(Failure::Request(RequestError::Lost)) => {
-                self.entry.outcome = Some(errored(format!("{} lost its server", agent_name(self.agent))));
+                self.entry.outcome = Some(errored(format!("{} lost its server", agent_name(self.agent)), true));
                 self.write_journal();
                 return End::Unsent(self.entry.clone());
             }
@@ -281,7 +283,7 @@ pub(crate) async fn resend(stage: Arc<Stage>, agent: usize, journal: Journal, mu
     if entry.phase.phase == PhaseKind::Apply {
         if entry.outcome.is_none() {
             let message = format!("{} was killed while it applied", agent_name(agent));
-            entry.outcome = Some(Outcome::Errored { message, engine: None });
+            entry.outcome = Some(Outcome::Errored { message, engine: None, incomplete: true });
         }
         let mut control = Control { stop: Signal::new(Stop::Run), lease: Signal::new(None) };
         let requests = requests(&stage, agent, &entry);

@@ -119,3 +119,10 @@ pub(crate) fn lives(process: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{process}/stat"))
         .is_ok_and(|stat| !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
 }
+
+/// The process that started this one, or has adopted it.
+pub(crate) fn parent(process: i32) -> i32 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it lives");
+    let after_name = stat.rsplit(')').next().expect("a name in parentheses");
+    after_name.split_whitespace().nth(1).expect("a parent").parse().expect("a number")
+}

@@ -1,20 +1,27 @@
 use nix::sys::signal::Signal;
 use taco_agent_protocol::{Engine, FromServer, Outcome, PhaseKind, PhaseRef};
 
-use crate::agent_process::{eventually, lives};
+use crate::agent_process::{AgentProcess, eventually, lives};
+use crate::scripted_engine;
+use crate::stand_in::StandIn;
 use crate::story::{Run, Story};
 
-/// A shell that does not hear interrupts.
-const DEAF: &str = "trap '' INT TERM; while true; do sleep 0.1; done";
+/// A shell that does not hear interrupts, from before anyone knows of it.
+const DEAF: (&str, &str) = ("trap '' INT TERM;", "while true; do sleep 0.1; done");
+const HEARS: (&str, &str) = ("", "sleep 600");
 
 /// Makes one resource, and then waits for ever.
 pub(crate) fn endless(directory: &std::path::Path, command: &str) -> String {
+    endless_after(directory, "", command)
+}
+
+fn endless_after(directory: &std::path::Path, before: &str, command: &str) -> String {
     format!(
         r#"
 resource "terraform_data" "first" {{}}
 resource "terraform_data" "endless" {{
   depends_on = [terraform_data.first]
-  provisioner "local-exec" {{ command = "echo $$ > {0}/pid.tmp; mv {0}/pid.tmp {0}/pid; {command}" }}
+  provisioner "local-exec" {{ command = "{before} echo $$ > {0}/pid.tmp; mv {0}/pid.tmp {0}/pid; {command}" }}
 }}
 "#,
         directory.display()
@@ -28,9 +35,13 @@ pub(crate) async fn pid(directory: &std::path::Path) -> i32 {
     std::fs::read_to_string(path).expect("a file").trim().parse().expect("a number")
 }
 
-async fn applying(story: &Story, engine: Engine, command: &str) -> (PhaseRef, i32, tempfile::TempDir) {
+async fn applying(
+    story: &Story,
+    engine: Engine,
+    (before, command): (&str, &str),
+) -> (PhaseRef, i32, tempfile::TempDir) {
     let directory = crate::agent_process::directory();
-    let run = Run::of(engine, &[("main.tf", &endless(directory.path(), command))]);
+    let run = Run::of(engine, &[("main.tf", &endless_after(directory.path(), before, command))]);
     story.server.seen().state = None;
     story.plan(&run).await;
     let phase = story.hand_out(&run, PhaseKind::Apply).await;
@@ -42,9 +53,9 @@ async fn applying(story: &Story, engine: Engine, command: &str) -> (PhaseRef, i3
 async fn a_canceled_apply_is_interrupted_and_its_state_kept() {
     let story = Story::begin().await;
     for engine in Engine::ALL {
-        let (phase, pid, _directory) = applying(&story, engine, "sleep 600").await;
+        let (phase, pid, _directory) = applying(&story, engine, HEARS).await;
         story.server.say(FromServer::Cancel { phase, force: false });
-        assert_eq!(story.server.outcome(&phase).await, Outcome::Canceled);
+        assert_eq!(story.server.outcome(&phase).await, Outcome::Canceled { incomplete: false });
         eventually("the shell ends", || !lives(pid)).await;
         assert!(story.server.state().to_string().contains("first"), "{engine}");
         let log = story.server.log(&phase);
@@ -57,9 +68,11 @@ async fn what_does_not_hear_an_interrupt_is_killed_by_force() {
     let story = Story::begin().await;
     let (phase, pid, _directory) = applying(&story, Engine::Terraform, DEAF).await;
     story.server.say(FromServer::Cancel { phase, force: true });
-    assert_eq!(story.server.outcome(&phase).await, Outcome::Canceled);
+    assert_eq!(story.server.outcome(&phase).await, Outcome::Canceled { incomplete: true });
     eventually("the shell ends", || !lives(pid)).await;
     assert!(story.server.state().to_string().contains("first"));
+    let log = story.server.log(&phase);
+    assert!(log.contains("Canceled by force: not all that it did may be in the state."), "{log}");
 }
 
 #[tokio::test]
@@ -90,16 +103,41 @@ async fn nothing_that_a_run_started_outlives_it() {
 
 #[tokio::test]
 async fn an_agent_drains_at_the_first_signal_and_stops_its_engines_at_the_second() {
-    leaves_what_it_applies("sleep 600").await;
+    leaves_what_it_applies(HEARS).await;
+}
+
+#[tokio::test]
+async fn what_does_not_hear_that_its_agent_leaves_is_ended_by_its_engine() {
+    leaves_what_it_applies(DEAF).await;
 }
 
 /// It has half a minute.
 #[tokio::test]
-async fn what_does_not_hear_that_its_agent_leaves_is_killed_in_the_end() {
-    leaves_what_it_applies(DEAF).await;
+async fn an_engine_that_does_not_hear_that_its_agent_leaves_is_killed_in_the_end() {
+    let (server, work_dir) = (StandIn::start().await, crate::agent_process::directory());
+    scripted_engine::install(
+        work_dir.path(),
+        "echo plan > $out",
+        "trap '' INT TERM; echo applies; while true; do sleep 0.1; done",
+    );
+    let agent = AgentProcess::start(&server.address, work_dir.path(), |_| {});
+    let mut story = Story { server, agent, work_dir };
+    let run = scripted_engine::run();
+    story.plan(&run).await;
+    let phase = story.hand_out(&run, PhaseKind::Apply).await;
+    story.server.log_has(&phase, "applies").await;
+    story.agent.signal(Signal::SIGTERM);
+    eventually("the server knows", || story.server.seen().drainings > 0).await;
+    story.agent.signal(Signal::SIGTERM);
+    assert_eq!(story.agent.exit().await, Some(0));
+    let Outcome::Errored { message, incomplete: true, .. } = story.server.outcome(&phase).await else {
+        panic!("it was killed")
+    };
+    let expected = "the agent test-agent was stopped while it applied: not all that it did may be in the state";
+    assert_eq!(message, expected);
 }
 
-async fn leaves_what_it_applies(command: &str) {
+async fn leaves_what_it_applies(command: (&str, &str)) {
     let mut story = Story::begin().await;
     let (phase, pid, _directory) = applying(&story, Engine::Terraform, command).await;
     story.agent.signal(Signal::SIGTERM);
@@ -108,10 +146,10 @@ async fn leaves_what_it_applies(command: &str) {
     story.agent.signal(Signal::SIGTERM);
     assert_eq!(story.agent.exit().await, Some(0));
     assert!(!lives(pid));
-    let Outcome::Errored { message, .. } = story.server.outcome(&phase).await else {
+    let Outcome::Errored { message, incomplete, .. } = story.server.outcome(&phase).await else {
         panic!("it did not end by itself")
     };
-    assert_eq!(message, "the agent test-agent was stopped while it applied");
+    assert_eq!((message.as_str(), incomplete), ("the agent test-agent was stopped while it applied", false));
     assert!(story.server.state().to_string().contains("first"));
     eventually("it says goodbye", || story.server.seen().goodbyes == 1).await;
 }

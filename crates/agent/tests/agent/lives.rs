@@ -1,9 +1,10 @@
 //! What happens to phases when an agent dies, sleeps, or loses its server.
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use taco_agent_protocol::{Engine, Outcome, PhaseKind, PhaseRef};
 
-use crate::agent_process::{AgentProcess, directory, eventually, lives};
+use crate::agent_process::{AgentProcess, directory, eventually, lives, parent};
 use crate::cancellations::{endless, pid};
 use crate::plans::ONE;
 use crate::scripted_engine;
@@ -37,8 +38,8 @@ async fn a_killed_agent_leaves_no_engine_behind_and_its_successor_reports() {
         assert!(!story.server.seen().outcomes.contains_key(&phase));
         story.server.answer(true);
         story.agent = AgentProcess::start(&story.server.address, story.work_dir.path(), |_| {});
-        let message = message(story.server.outcome(&phase).await);
-        assert!(message.contains("was killed while it applied"), "{message}");
+        let Outcome::Errored { message, incomplete, .. } = story.server.outcome(&phase).await else { panic!("killed") };
+        assert!(incomplete && message.contains("was killed while it applied"), "{message}");
         assert!(story.server.state().to_string().contains("first"), "{engine}");
         let log = story.server.log(&phase);
         assert!(log.starts_with('\u{2}') && log.contains("was killed") && log.ends_with('\u{3}'), "{log}");
@@ -46,6 +47,23 @@ async fn a_killed_agent_leaves_no_engine_behind_and_its_successor_reports() {
             std::fs::read_dir(story.work_dir.path().join("journal")).expect("a directory").count() == 0
         })
         .await;
+    }
+}
+
+/// As the kernel does it when memory runs out.
+#[tokio::test]
+async fn an_apply_whose_engine_is_killed_says_that_its_state_may_lack_something() {
+    let story = Story::begin().await;
+    for engine in Engine::ALL {
+        story.server.seen().state = None;
+        let (phase, shell, _directory) = applying(&story, engine).await;
+        kill(Pid::from_raw(parent(shell)), Signal::SIGKILL).expect("the engine lives");
+        let Outcome::Errored { message, incomplete, .. } = story.server.outcome(&phase).await else { panic!("killed") };
+        assert!(incomplete && message.starts_with(&format!("{engine} was killed (signal 9")), "{message}");
+        assert!(!lives(shell), "nothing of it is left");
+        assert!(story.server.state().to_string().contains("first"), "what it wrote is kept");
+        let log = story.server.log(&phase);
+        assert!(log.contains("not all that it did may be in the state") && log.ends_with('\u{3}'), "{log}");
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use taco_agent::{Dial, EngineMirror, Options, Shutdown};
+use taco_agent::{Dial, EngineMirror, EngineTrust, Options, Shutdown};
 use taco_agent_protocol::{Engine, Outcome, PhaseKind};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -45,6 +45,7 @@ async fn an_agent_within_a_server_needs_no_network() {
         work_dir: work_dir.path().into(),
         provider_mirror: None,
         engine_mirror: EngineMirror::Nowhere,
+        engine_trust: EngineTrust::default(),
         ca_file: None,
         run_as: None,
         confine: true,

@@ -54,6 +54,7 @@ async fn serve(configuration: Configuration) -> anyhow::Result<ExitCode> {
             | StartError::Listen { .. }
             | StartError::NoAuthInPublic { .. }
             | StartError::RunAs { .. }
+            | StartError::EngineTrust(_)
             | StartError::Tls(_)
             | StartError::Key(KeyError::Missing { .. })),
         ) => return Err(error.into()),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use taco_ledger::Location;
 use url::Url;
 
-use super::value::{BucketUrl, FilePath, HttpUrl, LogFilter, LogFormat, PublicUrl, Secret, Value};
+use super::value::{BucketUrl, FilePath, HttpUrl, LogFilter, LogFormat, MirrorUrl, PublicUrl, Secret, Value};
 use super::{ConfigError, Entry, Surroundings};
 
 macro_rules! settings {
@@ -97,12 +97,16 @@ settings! {
         agent_concurrency: u16, Fixed("2"), "4";
         /// Directory that mirrors Terraform providers, for runs without a network.
         provider_mirror: Option<PathBuf>, Nothing, "/srv/terraform-providers";
-        /// Where terraform and tofu come from that are not on the machine; without one, from those who make them.
-        engine_mirror: Option<HttpUrl>, Nothing, "https://mirror.example.com/engines";
+        /// Where terraform and tofu come from that are not on the machine: https, or file:/// for a directory; without one, from those who make them.
+        engine_mirror: Option<MirrorUrl>, Nothing, "https://mirror.example.com/engines";
+        /// File with OpenPGP keys that sign terraform and tofu, beside those of HashiCorp and OpenTofu.
+        engine_keys: Option<FilePath>, Nothing, "/etc/taco/engine-keys.asc";
+        /// File with checksums of archives of terraform and tofu, as sha256sum prints them; those in it need no signature, and may come by plain http.
+        engine_checksums: Option<FilePath>, Nothing, "/etc/taco/engines.sha256";
         /// Directory of the server's own agent: engines, and what runs need while they run.
         agent_work_dir: Option<PathBuf>, Nothing, "/var/lib/taco-agent";
-        /// User of this machine that the server's own agent runs terraform and tofu as, who must be able to reach agent_work_dir; needs a server of root.
-        agent_run_as: Option<String>, Nothing, "taco-runs";
+        /// User of this machine that the server's own agent runs terraform and tofu as, who must be able to reach agent_work_dir; needs a server of root. Several (`runs-1,runs-2`, or by number `64000-64031`) give each run one of its own.
+        agent_run_as: Option<String>, Nothing, "64000-64031";
         /// Let the runs of the server's own agent touch all that their user may, also the bucket's directory and what other runs have: for runs that mount something or need sudo.
         agent_unconfined: bool, Fixed("false"), "true";
         /// Seconds after which an agent that is not heard stops what it executes; servers give it up half as much later.

@@ -171,6 +171,27 @@ impl Value for HttpUrl {
     }
 }
 
+/// The address of another server, or of a directory of this machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MirrorUrl(Url);
+
+impl MirrorUrl {
+    pub fn as_url(&self) -> &Url {
+        &self.0
+    }
+}
+
+impl Value for MirrorUrl {
+    const SHAPE: &'static str = "URL";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match Url::parse(text) {
+            Ok(url) if url.scheme() == "file" && url.to_file_path().is_ok() => Ok(Self(url)),
+            _ => http_url(text).map(Self),
+        }
+    }
+}
+
 /// The address of this server as others see it. It has no path: terraform finds its services by host name alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PublicUrl(Url);
