@@ -74,6 +74,8 @@ async fn what_cannot_be_an_id_is_not_looked_for_in_the_bucket() {
     let server = ApiServer::start_on(bucket.clone()).await;
     let admin = server.admin();
     server.given_organization("acme").await;
+    // What is written on the side is written by now.
+    server.control_plane.flush().await;
     let long = format!("ws-{}", "a".repeat(5_000));
     for id in ["nope", "ws-0OIl0OIl0OIl0OIl", "ws-aaaaaaaaaaaaaaaaa", "..", "%2e%2e", "%2e%2e%2f", "%ff", &long] {
         for (method, path) in paths_with(id) {

@@ -60,7 +60,9 @@ async fn open(bucket: Arc<dyn Bucket>, server: u64) -> Ledger<Counters> {
         server: format!("server-{server}"),
         peers: Peers::fixed(SERVERS as usize - 1),
     };
-    Ledger::open(environment, LedgerName::site(), Options { snapshot_every: 20 }).await.expect("the ledger opens")
+    Ledger::open(environment, LedgerName::site(), Options { snapshot_every: 20, ..Options::default() })
+        .await
+        .expect("the ledger opens")
 }
 
 async fn add_one(ledger: &Ledger<Counters>, id: String) -> u64 {
@@ -108,7 +110,7 @@ pub(crate) async fn servers_lose_nothing(buckets: [Arc<dyn Bucket>; SERVERS as u
 
     let reopened = open(place.open_again(), 3).await.read().await.expect("read");
     assert_eq!((reopened.seq(), reopened.as_text()), (views[0].seq(), views[0].as_text()));
-    let reports = audit::verify(place.bucket.as_ref(), None).await.expect("the bucket answers");
+    let reports = audit::verify(place.bucket.as_ref(), None, None).await.expect("the bucket answers");
     assert!(reports.iter().all(audit::LedgerReport::is_sound), "{reports:#?}");
     assert_eq!(reports[0].commits, reopened.seq());
 }

@@ -91,7 +91,7 @@ async fn nothing_is_lost_on(location: &Location) {
     let missing: Vec<&String> = acknowledged.iter().filter(|operation| !distinct.contains(operation)).collect();
     assert!(missing.is_empty(), "{} of {} acknowledged operations are missing", missing.len(), acknowledged.len());
 
-    let reports = audit::verify(&*bucket, None).await.expect("verified");
+    let reports = audit::verify(&*bucket, None, None).await.expect("verified");
     assert!(reports.iter().all(audit::LedgerReport::is_sound), "{reports:?}");
     assert!(reports[0].snapshots > 0, "snapshots were written under fire");
 }

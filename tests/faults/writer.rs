@@ -23,7 +23,8 @@ async fn main() -> anyhow::Result<()> {
     let peers = beacons.peers();
     tokio::spawn(async move { beacons.run(std::future::pending()).await });
     let environment = Environment { bucket, clock, dice: dice.clone(), server: name.clone(), peers };
-    let ledger: Ledger<Shelves> = Ledger::open(environment, LedgerName::site(), Options { snapshot_every: 25 }).await?;
+    let ledger: Ledger<Shelves> =
+        Ledger::open(environment, LedgerName::site(), Options { snapshot_every: 25, ..Options::default() }).await?;
 
     let tasks = (0..TASKS).map(|task| {
         let (ledger, dice, name) = (ledger.clone(), dice.clone(), name.clone());

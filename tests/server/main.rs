@@ -2,6 +2,7 @@
 
 mod agents;
 mod configuration;
+mod damage;
 mod doctor;
 mod embedded_agent;
 mod going_down;
@@ -10,6 +11,7 @@ mod help;
 mod idle;
 mod key_rotation;
 mod memory;
+mod passwords;
 mod requests;
 mod secrets;
 mod security_document;

@@ -300,7 +300,7 @@ async fn snapshots(home: &Home) {
     let settings = Settings {
         master_keys: Arc::new(MasterKeys::new(key, Vec::new(), dice)),
         site_token: None,
-        ledger: Options { snapshot_every: 1 },
+        ledger: Options { snapshot_every: 1, ..Options::default() },
         timeouts: Default::default(),
         limits: Default::default(),
     };

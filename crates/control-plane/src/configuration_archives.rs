@@ -8,15 +8,17 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use taco_configuration_archive::{ArchiveError, Inspected, LARGEST_README, LIMITS, inspect};
-use taco_ledger::blob::Stored;
-use taco_ledger::{Key, layout};
+use taco_domain::configuration_version::ConfigurationVersion;
+use taco_ledger::blob::{BlobError, Stored};
+use taco_ledger::bucket::Download;
+use taco_ledger::{Key, LedgerName, layout};
 use tokio::sync::mpsc;
 
 use crate::caller::Caller;
 use crate::channel_reader::channel;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
-use crate::state_blobs::{blob_error, broken};
+use crate::state_blobs::{blob_error, broken, proven_if_small};
 use crate::workspaces::WorkspaceRef;
 
 /// The largest archive that is taken.
@@ -27,13 +29,13 @@ pub const LARGEST_CONFIGURATION: u64 = LIMITS.packed;
 pub(crate) const INSPECTED_AT_ONCE: usize = 32;
 
 /// Where an archive lies in the bucket.
-pub(crate) fn configuration_key(open: &OpenOrganization, blob: &str) -> Key {
-    layout::blob(open.ledger.name(), "configurations", blob)
+pub(crate) fn configuration_key(ledger: &LedgerName, blob: &str) -> Key {
+    layout::blob(ledger, "configurations", blob)
 }
 
 /// Where its README lies, if it has one.
-fn readme_key(open: &OpenOrganization, blob: &str) -> Key {
-    layout::blob(open.ledger.name(), "readmes", blob)
+pub(crate) fn readme_key(ledger: &LedgerName, blob: &str) -> Key {
+    layout::blob(ledger, "readmes", blob)
 }
 
 /// An archive that is in the bucket and in no record yet.
@@ -62,7 +64,7 @@ impl ControlPlane {
             tokio::task::spawn_blocking(move || inspect(BufReader::new(reader), LIMITS, &working_directory));
         let passing = Passing { body: body.boxed(), chunks, size: 0 };
         let passing = stream::unfold(passing, Passing::next);
-        let key = configuration_key(open, blob);
+        let key = configuration_key(open.ledger.name(), blob);
         let stored = self.blobs().store(&key, passing, LARGEST_CONFIGURATION).await.map_err(blob_error)?;
         let readme = match inspecting.await.map_err(|error| broken(error.to_string()))? {
             Ok(Inspected { readme }) => readme,
@@ -70,16 +72,27 @@ impl ControlPlane {
         };
         let has_readme = readme.is_some();
         if let Some(readme) = readme {
-            self.blobs().store_bytes(&readme_key(open, blob), readme.into()).await.map_err(blob_error)?;
+            self.blobs().store_bytes(&readme_key(open.ledger.name(), blob), readme.into()).await.map_err(blob_error)?;
         }
         Ok(Ok(StoredArchive { stored, has_readme }))
     }
 
+    /// An archive that a record names.
+    pub(crate) async fn read_archive(
+        &self,
+        open: &OpenOrganization,
+        version: &ConfigurationVersion,
+    ) -> Result<Download, Error> {
+        let key = configuration_key(open.ledger.name(), &version.blob);
+        let stored = Stored { size: version.size, sha256: version.sha256.clone(), md5: String::new() };
+        proven_if_small(self.blobs().read_verified(&key, &stored).await.map_err(blob_error)?).await
+    }
+
     /// Removes what nothing names any more.
     pub(crate) async fn remove_archive(&self, open: &OpenOrganization, blob: &str, has_readme: bool) {
-        self.remove_blob(&configuration_key(open, blob)).await;
+        self.remove_blob(&configuration_key(open.ledger.name(), blob)).await;
         if has_readme {
-            self.remove_blob(&readme_key(open, blob)).await;
+            self.remove_blob(&readme_key(open.ledger.name(), blob)).await;
         }
     }
 
@@ -89,10 +102,14 @@ impl ControlPlane {
         let view = self.workspace(caller, workspace).await?;
         let version = view.open.state.usable_configuration(view.workspace.id);
         let Some(version) = version.filter(|version| version.has_readme) else { return Ok(None) };
-        let key = readme_key(&view.open, &version.blob);
+        let key = readme_key(view.open.ledger.name(), &version.blob);
         let found = self.blobs().read_bytes(&key, LARGEST_README).await.map_err(blob_error)?;
-        // Between our look and this read the configuration may have been given up.
-        let Some(bytes) = found else { return Ok(None) };
+        let Some(bytes) = found else {
+            // Between our look and this read the configuration may have been given up.
+            let now = view.open.ledger.read().await?;
+            let is_there = now.configuration_versions.get(&version.id).is_some_and(|now| now.blob == version.blob);
+            return if is_there { Err(blob_error(BlobError::Missing(key))) } else { Ok(None) };
+        };
         match String::from_utf8(bytes.to_vec()) {
             Ok(text) => Ok(Some(text)),
             Err(error) => {

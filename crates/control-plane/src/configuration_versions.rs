@@ -17,7 +17,7 @@ use taco_ledger::bucket::Download;
 use taco_ledger::{Intent, Transaction};
 
 use crate::caller::Caller;
-use crate::configuration_archives::{StoredArchive, configuration_key};
+use crate::configuration_archives::StoredArchive;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::once;
 use crate::error::Error;
@@ -25,7 +25,6 @@ use crate::page::{Listed, PageRequest};
 use crate::passes::{Pass, PassPurpose};
 use crate::run_flow::{new_run, settle};
 use crate::runs::has_room;
-use crate::state_blobs::blob_error;
 use crate::workspaces::WorkspaceRef;
 
 const WHAT: &str = "configuration version";
@@ -228,9 +227,7 @@ impl ControlPlane {
         if !view.version.is_usable() {
             return Err(Error::NotFound(WHAT));
         }
-        let key = configuration_key(&view.open, &view.version.blob);
-        let found = self.blobs().read(&key, None).await.map_err(|error| blob_error(error.into()))?;
-        found.ok_or_else(|| blob_error(taco_ledger::blob::BlobError::Missing(key)))
+        self.read_archive(&view.open, &view.version).await
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use taco_domain::id::{Home, OrganizationId};
 use taco_domain::organization::OrganizationEntry;
@@ -194,7 +195,8 @@ impl OpenOrganization {
 impl ControlPlane {
     /// Opens the site's ledger; organizations follow when they are asked for.
     pub async fn open(environment: Environment, settings: Settings) -> Result<Self, Error> {
-        let site = Ledger::open(environment.clone(), LedgerName::site(), settings.ledger.clone()).await?;
+        let ledger_options = Options { keys: Some(Arc::clone(&settings.master_keys)), ..settings.ledger };
+        let site = Ledger::open(environment.clone(), LedgerName::site(), ledger_options.clone()).await?;
         let hash_key = site_key(&site, &environment, &settings.master_keys).await?;
         let site_token = settings.site_token.as_deref().map(|text| hash_key.hash("site-token", text));
         let logs = LogChunks::new(Arc::clone(&environment.bucket), environment.dice.clone());
@@ -207,7 +209,7 @@ impl ControlPlane {
                 site_token,
                 site,
                 organizations: Mutex::default(),
-                ledger_options: settings.ledger,
+                ledger_options,
                 summaries: Summaries::default(),
                 inspections: Semaphore::new(INSPECTED_AT_ONCE),
                 kept_states: KeptStates::default(),
@@ -238,6 +240,26 @@ impl ControlPlane {
         let mut seen: Vec<_> = opened.map(|ledger| (ledger.name().clone(), ledger.last_seen().seq())).collect();
         seen.push((LedgerName::site(), self.shared.site.last_seen().seq()));
         seen
+    }
+
+    /// Waits until the heads of all ledgers name the newest commits of this server: before the process ends.
+    pub async fn flush(&self) {
+        let opened: Vec<_> = {
+            let organizations = self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner);
+            organizations.values().filter_map(|cell| cell.get().cloned()).collect()
+        };
+        tokio::join!(self.shared.site.flush(), join_all(opened.iter().map(Ledger::flush)));
+    }
+
+    /// Writes the heads of all ledgers anew, so that their digests are made with the current master key.
+    pub async fn renew_heads(&self) -> Result<usize, Error> {
+        self.shared.site.renew_head().await?;
+        let mut renewed = 1;
+        for open in self.all_organizations().await? {
+            open.ledger.renew_head().await?;
+            renewed += 1;
+        }
+        Ok(renewed)
     }
 
     /// The site's time, which doors show to people and reckon with.

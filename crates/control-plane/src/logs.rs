@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use taco_domain::id::{OrganizationId, RunId};
 use taco_domain::permission::{Action, Resource};
-use taco_domain::phase::{Phase, PhaseKind};
+use taco_domain::phase::{Phase, PhaseKind, StoredLog, StoredLogBlock};
 use taco_domain::wait_note::{closing_text, waiting_text};
+use taco_ledger::{BucketError, LogBlock, LogDigest};
 use tokio::time::{Instant, timeout_at};
 
 use crate::caller::Caller;
@@ -18,6 +19,7 @@ use crate::error::Error;
 use crate::phase_tokens::Attempt;
 use crate::phase_uploads::log_id;
 use crate::runs::RunView;
+use crate::state_blobs::blob_error;
 
 /// How often a reader who waits looks, because the log may grow through another server. The first look comes soon.
 const LOOKS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
@@ -96,8 +98,13 @@ impl ControlPlane {
         if epoch == 0 {
             return Ok(waited);
         }
-        let end = self.shared.logs.end(view.open.ledger.name(), &log_id(view.run.id, kind), epoch).await;
-        let end = end.map_err(taco_ledger::Error::from)?;
+        let end = match &phase.log {
+            Some(log) => log.size(),
+            None => {
+                let end = self.shared.logs.end(view.open.ledger.name(), &log_id(view.run.id, kind), epoch).await;
+                end.map_err(log_error)?
+            }
+        };
         Ok(begins + end.saturating_sub(u64::from(begins > 0)))
     }
 
@@ -150,8 +157,12 @@ impl ControlPlane {
             let end = phase.earlier_logs.get(epoch as usize - 1).copied().unwrap_or(u64::MAX);
             let at = at - begins + u64::from(begins > 0);
             let limit = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX).min(limit);
-            let read = self.shared.logs.read(open.ledger.name(), &log, epoch, at, limit).await;
-            let read = read.map_err(taco_ledger::Error::from)?;
+            let (logs, ledger) = (&self.shared.logs, open.ledger.name());
+            let read = match phase.log.as_ref().filter(|_| epoch == phase.epoch) {
+                Some(ended) => logs.read_verified(ledger, &log, epoch, at, limit, &log_digest(ended)).await,
+                None => logs.read(ledger, &log, epoch, at, limit).await,
+            };
+            let read = read.map_err(log_error)?;
             let is_all = read.is_empty() || epoch == phase.epoch && closing.is_none();
             found.extend(read);
             if is_all {
@@ -165,11 +176,41 @@ impl ControlPlane {
     /// is not one of them: it is not the end of the whole.
     pub(crate) async fn log_left_by(&self, open: &OpenOrganization, attempt: Attempt) -> Result<u64, Error> {
         let (ledger, log, logs) = (open.ledger.name(), log_id(attempt.run, attempt.kind), &self.shared.logs);
-        let end = logs.end(ledger, &log, attempt.epoch).await.map_err(taco_ledger::Error::from)?;
+        let end = logs.end(ledger, &log, attempt.epoch).await.map_err(log_error)?;
         let Some(last) = end.checked_sub(1) else { return Ok(0) };
-        let read = logs.read(ledger, &log, attempt.epoch, last, 1).await.map_err(taco_ledger::Error::from)?;
+        let read = logs.read(ledger, &log, attempt.epoch, last, 1).await.map_err(log_error)?;
         Ok(if read == [END] { last } else { end })
     }
+
+    /// What an attempt's log holds, for the commit that ends its phase. `None` where pieces of it are damaged by then: that
+    /// must not keep the phase from ending.
+    pub(crate) async fn stored_log(
+        &self,
+        open: &OpenOrganization,
+        attempt: Attempt,
+    ) -> Result<Option<StoredLog>, Error> {
+        let (ledger, log) = (open.ledger.name(), log_id(attempt.run, attempt.kind));
+        match self.shared.logs.digest(ledger, &log, attempt.epoch).await.map_err(log_error) {
+            Ok(digest) => {
+                let blocks = digest.blocks.into_iter().map(|LogBlock { end, digest }| StoredLogBlock { end, digest });
+                Ok(Some(StoredLog { blocks: blocks.collect() }))
+            }
+            Err(Error::Corrupt(error)) => {
+                tracing::error!(%error, "the log of a phase is damaged before its end");
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+pub(crate) fn log_digest(log: &StoredLog) -> LogDigest {
+    let block = |block: &StoredLogBlock| LogBlock { end: block.end, digest: block.digest.clone() };
+    LogDigest { blocks: log.blocks.iter().map(block).collect() }
+}
+
+fn log_error(error: BucketError) -> Error {
+    blob_error(error.into())
 }
 
 /// What is shown after the last attempt's log, and where that begins in the whole.

@@ -44,7 +44,7 @@ impl ControlPlane {
         // Before the hashing, which is expensive on purpose: a wrong link must not cost us that.
         let site = self.read_site().await?;
         let user = find(&site)?.user;
-        let hashed = self.hash_password(password).await?;
+        let hashed = self.hash_password(user, password).await?;
         let intent = taco_ledger::Intent { actor: user.to_string(), action: "user.set-password", request: None };
         self.commit_site(intent, move |tx| {
             let link = find(tx.state())?;
@@ -80,7 +80,7 @@ impl ControlPlane {
             }
             Err(error) => return Err(error),
         }
-        let (id, hashed, now) = (user.id, self.hash_password(new).await?, self.now());
+        let (id, hashed, now) = (user.id, self.hash_password(user.id, new).await?, self.now());
         self.commit_site(caller.intent("user.change-password"), move |tx| {
             let user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound("user"))?;
             let user = User { password: Some(hashed.clone()), updated_at: now, ..user };
@@ -99,13 +99,37 @@ impl ControlPlane {
         let user = site.user_called(name).filter(|user| !user.suspended).cloned();
         let stored = user.as_ref().and_then(|user| user.password.clone());
         let known = stored.is_some();
-        let stored = stored.unwrap_or_else(|| HASH_OF_NOBODY.to_owned());
+        let (stored, is_plain) = match (&user, stored) {
+            (Some(user), Some(stored)) if !is_plain(&stored) => (self.unseal(&sealed_name(user.id), &stored)?, false),
+            (_, Some(stored)) => (stored, true),
+            (_, None) => (HASH_OF_NOBODY.to_owned(), false),
+        };
+        let hash = stored.clone();
         let fits = blocking(move || {
             PasswordHash::new(&stored)
                 .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
         })
         .await?;
-        user.filter(|_| known && fits).ok_or_else(refused)
+        let user = user.filter(|_| known && fits).ok_or_else(refused)?;
+        if is_plain {
+            self.seal_password(user.id, &hash).await;
+        }
+        Ok(user)
+    }
+
+    /// Seals a hash that an older version stored as it is. If that fails, the next login tries again.
+    async fn seal_password(&self, id: UserId, hash: &str) {
+        let (old, sealed) = (hash.to_owned(), self.seal(&sealed_name(id), hash));
+        let done = self.commit_site(Self::own_intent("user.seal-password"), move |tx| {
+            let user = tx.state().users.get(&id).filter(|user| user.password.as_ref() == Some(&old)).cloned();
+            if let Some(user) = user {
+                tx.put(&User { password: Some(sealed.clone()), ..user });
+            }
+            Ok::<_, Error>(())
+        });
+        if let Err(error) = done.await {
+            tracing::debug!(%error, "a password could not be sealed");
+        }
     }
 
     /// The first admin's id, for a door that speaks for a site without login.
@@ -113,10 +137,22 @@ impl ControlPlane {
         first_admin()
     }
 
-    async fn hash_password(&self, password: String) -> Result<String, Error> {
+    /// The hash of a user's password, sealed: a commit stays in the bucket for ever, and a hash can be guessed at.
+    async fn hash_password(&self, user: UserId, password: String) -> Result<String, Error> {
         let salt = self.random();
-        blocking(move || hash(&password, salt)).await
+        let hashed = blocking(move || hash(&password, salt)).await?;
+        Ok(self.seal(&sealed_name(user), &hashed))
     }
+}
+
+/// The name under which the hash of a user's password is sealed.
+pub(crate) fn sealed_name(user: UserId) -> String {
+    format!("{user} password")
+}
+
+/// Whether it is a hash in PHC's notation, as older versions stored it.
+pub(crate) fn is_plain(stored: &str) -> bool {
+    stored.starts_with('$')
 }
 
 fn hash(password: &str, salt: [u8; 16]) -> String {

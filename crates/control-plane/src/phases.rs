@@ -17,7 +17,6 @@ use taco_domain::variable_precedence::JobVariable;
 use taco_domain::workspace::Workspace;
 use taco_domain::{Author, OrganizationState};
 use taco_ledger::bucket::Download;
-use taco_ledger::{Key, layout};
 
 use crate::agents::check_agent;
 use crate::caller::{Ahead, Caller, RequestInfo};
@@ -25,7 +24,6 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::phase_tokens::{Attempt, over};
 use crate::run_flow::{settle, settle_in};
-use crate::state_blobs::blob_error;
 
 const WHAT: &str = "phase";
 
@@ -290,8 +288,7 @@ impl ControlPlane {
         let (state, run) = (&caller.open.state, caller.run_under_way()?);
         let version = state.configuration_versions.get(&run.configuration_version);
         let version = version.filter(|version| version.is_usable()).ok_or(Error::NotFound("configuration"))?;
-        let key = layout::blob(caller.open.ledger.name(), "configurations", &version.blob);
-        self.download(&key).await
+        self.read_archive(&caller.open, version).await
     }
 
     /// The workspace's state.
@@ -306,11 +303,6 @@ impl ControlPlane {
     pub async fn phase_plan(&self, caller: &PhaseCaller) -> Result<Download, Error> {
         let run = caller.run_under_way()?;
         self.plan_to_apply(&caller.open, run).await
-    }
-
-    async fn download(&self, key: &Key) -> Result<Download, Error> {
-        let found = self.blobs().read(key, None).await.map_err(|error| blob_error(error.into()))?;
-        found.ok_or(Error::NotFound("object"))
     }
 
     /// How long an outcome should be kept back. With `-auto-approve` clients look at the run once more when they have
@@ -337,6 +329,10 @@ impl ControlPlane {
             }
             _ => None,
         };
+        let log = match caller.check_under_way() {
+            Ok(_) => self.stored_log(&caller.open, attempt).await?,
+            Err(_) => None,
+        };
         let intent = caller.caller.intent("phase.finish");
         caller
             .open
@@ -356,6 +352,7 @@ impl ControlPlane {
                         if attempt.kind == PhaseKind::Plan {
                             run.plan.files.clone_from(&files);
                         }
+                        run.phase_mut(attempt.kind).log.clone_from(&log);
                         settle(tx, run, now)
                     }
                     // The answer to the first try was lost.

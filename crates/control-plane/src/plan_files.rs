@@ -10,9 +10,9 @@ use sha2::{Digest, Sha256};
 use taco_domain::id::RunId;
 use taco_domain::phase::StoredFile;
 use taco_domain::run::Run;
-use taco_ledger::blob::{BlobError, Stored};
+use taco_ledger::blob::Stored;
 use taco_ledger::bucket::Download;
-use taco_ledger::{BucketError, Key, Trouble, layout};
+use taco_ledger::{BucketError, Key, LedgerName, Trouble, layout};
 
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
@@ -51,7 +51,11 @@ impl UploadedPlans {
 
 /// Where what belongs to a plan lies in the bucket.
 pub(crate) fn plan_key(open: &OpenOrganization, form: PlanForm, run: RunId, epoch: u64) -> Key {
-    layout::blob(open.ledger.name(), form.blobs(), &format!("{}-{epoch}", run.characters()))
+    plan_key_in(open.ledger.name(), form, run, epoch)
+}
+
+pub(crate) fn plan_key_in(ledger: &LedgerName, form: PlanForm, run: RunId, epoch: u64) -> Key {
+    layout::blob(ledger, form.blobs(), &format!("{}-{epoch}", run.characters()))
 }
 
 impl ControlPlane {
@@ -95,11 +99,7 @@ impl ControlPlane {
         };
         let Some(file) = files.get(form.blobs()) else { return Ok(None) };
         let stored = Stored { size: file.size, sha256: file.sha256.clone(), md5: String::new() };
-        match self.blobs().read_compared(&key, &stored).await {
-            Ok(download) => Ok(Some(download)),
-            Err(BlobError::Missing(_)) => Ok(None),
-            Err(error) => Err(blob_error(error)),
-        }
+        self.blobs().read_compared(&key, &stored).await.map(Some).map_err(blob_error)
     }
 
     /// The engine's plan file, for the apply. All of it is read before the first byte goes out: an agent that gets half

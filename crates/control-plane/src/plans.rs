@@ -17,6 +17,7 @@ use crate::passes::{Pass, PassPurpose};
 use crate::phase_uploads::PlanForm;
 use crate::runs::RunView;
 use crate::secret_reads::SecretRead;
+use crate::state_blobs::{blob_error, proven_if_small};
 
 /// A plan in one of its forms.
 pub enum PlanOutput {
@@ -59,6 +60,7 @@ impl ControlPlane {
             return Ok(PlanOutput::NotYet);
         }
         let found = self.plan_file(&view.open, &view.run, form).await?.ok_or(Error::NotFound("plan"))?;
+        let found = proven_if_small(found).await?;
         if form != PlanForm::Redacted {
             self.record_secret_read(&view.open, caller, SecretRead::Plan(view.run.id)).await;
         }
@@ -73,8 +75,7 @@ impl ControlPlane {
         }
         let found = self.plan_file(&view.open, &view.run, PlanForm::Redacted).await?;
         let Some(download) = found.filter(|download| download.size <= limit) else { return Ok(None) };
-        let pieces: Vec<Bytes> =
-            download.body.try_collect().await.map_err(|error| Error::from(taco_ledger::Error::from(error)))?;
+        let pieces: Vec<Bytes> = download.body.try_collect().await.map_err(|error| blob_error(error.into()))?;
         Ok(Some(pieces.concat()))
     }
 

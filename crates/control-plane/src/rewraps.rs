@@ -7,11 +7,13 @@ use futures::{StreamExt, stream};
 use taco_domain::OrganizationState;
 use taco_domain::run::Run;
 use taco_domain::ssh_key::SshKey;
+use taco_domain::user::User;
 use taco_domain::variable::{StoredValue, Variable};
 use taco_ledger::{LedgerName, Transaction, Trouble, layout};
 
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
+use crate::passwords::{is_plain, sealed_name};
 use crate::phases::run_variable_name;
 use crate::state_blobs::blob_error;
 
@@ -33,10 +35,11 @@ pub struct Rewrapped {
 }
 
 impl ControlPlane {
-    /// Brings secrets that records hold under the current master key: variables, those of runs, and SSH keys. The
-    /// site's own key was brought there when the control plane was opened.
+    /// Brings secrets that records hold under the current master key: variables, those of runs, SSH keys, and hashes of
+    /// passwords, also those that an older version did not seal. The site's own key was brought there when the control
+    /// plane was opened.
     pub async fn rewrap_secrets(&self) -> Result<Rewrapped, Error> {
-        let mut all = Rewrapped::default();
+        let mut all = self.rewrap_passwords().await?;
         for open in self.all_organizations().await? {
             let mut fresh = Vec::new();
             for (name, sealed) in secrets_of(&open.state) {
@@ -53,6 +56,44 @@ impl ControlPlane {
                 all.renewed += open.commit(Self::own_intent("site.rewrap-secrets"), decide).await?;
             }
         }
+        Ok(all)
+    }
+
+    async fn rewrap_passwords(&self) -> Result<Rewrapped, Error> {
+        let mut all = Rewrapped::default();
+        let mut fresh = HashMap::new();
+        for user in self.read_site().await?.users.iter() {
+            let Some(stored) = &user.password else { continue };
+            let name = sealed_name(user.id);
+            let renewed = match is_plain(stored) {
+                true => Ok(Some(self.seal(&name, stored))),
+                false => self.rewrap(&name, stored),
+            };
+            match renewed {
+                Ok(Some(renewed)) => {
+                    fresh.insert(stored.clone(), (user.id, renewed));
+                }
+                Ok(None) => all.left += 1,
+                Err(Error::Sealed(why)) => all.unreadable.push(why),
+                Err(error) => return Err(error),
+            }
+        }
+        if fresh.is_empty() {
+            return Ok(all);
+        }
+        all.renewed += self
+            .commit_site(Self::own_intent("site.rewrap-secrets"), move |tx| {
+                let changed: Vec<User> = (fresh.iter())
+                    .filter_map(|(old, (id, renewed))| {
+                        // What changed meanwhile is under the new key already.
+                        let user = tx.state().users.get(id).filter(|user| user.password.as_ref() == Some(old))?;
+                        Some(User { password: Some(renewed.clone()), ..user.clone() })
+                    })
+                    .collect();
+                changed.iter().for_each(|user| tx.put(user));
+                Ok::<_, Error>(changed.len())
+            })
+            .await?;
         Ok(all)
     }
 

@@ -15,7 +15,7 @@ use taco_domain::state_file::{Resource, StateFile, StateFileError};
 use taco_domain::state_version::StateVersion;
 use taco_ledger::blob::{BlobError, Stored};
 use taco_ledger::bucket::Download;
-use taco_ledger::{Key, Trouble, layout};
+use taco_ledger::{Key, LedgerName, Trouble, layout};
 use tokio::sync::oneshot;
 
 use crate::channel_reader::{ChannelReader, Chunks, channel};
@@ -62,13 +62,21 @@ impl Source {
 }
 
 pub(crate) fn state_key(open: &OpenOrganization, blob: &str) -> Key {
-    layout::blob(open.ledger.name(), "states", blob)
+    state_key_in(open.ledger.name(), blob)
+}
+
+pub(crate) fn state_key_in(ledger: &LedgerName, blob: &str) -> Key {
+    layout::blob(ledger, "states", blob)
 }
 
 pub(crate) fn json_state_key(open: &OpenOrganization, version: &StateVersion) -> Key {
+    json_state_key_in(open.ledger.name(), version)
+}
+
+pub(crate) fn json_state_key_in(ledger: &LedgerName, version: &StateVersion) -> Key {
     match version.json_blob.as_str() {
-        "" => json_blob_key(open, &version.id.to_string()),
-        blob => json_blob_key(open, blob),
+        "" => layout::blob(ledger, "json-states", &version.id.to_string()),
+        blob => layout::blob(ledger, "json-states", blob),
     }
 }
 
@@ -77,7 +85,7 @@ pub(crate) fn json_blob_key(open: &OpenOrganization, blob: &str) -> Key {
 }
 
 /// What was stored of a version, for the check when it is read.
-fn stored_as(version: &StateVersion) -> Stored {
+pub(crate) fn stored_as(version: &StateVersion) -> Stored {
     Stored { size: version.size, sha256: version.sha256.clone(), md5: version.md5.clone() }
 }
 
@@ -272,6 +280,16 @@ fn read_apart<T: Send + 'static>(
     let thread = thread::Builder::new().name("state-reader".to_owned());
     thread.spawn(reading).map_err(|error| broken(error.to_string()))?;
     Ok((chunks, told))
+}
+
+/// Reads what is not large before its first byte goes out: if it is damaged, that can still be said.
+pub(crate) async fn proven_if_small(download: Download) -> Result<Download, Error> {
+    if download.size > WHOLE as u64 {
+        return Ok(download);
+    }
+    let size = download.size;
+    let whole: BytesMut = download.body.try_collect().await.map_err(|error| blob_error(error.into()))?;
+    Ok(Download { size, body: stream::once(future::ready(Ok(whole.freeze()))).boxed() })
 }
 
 fn reader_panicked() -> Error {

@@ -4,6 +4,7 @@ use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::state_version::{BackingDataAction, StateVersion, StateVersionStatus};
 use taco_domain::workspace::Workspace;
+use taco_ledger::blob::BlobError;
 use taco_ledger::bucket::Download;
 
 use crate::caller::Caller;
@@ -12,7 +13,7 @@ use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::passes::{Pass, PassPurpose};
 use crate::secret_reads::{Reader, SecretRead};
-use crate::state_blobs::{blob_error, json_state_key, state_key};
+use crate::state_blobs::{blob_error, json_state_key, proven_if_small, state_key};
 use crate::workspaces::WorkspaceRef;
 
 pub(crate) const WHAT: &str = "state version";
@@ -128,7 +129,8 @@ impl ControlPlane {
         let key = json_state_key(&open, &version);
         let recorded = self.record_secret_read(&open, reader, SecretRead::State(version.id));
         let ((), download) = tokio::join!(recorded, self.blobs().read(&key, None));
-        download.map_err(|error| blob_error(error.into()))?.ok_or(Error::NotFound(WHAT))
+        let download = download.map_err(|error| blob_error(error.into()))?;
+        proven_if_small(download.ok_or_else(|| blob_error(BlobError::Missing(key)))?).await
     }
 
     pub(crate) async fn version_of(

@@ -107,6 +107,27 @@ pub struct StoredFile {
     pub sha256: String,
 }
 
+/// What a log held when its phase ended: whoever reads it later gets the same bytes, or hears that they were altered.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct StoredLog {
+    pub blocks: Vec<StoredLogBlock>,
+}
+
+/// Some of its bytes, from where the block before ends.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct StoredLogBlock {
+    pub end: u64,
+    /// Hexadecimal.
+    pub digest: String,
+}
+
+impl StoredLog {
+    /// Bytes of the whole log.
+    pub fn size(&self) -> u64 {
+        self.blocks.last().map_or(0, |block| block.end)
+    }
+}
+
 /// One phase of one run.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 #[serde(default)]
@@ -133,6 +154,10 @@ pub struct Phase {
     /// this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<BTreeMap<String, StoredFile>>,
+    /// The log of the attempt that ended it. `None` before, where no attempt ended it, and in records that are older than
+    /// this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<StoredLog>,
     /// What the agent said of it when it came back after it was given up, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_outcome: Option<String>,

@@ -8,9 +8,11 @@ use serde::Serialize;
 use taco_tables::{Change, RecordKey, State};
 
 use crate::bucket::{Bucket, Key, Object};
-use crate::commit::{Commit, Hash};
+use crate::commit::{self, Commit, Hash};
 use crate::error::Error;
+use crate::head_object::{self, FoundHead, Proof};
 use crate::layout::{self, LedgerName};
+use crate::seal::MasterKeys;
 use crate::snapshot;
 
 /// Commits are read this many at a time.
@@ -26,6 +28,8 @@ pub struct LedgerReport {
     pub last: Hash,
     pub snapshots: usize,
     pub problems: Vec<Problem>,
+    /// What could not be proven, though nothing speaks against it.
+    pub unproven: Vec<Problem>,
 }
 
 /// Something that is not as it was written.
@@ -43,6 +47,10 @@ impl LedgerReport {
     fn note(&mut self, object: &Key, why: impl ToString) {
         self.problems.push(Problem { object: object.to_string(), why: why.to_string() });
     }
+
+    fn doubt(&mut self, object: &Key, why: impl ToString) {
+        self.unproven.push(Problem { object: object.to_string(), why: why.to_string() });
+    }
 }
 
 impl fmt::Display for Problem {
@@ -52,8 +60,13 @@ impl fmt::Display for Problem {
 }
 
 /// Verifies one ledger, or all that are in the bucket. An error means that the bucket could not be read; what is
-/// wrong with its content is in the reports.
-pub async fn verify(bucket: &dyn Bucket, only: Option<&LedgerName>) -> Result<Vec<LedgerReport>, Error> {
+/// wrong with its content is in the reports. With `keys`, keyed digests are compared, too: they tell an altered newest
+/// commit and an altered head from what servers wrote, also where whoever altered them has computed the hashes anew.
+pub async fn verify(
+    bucket: &dyn Bucket,
+    only: Option<&LedgerName>,
+    keys: Option<&MasterKeys>,
+) -> Result<Vec<LedgerReport>, Error> {
     let names = match only {
         Some(name) => vec![name.clone()],
         None => {
@@ -63,16 +76,14 @@ pub async fn verify(bucket: &dyn Bucket, only: Option<&LedgerName>) -> Result<Ve
     };
     let mut reports = Vec::new();
     for name in names {
-        reports.push(verify_ledger(bucket, &name).await?);
+        reports.push(verify_ledger(bucket, &name, keys).await?);
     }
     Ok(reports)
 }
 
-/// The records of a ledger that this version cannot read, with the reason. Servers carry them along untouched.
-pub async fn unreadable_records<S: State>(
-    bucket: &dyn Bucket,
-    name: &LedgerName,
-) -> Result<Vec<(RecordKey, String)>, Error> {
+/// The records of a ledger as they are now, from its commits alone. Those that this version cannot read are set aside in
+/// it; servers carry them along untouched.
+pub async fn replay<S: State>(bucket: &dyn Bucket, name: &LedgerName) -> Result<S, Error> {
     let mut state = S::default();
     let mut commits = commits(bucket, name);
     while let Some(found) = commits.next().await {
@@ -80,6 +91,15 @@ pub async fn unreadable_records<S: State>(
         let Some(object) = object else { break };
         Commit::decode(&key, seq, &object.bytes)?.changes().for_each(|change| state.apply(&change));
     }
+    Ok(state)
+}
+
+/// The records of a ledger that this version cannot read, with the reason.
+pub async fn unreadable_records<S: State>(
+    bucket: &dyn Bucket,
+    name: &LedgerName,
+) -> Result<Vec<(RecordKey, String)>, Error> {
+    let state = replay::<S>(bucket, name).await?;
     Ok(state.set_aside().iter().map(|(key, record)| (key.clone(), record.why.clone())).collect())
 }
 
@@ -96,9 +116,23 @@ fn commits<'a>(
     Box::pin(stream::iter(1..).map(fetch).buffered(AHEAD))
 }
 
-async fn verify_ledger(bucket: &dyn Bucket, name: &LedgerName) -> Result<LedgerReport, Error> {
-    let mut report =
-        LedgerReport { ledger: name.to_string(), commits: 0, last: Hash::NONE, snapshots: 0, problems: Vec::new() };
+async fn verify_ledger(
+    bucket: &dyn Bucket,
+    name: &LedgerName,
+    keys: Option<&MasterKeys>,
+) -> Result<LedgerReport, Error> {
+    let mut report = LedgerReport {
+        ledger: name.to_string(),
+        commits: 0,
+        last: Hash::NONE,
+        snapshots: 0,
+        problems: Vec::new(),
+        unproven: Vec::new(),
+    };
+    // Before the log: what it names must be found afterwards.
+    let head = head_object::read(bucket, name, keys).await?;
+    let mut named_hash = None;
+    let mut newest_proof = Proof::NoMac;
     let mut snapshots = BTreeMap::new();
     for key in bucket.list(&layout::snapshots(name), None).await? {
         if let Some(seq) = layout::number_of(&key) {
@@ -137,8 +171,18 @@ async fn verify_ledger(bucket: &dyn Bucket, name: &LedgerName) -> Result<LedgerR
                 break;
             }
         };
+        match commit::check_mac(name, &object.bytes, keys) {
+            Ok(proof) => newest_proof = proof,
+            Err(why) => {
+                report.note(&key, why);
+                break;
+            }
+        }
         report.commits = seq;
         report.last = Hash::of(&object.bytes);
+        if matches!(&head, FoundHead::Names(named, _) if named.seq == seq) {
+            named_hash = Some(report.last);
+        }
         for change in commit.changes() {
             match change {
                 Change::Put(record, _) => records.insert(record),
@@ -152,7 +196,58 @@ async fn verify_ledger(bucket: &dyn Bucket, name: &LedgerName) -> Result<LedgerR
     for key in snapshots.values() {
         report.note(key, "the commit that it was taken after cannot be reached");
     }
+    verify_end(&mut report, name, &head, named_hash, &newest_proof);
     Ok(report)
+}
+
+/// The end of the log is not protected by a next commit, but by the head object and by the newest commit's own digest.
+/// `named_hash` is the hash of the commit that the head names, if the log was read that far.
+fn verify_end(
+    report: &mut LedgerReport,
+    name: &LedgerName,
+    head: &FoundHead,
+    named_hash: Option<Hash>,
+    newest_proof: &Proof,
+) {
+    let (newest, next) = (layout::commit(name, report.commits), layout::commit(name, report.commits + 1));
+    match head {
+        FoundHead::Damaged(why) => report.note(&layout::head(name), why),
+        FoundHead::Names(named, proof) => {
+            match named_hash {
+                Some(hash) if hash != named.hash => {
+                    let (key, why) = head_object::altered(name, *named, hash);
+                    report.note(&key, why);
+                }
+                Some(_) => {}
+                // Where the walk along the log ended early, why it did says enough.
+                None if report.problems.iter().any(|problem| problem.object == next.as_str()) => {}
+                None => {
+                    let (key, why) = head_object::missing(name, report.commits + 1, named.seq);
+                    report.note(&key, why);
+                }
+            }
+            let is_behind = named.seq < report.commits;
+            match (proof, newest_proof) {
+                (Proof::Unproven(why), _) => report.doubt(&layout::head(name), why),
+                (Proof::Proven, Proof::Unproven(why)) if is_behind => {
+                    report.doubt(&newest, format_args!("{why}, and {} names an older one", layout::head(name)));
+                }
+                (Proof::Proven, Proof::NoMac) if is_behind => {
+                    let why = "it has no MAC, and the head names an older one: an older version of taco wrote it, or it \
+                               was altered";
+                    report.doubt(&newest, why);
+                }
+                _ => {}
+            }
+        }
+        // A ledger of an older version has no head, and nobody misses it.
+        FoundHead::None if *newest_proof != Proof::NoMac => {
+            let why = "it is missing: newest commits that were deleted would not be noticed. A server writes it with its \
+                       next commit";
+            report.doubt(&layout::head(name), why);
+        }
+        FoundHead::None => {}
+    }
 }
 
 /// A snapshot has to be readable, and to hold exactly the records that the commits before it left.

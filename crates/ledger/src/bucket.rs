@@ -84,6 +84,14 @@ pub trait Bucket: fmt::Debug + Send + Sync + 'static {
     }
     /// The object, or `None` where there is none.
     async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError>;
+    /// The size of an object without its content, or `None` where there is none.
+    async fn size(&self, key: &Key) -> Result<Option<u64>, BucketError> {
+        Ok(self.get(key).await?.map(|object| object.bytes.len() as u64))
+    }
+    /// Whether no network lies in between, so that a size costs next to nothing.
+    fn is_local(&self) -> bool {
+        false
+    }
     /// All keys under `folder`, sorted, beginning after `after`. A listing may lag behind the truth, so nothing that
     /// must be right may rest on it. (Keys alone: on a directory, sizes and times would cost a `stat` for each.)
     async fn list(&self, folder: &Key, after: Option<&Key>) -> Result<Vec<Key>, BucketError>;

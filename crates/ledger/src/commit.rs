@@ -10,6 +10,9 @@ use taco_tables::{Change, RecordKey};
 
 use crate::bucket::Key;
 use crate::error::Error;
+use crate::head_object::{self, Proof};
+use crate::layout::LedgerName;
+use crate::seal::{MAC_TEXT, MasterKeys};
 
 /// The number of this way to write a commit; see `migrations-in-bucket/`.
 pub(crate) const FORMAT: u64 = 1;
@@ -92,10 +95,41 @@ pub struct Put {
     pub value: Box<RawValue>,
 }
 
+/// How the last field of a commit begins: a keyed digest of all bytes before it. Versions that know no such field pass
+/// over it.
+const MAC_FIELD: &[u8] = b",\"mac\":\"";
+const AFTER_MAC: &[u8] = b"\"}\n";
+
+fn mac_context(ledger: &LedgerName) -> String {
+    format!("taco commit 1 {ledger}")
+}
+
+/// Whether the keyed digest at the end of a commit fits the bytes before it. `Err` says that they were altered. A commit
+/// of a server that knew no digests has none.
+pub(crate) fn check_mac(ledger: &LedgerName, bytes: &[u8], keys: Option<&MasterKeys>) -> Result<Proof, String> {
+    let split = || {
+        let (rest, mac) = bytes.strip_suffix(AFTER_MAC)?.split_at_checked(bytes.len() - AFTER_MAC.len() - MAC_TEXT)?;
+        Some((rest.strip_suffix(MAC_FIELD)?, std::str::from_utf8(mac).ok()?))
+    };
+    let has_room = bytes.len() >= AFTER_MAC.len() + MAC_TEXT;
+    let Some((content, mac)) = has_room.then(split).flatten() else { return Ok(Proof::NoMac) };
+    head_object::check_mac(keys, &mac_context(ledger), content, mac)
+}
+
 impl Commit {
-    pub fn encode(&self) -> Vec<u8> {
+    /// The bytes that stand in the bucket. With `keys`, they end with a keyed digest.
+    pub(crate) fn encode(&self, ledger: &LedgerName, keys: Option<&MasterKeys>) -> Vec<u8> {
         let mut bytes = serde_json::to_vec(self).expect("a commit is plain data");
-        bytes.push(b'\n');
+        let Some(keys) = keys else {
+            bytes.push(b'\n');
+            return bytes;
+        };
+        let brace = bytes.pop();
+        debug_assert_eq!(brace, Some(b'}'), "a commit is an object");
+        let mac = keys.mac(&mac_context(ledger), &bytes);
+        bytes.extend_from_slice(MAC_FIELD);
+        bytes.extend_from_slice(mac.as_bytes());
+        bytes.extend_from_slice(AFTER_MAC);
         bytes
     }
 

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -61,6 +61,15 @@ pub(crate) async fn read(path: PathBuf, key: &Key) -> Result<Option<Object>, Buc
         Ok(Some(Object { bytes: bytes.into(), last_modified }))
     });
     read.await.unwrap_or_else(|gone| Err(gone.into())).map_err(|error| file_error("get", key, &error))
+}
+
+/// The size of a file, or `None` where there is none. The kernel knows it without the disk, as a rule.
+pub(crate) fn size(path: &Path, key: &Key) -> Result<Option<u64>, BucketError> {
+    match std::fs::metadata(path) {
+        Ok(metadata) => Ok(metadata.is_file().then_some(metadata.len())),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(file_error("size", key, &error)),
+    }
 }
 
 /// Opens a file, or `None` where there is none. A range that begins behind the end is empty.

@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -18,7 +19,7 @@ pub(crate) async fn write(path: PathBuf, bytes: Bytes) -> io::Result<()> {
         // Listings pass over such names.
         let mut draft = path.clone().into_os_string();
         draft.push("#new");
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&draft)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
         let written = file.write_all(&bytes).and_then(|()| fs::rename(&draft, &path));
         if let Err(error) = written {
             // It stays as garbage if this fails too.

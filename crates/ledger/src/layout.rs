@@ -62,6 +62,11 @@ pub fn commit(ledger: &LedgerName, seq: u64) -> Key {
     Key::new(format!("ledgers/{ledger}/log/{seq:020}.json"))
 }
 
+/// Which commit of a ledger is the newest.
+pub fn head(ledger: &LedgerName) -> Key {
+    Key::new(format!("ledgers/{ledger}/head.json"))
+}
+
 /// All snapshots of a ledger.
 pub fn snapshots(ledger: &LedgerName) -> Key {
     Key::new(format!("ledgers/{ledger}/snapshots"))
@@ -105,6 +110,18 @@ pub fn log_chunk(ledger: &LedgerName, log: &str, epoch: u64, offset: u64) -> Key
 /// The folder of all logs. It ends with a slash, since others may begin like it.
 pub fn logs(ledger: &LedgerName) -> String {
     format!("blobs/{ledger}/logs/")
+}
+
+/// All pieces of all logs.
+pub fn all_logs(ledger: &LedgerName) -> Key {
+    Key::new(format!("blobs/{ledger}/logs"))
+}
+
+/// The log, the epoch and the offset that the key of a piece names; `None` for anything else that lies beside them.
+pub fn piece_of(key: &Key) -> Option<(String, u64, u64)> {
+    let mut parts = key.as_str().rsplit('/');
+    let (_, epoch, log) = (parts.next()?, parts.next()?, parts.next()?);
+    Some((log.to_owned(), epoch.parse().ok()?, offset_of(key)?))
 }
 
 /// All pieces of one attempt's log.
@@ -162,6 +179,7 @@ mod tests {
     fn a_piece_of_a_log_is_named_by_where_it_begins() {
         let piece = log_chunk(&LedgerName::site(), "plan-1", 2, 4096);
         assert_eq!(offset_of(&piece), Some(4096));
+        assert_eq!(piece_of(&piece), Some(("plan-1".to_owned(), 2, 4096)));
         assert!(piece.as_str().starts_with(&format!("{}/", log_chunks(&LedgerName::site(), "plan-1", 2))));
         assert_eq!(offset_of(&format()), None);
     }

@@ -4,18 +4,23 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures::future::join_all;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, TryStreamExt, join, stream};
 use taco_tables::State;
 use tokio::sync::{Mutex, mpsc, watch};
+use tokio::time::timeout;
 
 use crate::bucket::{Bucket, Key};
-use crate::commit::{Commit, Hash};
+use crate::commit::{self, Commit, Hash};
 use crate::environment::Environment;
 use crate::error::{CommitError, Error};
+use crate::head_object::{self, FoundHead, Named};
 use crate::layout::{self, LedgerName};
+use crate::newest_commit::Confirmation;
 use crate::pace::Pace;
+use crate::seal::MasterKeys;
 use crate::snapshot;
 use crate::transaction::{Intent, Transaction};
 use crate::writer::{self, Pending, Request};
@@ -29,10 +34,15 @@ const WIDEST_WINDOW: u64 = 64;
 /// Whoever looks back reads this many commits at once.
 const LOOKED_BACK_AT_ONCE: usize = 32;
 
+/// The task that writes heads gets this long to finish; then whoever closes the ledger writes the head.
+const HEAD_AWAITED: Duration = Duration::from_secs(1);
+
 #[derive(Clone, Debug)]
 pub struct Options {
     /// A snapshot is due after every so many commits.
     pub snapshot_every: u64,
+    /// Commits and heads bear a keyed digest by the current one, and those that bear one are proven.
+    pub keys: Option<Arc<MasterKeys>>,
     #[cfg(test)]
     pub(crate) sabotage: crate::simulation::Sabotage,
 }
@@ -41,6 +51,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             snapshot_every: 1_000,
+            keys: None,
             #[cfg(test)]
             sabotage: crate::simulation::Sabotage::None,
         }
@@ -74,12 +85,19 @@ pub(crate) struct Shared<S> {
     head: watch::Sender<Arc<Head<S>>>,
     probes_started: AtomicU64,
     probe: Mutex<Probe>,
+    pub(crate) confirmation: Confirmation,
+    /// The newest commit that this server wrote, for the ledger's head object.
+    pub(crate) newest_own: watch::Sender<Option<Named>>,
+    /// The number that the last head object has which this server wrote.
+    head_written: watch::Receiver<u64>,
 }
 
 /// The state after commit `seq`.
 pub(crate) struct Head<S> {
     pub(crate) seq: u64,
     pub(crate) hash: Hash,
+    /// How many bytes the commit has in the bucket; `None` where only a snapshot tells of it.
+    pub(crate) size: Option<u64>,
     pub(crate) state: S,
 }
 
@@ -116,8 +134,17 @@ impl<S> Deref for View<S> {
 impl<S: State> Ledger<S> {
     /// Opens a ledger from its newest readable snapshot and the commits after it. One that has no commit yet is empty.
     pub async fn open(environment: Environment, name: LedgerName, options: Options) -> Result<Self, Error> {
-        let start = newest_snapshot(&environment, &name).await?;
+        // The head object before the log: what it names must be found afterwards.
+        let (head_object, start) = join!(
+            head_object::read(&*environment.bucket, &name, options.keys.as_deref()),
+            newest_snapshot(&environment, &name)
+        );
+        let (head_object, start) = (head_object?, start?);
         let snapshot_seq = start.seq;
+        let (newest_own, newest) = watch::channel(None);
+        let (written, head_written) = watch::channel(0);
+        let (bucket, keys) = (Arc::clone(&environment.bucket), options.keys.clone());
+        let heads = head_object::keep_up(bucket, name.clone(), keys, newest, written);
         let shared = Arc::new(Shared {
             environment,
             name,
@@ -126,8 +153,12 @@ impl<S: State> Ledger<S> {
             head: watch::Sender::new(Arc::new(start)),
             probes_started: AtomicU64::new(0),
             probe: Mutex::new(Probe { number: 0, outcome: Ok(()) }),
+            confirmation: Confirmation::default(),
+            newest_own,
+            head_written,
         });
         shared.refuse_a_gap(snapshot_seq).await?;
+        shared.refuse_a_changed_end(snapshot_seq, &head_object).await?;
         let head = shared.head();
         report_set_aside(&shared.name, &head.state);
         if head.seq - snapshot_seq >= shared.options.snapshot_every {
@@ -135,7 +166,40 @@ impl<S: State> Ledger<S> {
         }
         let (requests, waiting) = mpsc::channel(QUEUE);
         tokio::spawn(writer::run(Arc::clone(&shared), waiting));
+        tokio::spawn(heads);
         Ok(Self { shared, requests })
+    }
+
+    /// Why this ledger takes no changes, if it takes none: its newest commit is not as this server knows it.
+    pub fn damage(&self) -> Option<Error> {
+        self.shared.confirmation.damage()
+    }
+
+    /// Waits until the head object names the newest commit that this server wrote: before the process ends.
+    pub async fn flush(&self) {
+        let Some(named) = *self.shared.newest_own.borrow() else { return };
+        let mut written = self.shared.head_written.clone();
+        if !matches!(timeout(HEAD_AWAITED, written.wait_for(|seq| *seq >= named.seq)).await, Ok(Ok(_))) {
+            // A bucket that does not answer must not keep a process from ending.
+            if !matches!(timeout(HEAD_AWAITED, self.write_head(named)).await, Ok(Ok(()))) {
+                tracing::warn!(ledger = %self.shared.name, "the head of a ledger could not be written before the end");
+            }
+        }
+    }
+
+    /// Writes the head object anew, with the current key.
+    pub async fn renew_head(&self) -> Result<(), Error> {
+        self.shared.look().await?;
+        let head = self.shared.head();
+        if head.seq > 0 {
+            self.write_head(Named { seq: head.seq, hash: head.hash }).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_head(&self, named: Named) -> Result<(), Error> {
+        let Shared { environment, name, options, .. } = &*self.shared;
+        Ok(head_object::write(&*environment.bucket, name, named, options.keys.as_deref()).await?)
     }
 
     pub fn name(&self) -> &LedgerName {
@@ -244,8 +308,10 @@ impl<S: State> Shared<S> {
     /// Reads commits until there are no more. In calm times that is one GET that finds nothing.
     pub(crate) async fn catch_up(&self) -> Result<(), Error> {
         let head = self.head();
-        let Some((key, bytes)) = self.fetch(head.seq + 1).await? else { return Ok(()) };
-        self.advance(Arc::new(follow(&head, &key, head.seq + 1, &bytes)?));
+        // Whoever looks is likely to write next, and should not have to wait for this then.
+        let (found, ()) = join!(self.fetch(head.seq + 1), self.confirm_ahead(&head));
+        let Some((key, bytes)) = found? else { return Ok(()) };
+        self.advance(Arc::new(self.follow(&head, &key, head.seq + 1, &bytes)?));
         let mut window = 2;
         loop {
             let mut head = self.head();
@@ -257,7 +323,7 @@ impl<S: State> Shared<S> {
                     reached_end = true;
                     break;
                 };
-                head = Arc::new(follow(&head, &key, seq, &bytes)?);
+                head = Arc::new(self.follow(&head, &key, seq, &bytes)?);
             }
             self.advance(head);
             if reached_end {
@@ -289,20 +355,43 @@ impl<S: State> Shared<S> {
             _ => Ok(()),
         }
     }
-}
 
-/// The head after the commit that was found under `key`.
-pub(crate) fn follow<S: State>(head: &Head<S>, key: &Key, seq: u64, bytes: &[u8]) -> Result<Head<S>, Error> {
-    let commit = Commit::decode(key, seq, bytes)?;
-    if commit.previous != head.hash {
-        let why = format!("it follows a commit with hash {}, but the one before it has {}", commit.previous, head.hash);
-        return Err(Error::corrupt(key, why));
+    /// Refuses a log whose newest commit was altered, or whose newest commits were deleted. Of these no other commit
+    /// tells, but the head object, and the digest that a commit bears.
+    async fn refuse_a_changed_end(&self, snapshot_seq: u64, found: &FoundHead) -> Result<(), Error> {
+        let head = self.head();
+        if head.seq > 0 && head.seq == snapshot_seq {
+            self.read_newest(&head).await?;
+        }
+        self.confirmation.confirm(head.seq);
+        let end = Named { seq: head.seq, hash: head.hash };
+        let hash_of = async |seq| Ok(self.fetch(seq).await?.map(|(_, bytes)| Hash::of(&bytes)));
+        head_object::compare(&self.name, found, end, hash_of).await
     }
-    let mut state = head.state.clone();
-    for change in commit.changes() {
-        state.apply(&change);
+
+    /// The head after the commit that was found under `key`.
+    fn follow(&self, head: &Head<S>, key: &Key, seq: u64, bytes: &[u8]) -> Result<Head<S>, Error> {
+        let commit = Commit::decode(key, seq, bytes)?;
+        if commit.previous != head.hash {
+            let previous = commit.previous;
+            let why = format!("it follows a commit with hash {previous}, but the one before it has {}", head.hash);
+            return Err(Error::corrupt(key, why));
+        }
+        self.refuse_a_wrong_mac(key, bytes)?;
+        let mut state = head.state.clone();
+        for change in commit.changes() {
+            state.apply(&change);
+        }
+        self.confirmation.confirm(seq);
+        Ok(Head { seq, hash: Hash::of(bytes), size: Some(bytes.len() as u64), state })
     }
-    Ok(Head { seq, hash: Hash::of(bytes), state })
+
+    pub(crate) fn refuse_a_wrong_mac(&self, key: &Key, bytes: &[u8]) -> Result<(), Error> {
+        match commit::check_mac(&self.name, bytes, self.options.keys.as_deref()) {
+            Ok(_) => Ok(()),
+            Err(why) => Err(Error::corrupt(key, why)),
+        }
+    }
 }
 
 /// Where to begin: the newest snapshot that can be read, or nothing at all. A damaged one is reported and passed
@@ -313,7 +402,7 @@ async fn newest_snapshot<S: State>(environment: &Environment, name: &LedgerName)
         let Some(seq) = layout::number_of(key) else { continue };
         let Some(bytes) = read_whole(&*environment.bucket, key).await? else { continue };
         match snapshot::load(key, name, seq, &bytes) {
-            Ok((header, state)) => return Ok(Head { seq, hash: header.hash, state }),
+            Ok((header, state)) => return Ok(Head { seq, hash: header.hash, size: None, state }),
             Err(error @ Error::Corrupt { .. }) => {
                 tracing::error!(%error, "a snapshot cannot be read: starting from an older one");
                 metrics::counter!("taco_ledger_snapshots_unreadable_total").increment(1);
@@ -321,7 +410,7 @@ async fn newest_snapshot<S: State>(environment: &Environment, name: &LedgerName)
             Err(error) => return Err(error),
         }
     }
-    Ok(Head { seq: 0, hash: Hash::NONE, state: S::default() })
+    Ok(Head { seq: 0, hash: Hash::NONE, size: None, state: S::default() })
 }
 
 /// Reads a snapshot as a large object, which may take longer than a single request for a small one.

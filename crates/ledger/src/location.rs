@@ -1,7 +1,9 @@
 //! From `TACO_BUCKET` to a bucket.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -146,10 +148,27 @@ fn open_directory(url: &Url, bad: &dyn Fn(&str) -> LocationError) -> Result<Obje
     let directory = url.to_file_path().map_err(|()| bad("it has to be an absolute path, with three slashes"))?;
     let refuse = |why| LocationError::Directory { path: directory.display().to_string(), why };
     std::fs::create_dir_all(&directory).map_err(refuse)?;
+    keep_others_out(&directory);
     let store = LocalFileSystem::new_with_prefix(&directory)
         .map_err(|error| refuse(std::io::Error::other(error)))?
         .with_fsync(true);
     Ok(ObjectBucket::on_directory(Arc::new(store), directory))
+}
+
+/// Leaves the bucket to its owner. Nobody else reaches what lies below, whatever the modes there are; so this is enough for a
+/// bucket that an older version made, too.
+fn keep_others_out(directory: &Path) {
+    let tighten = || {
+        let mode = std::fs::metadata(directory)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            std::fs::set_permissions(directory, Permissions::from_mode(mode & 0o700))?;
+        }
+        std::io::Result::Ok(())
+    };
+    if let Err(error) = tighten() {
+        let directory = directory.display();
+        tracing::warn!(%directory, %error, "other users of this machine may read the bucket: take their rights away");
+    }
 }
 
 /// How a client of the bucket treats failures; see [`ObjectBucket`].

@@ -6,6 +6,7 @@
 //! reached. Only a server that does not know a long log yet asks for a listing, to skip most of the way: what is
 //! listed exists, and what the listing lacks is found by walking on.
 
+mod digest;
 mod index;
 
 use std::ops::Range;
@@ -19,6 +20,8 @@ use crate::bucket::{Bucket, BucketError, Created, Key, Trouble};
 use crate::clock::Dice;
 use crate::layout::{self, LedgerName};
 use crate::retry::{Backoff, PATIENCE};
+use digest::{Digests, VerifiedBlocks};
+pub use digest::{LogBlock, LogDigest};
 use index::Index;
 
 /// A walk along more pieces than this asks for a listing instead of one piece after the other.
@@ -46,6 +49,8 @@ pub struct LogChunks {
     bucket: Arc<dyn Bucket>,
     dice: Dice,
     index: Mutex<Index>,
+    digests: Digests,
+    verified: VerifiedBlocks,
 }
 
 /// One log of one attempt at a phase.
@@ -74,7 +79,8 @@ enum Place {
 
 impl LogChunks {
     pub fn new(bucket: Arc<dyn Bucket>, dice: Dice) -> Self {
-        Self { bucket, dice, index: Mutex::default() }
+        let (digests, verified) = (Digests::default(), VerifiedBlocks::default());
+        Self { bucket, dice, index: Mutex::default(), digests, verified }
     }
 
     /// Writes `bytes` at `offset`, which must be where the log ends, and returns where it ends then. May be repeated:
@@ -126,6 +132,7 @@ impl LogChunks {
                     match self.bucket.create(&key, bytes.clone()).await {
                         Ok(Created::Now) => {
                             self.index().learn(log, at, bytes.len());
+                            self.digests.note(log, at, &bytes);
                             return Ok(at + bytes.len() as u64);
                         }
                         Ok(Created::AlreadyThere) => {

@@ -97,6 +97,14 @@ impl Bucket for Measured {
         self.gets.measure(self.bucket.get(key)).await
     }
 
+    async fn size(&self, key: &Key) -> Result<Option<u64>, BucketError> {
+        measure("size", self.bucket.size(key)).await
+    }
+
+    fn is_local(&self) -> bool {
+        self.bucket.is_local()
+    }
+
     async fn list(&self, folder: &Key, after: Option<&Key>) -> Result<Vec<Key>, BucketError> {
         measure("list", self.bucket.list(folder, after)).await
     }

@@ -125,6 +125,21 @@ impl Bucket for ObjectBucket {
         Ok(Some(Object { bytes, last_modified }))
     }
 
+    async fn size(&self, key: &Key) -> Result<Option<u64>, BucketError> {
+        if let Some(directory) = &self.directory {
+            return file_download::size(&directory.join(key.as_str()), key);
+        }
+        match self.strict.head(&path(key)).await {
+            Ok(found) => Ok(Some(found.size)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(explain("size", key, &error)),
+        }
+    }
+
+    fn is_local(&self) -> bool {
+        self.directory.is_some()
+    }
+
     async fn list(&self, folder: &Key, after: Option<&Key>) -> Result<Vec<Key>, BucketError> {
         if let Some(directory) = &self.directory {
             return on_files("list", folder, directory, {

@@ -97,6 +97,14 @@ impl Bucket for Retrying {
         self.within_patience("get", key, || self.bucket.get(key)).await
     }
 
+    async fn size(&self, key: &Key) -> Result<Option<u64>, BucketError> {
+        self.within_patience("size", key, || self.bucket.size(key)).await
+    }
+
+    fn is_local(&self) -> bool {
+        self.bucket.is_local()
+    }
+
     async fn list(&self, folder: &Key, after: Option<&Key>) -> Result<Vec<Key>, BucketError> {
         self.within_patience("list", folder, || self.bucket.list(folder, after)).await
     }

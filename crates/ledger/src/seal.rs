@@ -18,7 +18,7 @@ use std::fmt;
 use std::ops::Range;
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use aws_lc_rs::hkdf;
+use aws_lc_rs::{hkdf, hmac};
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -63,6 +63,7 @@ impl fmt::Debug for KeyId {
 pub struct MasterKey {
     id: KeyId,
     root: hkdf::Prk,
+    mac: hmac::Key,
 }
 
 /// A secret that is too short to be random.
@@ -83,7 +84,8 @@ impl MasterKey {
         let mut id = [0; 32];
         let derived = root.expand(&[b"key id"], hkdf::HKDF_SHA256).and_then(|okm| okm.fill(&mut id));
         derived.expect("32 bytes can be derived");
-        Ok(Self { id: KeyId([id[0], id[1], id[2], id[3]]), root })
+        let mac = root.expand(&[b"mac"], hmac::HMAC_SHA256).expect("32 bytes can be derived").into();
+        Ok(Self { id: KeyId([id[0], id[1], id[2], id[3]]), root, mac })
     }
 
     pub fn id(&self) -> KeyId {
@@ -135,6 +137,18 @@ impl SealError {
     }
 }
 
+/// Why a keyed digest proves nothing, or too much.
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
+pub enum MacTrouble {
+    #[error("its MAC was made with secret key {0}, which was not given")]
+    MissingKey(String),
+    #[error("its MAC does not fit: it was altered")]
+    Wrong,
+}
+
+/// The length of what [`MasterKeys::mac`] returns.
+pub(crate) const MAC_TEXT: usize = 8 + 1 + 64;
+
 /// The key that seals from now on, and older ones that still open.
 #[derive(Debug)]
 pub struct MasterKeys {
@@ -152,6 +166,23 @@ impl MasterKeys {
     /// The key that seals.
     pub fn current(&self) -> KeyId {
         self.current.id
+    }
+
+    /// A keyed digest (HMAC-SHA256) of something that everyone may read and nobody else may make, as `key id:digest`.
+    /// What is known under one `context` is not taken for something else.
+    pub fn mac(&self, context: &str, bytes: &[u8]) -> String {
+        let tag = tag(&self.current.mac, context, bytes);
+        format!("{}:{}", self.current.id, hex::encode(tag.as_ref()))
+    }
+
+    /// Whether [`Self::mac`] made this digest of these bytes, with the current key or an older one.
+    pub fn check_mac(&self, context: &str, bytes: &[u8], mac: &str) -> Result<(), MacTrouble> {
+        let (id, digest) = mac.split_once(':').ok_or(MacTrouble::Wrong)?;
+        let key = std::iter::once(&self.current).chain(&self.older).find(|key| key.id.to_string() == id);
+        let key = key.ok_or_else(|| MacTrouble::MissingKey(id.to_owned()))?;
+        let digest = hex::decode(digest).map_err(|_| MacTrouble::Wrong)?;
+        let expected = tag(&key.mac, context, bytes);
+        aws_lc_rs::constant_time::verify_slices_are_equal(expected.as_ref(), &digest).map_err(|_| MacTrouble::Wrong)
     }
 
     /// Seals a small thing that will be known as `name`.
@@ -383,6 +414,14 @@ impl Header {
     fn bound(name: &str, prefix: [u8; 7]) -> Aad<Vec<u8>> {
         Aad::from([b"taco seal 1 data key\0", &prefix[..], name.as_bytes()].concat())
     }
+}
+
+fn tag(key: &hmac::Key, context: &str, bytes: &[u8]) -> hmac::Tag {
+    let mut signing = hmac::Context::with_key(key);
+    signing.update(context.as_bytes());
+    signing.update(&[0]);
+    signing.update(bytes);
+    signing.sign()
 }
 
 fn take<const LENGTH: usize>(rest: &mut &[u8]) -> Option<[u8; LENGTH]> {

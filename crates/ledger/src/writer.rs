@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use crate::bucket::{Bucket, BucketError, Created, Key, Trouble};
 use crate::commit::{self, Commit, Entry, Hash};
 use crate::error::{CommitError, Error};
+use crate::head_object::Named;
 use crate::layout;
 use crate::ledger::{Head, Shared};
 use crate::retry::{Backoff, PATIENCE};
@@ -120,6 +121,9 @@ async fn commit<S: State>(shared: &Arc<Shared<S>>, mut batch: Vec<Box<dyn Pendin
                 Err(error) => break Err(error),
             }
         }
+        if let Err(error) = shared.confirm_newest(&head).await {
+            break Err(error);
+        }
         let seq = head.seq + 1;
         let commit = Commit {
             format: commit::FORMAT,
@@ -131,7 +135,7 @@ async fn commit<S: State>(shared: &Arc<Shared<S>>, mut batch: Vec<Box<dyn Pendin
             transactions: entries,
         };
         match write(shared, &commit, deadline).await {
-            Ok(Written::Won(hash)) => break Ok(Some(Arc::new(Head { seq, hash, state }))),
+            Ok(Written::Won { hash, size }) => break Ok(Some(Arc::new(Head { seq, hash, size: Some(size), state }))),
             Ok(Written::Lost) => {
                 metrics::counter!("taco_ledger_conflicts_total").increment(1);
                 if let Err(error) = shared.look().await {
@@ -152,6 +156,8 @@ async fn commit<S: State>(shared: &Arc<Shared<S>>, mut batch: Vec<Box<dyn Pendin
                 metrics::counter!("taco_ledger_commits_total").increment(1);
                 metrics::counter!("taco_ledger_transactions_total").increment(batch.len() as u64);
                 shared.advance(Arc::clone(&head));
+                shared.confirmation.confirm(head.seq);
+                shared.newest_own.send_replace(Some(Named { seq: head.seq, hash: head.hash }));
                 shared.environment.peers.note_commit(&shared.name, head.seq);
                 if head.seq.is_multiple_of(shared.options.snapshot_every) {
                     tokio::spawn(write_snapshot(Arc::clone(shared), head));
@@ -184,7 +190,10 @@ fn decide_all<S: State>(head: &Head<S>, batch: &mut [Box<dyn Pending<S>>]) -> (S
 }
 
 enum Written {
-    Won(Hash),
+    Won {
+        hash: Hash,
+        size: u64,
+    },
     /// Another server's commit has this number.
     Lost,
 }
@@ -193,15 +202,15 @@ enum Written {
 /// an attempt whose answer was lost looks like somebody else's commit.
 async fn write<S: State>(shared: &Shared<S>, commit: &Commit, deadline: Instant) -> Result<Written, Error> {
     let key = layout::commit(&shared.name, commit.seq);
-    let bytes = Bytes::from(commit.encode());
-    let hash = Hash::of(&bytes);
+    let bytes = Bytes::from(commit.encode(&shared.name, shared.options.keys.as_deref()));
+    let (hash, size) = (Hash::of(&bytes), bytes.len() as u64);
     let bucket = &shared.environment.bucket;
     let mut backoff = Backoff::new(&shared.environment.dice);
     let no_answer = || BucketError::new("create", &key, Trouble::Unclear, "no answer within 10 s");
     loop {
         let attempt = shared.pace.time_put(bucket.create(&key, bytes.clone()));
         let unclear = match timeout_at(deadline, attempt).await {
-            Ok(Ok(Created::Now)) => return Ok(Written::Won(hash)),
+            Ok(Ok(Created::Now)) => return Ok(Written::Won { hash, size }),
             Ok(Ok(Created::AlreadyThere)) => None,
             Ok(Err(error)) if error.is_unclear() => Some(error),
             Ok(Err(error)) => return Err(error.into()),
@@ -210,7 +219,7 @@ async fn write<S: State>(shared: &Shared<S>, commit: &Commit, deadline: Instant)
         #[cfg(test)]
         match shared.options.sabotage {
             crate::simulation::Sabotage::ConflictTakenForSuccess if unclear.is_none() => {
-                return Ok(Written::Won(hash));
+                return Ok(Written::Won { hash, size });
             }
             crate::simulation::Sabotage::BlindRetry => return Ok(Written::Lost),
             _ => {}
@@ -218,7 +227,7 @@ async fn write<S: State>(shared: &Shared<S>, commit: &Commit, deadline: Instant)
         match timeout_at(deadline.max(Instant::now() + READ_BACK), bucket.get(&key)).await {
             Ok(Ok(Some(object))) if is_ours(&object.bytes, &commit.id) => {
                 metrics::counter!("taco_ledger_own_commits_recognised_total").increment(1);
-                return Ok(Written::Won(hash));
+                return Ok(Written::Won { hash, size });
             }
             Ok(Ok(Some(_))) => return Ok(Written::Lost),
             Ok(Ok(None)) => {}

@@ -49,6 +49,16 @@ pub(crate) fn load(settings: &Settings, dice: &Dice) -> Result<MasterKeys, KeyEr
     Ok(MasterKeys::new(current, older(settings)?, dice.clone()))
 }
 
+/// The keys that the settings give or that lie beside the bucket; `None` where there are none. Makes nothing: for who only
+/// looks.
+pub(crate) fn find(settings: &Settings, dice: &Dice) -> Result<Option<MasterKeys>, KeyError> {
+    let lies_beside = || key_file(settings.bucket.as_str()).is_some_and(|path| path.exists());
+    if settings.secret_key.is_none() && !lies_beside() {
+        return Ok(None);
+    }
+    load(settings, dice).map(Some)
+}
+
 fn from_setting(key: &'static str, secret: &Secret) -> Result<MasterKey, KeyError> {
     MasterKey::from_secret(secret.expose()).map_err(|why| KeyError::Weak { key, why })
 }

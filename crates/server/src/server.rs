@@ -233,6 +233,7 @@ impl Running {
         self.under_way.join_all().await;
         self.shutdown.is_quiet();
         self.tasks.join_all().await;
+        self.control_plane.flush().await;
     }
 }
 

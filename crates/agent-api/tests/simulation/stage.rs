@@ -136,7 +136,7 @@ pub(crate) async fn open(environment: Environment) -> Result<ControlPlane, taco_
     let settings = Settings {
         master_keys: Arc::new(MasterKeys::new(key, Vec::new(), environment.dice.clone())),
         site_token: Some(SITE_TOKEN.to_owned()),
-        ledger: Options { snapshot_every: 64 },
+        ledger: Options { snapshot_every: 64, ..Options::default() },
         timeouts: Timeouts::default(),
         limits: Default::default(),
     };

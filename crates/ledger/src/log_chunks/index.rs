@@ -42,6 +42,12 @@ impl Index {
         pieces
     }
 
+    /// Where pieces begin from `start` on and before `end`, as far as that is known.
+    pub(super) fn borders(&self, log: &Log, start: u64, end: u64) -> Vec<u64> {
+        let known = self.logs.get(log).into_iter().flat_map(|known| known.borders.range(start..end));
+        std::iter::once(start).chain(known.map(|(border, _)| *border).filter(|border| *border != start)).collect()
+    }
+
     pub(super) fn learn(&mut self, log: &Log, start: u64, length: usize) {
         let end = start + length as u64;
         self.insert(log, start, Some(end));

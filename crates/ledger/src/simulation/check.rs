@@ -23,6 +23,7 @@ pub(super) async fn check(told: &Told) -> Result<String, String> {
     let objects = told.world.objects();
     let replay = replay(told, &objects)?;
     check_snapshots(told, &objects, &replay)?;
+    check_head(told, &objects)?;
 
     let mut acknowledged_before: Vec<(u64, u64)> = Vec::new(); // (moment of the answer, commit it must be in)
     for answer in &told.answers {
@@ -117,6 +118,19 @@ fn check_snapshots(told: &Told, objects: &BTreeMap<crate::Key, bytes::Bytes>, re
         }
     }
     Ok(())
+}
+
+/// The head object names a commit of the log, with its hash.
+fn check_head(told: &Told, objects: &BTreeMap<crate::Key, bytes::Bytes>) -> Result<(), String> {
+    let Some(bytes) = objects.get(&layout::head(&told.name)) else { return Ok(()) };
+    let head: Value = serde_json::from_slice(bytes).map_err(|error| format!("the head: {error}"))?;
+    let seq = head["seq"].as_u64().ok_or("the head has no number")?;
+    let named =
+        objects.get(&layout::commit(&told.name, seq)).ok_or(format!("the head names {seq}, which is not there"))?;
+    match head["hash"] == hex::encode(Sha256::digest(named)).as_str() {
+        true => Ok(()),
+        false => Err(format!("the head names another commit {seq} than the log has")),
+    }
 }
 
 /// A read shows a prefix of the log that has everything acknowledged before it began, and no less than any read that

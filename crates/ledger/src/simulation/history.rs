@@ -18,6 +18,7 @@ use crate::error::CommitError;
 use crate::layout::LedgerName;
 use crate::ledger::{Ledger, Options};
 use crate::retry::Retrying;
+use crate::seal::{MasterKey, MasterKeys};
 use crate::simulated::{Line, World, WrongClock};
 use crate::transaction::Intent;
 
@@ -199,11 +200,13 @@ async fn open(
     let environment = Environment {
         bucket: Arc::new(Retrying::new(Arc::new(line.clone()), dice.clone())),
         clock: Arc::new(WrongClock::new(stage.begun, Duration::from_secs(100 * number))),
-        dice,
+        dice: dice.clone(),
         server: server.to_owned(),
         peers: Peers::fixed(2),
     };
-    let options = Options { snapshot_every: 4 + stage.below(8), sabotage: stage.sabotage };
+    let key = MasterKey::from_secret("the secret key of all simulated servers").expect("long enough");
+    let keys = Some(Arc::new(MasterKeys::new(key, Vec::new(), dice.clone())));
+    let options = Options { snapshot_every: 4 + stage.below(8), keys, sabotage: stage.sabotage };
     Ok((Ledger::open(environment, name(), options).await?, line))
 }
 

@@ -34,7 +34,7 @@ pub(crate) async fn perhaps_tear<S: State>(shared: &Shared<S>, head: Arc<Head<S>
         return head;
     }
     tokio::time::sleep(Duration::from_millis(300)).await;
-    Arc::new(Head { seq: head.seq, hash: head.hash, state: shared.head().state.clone() })
+    Arc::new(Head { seq: head.seq, hash: head.hash, size: head.size, state: shared.head().state.clone() })
 }
 
 /// Lives through the history of one seed and says what broke, or returns a fingerprint of everything that happened.

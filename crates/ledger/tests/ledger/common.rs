@@ -53,7 +53,7 @@ pub(crate) fn environment(bucket: Arc<dyn Bucket>, server: &str, peers: usize) -
 }
 
 pub(crate) async fn open(bucket: &Arc<dyn Bucket>) -> Result<Ledger<Counters>, Error> {
-    open_with(bucket, Options { snapshot_every: 10 }).await
+    open_with(bucket, Options { snapshot_every: 10, ..Options::default() }).await
 }
 
 pub(crate) async fn open_with(bucket: &Arc<dyn Bucket>, options: Options) -> Result<Ledger<Counters>, Error> {

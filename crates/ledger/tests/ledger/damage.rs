@@ -44,7 +44,7 @@ impl Folder {
     }
 
     async fn problems(&self) -> Vec<String> {
-        let reports = audit::verify(&*directory(self.path()), None).await.expect("a readable bucket");
+        let reports = audit::verify(&*directory(self.path()), None, None).await.expect("a readable bucket");
         reports.iter().flat_map(|report| &report.problems).map(ToString::to_string).collect()
     }
 }
@@ -59,7 +59,7 @@ fn flip_a_byte(path: &Path) {
 #[tokio::test]
 async fn a_sound_ledger_is_found_sound() {
     let folder = Folder::with_a_ledger().await;
-    let reports = audit::verify(&*directory(folder.path()), None).await.expect("a readable bucket");
+    let reports = audit::verify(&*directory(folder.path()), None, None).await.expect("a readable bucket");
     assert_eq!(reports.len(), 1);
     assert_eq!((reports[0].commits, reports[0].snapshots), (25, 2));
     assert!(reports[0].is_sound(), "{:?}", reports[0].problems);

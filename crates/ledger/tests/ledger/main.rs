@@ -3,4 +3,5 @@
 mod commits;
 mod common;
 mod damage;
+mod newest_commit;
 mod samples;

@@ -30,7 +30,7 @@ fn copy_of(sample: &Path) -> tempfile::TempDir {
 
 async fn open(bucket: &tempfile::TempDir) -> Ledger<Counters> {
     let environment = environment(directory(bucket.path()), "reader", 0);
-    let options = Options { snapshot_every: 3 };
+    let options = Options { snapshot_every: 3, ..Options::default() };
     Ledger::open(environment, LedgerName::site(), options).await.expect("a readable sample")
 }
 
@@ -48,7 +48,7 @@ async fn every_sample_is_a_sound_bucket() {
             let bucket = copy_of(&sample);
             let bucket = directory(bucket.path());
             assert!(format::read(&*bucket).await.expect("a known format").is_some());
-            for report in audit::verify(&*bucket, None).await.expect("a readable bucket") {
+            for report in audit::verify(&*bucket, None, None).await.expect("a readable bucket") {
                 assert!(report.is_sound() && report.commits > 0, "{}: {report:?}", sample.display());
                 found += 1;
             }

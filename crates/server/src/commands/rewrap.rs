@@ -57,13 +57,13 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn rewrap(configuration: &Configuration) -> Result<[(&'static str, Rewrapped); 2], StartError> {
+async fn rewrap(configuration: &Configuration) -> Result<[(&'static str, Rewrapped); 3], StartError> {
     let settings = &configuration.settings;
     master_keys::check(settings)?;
     let dice = Dice::from_system();
     let bucket = bucket::open(settings, &dice)?.patient;
     if format::read(&*bucket).await?.is_none() {
-        return Ok([("secrets", Rewrapped::default()), ("objects", Rewrapped::default())]);
+        return Ok(["secrets", "objects", "heads of ledgers"].map(|what| (what, Rewrapped::default())));
     }
     let environment = Environment {
         bucket,
@@ -73,5 +73,9 @@ async fn rewrap(configuration: &Configuration) -> Result<[(&'static str, Rewrapp
         peers: Peers::none(),
     };
     let control_plane = ControlPlane::open(environment, control_plane_settings(settings, &dice)?).await?;
-    Ok([("secrets", control_plane.rewrap_secrets().await?), ("objects", control_plane.rewrap_blobs().await?)])
+    let secrets = control_plane.rewrap_secrets().await?;
+    let objects = control_plane.rewrap_blobs().await?;
+    // After everything that commits: a head's digest is made with the current key then, and the older can go.
+    let heads = Rewrapped { renewed: control_plane.renew_heads().await?, ..Rewrapped::default() };
+    Ok([("secrets", secrets), ("objects", objects), ("heads of ledgers", heads)])
 }

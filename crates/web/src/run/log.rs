@@ -64,10 +64,25 @@ struct KnownLine {
     begins: u64,
 }
 
+/// What stands in the place of a log that was damaged in the bucket.
+pub(crate) const DAMAGED: &str = "This log is damaged in the storage and cannot be shown. Whoever runs this site finds the \
+                                  details in the server's log, and `taco doctor` tells what to do.\n";
+
 /// The last lines of a log before `before`, or before its end.
 pub(crate) async fn part(web: &Web, view: &RunView, kind: PhaseKind, before: Option<u64>) -> Result<LogPart, Error> {
     let end = web.control_plane.log_end(view, kind).await?;
-    part_before(web, view, kind, before, end, None).await
+    or_damaged(part_before(web, view, kind, before, end, None).await, kind, end)
+}
+
+/// A damaged log says so in its place: the rest of the page is as good as ever.
+fn or_damaged(part: Result<LogPart, Error>, kind: PhaseKind, end: u64) -> Result<LogPart, Error> {
+    let Err(Error::Corrupt(cause)) = part else { return part };
+    tracing::error!(%cause, "a log is damaged");
+    let mut text = LogText::from_line(kind, None);
+    let mut html = text.push(DAMAGED.as_bytes());
+    html.push_str(&text.finish());
+    let (first_error, facts) = (text.first_error(), Facts::default());
+    Ok(LogPart { from: 0, to: end, end, html, first_error, has_later: false, misses_line: false, facts })
 }
 
 async fn part_before(
@@ -124,7 +139,12 @@ async fn window(web: &Web, view: &RunView, kind: PhaseKind, to: u64) -> Result<(
 
 /// What the lines before `to` tell, where they are JSON.
 pub(crate) async fn facts_before(web: &Web, view: &RunView, kind: PhaseKind, to: u64) -> Result<Facts, Error> {
-    let (_, bytes) = window(web, view, kind, to).await?;
+    let bytes = match window(web, view, kind, to).await {
+        Ok((_, bytes)) => bytes,
+        // The page says so in the log's place.
+        Err(Error::Corrupt(_)) => Vec::new(),
+        Err(error) => return Err(error),
+    };
     let mut facts = Facts::default();
     facts.push(&bytes);
     Ok(facts)
@@ -133,12 +153,16 @@ pub(crate) async fn facts_before(web: &Web, view: &RunView, kind: PhaseKind, to:
 /// The part of a log in which a line is that someone has a link to.
 pub(crate) async fn part_with_line(web: &Web, view: &RunView, kind: PhaseKind, line: u64) -> Result<LogPart, Error> {
     let end = web.control_plane.log_end(view, kind).await?;
-    let place = place_of(web, view, kind, line, WINDOW, end).await?;
+    let place = match place_of(web, view, kind, line, WINDOW, end).await {
+        // The part says so.
+        Err(Error::Corrupt(_)) => LinePlace::AtEnd,
+        place => place?,
+    };
     let (before, known) = match place {
         LinePlace::Within { begins, before } => (Some(before), Some(KnownLine { number: line, begins })),
         LinePlace::AtEnd | LinePlace::NotKnownYet => (None, None),
     };
-    let part = part_before(web, view, kind, before, end, known).await?;
+    let part = or_damaged(part_before(web, view, kind, before, end, known).await, kind, end)?;
     Ok(LogPart { misses_line: place == LinePlace::NotKnownYet, ..part })
 }
 
@@ -210,8 +234,15 @@ pub(crate) async fn whole(
                     Some((Ok::<_, Infallible>(without_marks(bytes)), Some(next)))
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a log ended early");
-                    None
+                    let cause = std::error::Error::source(&error).map(ToString::to_string);
+                    tracing::error!(%error, cause, "a log ended early");
+                    let line = match error {
+                        Error::Corrupt(_) => Bytes::from_static(DAMAGED.as_bytes()),
+                        _ => {
+                            Bytes::from_static(b"\nThe storage did not answer: the rest of this log is missing here.\n")
+                        }
+                    };
+                    Some((Ok(line), None))
                 }
             }
         }
