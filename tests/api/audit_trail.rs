@@ -67,7 +67,8 @@ async fn an_organization_tells_who_did_what_the_newest_first() {
 async fn it_comes_page_by_page_and_from_a_moment_on() {
     let server = ApiServer::start().await;
     server.given_organization("acme").await;
-    let organization = token(&server, "").await;
+    // Not the organization's own token: that it is used is noted beside the request, and would be one more event.
+    let organization = server.admin();
     for name in ["one", "two", "three"] {
         server.pass(SignedDuration::from_hours(1));
         server.given_workspace("acme", name).await;
@@ -101,6 +102,7 @@ async fn it_comes_page_by_page_and_from_a_moment_on() {
     let beyond = organization.get(&format!("{OF_ACME}?page[number]=99")).await.expect(StatusCode::OK);
     assert_eq!((beyond.data(), &beyond.json()["pagination"]["prev_page"]), (json!([]), &json!(1)));
     organization.get(&format!("{OF_ACME}?since=yesterday")).await.expect(StatusCode::BAD_REQUEST);
+    token(&server, "").await.get(OF_ACME).await.expect(StatusCode::OK);
 }
 
 #[tokio::test]
