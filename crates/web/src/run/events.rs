@@ -10,7 +10,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
-use futures::{Stream, stream};
+use futures::{Stream, StreamExt as _, stream};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use taco_control_plane::{Error, RunView};
@@ -90,7 +90,7 @@ pub(crate) async fn follow(
             }
         }
     });
-    Ok(Sse::new(events).keep_alive(KeepAlive::default()))
+    Ok(Sse::new(events.fuse()).keep_alive(KeepAlive::default()))
 }
 
 /// Reads what an event's id says.

@@ -8,7 +8,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use futures::stream;
+use futures::{StreamExt as _, stream};
 use serde::Deserialize;
 use taco_control_plane::{Error, RunView};
 use taco_domain::phase::PhaseKind;
@@ -248,7 +248,8 @@ pub(crate) async fn whole(
         }
     });
     let headers = [(CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()), (CONTENT_DISPOSITION, name)];
-    Ok((headers, Body::from_stream(pieces)).into_response())
+    // What packs it for a browser asks once more after the end.
+    Ok((headers, Body::from_stream(pieces.fuse())).into_response())
 }
 
 /// Logs begin with STX and end with ETX, for clients that wait for the end.
