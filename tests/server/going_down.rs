@@ -18,10 +18,11 @@ use tokio::time::{Instant, sleep};
 /// requests for more than two of them.
 const LEASE: u16 = 10;
 
-/// A request that is never finished: a server that stops waits for it as long as for any.
+/// A request whose body is never finished: a server that stops waits for it as long as for any.
 fn half_a_request(server: &ServerProcess) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).expect("it listens");
-    write!(stream, "GET /healthz HTTP/1.1\r\nhost: taco\r\n").expect("it is sent");
+    let head = "POST /oauth/token HTTP/1.1\r\nhost: taco\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 100";
+    write!(stream, "{head}\r\n\r\ngrant_type=").expect("it is sent");
     stream
 }
 

@@ -1,41 +1,67 @@
-//! Accepts connections and speaks HTTP/1 on them, with TLS or without. `axum::serve` would do, but for the limits on a request's head.
+//! Accepts connections and speaks HTTP/1.1 on them, with TLS or without. `axum::serve` would do, but for what a client may
+//! cost: `docs/decisions/0017-what-a-connection-may-cost.md`.
 
+mod activity;
+mod client_stream;
+mod head;
+mod request_body;
+mod slots;
+
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{ConnectInfo, Request};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use hyper_util::service::TowerToHyperService;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::ConnectInfo;
+use axum::http::{Request, Response, StatusCode};
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
-use tokio::time::{sleep, timeout};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
+use crate::limits::AmbiguousLength;
 use crate::shutdown::Shutdown;
+use crate::trusted_proxies::TrustedProxies;
+
+use activity::{Activity, Answering, Stage};
+use client_stream::ClientStream;
+pub(crate) use slots::ConnectionLimits;
+use slots::{Slot, Slots};
 
 /// For all header lines of a request together; more is answered with 431.
-const HEAD: usize = 32 * 1024;
-
-/// A connection that has not sent a whole head by then is closed. That holds for an idle one too, and Go's clients keep
-/// theirs for 90 s: we must not close one at the moment when terraform sends something on it.
-const HEAD_PATIENCE: Duration = Duration::from_secs(100);
-
-/// A client that has not agreed on a cipher by then is no client.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const MAX_HEAD_BYTES: usize = 32 * 1024;
 
 /// Requests under way may take this long when the server goes down. Kubernetes kills after 30 s.
-const DRAIN: Duration = Duration::from_secs(25);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// Serves until the shutdown begins, then until all requests under way are answered or [`DRAIN`] is over.
-pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, routes: Router, shutdown: Shutdown) {
-    let mut http = auto::Builder::new(TokioExecutor::new()).http1_only();
-    http.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(HEAD);
-    let connections = GracefulShutdown::new();
+/// A flood must not fill the log.
+const REFUSALS_TOLD_EVERY: Duration = Duration::from_secs(60);
+
+/// What a listener serves, and to how many.
+pub(crate) struct Service {
+    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) routes: Router,
+    pub(crate) limits: ConnectionLimits,
+    pub(crate) proxies: TrustedProxies,
+}
+
+/// Serves until the shutdown begins, then until all requests under way are answered or [`SHUTDOWN_TIMEOUT`] is over.
+pub(crate) async fn serve(listener: TcpListener, service: Service, shutdown: Shutdown) {
+    let Service { tls, routes, limits, proxies } = service;
+    let slots = Slots::new(limits);
+    let (proxies, open) = (Arc::new(proxies), watch::Sender::new(()));
+    let mut told = None;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -48,48 +74,155 @@ pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, route
                 continue;
             }
         };
+        let address = peer.ip().to_canonical();
+        let Some(slot) = slots.admit((!proxies.contains(address)).then_some(address)).await else {
+            metrics::counter!("taco_connections_refused_total").increment(1);
+            if told.is_none_or(|told: Instant| told.elapsed() >= REFUSALS_TOLD_EVERY) {
+                told = Some(Instant::now());
+                tracing::warn!(
+                    %peer,
+                    limit = limits.all,
+                    limit_per_address = limits.per_address,
+                    "connections are refused, since too many others are in use; max_connections and \
+                     max_connections_per_address allow more, and trusted_proxies names proxies that have many clients"
+                );
+            }
+            continue;
+        };
         // Answers are small and should leave at once. Where that cannot be set, they leave a little later.
         stream.set_nodelay(true).ok();
-        let connection =
-            Connection { http: http.clone(), routes: routes.clone(), peer, watcher: connections.watcher() };
-        match tls.clone() {
-            None => drop(tokio::spawn(connection.speak(stream))),
-            Some(tls) => drop(tokio::spawn(async move {
-                match timeout(HANDSHAKE, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => connection.speak(stream).await,
-                    Ok(Err(error)) => tracing::debug!(%error, "a client and we did not agree on TLS"),
-                    Err(_) => tracing::debug!("a client took too long over TLS"),
-                }
-            })),
-        }
+        let connection = Connection {
+            routes: routes.clone(),
+            proxies: Arc::clone(&proxies),
+            peer,
+            shutdown: shutdown.clone(),
+            _open: open.subscribe(),
+        };
+        tokio::spawn(connection.serve(stream, tls.clone(), slot));
     }
     // From here on a new connection is refused, so that a load balancer tries another server.
     drop(listener);
-    let open = connections.count();
-    if timeout(DRAIN, connections.shutdown()).await.is_err() {
-        tracing::warn!(open, "some requests were still under way after {} s; they are cut off", DRAIN.as_secs());
+    let count = open.receiver_count();
+    if timeout(SHUTDOWN_TIMEOUT, open.closed()).await.is_err() {
+        let seconds = SHUTDOWN_TIMEOUT.as_secs();
+        tracing::warn!(open = count, "some requests were still under way after {seconds} s; they are cut off");
     }
 }
 
 struct Connection {
-    http: auto::Builder<TokioExecutor>,
     routes: Router,
+    proxies: Arc<TrustedProxies>,
     peer: SocketAddr,
-    watcher: Watcher,
+    shutdown: Shutdown,
+    /// Tells that there is one connection less, when it is dropped.
+    _open: watch::Receiver<()>,
 }
 
 impl Connection {
-    async fn speak(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let from = ConnectInfo(self.peer);
-        let routes = self.routes.map_request(move |mut request: Request<_>| {
-            request.extensions_mut().insert(from);
-            request
-        });
-        let connection =
-            self.http.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(routes));
-        if let Err(error) = self.watcher.watch(connection.into_owned()).await {
-            tracing::debug!(%error, "connection ended early");
+    /// Serves until the client or we have enough. What is upgraded goes on without us.
+    async fn serve(self, stream: TcpStream, tls: Option<TlsAcceptor>, slot: Slot) {
+        let activity = Arc::clone(&slot.activity);
+        let (peer, shutdown) = (self.peer, self.shutdown.clone());
+        let speaking = async {
+            match tls {
+                None => self.speak(stream, slot).await,
+                Some(tls) => {
+                    let handshake = tls.accept(stream);
+                    let accepted = tokio::select! {
+                        accepted = handshake => accepted,
+                        () = shutdown.begun() => return,
+                    };
+                    match accepted {
+                        Ok(stream) => {
+                            slot.activity.ready();
+                            self.speak(stream, slot).await;
+                        }
+                        Err(error) => tracing::debug!(%peer, %error, "a client and we did not agree on TLS"),
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = speaking => {}
+            why = activity.ended() => tracing::debug!(%peer, why, "closed a connection"),
         }
+    }
+
+    async fn speak(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, slot: Slot) {
+        let activity = Arc::clone(&slot.activity);
+        let Self { routes, proxies, peer, shutdown, _open } = self;
+        let answering = Arc::clone(&activity);
+        let service = service_fn(move |request| {
+            let (routes, proxies, activity) = (routes.clone(), Arc::clone(&proxies), Arc::clone(&answering));
+            async move { Ok::<_, Infallible>(answer(request, peer, &proxies, routes, &activity).await) }
+        });
+        // The activity has the timeouts: hyper's own does not tell an idle connection from half a head.
+        let mut http = http1::Builder::new();
+        http.header_read_timeout(None).max_buf_size(MAX_HEAD_BYTES);
+        let stream = TokioIo::new(ClientStream::new(stream, slot));
+        let mut connection = pin!(http.serve_connection(stream, service).with_upgrades());
+        let ended = tokio::select! {
+            biased;
+            ended = connection.as_mut() => ended,
+            () = shutdown.begun() => {
+                if matches!(activity.stage(), Stage::NoRequestYet { begun: false, .. }) {
+                    return;
+                }
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%peer, %error, "connection ended early");
+        }
+    }
+}
+
+async fn answer(
+    mut request: Request<Incoming>,
+    peer: SocketAddr,
+    proxies: &TrustedProxies,
+    routes: Router,
+    activity: &Arc<Activity>,
+) -> Response<Body> {
+    let answering = activity.begin_answer();
+    let client = proxies.client(peer.ip(), request.headers());
+    request.extensions_mut().insert(ConnectInfo(SocketAddr::new(client, peer.port())));
+    if activity.take_ambiguous_head() {
+        request.extensions_mut().insert(AmbiguousLength);
+    }
+    let answer = move |request| async move {
+        let Ok(response) = routes.oneshot(request).await;
+        response
+    };
+    let response = request_body::answer_and_finish(request, activity, answer).await;
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        activity.upgraded();
+    }
+    response.map(|body| Body::new(AnswerBody { body, _answering: answering }))
+}
+
+/// The body of an answer, which is under way until it is dropped.
+struct AnswerBody {
+    body: Body,
+    _answering: Answering,
+}
+
+impl HttpBody for AnswerBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::Router;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use taco_agent::{Dial, EngineMirror, EngineTrust, Options, ProviderMirror, RunUsers};
 use tokio::io::DuplexStream;
@@ -55,8 +55,10 @@ fn open(door: &Router) -> DuplexStream {
     let (agent, server) = tokio::io::duplex(BUFFER);
     let service = TowerToHyperService::new(door.clone());
     tokio::spawn(async move {
-        let http = auto::Builder::new(TokioExecutor::new()).http1_only();
-        if let Err(error) = http.serve_connection_with_upgrades(TokioIo::new(server), service).await {
+        // It is our own, so that nothing limits how long it may take.
+        let connection =
+            http1::Builder::new().header_read_timeout(None).serve_connection(TokioIo::new(server), service);
+        if let Err(error) = connection.with_upgrades().await {
             tracing::debug!(%error, "a connection of the server's own agent ended early");
         }
     });

@@ -14,11 +14,10 @@ use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
-use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use crate::error_document::error_document;
-use crate::limits;
 use crate::observe::observe;
+use crate::{body_pace, limits};
 
 /// Surrounds routes with what each of them needs: a request id, the access log, limits, and an answer where there is
 /// no route or a handler panics.
@@ -35,8 +34,8 @@ pub fn surround(routes: Router, dice: Dice) -> Router {
                     HeaderValue::from_static("nosniff"),
                 ))
                 .layer(CatchPanicLayer::custom(after_panic))
-                .layer(from_fn(limits::address))
-                .layer(RequestBodyTimeoutLayer::new(limits::BODY_PAUSE))
+                .layer(from_fn(limits::head))
+                .layer(from_fn(body_pace::enforce))
                 .layer(DefaultBodyLimit::max(limits::BODY)),
         )
 }

@@ -1,5 +1,6 @@
 //! Builds the parts of taco into one process, the binary `taco`. It knows no rules: it only connects.
 
+mod body_pace;
 mod bucket;
 pub mod cli;
 mod commands;
@@ -17,9 +18,11 @@ mod metrics;
 mod neighbours;
 mod no_auth;
 mod observe;
+mod open_files;
 mod server;
 mod shutdown;
 mod tls;
+mod trusted_proxies;
 
 pub use master_keys::KeyError;
 pub use server::{Running, Server, StartError};

@@ -1,4 +1,5 @@
-//! What a request may be at most. The limits on its head are in `connections`, which sees the head first.
+//! What a request may be at most. The limits on its head are in `connections`, which sees the head first; the pace of its body
+//! is in `body_pace`.
 
 use std::time::Duration;
 
@@ -12,17 +13,22 @@ use crate::error_document::error_document;
 /// Of a body that a handler takes whole. Routes that stream uploads set their own.
 pub(crate) const BODY: usize = 1024 * 1024;
 
-/// A body may take as long as it needs, but not pause for longer.
-pub(crate) const BODY_PAUSE: Duration = Duration::from_secs(30);
-
 /// For handlers that have nothing to wait for but the bucket, which gives up earlier.
 pub(crate) const HANDLER: Duration = Duration::from_secs(30);
+
+/// Marks a request whose head says both that its body is chunked and how long it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AmbiguousLength;
 
 const PATH: usize = 2048;
 const PARAMETERS: usize = 100;
 
-/// Refuses addresses that no client of ours makes.
-pub(crate) async fn address(request: Request, next: Next) -> Response {
+/// Refuses heads that no client of ours makes.
+pub(crate) async fn head(request: Request, next: Next) -> Response {
+    if request.extensions().get::<AmbiguousLength>().is_some() {
+        let detail = "Content-Length and Transfer-Encoding are both there; a request has one of them.";
+        return error_document(StatusCode::BAD_REQUEST, "bad request", detail);
+    }
     let uri = request.uri();
     if uri.path().len() > PATH {
         let detail = format!("A path may have {PATH} bytes; this one has {}.", uri.path().len());

@@ -25,15 +25,20 @@ use tokio::time::timeout;
 use tower_http::timeout::TimeoutLayer;
 
 use crate::config::{FilePath, PublicUrl, Settings};
+use crate::connections::{ConnectionLimits, Service};
 use crate::health::{self, Readiness};
 use crate::master_keys::{self, KeyError};
 use crate::neighbours::{self, ByBeacon};
 use crate::shutdown::Shutdown;
 use crate::tls::{self, TlsError};
-use crate::{bucket, connections, embedded_agent, http, limits, metrics, no_auth};
+use crate::trusted_proxies::TrustedProxies;
+use crate::{bucket, connections, embedded_agent, http, limits, metrics, no_auth, open_files};
 
 /// Nobody guesses a token of this many characters.
 const LONG_TOKEN: usize = 32;
+
+/// Of the second listener, which serves little and few.
+const METRICS_CONNECTIONS: usize = 32;
 
 /// Why a server did not start.
 #[derive(thiserror::Error, Debug)]
@@ -106,6 +111,7 @@ impl Server {
         let (keys, checksums) = (path(&settings.engine_keys), path(&settings.engine_checksums));
         let engine_trust = EngineTrust::read(keys.as_deref(), checksums.as_deref()).map_err(StartError::EngineTrust)?;
         master_keys::check(&settings)?;
+        let open_files = open_files::raise();
         // First, because it fails most often and at once.
         let listener = listen(settings.listen, "listen").await?;
         let metrics_listener = match settings.metrics_listen {
@@ -172,7 +178,9 @@ impl Server {
             None => own = own.merge(metrics_routes),
             Some(listener) => {
                 let routes = http::surround(in_time(metrics_routes), dice.clone());
-                under_way.spawn(connections::serve(listener, None, routes, shutdown.clone()));
+                let limits = ConnectionLimits { all: METRICS_CONNECTIONS, per_address: METRICS_CONNECTIONS };
+                let service = Service { tls: None, routes, limits, proxies: TrustedProxies::default() };
+                under_way.spawn(connections::serve(listener, service, shutdown.clone()));
             }
         }
         let mut web = Web::new(control_plane.clone(), url.as_url()).with_bucket(settings.bucket.as_str());
@@ -186,7 +194,17 @@ impl Server {
             doors = no_auth::only_for_this_machine(doors);
         }
         let routes = http::surround(in_time(own).merge(doors), dice);
-        under_way.spawn(connections::serve(listener, acceptor, routes, shutdown.clone()));
+        let service = Service {
+            tls: acceptor,
+            routes,
+            limits: open_files::connection_limits(
+                open_files,
+                settings.max_connections,
+                settings.max_connections_per_address,
+            ),
+            proxies: settings.trusted_proxies.clone().unwrap_or_default(),
+        };
+        under_way.spawn(connections::serve(listener, service, shutdown.clone()));
         tasks.spawn(metrics::keep_up(recorder, shutdown.clone()));
         tracing::info!(%address, %url, server_id, bucket = settings.bucket.as_str(), "listening");
         let certificate_authority = certificate_authority.flatten();

@@ -9,6 +9,7 @@ use url::Url;
 
 use super::value::{BucketUrl, FilePath, HttpUrl, LogFilter, LogFormat, MirrorUrl, PublicUrl, Secret, Value};
 use super::{ConfigError, Entry, Surroundings};
+use crate::trusted_proxies::TrustedProxies;
 
 macro_rules! settings {
     ($( $group:ident { $( $(#[doc = $help:literal])+ $key:ident: $type:ty, $default:expr, $example:literal; )+ } )+) => {
@@ -87,6 +88,12 @@ settings! {
         site_token: Option<Secret>, Nothing, "the output of `openssl rand -hex 32`";
         /// Ask nobody who they are: everyone is the site's admin. For a laptop, and only on a loopback address.
         no_auth: bool, Fixed("false"), "true";
+        /// Connections that the server keeps at a time; without a number, as many as the limit of open files has room for, at most 10000. When all are taken, one that asks for nothing makes room.
+        max_connections: Option<u16>, Nothing, "2000";
+        /// Connections from one address at a time, unless it is a trusted proxy; 0 is no limit, but for three quarters of all.
+        max_connections_per_address: u16, Fixed("1000"), "200";
+        /// Addresses and networks of proxies before the server, whose X-Forwarded-For says who the client is. Without them, all who come through a proxy count as one in limits on logins, and the proxy's address stands in the audit trail.
+        trusted_proxies: Option<TrustedProxies>, Nothing, "10.0.0.7,192.168.0.0/16";
         /// Requests that one API token may make in a second; 0 is no limit. Logins are always limited.
         api_rate_limit: u16, Fixed("0"), "30";
         /// Organizations that one user may found; 0 is no limit. Site admins and the site token found as many as they like.

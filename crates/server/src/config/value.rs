@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use url::Url;
 
+use crate::trusted_proxies::TrustedProxies;
+
 /// What a setting can be.
 pub(super) trait Value: Sized {
     /// Stands for the value in help texts.
@@ -67,6 +69,14 @@ impl Value for SocketAddr {
 
     fn parse(text: &str) -> Result<Self, String> {
         text.parse().map_err(|_| "is not an IP address and a port".to_owned())
+    }
+}
+
+impl Value for TrustedProxies {
+    const SHAPE: &'static str = "NETWORKS";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text)
     }
 }
 
