@@ -53,7 +53,7 @@ fn answer_on(stream: &mut TcpStream) -> (String, Vec<u8>) {
 /// Each in a thread of its own, since each takes as long as the timeouts.
 fn all_are_closed(server: &ServerProcess, beginnings: &[(&'static str, &'static [u8])]) {
     let threads: Vec<_> = (beginnings.iter())
-        .map(|(what, bytes)| {
+        .map(|&(what, bytes)| {
             let mut stream = connect(server);
             stream.write_all(bytes).expect("it takes them");
             std::thread::spawn(move || rest_of(stream, what))
@@ -280,7 +280,8 @@ async fn an_address_has_its_share_of_connections_and_a_trusted_proxy_has_all() {
     // Those that are closed to make room show it at once, long before their time is over.
     let is_closed = |stream: &&TcpStream| {
         stream.set_nonblocking(true).expect("it is ours");
-        !matches!((*stream).read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+        let mut stream: &TcpStream = stream;
+        !matches!(stream.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
     };
     let server = start(None);
     let silent: Vec<TcpStream> = (0..60).map(|_| connect(&server)).collect();

@@ -2,6 +2,7 @@
 
 mod agents;
 mod configuration;
+mod connections;
 mod damage;
 mod doctor;
 mod embedded_agent;
@@ -11,10 +12,12 @@ mod help;
 mod idle;
 mod key_rotation;
 mod memory;
+mod password_load;
 mod passwords;
 mod requests;
 mod secrets;
 mod security_document;
 mod setup_link;
 mod shutdown;
+mod slow_uploads;
 mod start;

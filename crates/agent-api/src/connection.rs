@@ -33,6 +33,8 @@ pub(crate) async fn connect(
 
 async fn recognise(api: &AgentApi, parts: &Parts) -> Result<AgentCaller, AgentError> {
     let address = parts.extensions.get::<axum::extract::ConnectInfo<std::net::SocketAddr>>();
-    let info = RequestInfo { id: None, from: address.map(|info| info.0.ip().to_string()), ..RequestInfo::default() };
+    let address = address.map(|info| info.0.ip());
+    let from = address.map(|address| address.to_string());
+    let info = RequestInfo { id: None, from, address, ..RequestInfo::default() };
     Ok(api.control_plane.recognise_agent(bearer(&parts.headers)?, info).await?)
 }

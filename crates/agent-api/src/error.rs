@@ -31,6 +31,7 @@ impl IntoResponse for AgentError {
             Error::Denied(_) => StatusCode::FORBIDDEN,
             Error::Unauthorized(_) => StatusCode::UNAUTHORIZED,
             Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Error::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
             Error::Unavailable(cause) => {
                 tracing::warn!(%cause, "an agent's request has to wait");
                 StatusCode::SERVICE_UNAVAILABLE

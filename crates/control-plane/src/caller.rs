@@ -1,3 +1,4 @@
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use taco_domain::done_request::RequestKey;
@@ -15,6 +16,8 @@ pub struct RequestInfo {
     pub id: Option<String>,
     /// The client's address and what it calls itself, for whoever wonders who holds a lock.
     pub from: Option<String>,
+    /// The client's address, for limits.
+    pub address: Option<IpAddr>,
     /// What the client calls this request, so that it can repeat it.
     pub key: Option<RequestKey>,
 }

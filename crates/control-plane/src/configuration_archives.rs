@@ -2,7 +2,7 @@
 //! by agents alone.
 
 use std::error::Error as StdError;
-use std::io::{self, BufReader};
+use std::io::BufReader;
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -12,10 +12,10 @@ use taco_domain::configuration_version::ConfigurationVersion;
 use taco_ledger::blob::{BlobError, Stored};
 use taco_ledger::bucket::Download;
 use taco_ledger::{Key, LedgerName, layout};
-use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::caller::Caller;
-use crate::channel_reader::channel;
+use crate::channel_reader::{Chunks, channel};
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::state_blobs::{blob_error, broken, proven_if_small};
@@ -24,8 +24,9 @@ use crate::workspaces::WorkspaceRef;
 /// The largest archive that is taken.
 pub const LARGEST_CONFIGURATION: u64 = LIMITS.packed;
 
-/// So many archives are read along with at a time. Each takes a thread for as long as its client takes to send it, and
-/// threads are what everything on a directory needs; the others wait, and their bodies with them.
+/// So many archives are inspected at a time while they come, and as many out of the bucket. Each takes a thread for as long as
+/// it takes to come, and threads are what everything on a directory needs. Where slow clients have all places, the others'
+/// archives are inspected when they are stored: the bucket keeps nobody waiting.
 pub(crate) const INSPECTED_AT_ONCE: usize = 32;
 
 /// Where an archive lies in the bucket.
@@ -57,16 +58,21 @@ impl ControlPlane {
     where
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
-        let _permit = self.shared.inspections.acquire().await.map_err(|closed| broken(closed.to_string()))?;
-        let (chunks, reader) = channel();
-        let working_directory = working_directory.to_owned();
-        let inspecting =
-            tokio::task::spawn_blocking(move || inspect(BufReader::new(reader), LIMITS, &working_directory));
-        let passing = Passing { body: body.boxed(), chunks, size: 0 };
-        let passing = stream::unfold(passing, Passing::next);
         let key = configuration_key(open.ledger.name(), blob);
-        let stored = self.blobs().store(&key, passing, LARGEST_CONFIGURATION).await.map_err(blob_error)?;
-        let readme = match inspecting.await.map_err(|error| broken(error.to_string()))? {
+        let (stored, inspected) = match self.shared.archives_read_along.try_acquire() {
+            Ok(_place) => self.store_inspecting(&key, working_directory, body).await?,
+            Err(_) => {
+                let stored = self.blobs().store(&key, body, LARGEST_CONFIGURATION).await.map_err(blob_error)?;
+                match self.inspect_stored(&key, &stored, working_directory).await {
+                    Ok(inspected) => (stored, inspected),
+                    Err(error) => {
+                        self.remove_blob(&key).await;
+                        return Err(error);
+                    }
+                }
+            }
+        };
+        let readme = match inspected {
             Ok(Inspected { readme }) => readme,
             Err(error) => return Ok(Err(error)),
         };
@@ -86,6 +92,44 @@ impl ControlPlane {
         let key = configuration_key(open.ledger.name(), &version.blob);
         let stored = Stored { size: version.size, sha256: version.sha256.clone(), md5: String::new() };
         proven_if_small(self.blobs().read_verified(&key, &stored).await.map_err(blob_error)?).await
+    }
+
+    /// Inspects an archive while it flows into the bucket.
+    async fn store_inspecting<E>(
+        &self,
+        key: &Key,
+        working_directory: &str,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<(Stored, Result<Inspected, ArchiveError>), Error>
+    where
+        E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
+    {
+        let (chunks, inspecting) = begin_inspection(working_directory);
+        let passing = Passing { body: body.boxed(), chunks, size: 0 };
+        let passing = stream::unfold(passing, Passing::next);
+        let stored = self.blobs().store(key, passing, LARGEST_CONFIGURATION).await.map_err(blob_error)?;
+        Ok((stored, inspecting.await.map_err(|error| broken(error.to_string()))?))
+    }
+
+    /// Inspects an archive that is in the bucket.
+    async fn inspect_stored(
+        &self,
+        key: &Key,
+        stored: &Stored,
+        working_directory: &str,
+    ) -> Result<Result<Inspected, ArchiveError>, Error> {
+        let _place = self.shared.archive_readers.acquire().await.map_err(|closed| broken(closed.to_string()))?;
+        let mut download = self.blobs().read_verified(key, stored).await.map_err(blob_error)?;
+        let (chunks, inspecting) = begin_inspection(working_directory);
+        while let Some(piece) = download.body.next().await {
+            let piece = piece.map_err(|error| blob_error(error.into()))?;
+            // Whoever reads may have seen enough.
+            if chunks.send(Ok(piece)).await.is_err() {
+                break;
+            }
+        }
+        drop(chunks);
+        inspecting.await.map_err(|error| broken(error.to_string()))
     }
 
     /// Removes what nothing names any more.
@@ -120,10 +164,17 @@ impl ControlPlane {
     }
 }
 
+fn begin_inspection(working_directory: &str) -> (Chunks, JoinHandle<Result<Inspected, ArchiveError>>) {
+    let (chunks, reader) = channel();
+    let working_directory = working_directory.to_owned();
+    let inspecting = tokio::task::spawn_blocking(move || inspect(BufReader::new(reader), LIMITS, &working_directory));
+    (chunks, inspecting)
+}
+
 /// An archive that flows into the bucket while someone reads along.
 struct Passing<E> {
     body: BoxStream<'static, Result<Bytes, E>>,
-    chunks: mpsc::Sender<io::Result<Bytes>>,
+    chunks: Chunks,
     size: u64,
 }
 

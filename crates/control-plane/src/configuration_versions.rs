@@ -25,6 +25,7 @@ use crate::page::{Listed, PageRequest};
 use crate::passes::{Pass, PassPurpose};
 use crate::run_flow::{new_run, settle};
 use crate::runs::has_room;
+use crate::upload_slots::UploadKind;
 use crate::workspaces::WorkspaceRef;
 
 const WHAT: &str = "configuration version";
@@ -128,6 +129,7 @@ impl ControlPlane {
         let version = open.state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
         let workspace = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
         self.holder_of(pass, &open, Action::QueuePlan, &workspace.id, WHAT)?;
+        let _slot = self.shared.upload_slots.take(open.id(), UploadKind::Configuration).await?;
         // Each attempt has a blob of its own, so that a second one cannot spoil the first.
         let attempt = RunId::from_random(self.random());
         let blob = format!("{}-{}", id.characters(), attempt.characters());

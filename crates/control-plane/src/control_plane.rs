@@ -23,6 +23,7 @@ use crate::configuration_archives::INSPECTED_AT_ONCE;
 use crate::error::Error;
 use crate::kept_states::KeptStates;
 use crate::log_signals::LogSignals;
+use crate::password_queue::PasswordQueue;
 use crate::plan_files::UploadedPlans;
 use crate::presence::Presence;
 use crate::secret_reads::SecretReads;
@@ -30,6 +31,8 @@ use crate::state_blobs::READ_AT_ONCE;
 use crate::state_summaries::Summaries;
 use crate::state_uploads::UploadsUnderWay;
 use crate::tokens::UsesInFlight;
+use crate::upload_slots::UploadSlots;
+use crate::wrong_tokens::WrongTokens;
 
 /// What whoever starts a server decides.
 #[derive(Clone)]
@@ -93,12 +96,16 @@ pub(crate) struct Shared {
     ledger_options: Options,
     pub(crate) summaries: Summaries,
     /// See [`INSPECTED_AT_ONCE`].
-    pub(crate) inspections: Semaphore,
+    pub(crate) archives_read_along: Semaphore,
+    pub(crate) archive_readers: Semaphore,
     /// See [`READ_AT_ONCE`].
     pub(crate) states_read_along: Semaphore,
     pub(crate) state_readers: Semaphore,
     pub(crate) kept_states: KeptStates,
     pub(crate) uploads_under_way: UploadsUnderWay,
+    pub(crate) upload_slots: UploadSlots,
+    pub(crate) password_queue: PasswordQueue,
+    pub(crate) wrong_tokens: WrongTokens,
     pub(crate) uses_in_flight: UsesInFlight,
     pub(crate) presence: Presence,
     pub(crate) uploaded_plans: UploadedPlans,
@@ -211,11 +218,15 @@ impl ControlPlane {
                 organizations: Mutex::default(),
                 ledger_options,
                 summaries: Summaries::default(),
-                inspections: Semaphore::new(INSPECTED_AT_ONCE),
+                archives_read_along: Semaphore::new(INSPECTED_AT_ONCE),
+                archive_readers: Semaphore::new(INSPECTED_AT_ONCE),
                 kept_states: KeptStates::default(),
                 states_read_along: Semaphore::new(READ_AT_ONCE),
                 state_readers: Semaphore::new(READ_AT_ONCE),
                 uploads_under_way: UploadsUnderWay::default(),
+                upload_slots: UploadSlots::default(),
+                password_queue: PasswordQueue::default(),
+                wrong_tokens: WrongTokens::default(),
                 uses_in_flight: UsesInFlight::default(),
                 presence: Presence::default(),
                 uploaded_plans: UploadedPlans::default(),

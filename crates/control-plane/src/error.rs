@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use taco_domain::InvalidAttribute;
 use taco_domain::done_request::KeyReused;
 use taco_ledger::CommitError;
@@ -28,6 +30,9 @@ pub enum Error {
     /// Send less.
     #[error("the request is too large: at most {limit} bytes are taken")]
     TooLarge { limit: u64 },
+    /// Wait and try again: the caller, or others who come from where they come from, asked for too much at once.
+    #[error("{detail}")]
+    TooManyRequests { detail: String, retry_after: Duration },
     /// Wait and try again. The cause is for the log.
     #[error("the storage is unavailable at the moment; try again")]
     Unavailable(#[source] taco_ledger::Error),

@@ -1,7 +1,11 @@
 //! Passwords: argon2id, with a salt of its own for each.
 
-use argon2::password_hash::{PasswordHasher, PasswordVerifier};
-use argon2::{Argon2, PasswordHash};
+use std::net::IpAddr;
+
+use argon2::{Algorithm, Argon2, Block, Params, PasswordHash, Version};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use subtle::ConstantTimeEq as _;
 use taco_domain::attribute::InvalidAttribute;
 use taco_domain::id::{SessionId, UserId};
 use taco_domain::password_link::PasswordLink;
@@ -11,6 +15,7 @@ use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 use crate::first_start::first_admin;
+use crate::password_queue::asker;
 use crate::sessions::delete_other_sessions;
 
 const SHORTEST: usize = 10;
@@ -44,7 +49,7 @@ impl ControlPlane {
         // Before the hashing, which is expensive on purpose: a wrong link must not cost us that.
         let site = self.read_site().await?;
         let user = find(&site)?.user;
-        let hashed = self.hash_password(user, password).await?;
+        let hashed = self.hash_password(user, password, None).await?;
         let intent = taco_ledger::Intent { actor: user.to_string(), action: "user.set-password", request: None };
         self.commit_site(intent, move |tx| {
             let link = find(tx.state())?;
@@ -72,7 +77,8 @@ impl ControlPlane {
     ) -> Result<User, Error> {
         let user = self.account(caller).await?;
         check_password_rules(&new)?;
-        let known = self.user_with_password(user.username.as_str(), current).await;
+        let from = caller.request.address;
+        let known = self.user_with_password(user.username.as_str(), current, from).await;
         match known {
             Ok(known) if known.id == user.id => {}
             Ok(_) | Err(Error::Unauthorized(_)) => {
@@ -80,7 +86,7 @@ impl ControlPlane {
             }
             Err(error) => return Err(error),
         }
-        let (id, hashed, now) = (user.id, self.hash_password(user.id, new).await?, self.now());
+        let (id, hashed, now) = (user.id, self.hash_password(user.id, new, from).await?, self.now());
         self.commit_site(caller.intent("user.change-password"), move |tx| {
             let user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound("user"))?;
             let user = User { password: Some(hashed.clone()), updated_at: now, ..user };
@@ -92,8 +98,8 @@ impl ControlPlane {
     }
 
     /// The user who has this name, or address, and this password. It takes as long to refuse a stranger as a wrong
-    /// password, and says no more.
-    pub async fn user_with_password(&self, name: &str, password: String) -> Result<User, Error> {
+    /// password, and says no more. `from` is the client's address: addresses take turns.
+    pub async fn user_with_password(&self, name: &str, password: String, from: Option<IpAddr>) -> Result<User, Error> {
         let refused = || Error::Unauthorized("the name or the password is wrong".to_owned());
         let site = self.read_site().await?;
         let user = site.user_called(name).filter(|user| !user.suspended).cloned();
@@ -105,11 +111,7 @@ impl ControlPlane {
             (_, None) => (HASH_OF_NOBODY.to_owned(), false),
         };
         let hash = stored.clone();
-        let fits = blocking(move || {
-            PasswordHash::new(&stored)
-                .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
-        })
-        .await?;
+        let fits = self.in_turn(from, move |memory| fits(&password, &stored, memory)).await?;
         let user = user.filter(|_| known && fits).ok_or_else(refused)?;
         if is_plain {
             self.seal_password(user.id, &hash).await;
@@ -138,10 +140,28 @@ impl ControlPlane {
     }
 
     /// The hash of a user's password, sealed: a commit stays in the bucket for ever, and a hash can be guessed at.
-    async fn hash_password(&self, user: UserId, password: String) -> Result<String, Error> {
+    async fn hash_password(&self, user: UserId, password: String, from: Option<IpAddr>) -> Result<String, Error> {
         let salt = self.random();
-        let hashed = blocking(move || hash(&password, salt)).await?;
+        let hashed = self.in_turn(from, move |memory| hash(&password, salt, memory)).await?;
         Ok(self.seal(&sealed_name(user), &hashed))
+    }
+
+    /// Hashing takes tens of milliseconds, in which other requests should not wait, and memory, which only a few have at
+    /// once.
+    async fn in_turn<T: Send + 'static>(
+        &self,
+        from: Option<IpAddr>,
+        work: impl FnOnce(&mut Vec<Block>) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let turn = self.shared.password_queue.turn(asker(from)).await?;
+        let working = tokio::task::spawn_blocking(move || {
+            let mut memory = turn.memory();
+            let done = work(&mut memory);
+            turn.give_back(memory);
+            done
+        });
+        let broken = |error: tokio::task::JoinError| taco_ledger::Error::Broken(error.to_string());
+        Ok(working.await.map_err(broken)?)
     }
 }
 
@@ -155,15 +175,51 @@ pub(crate) fn is_plain(stored: &str) -> bool {
     stored.starts_with('$')
 }
 
-fn hash(password: &str, salt: [u8; 16]) -> String {
-    let hash = Argon2::default().hash_password_with_salt(password.as_bytes(), &salt);
-    hash.expect("the default parameters and a salt of 16 bytes are legal").to_string()
+fn hash(password: &str, salt: [u8; 16], memory: &mut Vec<Block>) -> String {
+    let (algorithm, version, params) = (Algorithm::default(), Version::default(), Params::default());
+    let mut output = [0; Params::DEFAULT_OUTPUT_LEN];
+    argon2(algorithm, version, params.clone(), password, &salt, &mut output, memory)
+        .expect("the default parameters and a salt of 16 bytes are legal");
+    format!(
+        "${algorithm}$v={}$m={},t={},p={}${}${}",
+        u32::from(version),
+        params.m_cost(),
+        params.t_cost(),
+        params.p_cost(),
+        STANDARD_NO_PAD.encode(salt),
+        STANDARD_NO_PAD.encode(output)
+    )
 }
 
-/// Hashing takes tens of milliseconds, in which other requests should not wait.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
-    let broken = |error: tokio::task::JoinError| taco_ledger::Error::Broken(error.to_string());
-    Ok(tokio::task::spawn_blocking(work).await.map_err(broken)?)
+/// Whether a password is the one of a hash in PHC's notation.
+fn fits(password: &str, stored: &str, memory: &mut Vec<Block>) -> bool {
+    let mut output = || -> Option<(Vec<u8>, Vec<u8>)> {
+        let hash = PasswordHash::new(stored).ok()?;
+        let algorithm = Algorithm::try_from(hash.algorithm.as_str()).ok()?;
+        let version = hash.version.map_or(Ok(Version::default()), Version::try_from).ok()?;
+        let params = Params::try_from(&hash).ok()?;
+        let expected = hash.hash?.as_bytes().to_vec();
+        let mut output = vec![0; expected.len()];
+        argon2(algorithm, version, params, password, &hash.salt?, &mut output, memory).ok()?;
+        Some((output, expected))
+    };
+    output().is_some_and(|(output, expected)| output.ct_eq(&expected).into())
+}
+
+/// Argon2 itself, which leaves its memory to whoever comes next.
+fn argon2(
+    algorithm: Algorithm,
+    version: Version,
+    params: Params,
+    password: &str,
+    salt: &[u8],
+    output: &mut [u8],
+    memory: &mut Vec<Block>,
+) -> argon2::Result<()> {
+    if memory.len() < params.block_count() {
+        memory.resize(params.block_count(), Block::default());
+    }
+    Argon2::new(algorithm, version, params).hash_password_into_with_memory(password.as_bytes(), salt, output, memory)
 }
 
 fn check_password_rules(password: &str) -> Result<(), InvalidAttribute> {
@@ -190,6 +246,25 @@ mod tests {
             let (parameters, rest) = parts.split_at(4);
             (parameters.to_vec(), rest.iter().map(|part| part.len()).collect())
         }
-        assert_eq!(cost(HASH_OF_NOBODY), cost(&hash("correct horse", [7; 16])));
+        let mut memory = Vec::new();
+        assert_eq!(cost(HASH_OF_NOBODY), cost(&hash("correct horse", [7; 16], &mut memory)));
+        assert!(!fits("correct horse", HASH_OF_NOBODY, &mut memory));
+    }
+
+    #[test]
+    fn hashes_are_what_everyone_takes_for_argon2_whatever_the_memory_held_before() {
+        use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
+        let mut memory = Vec::new();
+        for salt in [[7; 16], [8; 16]] {
+            let ours = hash("correct horse", salt, &mut memory);
+            assert!(
+                Argon2::default().verify_password(b"correct horse", &PasswordHash::new(&ours).expect("a hash")).is_ok()
+            );
+            let theirs =
+                Argon2::default().hash_password_with_salt(b"correct horse", &salt).expect("a hash").to_string();
+            assert_eq!(ours, theirs);
+            assert!(fits("correct horse", &theirs, &mut memory) && !fits("wrong horse", &theirs, &mut memory));
+        }
+        assert!(!fits("correct horse", "no hash", &mut memory));
     }
 }

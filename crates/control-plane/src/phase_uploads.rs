@@ -15,6 +15,7 @@ use crate::plan_files::plan_key;
 use crate::state_blobs::blob_error;
 use crate::state_versions::StateVersionView;
 use crate::state_writes::NewState;
+use crate::upload_slots::UploadKind;
 
 /// The largest plan that is taken, in each of its forms.
 pub const LARGEST_PLAN: u64 = 512 * 1024 * 1024;
@@ -69,6 +70,7 @@ impl ControlPlane {
             return Err(Error::Conflict("an apply has no plan of its own".to_owned()));
         }
         caller.check_under_way()?;
+        let _slot = self.shared.upload_slots.take(caller.open.id(), UploadKind::Phase).await?;
         let key = plan_key(&caller.open, form, attempt.run, attempt.epoch);
         let stored = self.blobs().store(&key, body, LARGEST_PLAN).await.map_err(blob_error)?;
         self.shared.uploaded_plans.remember(attempt, form, stored);

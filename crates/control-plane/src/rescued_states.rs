@@ -21,6 +21,7 @@ use crate::state_blobs::{no_state, state_key};
 use crate::state_commits::{Arrived, StateWrite, finished, seen_after};
 use crate::state_versions::StateVersionView;
 use crate::state_writes::NewState;
+use crate::upload_slots::UploadKind;
 
 impl ControlPlane {
     /// Keeps a state that comes too late to be the current one. The same bytes again change nothing.
@@ -35,6 +36,7 @@ impl ControlPlane {
     {
         let (open, author, now) = (caller.open.clone(), caller.caller.author(), self.now());
         let (run, workspace) = (run.id, run.workspace);
+        let _slot = self.shared.upload_slots.take(open.id(), UploadKind::Phase).await?;
         let id = StateVersionId::at_home(workspace.home(), self.random());
         let blob = id.to_string();
         let key = state_key(&open, &blob);

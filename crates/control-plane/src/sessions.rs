@@ -29,7 +29,7 @@ impl ControlPlane {
         request: &RequestInfo,
         user_agent: Option<String>,
     ) -> Result<OpenedSession, Error> {
-        let user = self.user_with_password(name, password).await?;
+        let user = self.user_with_password(name, password, request.address).await?;
         let (secret, now) = (self.secret(), self.now());
         let session = Session {
             id: SessionId::from_random(self.random()),

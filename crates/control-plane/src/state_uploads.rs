@@ -22,6 +22,7 @@ use crate::state_blobs::{LARGEST_STATE, blob_error, json_blob_key, json_state_ke
 use crate::state_commits::{Arrived, StateWrite, seen_after};
 use crate::state_versions::{StateVersionView, WHAT};
 use crate::state_writes::NewState;
+use crate::upload_slots::UploadKind;
 
 /// So many uploads to one address are taken at a time. A client whose connection broke begins anew before its server has
 /// noticed; more than a few of those are no accident, and each may fill the bucket with a whole state.
@@ -86,6 +87,7 @@ impl ControlPlane {
         let (open, version) = self.version_of(pass, PassPurpose::UploadState).await?;
         let writer = writer_of(&open, &version)?;
         let _upload = self.shared.uploads_under_way.begin(PassPurpose::UploadState, version.id)?;
+        let _slot = self.shared.upload_slots.take(open.id(), UploadKind::State).await?;
         match version.status {
             StateVersionStatus::Pending => {}
             // A client whose answer was lost sends the same again. Anything else comes too late.
@@ -172,6 +174,7 @@ impl ControlPlane {
         let (open, version) = self.version_of(pass, PassPurpose::UploadJsonState).await?;
         writer_of(&open, &version)?;
         let _upload = self.shared.uploads_under_way.begin(PassPurpose::UploadJsonState, version.id)?;
+        let _slot = self.shared.upload_slots.take(open.id(), UploadKind::State).await?;
         if !takes_json(&version) {
             return Err(Error::NotFound(WHAT));
         }

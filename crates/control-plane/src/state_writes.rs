@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::state_blobs::{no_state, state_key};
 use crate::state_commits::{Arrived, StateWrite, check_write, seen_after};
 use crate::state_versions::{StateVersionView, WHAT};
+use crate::upload_slots::UploadKind;
 use crate::workspace_locks::conflict;
 use crate::workspaces::WorkspaceRef;
 
@@ -172,6 +173,8 @@ impl ControlPlane {
         // Both are asked again in the transaction; here they spare the bucket bytes that nobody may write.
         caller.require(Action::WriteState, Resource::Workspace(&open.state, owner), "workspace")?;
         check_lock(owner.lock.as_ref(), &claim).map_err(conflict)?;
+        let kind = if matches!(caller.actor, Actor::Run { .. }) { UploadKind::Phase } else { UploadKind::State };
+        let _slot = self.shared.upload_slots.take(open.id(), kind).await?;
         let id = StateVersionId::at_home(workspace.home(), self.random());
         let blob = id.to_string();
         let received = self.store_state(&state_key(&open, &blob), body).await?;

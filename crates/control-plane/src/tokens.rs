@@ -83,12 +83,14 @@ impl ControlPlane {
         request: RequestInfo,
         about: Option<About>,
     ) -> Result<Caller, Error> {
+        let wrong_tokens = &self.shared.wrong_tokens;
+        wrong_tokens.check(request.address, text)?;
         let (site, ahead) = tokio::join!(self.read_site(), self.look_ahead(about));
         let site = site?;
         let (actor, token) = if self.is_site_token(text) {
             (Actor::User { id: first_admin(), site_admin: true, by: Credential::Token { life: None } }, None)
         } else {
-            self.actor_with(&site, text).await?
+            self.actor_with(&site, text).await.map_err(|error| wrong_tokens.count(request.address, error))?
         };
         Ok(Caller { actor, token, request, site, ahead })
     }

@@ -17,11 +17,11 @@ use crate::error::ApiError;
 /// What the request tells about where it came from.
 fn request_info(parts: &Parts) -> Result<RequestInfo, ApiError> {
     let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let address = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip().to_string());
+    let address = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
     let client = text(USER_AGENT.as_str()).map(|agent| agent.chars().take(100).collect::<String>());
-    let from: Vec<String> = [address, client].into_iter().flatten().collect();
+    let from: Vec<String> = [address.map(|address| address.to_string()), client].into_iter().flatten().collect();
     let from = (!from.is_empty()).then(|| from.join(" "));
-    Ok(RequestInfo { id: text("x-request-id"), from, key: request_key(parts)? })
+    Ok(RequestInfo { id: text("x-request-id"), from, address, key: request_key(parts)? })
 }
 
 /// What the client calls this request: whoever repeats it under the same name gets the first answer again.

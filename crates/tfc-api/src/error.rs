@@ -16,7 +16,7 @@ use crate::document::MEDIA_TYPE;
 pub struct ApiError {
     status: StatusCode,
     errors: Vec<ErrorObject>,
-    header: Option<(HeaderName, &'static str)>,
+    header: Option<(HeaderName, HeaderValue)>,
 }
 
 #[derive(Serialize, Debug)]
@@ -81,7 +81,7 @@ impl ApiError {
     }
 
     pub(crate) fn with(mut self, name: HeaderName, value: &'static str) -> Self {
-        self.header = Some((name, value));
+        self.header = Some((name, HeaderValue::from_static(value)));
         self
     }
 
@@ -104,6 +104,10 @@ impl From<Error> for ApiError {
             Error::Denied(reason) => Self::new(StatusCode::NOT_FOUND, "not found", reason.clone()),
             Error::Unauthorized(reason) => Self::unauthorized(reason.clone()),
             Error::TooLarge { limit } => Self::too_large(*limit),
+            Error::TooManyRequests { detail, retry_after } => {
+                let refused = Self::new(StatusCode::TOO_MANY_REQUESTS, "too many requests", detail.clone());
+                Self { header: Some((RETRY_AFTER, retry_after.as_secs().max(1).into())), ..refused }
+            }
             Error::Unavailable(cause) => {
                 tracing::warn!(%cause, "a request could not be served");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "service unavailable", error.to_string())
@@ -132,7 +136,7 @@ impl IntoResponse for ApiError {
         let mut response = (self.status, Json(ErrorDocument { errors: &self.errors })).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         if let Some((name, value)) = self.header {
-            response.headers_mut().insert(name, HeaderValue::from_static(value));
+            response.headers_mut().insert(name, value);
         }
         response
     }

@@ -93,9 +93,11 @@ pub(crate) async fn change_password(
     if form.password != form.repeated {
         return again(Complaint::about_field("repeated", "The two passwords differ."));
     }
-    if client.may_try(&web, visitor.user.username.as_str()).is_err() {
+    if let Err(wait) = client.may_try_own(&web, visitor.user.id) {
         let detail = "Too many attempts. Wait a minute, then try again.";
-        return again(Complaint::about_field("current-password", detail));
+        let complaint = Complaint::about_field("current-password", detail);
+        let page = AccountPage { complaint, ..AccountPage::new(&web, &visitor) };
+        return Ok(page::to_repeat_after(page::render(StatusCode::TOO_MANY_REQUESTS, &page), wait));
     }
     let kept = web.control_plane.session_of_cookie(&visitor.caller, &visitor.session);
     match web.control_plane.change_password(&visitor.caller, form.current, form.password, kept).await {

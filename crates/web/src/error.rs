@@ -64,6 +64,9 @@ impl From<Error> for PageError {
             Error::Denied(reason) => Self::denied(reason),
             Error::Unauthorized(_) => Self::LogIn { next: String::new() },
             Error::TooLarge { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "Too large", text),
+            Error::TooManyRequests { detail, .. } => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "Too much at once", detail)
+            }
             Error::Unavailable(cause) => {
                 tracing::warn!(%cause, "a page could not be shown");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "Unavailable", text)
@@ -96,7 +99,7 @@ impl IntoResponse for PageError {
             Self::LogIn { next } => Redirect::to(&login::address(next)).into_response(),
             Self::Page { status, .. } => {
                 let mut response = status.into_response();
-                if *status == StatusCode::SERVICE_UNAVAILABLE {
+                if matches!(*status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
                     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
                 }
                 response.extensions_mut().insert(self);

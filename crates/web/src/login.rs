@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use askama::Template;
 use axum::extract::{Query, Request, State};
-use axum::http::header::{HeaderValue, RETRY_AFTER, SET_COOKIE};
+use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use taco_control_plane::{Error, OpenedSession};
+use taco_domain::id::UserId;
 use url::form_urlencoded;
 
 use crate::error::PageError;
@@ -90,14 +91,16 @@ pub(crate) async fn log_in(
     };
     if let Err(wait) = client.may_try(&web, &form.username) {
         let page = again("Too many attempts. Wait a minute, then try again.");
-        let mut response = page::render(StatusCode::TOO_MANY_REQUESTS, &page);
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
-        return Ok(response);
+        return Ok(page::to_repeat_after(page::render(StatusCode::TOO_MANY_REQUESTS, &page), wait));
     }
     match client.open_session(&web, &form.username, form.password).await {
         Ok(session) => Ok(entered(&web, &session, next)),
         Err(Error::Unauthorized(_)) => {
             Ok(page::render(StatusCode::UNAUTHORIZED, &again("The name or the password is wrong.")))
+        }
+        Err(Error::TooManyRequests { detail, retry_after }) => {
+            let page = page::render(StatusCode::TOO_MANY_REQUESTS, &again(&detail));
+            Ok(page::to_repeat_after(page, retry_after))
         }
         Err(error) => Err(error.into()),
     }
@@ -132,7 +135,7 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for Client {
 
     async fn from_request_parts(parts: &mut axum::http::request::Parts, _: &S) -> Result<Self, Self::Rejection> {
         Ok(Self {
-            address: visitor::client_address(&parts.extensions).unwrap_or_default(),
+            address: visitor::client_address(&parts.extensions).map(|address| address.to_string()).unwrap_or_default(),
             user_agent: visitor::user_agent(&parts.headers),
             request: visitor::request_info(&parts.headers, &parts.extensions),
         })
@@ -140,6 +143,12 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for Client {
 }
 
 impl Client {
+    /// Counts an attempt to guess the password of someone whose session this is, from wherever it is tried: a session
+    /// can be stolen. `Err` says how long to wait.
+    pub(crate) fn may_try_own(&self, web: &Web, user: UserId) -> Result<(), Duration> {
+        web.login_limit.attempt_within_session(&user.to_string())
+    }
+
     /// Counts an attempt to guess this user's password; `Err` says how long to wait.
     pub(crate) fn may_try(&self, web: &Web, username: &str) -> Result<(), Duration> {
         web.login_limit.attempt(&self.address, username)

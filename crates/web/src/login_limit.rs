@@ -1,7 +1,7 @@
 //! Guessing passwords takes long.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ const ENTRIES: usize = 10_000;
 #[derive(Default, Debug)]
 pub(crate) struct LoginLimit(Mutex<Windows>);
 
-/// By address, and by address and name.
+/// By address, by address and name, and without address by the user whose session it is.
 type Windows = HashMap<(String, Option<String>), Window>;
 
 #[derive(Clone, Copy, Debug)]
@@ -32,13 +32,25 @@ impl LoginLimit {
     pub(crate) fn attempt(&self, address: &str, name: &str) -> Result<(), Duration> {
         let name: String = name.trim().to_lowercase().chars().take(100).collect();
         let now = Instant::now();
+        let mut windows = self.windows(now);
+        // The address first: while it has to wait, the names that it tries leave nothing behind.
+        count(&mut windows, (address.to_owned(), None), ATTEMPTS_OF_ADDRESS, now)?;
+        count(&mut windows, (address.to_owned(), Some(name)), ATTEMPTS, now)
+    }
+
+    /// Counts an attempt at the current password of someone who is logged in; if there were too many, says how long to
+    /// wait.
+    pub(crate) fn attempt_within_session(&self, user: &str) -> Result<(), Duration> {
+        let now = Instant::now();
+        count(&mut self.windows(now), ("session".to_owned(), Some(user.to_owned())), ATTEMPTS, now)
+    }
+
+    fn windows(&self, now: Instant) -> MutexGuard<'_, Windows> {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if windows.len() > ENTRIES {
             windows.retain(|_, window| now < window.begun + WINDOW);
         }
-        // The address first: while it has to wait, the names that it tries leave nothing behind.
-        count(&mut windows, (address.to_owned(), None), ATTEMPTS_OF_ADDRESS, now)?;
-        count(&mut windows, (address.to_owned(), Some(name)), ATTEMPTS, now)
+        windows
     }
 }
 

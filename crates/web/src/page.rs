@@ -1,7 +1,10 @@
 //! What surrounds every page.
 
+use std::time::Duration;
+
 use askama::Template;
 use axum::http::StatusCode;
+use axum::http::header::{HeaderValue, RETRY_AFTER};
 use axum::response::{Html, IntoResponse, Response};
 
 use crate::Web;
@@ -80,6 +83,12 @@ impl Layout {
     pub(crate) fn proof(&self) -> &str {
         self.account.as_ref().map_or("", |account| &account.proof)
     }
+}
+
+/// Says when it is worth asking again.
+pub(crate) fn to_repeat_after(mut response: Response, wait: Duration) -> Response {
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+    response
 }
 
 /// Fills a template.

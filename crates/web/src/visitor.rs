@@ -1,6 +1,6 @@
 //! Who looks at a page.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
@@ -76,8 +76,8 @@ impl FromRequestParts<Web> for Visitor {
 }
 
 /// The client's address, for limits.
-pub(crate) fn client_address(extensions: &Extensions) -> Option<String> {
-    extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip().to_string())
+pub(crate) fn client_address(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip())
 }
 
 pub(crate) fn user_agent(headers: &HeaderMap) -> Option<String> {
@@ -88,5 +88,6 @@ pub(crate) fn user_agent(headers: &HeaderMap) -> Option<String> {
 /// What the request tells about where it came from.
 pub(crate) fn request_info(headers: &HeaderMap, extensions: &Extensions) -> RequestInfo {
     let id = headers.get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
-    RequestInfo { id, from: client_address(extensions), key: None }
+    let address = client_address(extensions);
+    RequestInfo { id, from: address.map(|address| address.to_string()), address, key: None }
 }

@@ -11,7 +11,7 @@ async fn the_first_link_makes_a_person_the_admin_and_ends_all_links() {
     let site = TestSite::start().await;
     let (first, second) = (site.first_link().await, site.first_link().await);
     let control_plane = &site.control_plane;
-    assert_eq!(kind(control_plane.user_with_password("admin", "correct horse".into()).await), "unauthorized");
+    assert_eq!(kind(control_plane.user_with_password("admin", "correct horse".into(), None).await), "unauthorized");
     assert_eq!(kind(control_plane.set_password_by_link(&first, "short".into()).await), "invalid");
     assert_eq!(kind(control_plane.set_password_by_link("guess", "correct horse".into()).await), "not found");
 
@@ -31,7 +31,7 @@ async fn the_first_link_makes_a_person_the_admin_and_ends_all_links() {
         ("nobody", "correct horse", "unauthorized"),
     ] {
         assert_eq!(
-            kind(control_plane.user_with_password(name, password.into()).await),
+            kind(control_plane.user_with_password(name, password.into(), None).await),
             expected,
             "{name:?} {password:?}"
         );
@@ -45,7 +45,7 @@ async fn refusing_a_stranger_takes_as_long_as_refusing_a_wrong_password() {
     site.control_plane.set_password_by_link(&link, "correct horse".into()).await.expect("a password");
     let time_of = async |name: &str| {
         let begun = Instant::now();
-        assert_eq!(kind(site.control_plane.user_with_password(name, "a guess".into()).await), "unauthorized");
+        assert_eq!(kind(site.control_plane.user_with_password(name, "a guess".into(), None).await), "unauthorized");
         begun.elapsed()
     };
     // The shortest of several: whatever else the machine does makes them longer, not shorter.

@@ -142,6 +142,7 @@ pub(crate) fn kind<T>(result: Result<T, Error>) -> &'static str {
         Err(Error::Denied(_)) => "denied",
         Err(Error::Unauthorized(_)) => "unauthorized",
         Err(Error::TooLarge { .. }) => "too large",
+        Err(Error::TooManyRequests { .. }) => "too many requests",
         Err(Error::Unavailable(_)) => "unavailable",
         Err(Error::Corrupt(_)) => "corrupt",
         Err(Error::Sealed(_)) => "sealed",
