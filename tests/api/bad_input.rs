@@ -289,7 +289,7 @@ async fn rights_are_given_by_the_names_they_have() {
             json!({ "access": "write", "runs": "apply" }),
             team.as_str(),
             "/data/attributes/runs",
-            "only with access=custom",
+            "use the 'custom' access level to set this attribute.",
         ),
         (json!({ "access": "king" }), &team, "/data/attributes/access", "`read`, `plan`, `write`, `admin`"),
         (json!({ "access": "custom", "runs": "all" }), &team, "/data/attributes/runs", "`plan`"),

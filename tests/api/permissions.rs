@@ -153,6 +153,8 @@ enum Place {
     Organization,
     Project,
     Workspace,
+    /// The workspace whose applies trigger runs in the other.
+    Source,
 }
 
 /// What a request takes.
@@ -498,6 +500,18 @@ impl Fixture {
                 };
             }
         };
+        // What is beside a thing may be hidden: who else has access, unless one decides that, and the other end of a trigger.
+        let beside = match route.path {
+            "/api/v2/team-workspaces/{team_workspace}" => Some((Action::ManageWorkspaceTeams, Place::Workspace)),
+            "/api/v2/team-projects/{team_project}" => Some((Action::ManageProjectTeams, Place::Project)),
+            "/api/v2/run-triggers/{run_trigger}" => Some((Action::ReadWorkspace, Place::Source)),
+            _ => None,
+        };
+        if method == "GET"
+            && let Some(beside) = beside
+        {
+            return whole(Takes::Rights(vec![(action, place_of(route)), beside]));
+        }
         if !route.path.contains("{team}") {
             return whole(Takes::Rights(vec![(action, place_of(route))]));
         }
@@ -607,7 +621,9 @@ impl Fixture {
         let admin = self.server.admin_caller().await;
         let web = WorkspaceRef::Named { organization: "acme".to_owned(), name: "web".to_owned() };
         let view = self.server.control_plane.workspace(&admin, &web).await.expect("the workspace");
-        let project = view.open.state.projects.iter().find(|project| project.name.as_str() == "other");
+        let state = &view.open.state;
+        let project = state.projects.iter().find(|project| project.name.as_str() == "other");
+        let source = state.workspace_named("source").expect("the source");
         rights.iter().all(|(action, place)| {
             let resource = match place {
                 Place::Site => Resource::Site,
@@ -615,6 +631,7 @@ impl Fixture {
                 Place::Organization => view.open.resource(),
                 Place::Project => Resource::Project(&view.open.state, project.expect("the project")),
                 Place::Workspace => view.resource(),
+                Place::Source => Resource::Workspace(state, source),
             };
             allow(&caller.actor, *action, resource).allowed
         })
@@ -647,7 +664,7 @@ fn place_of(route: &Route) -> Place {
     ];
     match route.path {
         "/api/v2/vars" => Place::Workspace,
-        // Members see tags also of workspaces that they do not see; whoever deletes one takes it from workspaces.
+        // Members see tags of the workspaces that they see; whoever deletes one takes it from all that carry it.
         path if path.ends_with("{organization}/tags") => {
             if route.methods == ["GET"] {
                 Place::Organization

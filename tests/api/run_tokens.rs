@@ -135,3 +135,75 @@ async fn the_address_of_an_announced_state_ends_with_the_right_to_write_it() {
     let current = admin.get(&format!("/api/v2/workspaces/{workspace}/current-state-version")).await;
     assert_eq!(current.attribute("serial"), 2);
 }
+
+/// A run of a workspace that may read another's state: its token, its own workspace and run.
+async fn given_consumer(server: &ApiServer, producer: &str) -> (TakenPhase, String) {
+    let consumer = server.given_workspace("acme", "consumer").await;
+    crate::configuration_versions::given_configuration(server, &consumer).await;
+    let path = format!("/api/v2/workspaces/{producer}/relationships/remote-state-consumers");
+    let body = json!({ "data": [{ "type": "workspaces", "id": consumer }] });
+    server.admin().post(&path, &body).await.expect(StatusCode::NO_CONTENT);
+    start_run(&server.admin(), &consumer, json!({})).await.expect(StatusCode::CREATED);
+    (take(server).await, consumer)
+}
+
+#[tokio::test]
+async fn a_run_reads_what_runs_need_and_nothing_else() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    let (producer, _) = given_states(&server).await;
+    let run = start_run(&admin, &producer, json!({})).await;
+    let (of_producer, plan) = (run.id(), run.data()["relationships"]["plan"]["data"]["id"].clone());
+    let plan = plan.as_str().expect("an id").to_owned();
+    send(&server, &take(&server).await, "outcome", planned()).await.expect(StatusCode::NO_CONTENT);
+    given_member(&server, "bob", &producer, "read").await;
+    let (phase, consumer) = given_consumer(&server, &producer).await;
+    let (own, within) = (phase.run.id, "/api/v2/organizations/acme");
+    let client = server.with_token(&phase.run_token);
+    for path in [
+        within.to_owned(),
+        format!("{within}/entitlement-set"),
+        format!("{within}/workspaces/consumer"),
+        format!("{within}/workspaces/web"),
+        format!("/api/v2/workspaces/{consumer}"),
+        format!("/api/v2/workspaces/{producer}"),
+        format!("/api/v2/workspaces/{consumer}/runs"),
+        format!("/api/v2/runs/{own}"),
+        format!("/api/v2/runs/{own}/plan"),
+        format!("/api/v2/workspaces/{producer}/current-state-version"),
+        format!("/api/v2/workspaces/{producer}/current-state-version-outputs"),
+        format!("/api/v2/workspaces/{producer}/state-versions"),
+    ] {
+        client.get(&path).await.expect(StatusCode::OK);
+    }
+    for path in [
+        format!("{within}/organization-memberships"),
+        format!("{within}/teams"),
+        format!("{within}/agent-pools"),
+        format!("{within}/ssh-keys"),
+        format!("{within}/explorer?type=workspaces"),
+        format!("/api/v2/team-workspaces?filter[workspace][id]={consumer}"),
+        format!("/api/v2/team-workspaces?filter[workspace][id]={producer}"),
+        format!("/api/v2/workspaces/{consumer}/vars"),
+        format!("/api/v2/workspaces/{producer}/vars"),
+        format!("/api/v2/workspaces/{producer}/runs"),
+        format!("/api/v2/workspaces/{producer}/readme"),
+        format!("/api/v2/workspaces/{producer}/configuration-versions"),
+        format!("/api/v2/workspaces/{producer}/run-triggers"),
+        format!("/api/v2/workspaces/{producer}/remote-state-consumers"),
+        format!("/api/v2/workspaces/{producer}/relationships/tags"),
+        format!("/api/v2/runs/{of_producer}"),
+        format!("/api/v2/runs/{of_producer}/comments"),
+        format!("/api/v2/runs/{of_producer}/run-events"),
+        format!("/api/v2/plans/{plan}"),
+        format!("/api/v2/plans/{plan}/json-output-redacted"),
+    ] {
+        let answer = client.get(&path).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}: {:?}", answer.bytes);
+    }
+    let beside = "include=current_run.plan,current_configuration_version,readme";
+    let shown = client.get(&format!("/api/v2/workspaces/{producer}?{beside}")).await.expect(StatusCode::OK);
+    assert!(!shown.json()["included"].to_string().contains(&of_producer), "{:?}", shown.json());
+    let listed = client.get(&format!("{within}/runs")).await.expect(StatusCode::OK).data();
+    assert!(!listed.to_string().contains(&of_producer), "{listed}");
+}

@@ -100,13 +100,10 @@ async fn what_a_plan_executes_cannot_change_the_state(scene: Scene) {
     let planner = someone_with(&scene, "plan", &workspace).await;
     let here = with_provider(&scene, &planner, &attempt(&scene, &workspace));
     here.runs("init").await;
-    // The first is speculative, the second would be applied if someone who may confirmed it.
-    for command in ["plan", "apply"] {
-        let done = here.does(command, "").await;
-        assert!(!done.success, "{}", done.said());
-        // Engines show what a provider says that is none.
-        says(&done.said(), REFUSED);
-    }
+    let done = here.does("plan", "").await;
+    assert!(!done.success, "{}", done.said());
+    // Engines show what a provider says that is none.
+    says(&done.said(), REFUSED);
     assert_eq!(serials(&scene).await, before);
     assert_eq!(owners.runs("output -raw kept").await, "as it was");
     assert!(!scene.is_locked().await);

@@ -16,13 +16,15 @@ impl OpenOrganization {
                 let user = self.site().users.get(&id).filter(|user| !user.suspended)?;
                 Actor::User { id, site_admin: user.site_admin, by: Credential::Session }
             }
-            Author::Team(team) => self.state.teams.get(&team).map(|_| Actor::Team { organization, team })?,
+            Author::Team(team) if self.state.teams.contains(&team) => {
+                Actor::Team { organization, team, from_organization: false }
+            }
             Author::Organization(id) => Actor::Organization(id),
             Author::Run(id) => {
                 let run = self.state.runs.get(&id).filter(|run| run.executing_phase().is_some())?;
                 Actor::Run { organization, run: id, workspace: run.workspace }
             }
-            Author::AgentPool(_) | Author::Taco => return None,
+            Author::Team(_) | Author::AgentPool(_) | Author::Taco => return None,
         };
         Some(Caller { actor, token: None, request, site: self.site().clone(), ahead: Ahead::default() })
     }

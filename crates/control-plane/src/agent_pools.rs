@@ -21,14 +21,30 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::once;
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
+use crate::workspaces::{ListChange, sees_project, sees_workspace};
 
 const WHAT: &str = "agent pool";
 
 /// An agent pool as a door shows it.
 #[derive(Clone)]
 pub struct AgentPoolView {
+    /// Its lists name what the caller may see.
     pub pool: AgentPool,
     pub open: OpenOrganization,
+    /// The workspaces that name it, as far as the caller may see them.
+    pub users: Vec<WorkspaceId>,
+}
+
+impl AgentPoolView {
+    fn of(caller: &Caller, open: OpenOrganization, mut pool: AgentPool) -> Self {
+        let state = &open.state;
+        let sees = |id: &WorkspaceId| sees_workspace(caller, state, id);
+        pool.allowed_workspaces.retain(sees);
+        pool.excluded_workspaces.retain(sees);
+        pool.allowed_projects.retain(|id| sees_project(caller, state, id));
+        let users = state.workspaces.by().agent_pool.get(&pool.id).copied().filter(sees).collect();
+        Self { pool, users, open }
+    }
 }
 
 /// In which order pools are listed.
@@ -53,13 +69,15 @@ pub struct AgentPoolFilter {
 }
 
 impl AgentPoolFilter {
-    fn takes(&self, state: &OrganizationState, pool: &AgentPool) -> bool {
+    /// Whether it takes a pool. A workspace or project that the caller may not see is as good as none.
+    fn takes(&self, caller: &Caller, state: &OrganizationState, pool: &AgentPool) -> bool {
         let may_be_used_by = |name: &String| {
-            let workspace = state.workspace_named(name);
+            let workspace = state.workspace_named(name).filter(|found| sees_workspace(caller, state, &found.id));
             workspace.is_some_and(|workspace| pool.allows(workspace.id, workspace.project))
         };
         let may_be_used_in = |name: &String| {
             let project = state.projects.iter().find(|project| project.name.as_str() == name);
+            let project = project.filter(|found| sees_project(caller, state, &found.id));
             project.is_some_and(|project| pool.allows_project(project.id))
         };
         self.name.as_ref().is_none_or(|part| pool.name.key().as_str().contains(&part.to_lowercase()))
@@ -84,7 +102,8 @@ pub struct AgentPoolPatch {
 }
 
 impl AgentPoolPatch {
-    fn apply(&self, state: &OrganizationState, mut pool: AgentPool) -> Result<AgentPool, Error> {
+    /// The pool after the change. Of its lists it changes what the caller may see.
+    fn apply(&self, caller: &Caller, state: &OrganizationState, mut pool: AgentPool) -> Result<AgentPool, Error> {
         if let Some(name) = &self.name {
             pool.name = name.parse()?;
         }
@@ -94,13 +113,12 @@ impl AgentPoolPatch {
             (&self.excluded_workspaces, &mut pool.excluded_workspaces),
         ] {
             if let Some(asked) = asked {
-                list.clone_from(asked);
-                list.retain(|id| state.workspaces.contains(id));
+                *list = ListChange::Replace.of_seen(list, asked, |id| sees_workspace(caller, state, id));
             }
         }
         if let Some(asked) = &self.allowed_projects {
-            pool.allowed_projects.clone_from(asked);
-            pool.allowed_projects.retain(|id| state.projects.contains(id));
+            let sees = |id: &ProjectId| sees_project(caller, state, id);
+            pool.allowed_projects = ListChange::Replace.of_seen(&pool.allowed_projects, asked, sees);
         }
         let taken = state.agent_pools.by().name.first(&pool.name.key());
         if taken.is_some_and(|other| *other != pool.id) {
@@ -127,7 +145,9 @@ impl ControlPlane {
             excluded_workspaces: BTreeSet::new(),
             created_at: self.now(),
         };
-        self.put_agent_pool(caller, open, "agent-pool.create", move |state| patch.apply(state, new.clone())).await
+        let asker = caller.clone();
+        let decide = move |state: &OrganizationState| patch.apply(&asker, state, new.clone());
+        self.put_agent_pool(caller, open, "agent-pool.create", decide).await
     }
 
     pub async fn update_agent_pool(
@@ -137,9 +157,10 @@ impl ControlPlane {
         patch: AgentPoolPatch,
     ) -> Result<AgentPoolView, Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let asker = caller.clone();
         self.put_agent_pool(caller, open, "agent-pool.update", move |state| {
             let pool = state.agent_pools.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-            patch.apply(state, pool)
+            patch.apply(&asker, state, pool)
         })
         .await
     }
@@ -160,14 +181,14 @@ impl ControlPlane {
         };
         let pool = open.commit(caller.intent(intent), once(caller, self.now(), decide)).await?;
         open.state = open.ledger.last_seen();
-        Ok(AgentPoolView { pool, open })
+        Ok(AgentPoolView::of(caller, open, pool))
     }
 
     pub async fn agent_pool(&self, caller: &Caller, id: AgentPoolId) -> Result<AgentPoolView, Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
-        caller.require(Action::ReadOrganization, open.resource(), WHAT)?;
+        caller.require(Action::ReadDirectory, open.resource(), WHAT)?;
         let pool = open.state.agent_pools.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-        Ok(AgentPoolView { pool, open })
+        Ok(AgentPoolView::of(caller, open, pool))
     }
 
     /// An organization's pools.
@@ -179,17 +200,17 @@ impl ControlPlane {
         page: PageRequest,
     ) -> Result<Listed<AgentPoolView>, Error> {
         let open = self.organization_named(caller, organization).await?;
-        caller.require(Action::ReadOrganization, open.resource(), WHAT)?;
+        caller.require(Action::ReadDirectory, open.resource(), WHAT)?;
         let pools = &open.state.agent_pools;
         let by_name = pools.by().name.iter().filter_map(|(_, id)| pools.get(id));
-        let mut found: Vec<&AgentPool> = by_name.filter(|pool| filter.takes(&open.state, pool)).collect();
+        let mut found: Vec<&AgentPool> = by_name.filter(|pool| filter.takes(caller, &open.state, pool)).collect();
         match filter.order {
             AgentPoolOrder::Name => {}
             AgentPoolOrder::OldestFirst => found.sort_by_key(|pool| (pool.created_at, pool.id)),
             AgentPoolOrder::NewestFirst => found.sort_by_key(|pool| Reverse((pool.created_at, pool.id))),
         }
         let listed = Listed::from_all(found.into_iter().cloned(), page);
-        Ok(listed.map(|pool| AgentPoolView { pool, open: open.clone() }))
+        Ok(listed.map(|pool| AgentPoolView::of(caller, open.clone(), pool)))
     }
 
     /// Deletes a pool with its tokens. What named it goes back to where runs happen without one.

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use taco_domain::OrganizationState;
 use taco_domain::agent::{Agent, AgentStatus};
 use taco_domain::id::{AgentId, AgentPoolId, TokenId};
-use taco_domain::permission::Actor;
+use taco_domain::permission::{Action, Actor};
 use taco_domain::token::{TokenHolder, TokenText};
 
 use crate::caller::{Caller, RequestInfo};
@@ -146,6 +146,7 @@ impl ControlPlane {
 
     pub async fn agent(&self, caller: &Caller, id: AgentId) -> Result<AgentView, Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
+        caller.require(Action::ReadDirectory, open.resource(), WHAT)?;
         let agent = open.state.agents.get(&id).ok_or(Error::NotFound(WHAT))?;
         Ok(self.agent_view(agent))
     }

@@ -143,7 +143,7 @@ impl ControlPlane {
     /// What a workspace's configuration says of itself: the `README.md` of the one that its next run would use. It has
     /// at most [`LARGEST_README`] bytes.
     pub async fn readme(&self, caller: &Caller, workspace: &WorkspaceRef) -> Result<Option<String>, Error> {
-        let view = self.workspace(caller, workspace).await?;
+        let view = self.workspace_with_runs(caller, workspace).await?;
         let version = view.open.state.usable_configuration(view.workspace.id);
         let Some(version) = version.filter(|version| version.has_readme) else { return Ok(None) };
         let key = readme_key(view.open.ledger.name(), &version.blob);

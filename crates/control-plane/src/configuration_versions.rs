@@ -195,7 +195,7 @@ impl ControlPlane {
         caller: &Caller,
         id: ConfigurationVersionId,
     ) -> Result<ConfigurationVersionView, Error> {
-        self.configuration_for(caller, id, Action::ReadWorkspace).await
+        self.configuration_for(caller, id, Action::ReadRuns).await
     }
 
     async fn configuration_for(
@@ -218,7 +218,7 @@ impl ControlPlane {
         workspace: &WorkspaceRef,
         page: PageRequest,
     ) -> Result<Listed<ConfigurationVersionView>, Error> {
-        let view = self.workspace(caller, workspace).await?;
+        let view = self.workspace_with_runs(caller, workspace).await?;
         let listed = Listed::from_all(view.open.state.configurations_of(view.workspace.id).cloned(), page);
         Ok(listed.map(|version| ConfigurationVersionView { version, open: view.open.clone() }))
     }

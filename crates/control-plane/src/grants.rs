@@ -93,6 +93,7 @@ impl ControlPlane {
             created_by: Author::User(user),
             expires_at: Some(token_expiry(None, None, now)?),
             last_used_at: None,
+            from_organization: false,
         };
         let intent = taco_ledger::Intent { actor: user.to_string(), action: "grant.exchange", request: None };
         let outcome = self.commit_site(intent, move |tx| {

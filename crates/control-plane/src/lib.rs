@@ -117,9 +117,9 @@ pub use stored_objects::{DamagedObject, Depth, ExaminedObjects, examine_objects}
 pub use taco_ledger::LedgerName;
 pub use tags::{TagFilter, TagRef};
 pub use team_members::MemberRef;
-pub use teams::{MembershipFilter, MembershipView, TeamPatch, TeamView};
+pub use teams::{MembershipFilter, MembershipView, TeamFilter, TeamPatch, TeamView};
 pub use token_lifetimes::TokenLifetimeView;
-pub use tokens::{IssuedToken, NewToken, OrganizationTokenKind};
+pub use tokens::{IssuedToken, NewToken, OrganizationTokenKind, TeamTokenOrder};
 pub use variable_imports::{ImportPreview, PreviewedVariable, VariableImport};
 pub use variable_sets::{NewVariableSet, VariableSetTargets, VariableSetView};
 pub use variables::VariableRef;

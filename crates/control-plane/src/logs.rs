@@ -71,7 +71,7 @@ impl ControlPlane {
             let found = state.runs.get(&run).ok_or(Error::NotFound("log"))?;
             if let Some(reader) = reader {
                 let workspace = state.workspaces.get(&found.workspace).ok_or(Error::NotFound("log"))?;
-                reader.require(Action::ReadWorkspace, Resource::Workspace(&state, workspace), "log")?;
+                reader.require(Action::ReadRuns, Resource::Workspace(&state, workspace), "log")?;
             }
             let over = found.phase(kind).status.is_final();
             let bytes = self.log_bytes(open, run, kind, found.phase(kind), offset, limit).await?;

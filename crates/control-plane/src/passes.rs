@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use subtle::ConstantTimeEq;
 use taco_domain::Author;
 use taco_domain::id::{TokenId, WorkspaceId};
-use taco_domain::permission::{Action, Resource};
+use taco_domain::permission::{Action, Actor, Resource};
 
 use crate::caller::{Caller, RequestInfo};
 use crate::control_plane::{ControlPlane, OpenOrganization};
@@ -87,11 +87,14 @@ impl ControlPlane {
     ) -> Result<Option<Caller>, Error> {
         let Some(holder) = &pass.holder else { return Ok(None) };
         let gone = || Error::NotFound(what);
-        let caller = open.caller_for(&holder.author, RequestInfo::default()).ok_or_else(gone)?;
+        let mut caller = open.caller_for(&holder.author, RequestInfo::default()).ok_or_else(gone)?;
         if let Some(id) = &holder.token {
             let tokens = [&open.site().tokens, &open.state.tokens];
             let token = tokens.into_iter().find_map(|tokens| tokens.get(id)).ok_or_else(gone)?;
             token.check(self.now()).map_err(|_| gone())?;
+            if let Actor::Team { from_organization, .. } = &mut caller.actor {
+                *from_organization = token.is_from_organization();
+            }
         }
         let workspace = open.state.workspaces.get(workspace).ok_or_else(gone)?;
         // One answer for all that can be wrong with a pass.

@@ -52,7 +52,7 @@ impl ControlPlane {
     pub async fn plan_output(&self, caller: &Caller, plan: PlanId, form: PlanForm) -> Result<PlanOutput, Error> {
         let view = self.run_of_plan(caller, plan).await?;
         let action = match form {
-            PlanForm::Redacted => Action::ReadWorkspace,
+            PlanForm::Redacted => Action::ReadRuns,
             PlanForm::File | PlanForm::Json => Action::ReadWholePlan,
         };
         caller.require(action, view.resource(), "plan")?;
@@ -94,7 +94,7 @@ impl ControlPlane {
         }?;
         let open = self.organization_at(run.home(), "log").await?;
         let workspace = open.state.runs.get(&run).map(|run| run.workspace).ok_or(Error::NotFound("log"))?;
-        let reader = self.holder_of(pass, &open, Action::ReadWorkspace, &workspace, "log")?;
+        let reader = self.holder_of(pass, &open, Action::ReadRuns, &workspace, "log")?;
         self.follow_log_in(&open, run, kind, offset, limit, patience, reader.as_ref()).await
     }
 }

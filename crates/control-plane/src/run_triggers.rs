@@ -12,7 +12,7 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::{once, was_done};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
-use crate::workspaces::{WorkspaceRef, WorkspaceView};
+use crate::workspaces::{WorkspaceRef, WorkspaceView, sees_workspace};
 
 const WHAT: &str = "run trigger";
 
@@ -30,6 +30,11 @@ impl RunTriggerView {
         let workspace = open.state.workspaces.get(&trigger.workspace).cloned()?;
         let source = open.state.workspaces.get(&trigger.source).cloned()?;
         Some(Self { trigger: trigger.clone(), workspace, source, open: open.clone() })
+    }
+
+    /// Whether the caller may see both workspaces: a trigger names them.
+    fn is_seen_by(&self, caller: &Caller) -> bool {
+        [self.workspace.id, self.source.id].iter().all(|id| sees_workspace(caller, &self.open.state, id))
     }
 
     /// One of its two workspaces, as a door shows it.
@@ -71,11 +76,11 @@ impl ControlPlane {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
         let trigger = open.state.run_triggers.get(&id).ok_or(Error::NotFound(WHAT))?;
         let view = RunTriggerView::of(&open, trigger).ok_or(Error::NotFound(WHAT))?;
-        caller.require(Action::ReadWorkspace, Resource::Workspace(&open.state, &view.workspace), WHAT)?;
-        Ok(view)
+        caller.require(Action::ReadRuns, Resource::Workspace(&open.state, &view.workspace), WHAT)?;
+        if view.is_seen_by(caller) { Ok(view) } else { Err(Error::NotFound(WHAT)) }
     }
 
-    /// A workspace's triggers, oldest first.
+    /// A workspace's triggers, oldest first, as far as the caller may see what is at their other end.
     pub async fn run_triggers(
         &self,
         caller: &Caller,
@@ -83,7 +88,7 @@ impl ControlPlane {
         direction: TriggerDirection,
         page: PageRequest,
     ) -> Result<Listed<RunTriggerView>, Error> {
-        let view = self.workspace(caller, workspace).await?;
+        let view = self.workspace_with_runs(caller, workspace).await?;
         let triggers = &view.open.state.run_triggers;
         let ids: Vec<_> = match direction {
             TriggerDirection::Inbound => triggers.by().workspace.get(&view.workspace.id).collect(),
@@ -91,7 +96,8 @@ impl ControlPlane {
         };
         let mut found: Vec<&RunTrigger> = ids.into_iter().filter_map(|id| triggers.get(id)).collect();
         found.sort_by_key(|trigger| (trigger.created_at, trigger.id));
-        Ok(Listed::from_all(found.into_iter().filter_map(|trigger| RunTriggerView::of(&view.open, trigger)), page))
+        let views = found.into_iter().filter_map(|trigger| RunTriggerView::of(&view.open, trigger));
+        Ok(Listed::from_all(views.filter(|view| view.is_seen_by(caller)), page))
     }
 
     pub async fn delete_run_trigger(&self, caller: &Caller, id: RunTriggerId) -> Result<(), Error> {

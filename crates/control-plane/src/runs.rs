@@ -132,7 +132,7 @@ impl ControlPlane {
         let run = open.state.runs.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
         let workspace = open.state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound(WHAT))?;
         let view = RunView { run, workspace, open };
-        caller.require(Action::ReadWorkspace, view.resource(), WHAT)?;
+        caller.require(Action::ReadRuns, view.resource(), WHAT)?;
         Ok(view)
     }
 
@@ -144,7 +144,7 @@ impl ControlPlane {
         filter: &RunFilter,
         page: PageRequest,
     ) -> Result<Listed<RunView>, Error> {
-        let view = self.workspace(caller, workspace).await?;
+        let view = self.workspace_with_runs(caller, workspace).await?;
         let state = &view.open.state;
         let wanted = |run: &&Run| filter.takes(state, &caller.site, &view.workspace, run);
         let listed = Listed::from_all(state.runs_of(view.workspace.id).filter(wanted).cloned(), page);
@@ -232,7 +232,7 @@ impl<'a> Sight<'a> {
         let seen = self
             .known
             .entry(workspace.id)
-            .or_insert_with(|| caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).allowed);
+            .or_insert_with(|| caller.may(Action::ReadRuns, Resource::Workspace(state, workspace)).allowed);
         seen.then_some(workspace)
     }
 }

@@ -61,6 +61,7 @@ impl ControlPlane {
         page: PageRequest,
     ) -> Result<Listed<SshKey>, Error> {
         let organization = self.organization_named(caller, organization).await?;
+        caller.require(Action::ReadDirectory, organization.resource(), "organization")?;
         let keys = &organization.state.ssh_keys;
         let by_name = keys.by().name.iter().filter_map(|(_, id)| keys.get(id));
         Ok(Listed::from_all(by_name.cloned(), page))
@@ -68,6 +69,7 @@ impl ControlPlane {
 
     pub async fn ssh_key(&self, caller: &Caller, id: SshKeyId) -> Result<SshKey, Error> {
         let organization = self.organization_of(caller, id.home(), WHAT).await?;
+        caller.require(Action::ReadDirectory, organization.resource(), WHAT)?;
         organization.state.ssh_keys.get(&id).cloned().ok_or(Error::NotFound(WHAT))
     }
 

@@ -1,6 +1,6 @@
 //! Tags of workspaces and projects, and what an organization's tags add up to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use taco_domain::id::{ProjectId, TagId, WorkspaceId};
 use taco_domain::organization_state::TagUse;
@@ -13,7 +13,7 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::projects::ProjectView;
-use crate::workspaces::{WorkspaceRef, WorkspaceView};
+use crate::workspaces::{WorkspaceRef, WorkspaceView, sees_workspace};
 
 /// A tag that a request names: by its key, or by its id.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -99,7 +99,7 @@ impl ControlPlane {
         .await
     }
 
-    /// The tags that an organization's workspaces carry, by key.
+    /// The tags that an organization's workspaces carry, by key, as far as the caller may see the workspaces.
     pub async fn organization_tags(
         &self,
         caller: &Caller,
@@ -111,13 +111,16 @@ impl ControlPlane {
         caller.require(Action::ReadOrganization, open.resource(), "organization")?;
         let carried: BTreeSet<_> = filter
             .not_on
+            .filter(|id| sees_workspace(caller, &open.state, id))
             .and_then(|id| open.state.workspaces.get(&id))
             .into_iter()
             .flat_map(|workspace| workspace.tags.keys().cloned())
             .collect();
         let query = filter.query.as_deref().unwrap_or_default().to_lowercase();
         let wanted = |tag: &TagUse| tag.key.as_str().to_lowercase().contains(&query) && !carried.contains(&tag.key);
-        let listed = Listed::from_all(open.state.tags().into_iter().filter(wanted), page);
+        let mut known = HashMap::new();
+        let sees = |id: &WorkspaceId| *known.entry(*id).or_insert_with(|| sees_workspace(caller, &open.state, id));
+        let listed = Listed::from_all(open.state.tags_of(sees).into_iter().filter(wanted), page);
         Ok((open, listed))
     }
 

@@ -2,7 +2,7 @@
 
 use taco_domain::OrganizationState;
 use taco_domain::id::{ProjectId, TeamId, TeamProjectId, TeamWorkspaceId, WorkspaceId};
-use taco_domain::permission::{Action, Resource};
+use taco_domain::permission::{Action, Resource, covers_in_project};
 use taco_domain::team_access::{
     ProjectRights, ProjectRole, TeamProject, TeamWorkspace, WorkspaceRights, WorkspaceRole,
 };
@@ -14,6 +14,7 @@ use crate::control_plane::ControlPlane;
 use crate::done_requests::once;
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
+use crate::teams::KnownTeams;
 
 const WHAT: &str = "team access";
 
@@ -41,9 +42,30 @@ fn require_project(
     caller.require(action, Resource::Project(state, project), what)
 }
 
-/// A team that a request names.
-fn check_team(state: &OrganizationState, team: &TeamId) -> Result<(), Error> {
-    if state.teams.contains(team) {
+/// Whether the caller sees that a team has access to a workspace. Secret teams are known to few; whoever decides what
+/// teams may do there has to see them all.
+fn sees_team_in_workspace(caller: &Caller, state: &OrganizationState, access: &TeamWorkspace) -> bool {
+    KnownTeams::of(caller, state).contains(state, &access.team)
+        || require_workspace(caller, state, Action::ManageWorkspaceTeams, &access.workspace, WHAT).is_ok()
+}
+
+/// The same for a project.
+fn sees_team_in_project(caller: &Caller, state: &OrganizationState, access: &TeamProject) -> bool {
+    KnownTeams::of(caller, state).contains(state, &access.team)
+        || require_project(caller, state, Action::ManageProjectTeams, &access.project, WHAT).is_ok()
+}
+
+/// Nobody gives a team more in a project than they have there themselves; see `teams` for the organization's token.
+fn check_gives_no_more(caller: &Caller, state: &OrganizationState, access: &TeamProject) -> Result<(), Error> {
+    if caller.actor.is_from_organization() || covers_in_project(&caller.actor, state, access) {
+        return Ok(());
+    }
+    Err(Error::Denied("You may not give a team more access to the project than you have yourself".to_owned()))
+}
+
+/// A team that a request names. One that the caller may not know of is as good as none.
+fn check_team(caller: &Caller, state: &OrganizationState, team: &TeamId) -> Result<(), Error> {
+    if KnownTeams::of(caller, state).contains(state, team) {
         return Ok(());
     }
     Err(Error::Invalid {
@@ -82,7 +104,7 @@ impl ControlPlane {
         let decide = move |tx: &mut Tx| {
             let state = tx.state();
             require_workspace(&asker, state, Action::ManageWorkspaceTeams, &workspace, "workspace")?;
-            check_team(state, &team)?;
+            check_team(&asker, state, &team)?;
             if state.team_workspaces.by().team_and_workspace.first(&(team, workspace)).is_some() {
                 return Err(has_access_already());
             }
@@ -100,16 +122,20 @@ impl ControlPlane {
         page: PageRequest,
     ) -> Result<Listed<TeamWorkspace>, Error> {
         let open = self.organization_of(caller, workspace.home(), "workspace").await?;
-        require_workspace(caller, &open.state, Action::ReadWorkspace, &workspace, "workspace")?;
+        require_workspace(caller, &open.state, Action::ReadWorkspaceTeams, &workspace, "workspace")?;
         let all = &open.state.team_workspaces;
-        let of_workspace = all.by().workspace.get(&workspace).filter_map(|id| all.get(id));
+        let seen = |access: &&TeamWorkspace| sees_team_in_workspace(caller, &open.state, access);
+        let of_workspace = all.by().workspace.get(&workspace).filter_map(|id| all.get(id)).filter(seen);
         Ok(Listed::from_all(of_workspace.cloned(), page))
     }
 
     pub async fn team_workspace(&self, caller: &Caller, id: TeamWorkspaceId) -> Result<TeamWorkspace, Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
         let access = open.state.team_workspaces.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-        require_workspace(caller, &open.state, Action::ReadWorkspace, &access.workspace, WHAT)?;
+        require_workspace(caller, &open.state, Action::ReadWorkspaceTeams, &access.workspace, WHAT)?;
+        if !sees_team_in_workspace(caller, &open.state, &access) {
+            return Err(Error::NotFound(WHAT));
+        }
         Ok(access)
     }
 
@@ -168,7 +194,8 @@ impl ControlPlane {
         let decide = move |tx: &mut Tx| {
             let state = tx.state();
             require_project(&asker, state, Action::ManageProjectTeams, &project, "project")?;
-            check_team(state, &team)?;
+            check_team(&asker, state, &team)?;
+            check_gives_no_more(&asker, state, &new)?;
             if state.team_projects.by().team_and_project.first(&(team, project)).is_some() {
                 return Err(has_access_already());
             }
@@ -188,7 +215,8 @@ impl ControlPlane {
         let open = self.organization_of(caller, project.home(), "project").await?;
         require_project(caller, &open.state, Action::ReadProject, &project, "project")?;
         let all = &open.state.team_projects;
-        let of_project = all.by().project.get(&project).filter_map(|id| all.get(id));
+        let seen = |access: &&TeamProject| sees_team_in_project(caller, &open.state, access);
+        let of_project = all.by().project.get(&project).filter_map(|id| all.get(id)).filter(seen);
         Ok(Listed::from_all(of_project.cloned(), page))
     }
 
@@ -196,6 +224,9 @@ impl ControlPlane {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
         let access = open.state.team_projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
         require_project(caller, &open.state, Action::ReadProject, &access.project, WHAT)?;
+        if !sees_team_in_project(caller, &open.state, &access) {
+            return Err(Error::NotFound(WHAT));
+        }
         Ok(access)
     }
 
@@ -211,6 +242,7 @@ impl ControlPlane {
             let before = tx.state().team_projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
             require_project(&asker, tx.state(), Action::ManageProjectTeams, &before.project, WHAT)?;
             let after = patch.apply(&before)?;
+            check_gives_no_more(&asker, tx.state(), &after)?;
             tx.put(&after);
             Ok(after)
         };

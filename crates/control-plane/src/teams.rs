@@ -7,7 +7,7 @@ use taco_domain::OrganizationState;
 use taco_domain::attribute::nullable;
 use taco_domain::id::{MembershipId, TeamId};
 use taco_domain::membership::{Membership, MembershipStatus};
-use taco_domain::permission::{Action, Resource};
+use taco_domain::permission::{Action, Actor, Resource, covers_in_organization};
 use taco_domain::team::{Team, TeamVisibility};
 use taco_domain::team_access::{TeamProject, TeamWorkspace};
 use taco_domain::token::{Token, TokenHolder};
@@ -65,6 +65,22 @@ impl TeamPatch {
     }
 }
 
+/// Which teams are wanted.
+#[derive(Clone, Default, Debug)]
+pub struct TeamFilter {
+    /// Exactly one of these names.
+    pub names: Vec<String>,
+    /// A part of the name.
+    pub query: Option<String>,
+}
+
+impl TeamFilter {
+    fn takes(&self, team: &Team) -> bool {
+        (self.names.is_empty() || self.names.iter().any(|name| name == team.name.as_str()))
+            && self.query.as_ref().is_none_or(|part| team.name.key().as_str().contains(&part.to_lowercase()))
+    }
+}
+
 /// A membership with its user, if it has one yet.
 #[derive(Clone)]
 pub struct MembershipView {
@@ -95,17 +111,15 @@ impl ControlPlane {
         &self,
         caller: &Caller,
         organization: &str,
-        names: &[&str],
+        filter: &TeamFilter,
         page: PageRequest,
     ) -> Result<Listed<TeamView>, Error> {
         let open = self.organization_named(caller, organization).await?;
-        caller.require(Action::ReadOrganization, open.resource(), "organization")?;
+        caller.require(Action::ReadDirectory, open.resource(), "organization")?;
         let teams = &open.state.teams;
         let by_name = teams.by().name.iter().filter_map(|(_, id)| teams.get(id));
         let known = KnownTeams::of(caller, &open.state);
-        let wanted = |team: &&Team| {
-            (names.is_empty() || names.contains(&team.name.as_str())) && known.contains(&open.state, &team.id)
-        };
+        let wanted = |team: &&Team| filter.takes(team) && known.contains(&open.state, &team.id);
         let listed = Listed::from_all(by_name.filter(wanted).cloned(), page);
         Ok(listed.map(|team| team_view(caller, &open, team)))
     }
@@ -151,6 +165,7 @@ impl ControlPlane {
             let team = patch.apply(tx.state(), before.clone())?;
             if team.organization_access != before.organization_access {
                 asker.require(Action::ManageOrganizationAccess, resource, "team")?;
+                check_gives_no_more(&asker, tx.state(), &before, &team)?;
             }
             tx.put(&team);
             Ok(team)
@@ -207,7 +222,7 @@ impl ControlPlane {
         page: PageRequest,
     ) -> Result<Listed<MembershipView>, Error> {
         let open = self.organization_named(caller, organization).await?;
-        caller.require(Action::ReadOrganization, open.resource(), "organization")?;
+        caller.require(Action::ReadDirectory, open.resource(), "organization")?;
         let memberships = &open.state.memberships;
         let by_email = memberships.by().email.iter().filter_map(|(_, id)| memberships.get(id));
         let query = filter.query.as_deref().unwrap_or_default().to_lowercase();
@@ -227,7 +242,7 @@ impl ControlPlane {
     pub async fn membership(&self, caller: &Caller, id: MembershipId) -> Result<MembershipView, Error> {
         let what = "membership";
         let open = self.organization_of(caller, id.home(), what).await?;
-        caller.require(Action::ReadOrganization, open.resource(), what)?;
+        caller.require(Action::ReadDirectory, open.resource(), what)?;
         let membership = open.state.memberships.get(&id).cloned().ok_or(Error::NotFound(what))?;
         Ok(membership_view(caller, &open, &KnownTeams::of(caller, &open.state), membership))
     }
@@ -246,6 +261,16 @@ impl ControlPlane {
         };
         open.commit(caller.intent("membership.delete"), once(caller, self.now(), decide)).await
     }
+}
+
+/// Nobody gives a team more in the organization than they have there themselves. The organization's token, which sets
+/// up teams, gives what it has not; it cannot use it, since no token that it makes may do more than it may.
+fn check_gives_no_more(caller: &Caller, state: &OrganizationState, before: &Team, after: &Team) -> Result<(), Error> {
+    let given = after.organization_access.beyond(&before.organization_access);
+    if caller.actor.is_from_organization() || covers_in_organization(&caller.actor, state, &given) {
+        return Ok(());
+    }
+    Err(Error::Denied("You may not give a team more rights in the organization than you have yourself".to_owned()))
 }
 
 impl OpenOrganization {
@@ -268,7 +293,6 @@ pub(crate) enum KnownTeams {
 
 impl KnownTeams {
     pub(crate) fn of(caller: &Caller, state: &OrganizationState) -> Self {
-        use taco_domain::permission::Actor;
         let may = |action| caller.may(action, Resource::Organization(state)).allowed;
         if may(Action::ManageTeams) {
             return Self::All;
@@ -278,7 +302,7 @@ impl KnownTeams {
             Actor::Team { team, .. } => Some(BTreeSet::from([*team])),
             _ => None,
         };
-        Self::Some { own: own.unwrap_or_default(), visible: may(Action::ReadOrganization) }
+        Self::Some { own: own.unwrap_or_default(), visible: may(Action::ReadDirectory) }
     }
 
     pub(crate) fn contains(&self, state: &OrganizationState, id: &TeamId) -> bool {

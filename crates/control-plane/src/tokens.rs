@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use taco_domain::id::{AgentPoolId, OrganizationId, TeamId, TokenId, UserId};
-use taco_domain::permission::{Action, Actor, Credential, Resource};
+use taco_domain::permission::{Action, Actor, Credential, Resource, covers};
 use taco_domain::token::{Token, TokenHolder, TokenKind, TokenText, token_description};
 use taco_domain::token_lifetime::token_expiry;
 use taco_domain::{OrganizationState, Site};
@@ -31,6 +31,16 @@ pub struct NewToken {
 pub struct IssuedToken {
     pub token: Token,
     pub text: TokenText,
+}
+
+/// In which order tokens of teams are listed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum TeamTokenOrder {
+    #[default]
+    TeamName,
+    Expiry,
+    LastUse,
+    Creator,
 }
 
 /// An organization has one token of each.
@@ -134,7 +144,7 @@ impl ControlPlane {
             Some(id) if site.organizations.contains(&id) => {
                 let organization = self.open_organization(site, id).await?;
                 let token = self.find_valid(&organization.state.tokens, &text)?;
-                let actor = actor_of(id, token.holder).ok_or_else(not_valid)?;
+                let actor = actor_of(id, token).ok_or_else(not_valid)?;
                 self.remember_use(&organization.ledger, token);
                 Ok((actor, Some(token.id)))
             }
@@ -172,10 +182,12 @@ impl ControlPlane {
     }
 }
 
-fn actor_of(organization: OrganizationId, holder: TokenHolder) -> Option<Actor> {
-    match holder {
+fn actor_of(organization: OrganizationId, token: &Token) -> Option<Actor> {
+    match token.holder {
         TokenHolder::User(_) => None,
-        TokenHolder::Team(team) => Some(Actor::Team { organization, team }),
+        TokenHolder::Team(team) => {
+            Some(Actor::Team { organization, team, from_organization: token.is_from_organization() })
+        }
         TokenHolder::Organization => Some(Actor::Organization(organization)),
         TokenHolder::AuditTrail => Some(Actor::AuditTrail(organization)),
         TokenHolder::AgentPool(pool) => Some(Actor::AgentPool { organization, pool }),
@@ -266,6 +278,7 @@ impl ControlPlane {
             created_by: caller.author(),
             expires_at: Some(token_expiry(new.expires_at, longest, now)?),
             last_used_at: None,
+            from_organization: caller.actor.is_from_organization(),
         })
     }
 }
@@ -329,6 +342,7 @@ impl ControlPlane {
         let intent = caller.intent("token.create");
         let decide = move |tx: &mut taco_ledger::Transaction<OrganizationState>| {
             require_token(&caller, tx.state(), &token)?;
+            check_covers(&caller, tx.state(), team)?;
             for old in tokens_held_by(&tx.state().tokens, token.holder) {
                 match &token.description {
                     None if old.description.is_none() => tx.delete::<Token>(&old.id),
@@ -356,6 +370,37 @@ impl ControlPlane {
         let organization = self.organization_of(caller, team.home(), "team").await?;
         require_team_tokens(caller, &organization.state, team)?;
         Ok(tokens_held_by(&organization.state.tokens, TokenHolder::Team(team)))
+    }
+
+    /// The tokens of an organization's teams, as far as the caller may manage them. `teams` is a part of the teams' names.
+    pub async fn team_tokens_of(
+        &self,
+        caller: &Caller,
+        organization: &str,
+        teams: Option<&str>,
+        order: TeamTokenOrder,
+        reversed: bool,
+        page: PageRequest,
+    ) -> Result<Listed<Token>, Error> {
+        let open = self.organization_named(caller, organization).await?;
+        caller.require(Action::ManageTeams, open.resource(), "organization")?;
+        let state = &open.state;
+        let part = teams.unwrap_or_default().to_lowercase();
+        let teams = state.teams.by().name.iter().filter(|(name, _)| name.as_str().contains(&part));
+        let teams = teams.filter(|(_, team)| require_team_tokens(caller, state, **team).is_ok());
+        let mut found: Vec<Token> =
+            teams.flat_map(|(_, team)| tokens_held_by(&state.tokens, TokenHolder::Team(*team))).collect();
+        match order {
+            // They were found so.
+            TeamTokenOrder::TeamName => {}
+            TeamTokenOrder::Expiry => found.sort_by_key(|token| token.expires_at),
+            TeamTokenOrder::LastUse => found.sort_by_key(|token| token.last_used_at),
+            TeamTokenOrder::Creator => found.sort_by_key(|token| open.name_of(&token.created_by)),
+        }
+        if reversed {
+            found.reverse();
+        }
+        Ok(Listed::from_all(found, page))
     }
 
     /// Gives an agent pool one more token.
@@ -437,6 +482,19 @@ fn require_token(caller: &Caller, state: &OrganizationState, token: &Token) -> R
             _ => Err(Error::NotFound("token")),
         },
     }
+}
+
+/// A token of a team acts in its name, so nobody makes one of a team that may do more than they may.
+fn check_covers(caller: &Caller, state: &OrganizationState, id: TeamId) -> Result<(), Error> {
+    let team = state.teams.get(&id).ok_or(Error::NotFound("team"))?;
+    if covers(&caller.actor, state, team) {
+        return Ok(());
+    }
+    Err(Error::Denied(format!(
+        "You may not make a token of team {}: the team may do more than you may, and so could whoever has its token. \
+         An owner of the organization may",
+        team.name
+    )))
 }
 
 /// Those who manage teams may, and a team's own members where the team allows it. A token of the owners can do

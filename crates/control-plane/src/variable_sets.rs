@@ -15,7 +15,7 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::variables::{check_unique, delete_variables_of};
-use crate::workspaces::{ListChange, WorkspaceRef};
+use crate::workspaces::{ListChange, WorkspaceRef, sees_project, sees_workspace};
 
 const WHAT: &str = "variable set";
 
@@ -30,6 +30,16 @@ impl VariableSetView {
     /// Its variables by key.
     pub fn variables(&self) -> impl Iterator<Item = &Variable> {
         self.open.state.variables_of(VariableOwner::VariableSet(self.set.id))
+    }
+
+    /// The workspaces that it is applied to, as far as the caller may see them.
+    pub fn workspaces_seen_by(&self, caller: &Caller) -> Vec<WorkspaceId> {
+        self.set.workspaces.iter().copied().filter(|id| sees_workspace(caller, &self.open.state, id)).collect()
+    }
+
+    /// The projects that it is applied to, as far as the caller may see them.
+    pub fn projects_seen_by(&self, caller: &Caller) -> Vec<ProjectId> {
+        self.set.projects.iter().copied().filter(|id| sees_project(caller, &self.open.state, id)).collect()
     }
 
     /// May the caller change it? With the reason, for pages.
@@ -82,7 +92,7 @@ impl ControlPlane {
             .commit(intent, move |tx| {
                 require_write_under(&caller, tx.state(), new.parent)?;
                 let set = new.patch.apply(&blank)?;
-                check_set(tx.state(), &blank, &set)?;
+                check_set(&caller, tx.state(), &blank, &set)?;
                 tx.put(&set);
                 for variable in &variables {
                     check_unique(tx.state(), variable)?;
@@ -155,7 +165,7 @@ impl ControlPlane {
             .commit(intent, move |tx| {
                 let before = require_write_set(&caller, tx.state(), id)?;
                 let changed = change(before.clone())?;
-                check_set(tx.state(), &before, &changed)?;
+                check_set(&caller, tx.state(), &before, &changed)?;
                 tx.put(&changed);
                 Ok(changed)
             })
@@ -231,14 +241,14 @@ fn listed(
 
 /// Rules that need to know what else there is. What the set was applied to before may have moved to another project; that
 /// is nothing to refuse now.
-fn check_set(state: &OrganizationState, before: &VariableSet, set: &VariableSet) -> Result<(), Error> {
+fn check_set(caller: &Caller, state: &OrganizationState, before: &VariableSet, set: &VariableSet) -> Result<(), Error> {
     let taken = state.variable_sets.by().name.first(&set.name.key());
     if taken.is_some_and(|other| *other != set.id) {
         return Err(Error::name_taken("name", "Name"));
     }
     let refuse = |detail: String| Err(Error::Invalid { pointer: "/data".to_owned(), detail });
     for id in set.workspaces.difference(&before.workspaces) {
-        match state.workspaces.get(id) {
+        match state.workspaces.get(id).filter(|_| sees_workspace(caller, state, id)) {
             None => return refuse(format!("The workspace {id} does not exist in this organization")),
             Some(workspace) if set.parent.is_some_and(|parent| parent != workspace.project) => {
                 return refuse(format!("The workspace {id} is not in the project that owns the set"));
@@ -247,7 +257,7 @@ fn check_set(state: &OrganizationState, before: &VariableSet, set: &VariableSet)
         }
     }
     for id in set.projects.difference(&before.projects) {
-        if !state.projects.contains(id) {
+        if !sees_project(caller, state, id) {
             return refuse(format!("The project {id} does not exist in this organization"));
         }
         if set.parent.is_some_and(|parent| parent != *id) {
@@ -299,7 +309,7 @@ pub(crate) fn require_write_set(
 fn require_write_under(caller: &Caller, state: &OrganizationState, parent: Option<ProjectId>) -> Result<(), Error> {
     let of_organization = caller.require(Action::ManageVariableSets, Resource::Organization(state), WHAT);
     let Some(parent) = parent else { return of_organization };
-    let Some(project) = state.projects.get(&parent) else {
+    let Some(project) = state.projects.get(&parent).filter(|_| sees_project(caller, state, &parent)) else {
         return Err(Error::Invalid {
             pointer: "/data/relationships/parent".to_owned(),
             detail: format!("The project {parent} does not exist in this organization"),

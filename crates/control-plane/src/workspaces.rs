@@ -85,6 +85,40 @@ pub enum ListChange {
     Replace,
 }
 
+impl ListChange {
+    /// The list after the change. Whoever sees a part of it changes that part: the rest is not theirs to take away, and they
+    /// could not know what they add.
+    pub(crate) fn of_seen<I: Ord + Copy>(
+        self,
+        before: &BTreeSet<I>,
+        named: &BTreeSet<I>,
+        sees: impl Fn(&I) -> bool,
+    ) -> BTreeSet<I> {
+        let named: BTreeSet<I> = named.iter().copied().filter(|id| sees(id)).collect();
+        let kept = before.iter().copied().filter(|id| match self {
+            Self::Add => true,
+            Self::Remove => !named.contains(id),
+            Self::Replace => !sees(id),
+        });
+        match self {
+            Self::Remove => kept.collect(),
+            Self::Add | Self::Replace => kept.chain(named.iter().copied()).collect(),
+        }
+    }
+}
+
+/// Whether there is such a workspace, as far as the caller may know.
+pub(crate) fn sees_workspace(caller: &Caller, state: &OrganizationState, id: &WorkspaceId) -> bool {
+    let workspace = state.workspaces.get(id);
+    workspace.is_some_and(|workspace| caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).visible)
+}
+
+/// Whether there is such a project, as far as the caller may know.
+pub(crate) fn sees_project(caller: &Caller, state: &OrganizationState, id: &ProjectId) -> bool {
+    let project = state.projects.get(id);
+    project.is_some_and(|project| caller.may(Action::ReadProject, Resource::Project(state, project)).visible)
+}
+
 impl ControlPlane {
     /// Finds a workspace, and asks nothing but whether the caller may know of it.
     pub(crate) async fn find_workspace(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<WorkspaceView, Error> {
@@ -115,6 +149,14 @@ impl ControlPlane {
     pub async fn workspace(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<WorkspaceView, Error> {
         let view = self.find_workspace(caller, wanted).await?;
         caller.require(Action::ReadWorkspace, view.resource(), WHAT)?;
+        Ok(view)
+    }
+
+    /// A workspace with all that belongs to it, its runs first of all. A run may look up another workspace whose state
+    /// it reads, but that is none of its business.
+    pub async fn workspace_with_runs(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<WorkspaceView, Error> {
+        let view = self.find_workspace(caller, wanted).await?;
+        caller.require(Action::ReadRuns, view.resource(), WHAT)?;
         Ok(view)
     }
 
@@ -247,7 +289,7 @@ impl ControlPlane {
         wanted: &WorkspaceRef,
         page: PageRequest,
     ) -> Result<Listed<WorkspaceView>, Error> {
-        let view = self.workspace(caller, wanted).await?;
+        let view = self.workspace_with_runs(caller, wanted).await?;
         let mut consumers: Vec<Workspace> = view.remote_state_consumers(caller).cloned().collect();
         consumers.sort_by_key(|workspace| workspace.name.key());
         Ok(Listed::from_all(consumers, page).map(|workspace| WorkspaceView { workspace, open: view.open.clone() }))
@@ -260,21 +302,20 @@ impl ControlPlane {
         consumers: BTreeSet<WorkspaceId>,
         change: ListChange,
     ) -> Result<(), Error> {
-        let now = self.now();
+        let (now, asker) = (self.now(), caller.clone());
         let decide = move |tx: &mut Transaction<OrganizationState>, workspace: Workspace| {
             check_consumers(&workspace, &consumers)?;
-            let mut after = workspace.remote_state_consumers.clone();
-            match change {
-                ListChange::Add => after.extend(&consumers),
-                ListChange::Remove => after.retain(|id| !consumers.contains(id)),
-                ListChange::Replace => after.clone_from(&consumers),
-            }
-            if let Some(unknown) = after.iter().find(|id| !tx.state().workspaces.contains(id)) {
+            let sees = |id: &WorkspaceId| sees_workspace(&asker, tx.state(), id);
+            let before = &workspace.remote_state_consumers;
+            if change != ListChange::Remove
+                && let Some(unknown) = consumers.iter().find(|id| !sees(id))
+            {
                 return Err(Error::Invalid {
                     pointer: "/data".to_owned(),
                     detail: format!("The workspace {unknown} does not exist in this organization"),
                 });
             }
+            let after = change.of_seen(before, &consumers, sees);
             let updated_at = if after == workspace.remote_state_consumers { workspace.updated_at } else { now };
             Ok(Workspace { remote_state_consumers: after, updated_at, ..workspace })
         };

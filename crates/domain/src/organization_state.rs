@@ -121,10 +121,10 @@ impl OrganizationState {
         from_first.take_while(move |((tag, _), _)| tag == key).filter_map(|(_, id)| self.workspaces.get(id))
     }
 
-    /// The tags that workspaces carry, by key.
-    pub fn tags(&self) -> Vec<TagUse> {
+    /// The tags that these workspaces carry, by key.
+    pub fn tags_of(&self, mut wanted: impl FnMut(&WorkspaceId) -> bool) -> Vec<TagUse> {
         let mut tags: Vec<TagUse> = Vec::new();
-        for ((key, _), workspace) in self.workspaces.by().tag.iter() {
+        for ((key, _), workspace) in self.workspaces.by().tag.iter().filter(|(_, workspace)| wanted(workspace)) {
             match tags.last_mut() {
                 Some(last) if last.key == *key => last.workspaces += 1,
                 _ => tags.push(TagUse { id: tag_id(workspace.home(), key), key: key.clone(), workspaces: 1 }),
@@ -260,9 +260,10 @@ mod tests {
     #[test]
     fn tags_exist_while_something_carries_them() {
         let (mut state, ..) = state();
-        let listed: Vec<_> = state.tags().into_iter().map(|tag| (tag.key.to_string(), tag.workspaces)).collect();
+        let listed: Vec<_> =
+            state.tags_of(|_| true).into_iter().map(|tag| (tag.key.to_string(), tag.workspaces)).collect();
         assert_eq!(listed, [("prod".to_owned(), 2), ("web".to_owned(), 1)]);
-        let web = state.tags()[1].id;
+        let web = state.tags_of(|_| true)[1].id;
         assert_eq!(state.tag_key(&web).map(ToString::to_string), Some("web".to_owned()));
         let id = state.workspace_named("web").expect("there").id;
         state.workspaces.remove(&id);

@@ -14,7 +14,7 @@ use crate::phase::PhaseKind;
 use crate::project::Project;
 use crate::team::{OrganizationAccess, Team};
 use crate::team_access::{
-    ProjectRights, RunsRight, SettingsRight, StateRight, TeamsRight, VariablesRight, WorkspaceRights,
+    ProjectRights, RunsRight, SettingsRight, StateRight, TeamProject, TeamsRight, VariablesRight, WorkspaceRights,
 };
 use crate::token::TokenKind;
 use crate::workspace::Workspace;
@@ -32,6 +32,8 @@ pub enum Actor {
     Team {
         organization: OrganizationId,
         team: TeamId,
+        /// It comes from the organization's token, and so may do no more than that may, whatever the team is given.
+        from_organization: bool,
     },
     /// An organization's token.
     Organization(OrganizationId),
@@ -83,6 +85,11 @@ impl Actor {
         }
     }
 
+    /// Whether it is the organization's token, or comes from it.
+    pub fn is_from_organization(&self) -> bool {
+        matches!(self, Self::Organization(_) | Self::Team { from_organization: true, .. })
+    }
+
     /// The organization that it cannot leave.
     fn organization(&self) -> Option<OrganizationId> {
         match *self {
@@ -131,6 +138,8 @@ actions! {
     UpdateAccount,
 
     ReadOrganization,
+    /// Members, teams, agent pools, agents, SSH keys: who and what there is, which no run needs.
+    ReadDirectory,
     UpdateOrganization,
     DeleteOrganization,
     ManageOrganizationToken,
@@ -161,8 +170,11 @@ actions! {
     WriteProjectVariableSets,
     CreateWorkspace,
 
-    /// See it, its runs and their logs.
+    /// Find it, with its settings.
     ReadWorkspace,
+    /// Its runs and their logs, its configurations, and all else that belongs to it.
+    ReadRuns,
+    ReadWorkspaceTeams,
     UpdateWorkspace,
     DeleteWorkspace,
     MoveWorkspace,
@@ -270,6 +282,14 @@ const RULES: &[Rule] = {
             .for_members()
             .for_organization_token()
             .for_own_run(),
+        rule(
+            A::ReadDirectory,
+            "see members, teams, agent pools and SSH keys",
+            "being a member of the organization",
+            |_| false,
+        )
+        .for_members()
+        .for_organization_token(),
         rule(A::UpdateOrganization, "change the organization's settings", OWNER, |_| false),
         rule(A::DeleteOrganization, "delete the organization", OWNER, |_| false),
         rule(A::ManageOrganizationToken, "manage the organization's token", OWNER, |_| false),
@@ -374,6 +394,18 @@ const RULES: &[Rule] = {
         })
         .for_organization_token()
         .for_consumer_run(),
+        rule(A::ReadRuns, "see the workspace's runs", "read access to the workspace", |rights| {
+            rights.workspace.runs >= RunsRight::Read
+        })
+        .for_organization_token()
+        .for_own_run(),
+        rule(
+            A::ReadWorkspaceTeams,
+            "see what teams may do in the workspace",
+            "read access to the workspace",
+            |rights| rights.workspace.runs >= RunsRight::Read,
+        )
+        .for_organization_token(),
         rule(A::UpdateWorkspace, "change the workspace's settings", WORKSPACE_ADMIN, |rights| rights.workspace.admin)
             .for_organization_token(),
         rule(A::DeleteWorkspace, "delete the workspace", WORKSPACE_ADMIN, |rights| {
@@ -552,12 +584,12 @@ impl<'a> Within<'a> {
                 let reason = "Your token lives longer than the organization allows: make one that expires sooner";
                 Decision { credential_accepted: false, ..Decision::denied(reason, false) }
             }
-            Actor::User { id, site_admin, .. } => {
-                let membership = self.state.membership_of(id);
-                let teams = membership.iter().flat_map(|membership| &membership.teams);
-                self.allow_by_teams(rule, *site_admin, membership.is_some(), teams)
-            }
-            Actor::Team { team, .. } => self.allow_by_teams(rule, false, true, std::iter::once(team)),
+            Actor::User { .. } => self.allow_by_teams(rule, actor),
+            Actor::Team { from_organization: true, .. } if !rule.organization_token => Decision::denied(
+                format!("You may not {}: the token comes from the organization's token, which never may", rule.words),
+                self.allow_by_teams(rule, actor).visible,
+            ),
+            Actor::Team { .. } => self.allow_by_teams(rule, actor),
             Actor::Organization(_) if rule.organization_token => Decision::allowed("The organization's token may"),
             Actor::Organization(_) => {
                 Decision::denied(format!("You may not {}: an organization's token never may", rule.words), true)
@@ -602,18 +634,20 @@ impl<'a> Within<'a> {
         }
     }
 
-    fn allow_by_teams<'t>(
-        self,
-        rule: &Rule,
-        site_admin: bool,
-        member: bool,
-        teams: impl Iterator<Item = &'t TeamId>,
-    ) -> Decision {
+    fn allow_by_teams(self, rule: &Rule, actor: &Actor) -> Decision {
+        let (site_admin, member, teams) = match actor {
+            Actor::User { id, site_admin, .. } => match self.state.membership_of(id) {
+                Some(membership) => (*site_admin, true, membership.teams.iter().collect()),
+                None => (*site_admin, false, Vec::new()),
+            },
+            Actor::Team { team, .. } => (false, true, vec![team]),
+            _ => (false, false, Vec::new()),
+        };
         let mut visible = member && self.project.is_none() && self.workspace.is_none();
         if rule.member && member {
             return Decision::allowed("You are a member of the organization");
         }
-        let teams: Vec<&Team> = teams.filter_map(|team| self.state.teams.get(team)).collect();
+        let teams: Vec<&Team> = teams.into_iter().filter_map(|team| self.state.teams.get(team)).collect();
         for (rights, source) in self.rights_of(site_admin, &teams) {
             if (rights.everything && passes_everything(rule.action)) || (rule.granted)(&rights) {
                 return Decision::allowed(source.in_words());
@@ -623,6 +657,11 @@ impl<'a> Within<'a> {
         visible |= self.workspace.is_none() && self.knows_a_workspace(&teams);
         let have = if member { "none of your teams has it" } else { "you are no member of the organization" };
         Decision::denied(refusal(rule, have), visible)
+    }
+
+    /// Whether `actor` may do here all that these rights give.
+    fn is_covered(self, actor: &Actor, rights: &Rights) -> bool {
+        RULES.iter().filter(|rule| (rule.granted)(rights)).all(|rule| self.allow(actor, rule).allowed)
     }
 
     /// Whether such rights let someone know of the place.
@@ -680,6 +719,36 @@ impl<'a> Within<'a> {
         }
         sources
     }
+}
+
+/// Whether `actor` may do all that a team may, wherever it may. Only then may they act in its name: by a token of it that
+/// they make, or by rights that they give it.
+pub fn covers(actor: &Actor, state: &OrganizationState, team: &Team) -> bool {
+    let organization = Within { state, project: None, workspace: None };
+    if state.organization().is_some_and(|organization| organization.owners_team == team.id) {
+        return allow(actor, Action::ManageOwners, Resource::Organization(state)).allowed;
+    }
+    let accesses = state.team_projects.iter().filter(|access| access.team == team.id);
+    let of_workspaces = state.team_workspaces.by().team.get(&team.id).filter_map(|id| state.team_workspaces.get(id));
+    organization.is_covered(actor, &organization_rights(&team.organization_access))
+        && accesses.into_iter().all(|access| covers_in_project(actor, state, access))
+        && of_workspaces.into_iter().all(|access| {
+            let Some(workspace) = state.workspaces.get(&access.workspace) else { return true };
+            let place = Within { state, project: state.projects.get(&workspace.project), workspace: Some(workspace) };
+            place.is_covered(actor, &Rights { workspace: access.rights(), ..Rights::default() })
+        })
+}
+
+/// Whether `actor` may do all in a project that a team may do there by this access.
+pub fn covers_in_project(actor: &Actor, state: &OrganizationState, access: &TeamProject) -> bool {
+    let Some(project) = state.projects.get(&access.project) else { return true };
+    let rights = Rights { project: access.rights(), workspace: access.workspace_rights(), ..Rights::default() };
+    Within { state, project: Some(project), workspace: None }.is_covered(actor, &rights)
+}
+
+/// Whether `actor` may do all in the organization that these flags of a team stand for.
+pub fn covers_in_organization(actor: &Actor, state: &OrganizationState, access: &OrganizationAccess) -> bool {
+    Within { state, project: None, workspace: None }.is_covered(actor, &organization_rights(access))
 }
 
 /// Owners own an organization, not the site, and not each other's accounts.

@@ -54,6 +54,30 @@ pub struct OrganizationAccess {
     pub manage_agent_pools: bool,
 }
 
+impl OrganizationAccess {
+    /// What this gives and `other` does not.
+    pub fn beyond(&self, other: &Self) -> Self {
+        Self {
+            manage_policies: self.manage_policies && !other.manage_policies,
+            manage_policy_overrides: self.manage_policy_overrides && !other.manage_policy_overrides,
+            delegate_policy_overrides: self.delegate_policy_overrides && !other.delegate_policy_overrides,
+            manage_workspaces: self.manage_workspaces && !other.manage_workspaces,
+            manage_vcs_settings: self.manage_vcs_settings && !other.manage_vcs_settings,
+            manage_providers: self.manage_providers && !other.manage_providers,
+            manage_modules: self.manage_modules && !other.manage_modules,
+            manage_run_tasks: self.manage_run_tasks && !other.manage_run_tasks,
+            manage_projects: self.manage_projects && !other.manage_projects,
+            read_workspaces: self.read_workspaces && !other.read_workspaces,
+            read_projects: self.read_projects && !other.read_projects,
+            manage_membership: self.manage_membership && !other.manage_membership,
+            manage_teams: self.manage_teams && !other.manage_teams,
+            manage_organization_access: self.manage_organization_access && !other.manage_organization_access,
+            access_secret_teams: self.access_secret_teams && !other.access_secret_teams,
+            manage_agent_pools: self.manage_agent_pools && !other.manage_agent_pools,
+        }
+    }
+}
+
 impl Team {
     pub fn new(id: TeamId, name: TeamName, now: Timestamp) -> Self {
         Self {

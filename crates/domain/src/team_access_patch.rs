@@ -2,6 +2,8 @@
 //!
 //! A fixed role is a name for a set of rights; only a custom one may be put together.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::attribute::InvalidAttribute;
@@ -99,8 +101,15 @@ impl WorkspaceRightsPatch {
     }
 }
 
-fn only_custom(attribute: &'static str) -> InvalidAttribute {
-    InvalidAttribute::new(attribute, format!("{attribute} can be set only with access=custom"))
+/// In the words of Terraform Cloud, which clients look for.
+fn only_custom(attribute: &'static str, access: impl fmt::Display) -> InvalidAttribute {
+    let words = attribute.replace('-', " ");
+    let (first, rest) = words.split_at(1);
+    let words = first.to_uppercase() + rest;
+    let detail = format!(
+        "{words} is read-only when access level is '{access}'; use the 'custom' access level to set this attribute."
+    );
+    InvalidAttribute::new(attribute, detail)
 }
 
 impl TeamWorkspacePatch {
@@ -122,7 +131,7 @@ impl TeamWorkspacePatch {
         let access = self.access.unwrap_or(before.access);
         let custom = match (access, self.rights().named()) {
             (WorkspaceRole::Custom, _) => self.rights().apply(before.custom),
-            (_, Some(named)) => return Err(only_custom(named)),
+            (_, Some(named)) => return Err(only_custom(named, access)),
             (_, None) => WorkspaceRights::NONE,
         };
         Ok(TeamWorkspace { access, custom, ..before.clone() })
@@ -137,10 +146,10 @@ impl TeamProjectPatch {
         if access != ProjectRole::Custom {
             // The provider `tfe` sends both with every role, and nothing in them.
             if project != ProjectRightsPatch::default() {
-                return Err(only_custom("project-access"));
+                return Err(only_custom("project-access", access));
             }
             if workspaces != WorkspaceRightsPatch::default() {
-                return Err(only_custom("workspace-access"));
+                return Err(only_custom("workspace-access", access));
             }
             return Ok(TeamProject {
                 access,
@@ -188,7 +197,9 @@ mod tests {
         };
         assert_eq!(workspace(r#"{"access":"plan"}"#, &none).map(|access| access.rights()), Ok(WorkspaceRights::PLAN));
         let refused = workspace(r#"{"access":"write","runs":"apply"}"#, &none);
-        assert_eq!(refused, Err("runs can be set only with access=custom".to_owned()));
+        let words =
+            "Runs is read-only when access level is 'write'; use the 'custom' access level to set this attribute.";
+        assert_eq!(refused, Err(words.to_owned()));
         assert!(workspace(r#"{"access":"king"}"#, &none).is_err_and(|error| error.contains("`read`, `plan`")));
         let custom = workspace(r#"{"access":"custom","runs":"plan","sentinel-mocks":"read"}"#, &none).expect("legal");
         let more = workspace(r#"{"workspace-locking":true}"#, &custom).expect("legal");

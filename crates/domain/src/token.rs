@@ -149,6 +149,10 @@ pub struct Token {
     pub expires_at: Option<Timestamp>,
     /// Within an hour, see [`Self::use_to_remember`].
     pub last_used_at: Option<Timestamp>,
+    /// It comes from the organization's token: made with it, or with a token of which this is true. Then it may do no more
+    /// than that may, whatever its holder is given later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_organization: bool,
 }
 
 /// A token's time is over.
@@ -157,6 +161,11 @@ pub struct Token {
 pub struct Expired(pub Timestamp);
 
 impl Token {
+    /// Whether it may do no more than the organization's token may.
+    pub fn is_from_organization(&self) -> bool {
+        self.from_organization || matches!(self.created_by, Author::Organization(_))
+    }
+
     /// Whether it opens anything at `now`.
     pub fn check(&self, now: Timestamp) -> Result<(), Expired> {
         match self.expires_at {
@@ -228,6 +237,7 @@ mod tests {
             created_by: Author::Taco,
             expires_at: Some(moment("2026-02-01T00:00:00Z")),
             last_used_at: None,
+            from_organization: false,
         }
     }
 

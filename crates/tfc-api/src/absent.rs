@@ -32,7 +32,7 @@ pub(crate) async fn of_workspace(
     InPath(workspace): InPath<WorkspaceId>,
     query: Query,
 ) -> Result<Document, ApiError> {
-    control_plane.workspace(&caller, &WorkspaceRef::Id(workspace)).await?;
+    control_plane.workspace_with_runs(&caller, &WorkspaceRef::Id(workspace)).await?;
     nothing(&query)
 }
 

@@ -31,7 +31,7 @@ struct Attributes<'a> {
 }
 
 fn resource(control_plane: &ControlPlane, view: &AgentPoolView) -> Resource {
-    let AgentPoolView { pool, open } = view;
+    let AgentPoolView { pool, open, users } = view;
     let attributes = Attributes {
         name: pool.name.as_str(),
         created_at: pool.created_at,
@@ -39,10 +39,9 @@ fn resource(control_plane: &ControlPlane, view: &AgentPoolView) -> Resource {
         agent_count: control_plane.agents_present(pool.id),
     };
     let workspace = |id: &taco_domain::id::WorkspaceId| Identifier::new(workspaces::KIND, id);
-    let users = open.state.workspaces.by().agent_pool.get(&pool.id).map(workspace);
     Resource::new(KIND, pool.id, &attributes)
         .has_one("organization", organizations::identifier(open.entry().name.as_str()))
-        .has_many("workspaces", users)
+        .has_many("workspaces", users.iter().map(workspace))
         .has_many("allowed-workspaces", pool.allowed_workspaces.iter().map(workspace))
         .has_many("allowed-projects", pool.allowed_projects.iter().map(|id| Identifier::new(projects::KIND, id)))
         .has_many("excluded-workspaces", pool.excluded_workspaces.iter().map(workspace))

@@ -6,6 +6,7 @@ use serde::Serialize;
 use taco_control_plane::{Caller, ControlPlane, WorkspaceFilter, WorkspaceOrder, WorkspaceView};
 use taco_domain::attribute::shown;
 use taco_domain::id::{ProjectId, RunId, WorkspaceId};
+use taco_domain::permission::Action;
 use taco_domain::run_status::RunStatus;
 
 use crate::document::{Document, Resource};
@@ -107,7 +108,8 @@ pub(crate) async fn list(
     query: Query,
 ) -> Result<Document, ApiError> {
     // Before anything is said about the query: a stranger learns nothing from it.
-    control_plane.organization(&caller, &organization).await?;
+    let open = control_plane.organization_named(&caller, &organization).await?;
+    caller.require(Action::ReadDirectory, open.resource(), "organization")?;
     let filter = WorkspaceFilter { order: order(&query)?, ..WorkspaceFilter::default() };
     let listed = control_plane.workspaces(&caller, &organization, &filter, query.page()?).await?;
     Ok(Document::page(listed.map(|view| row(&view))))

@@ -112,7 +112,7 @@ pub(crate) async fn of_workspace(
     caller: Caller,
     InPath(workspace): InPath<WorkspaceId>,
 ) -> Result<Document, ApiError> {
-    let workspace = control_plane.workspace(&caller, &WorkspaceRef::Id(workspace)).await?.workspace;
+    let workspace = control_plane.workspace_with_runs(&caller, &WorkspaceRef::Id(workspace)).await?.workspace;
     Ok(document(&own_bindings(&workspace.id, workspace.id.home(), &workspace.tags), KIND))
 }
 
@@ -134,7 +134,7 @@ pub(crate) async fn effective_of_workspace(
     caller: Caller,
     InPath(workspace): InPath<WorkspaceId>,
 ) -> Result<Document, ApiError> {
-    let view = control_plane.workspace(&caller, &WorkspaceRef::Id(workspace)).await?;
+    let view = control_plane.workspace_with_runs(&caller, &WorkspaceRef::Id(workspace)).await?;
     Ok(document(&effective_bindings(&view), EFFECTIVE))
 }
 

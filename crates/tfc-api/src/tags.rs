@@ -51,7 +51,7 @@ pub(crate) async fn list(
     InPath(workspace): InPath<WorkspaceId>,
     query: Query,
 ) -> Result<Document, ApiError> {
-    let view = control_plane.workspace(&caller, &WorkspaceRef::Id(workspace)).await?;
+    let view = control_plane.workspace_with_runs(&caller, &WorkspaceRef::Id(workspace)).await?;
     let home = view.workspace.id.home();
     let wanted = |key: &&TagKey| query.get("query").or(query.get("q")).is_none_or(|text| key.as_str().contains(text));
     let usage = |key: &TagKey| TagUse {

@@ -4,9 +4,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use taco_control_plane::{Caller, ControlPlane, TeamPatch, TeamView};
+use taco_control_plane::{Caller, ControlPlane, TeamFilter, TeamPatch, TeamTokenOrder, TeamView};
 use taco_domain::id::TeamId;
-use taco_domain::permission::Action;
+use taco_domain::permission::{Action, covers};
 use taco_domain::team::{OrganizationAccess, TeamVisibility};
 
 use crate::authentication_tokens::{self, issued, wanted};
@@ -58,7 +58,8 @@ fn resource(caller: &Caller, view: &TeamView) -> Resource {
             can_update_membership: may(if is_owners { Action::ManageOwners } else { Action::ManageMembership }),
             can_destroy: may(Action::ManageTeams) && !is_owners,
             can_update_organization_access: may(Action::ManageOrganizationAccess) && !is_owners,
-            can_update_api_token: may(if is_owners { Action::ManageOwners } else { Action::ManageTeams }),
+            can_update_api_token: may(if is_owners { Action::ManageOwners } else { Action::ManageTeams })
+                && covers(&caller.actor, &open.state, team),
             can_update_visibility: may(Action::ManageTeams) && !is_owners,
         },
     };
@@ -90,8 +91,9 @@ pub(crate) async fn list(
     InPath(organization): InPath<String>,
     query: Query,
 ) -> Result<Document, ApiError> {
-    let names = query.list("filter[names]");
-    let listed = control_plane.teams(&caller, &organization, &names, query.page()?).await?;
+    let names = query.list("filter[names]").into_iter().map(str::to_owned).collect();
+    let filter = TeamFilter { names, query: query.get("q").map(str::to_owned) };
+    let listed = control_plane.teams(&caller, &organization, &filter, query.page()?).await?;
     let along: Vec<Resource> = listed.items.iter().flat_map(|view| included(&caller, view, &query)).collect();
     Ok(Document::page(listed.map(|view| resource(&caller, &view))).including(along))
 }
@@ -138,6 +140,26 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     control_plane.delete_team(&caller, team).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// `GET /api/v2/organizations/{organization}/team-tokens`
+pub(crate) async fn list_tokens(
+    State(control_plane): State<ControlPlane>,
+    caller: Caller,
+    InPath(organization): InPath<String>,
+    query: Query,
+) -> Result<Document, ApiError> {
+    let sort = query.get("sort").unwrap_or_default();
+    let order = match sort.trim_start_matches('-') {
+        "expired-at" => TeamTokenOrder::Expiry,
+        "last-used-at" => TeamTokenOrder::LastUse,
+        "created-by" => TeamTokenOrder::Creator,
+        _ => TeamTokenOrder::TeamName,
+    };
+    let reversed = sort.starts_with('-');
+    let (teams, page) = (query.get("q"), query.page()?);
+    let listed = control_plane.team_tokens_of(&caller, &organization, teams, order, reversed, page).await?;
+    Ok(Document::page(listed.map(|token| authentication_tokens::resource(&token, None))))
 }
 
 /// `GET /api/v2/teams/{team}/authentication-token`

@@ -41,8 +41,9 @@ struct Attributes<'a> {
     project_count: usize,
 }
 
-fn resource(view: &VariableSetView) -> Resource {
+fn resource(caller: &Caller, view: &VariableSetView) -> Resource {
     let VariableSetView { set, open } = view;
+    let (workspaces, projects) = (view.workspaces_seen_by(caller), view.projects_seen_by(caller));
     let attributes = Attributes {
         name: set.name.as_str(),
         description: &set.description,
@@ -50,8 +51,8 @@ fn resource(view: &VariableSetView) -> Resource {
         priority: set.priority,
         created_at: set.created_at,
         var_count: view.variables().count(),
-        workspace_count: set.workspaces.len(),
-        project_count: set.projects.len(),
+        workspace_count: workspaces.len(),
+        project_count: projects.len(),
     };
     let organization = organizations::identifier(open.entry().name.as_str());
     let parent = set.parent.map(|project| Identifier::new(projects::KIND, project));
@@ -59,8 +60,8 @@ fn resource(view: &VariableSetView) -> Resource {
         .has_one("organization", organization.clone())
         .has_one("parent", parent.unwrap_or(organization))
         .has_many("vars", view.variables().map(|variable| Identifier::new(variables::KIND, variable.id)))
-        .has_many("workspaces", set.workspaces.iter().map(|id| Identifier::new(workspaces::KIND, id)))
-        .has_many("projects", set.projects.iter().map(|id| Identifier::new(projects::KIND, id)))
+        .has_many("workspaces", workspaces.into_iter().map(|id| Identifier::new(workspaces::KIND, id)))
+        .has_many("projects", projects.into_iter().map(|id| Identifier::new(projects::KIND, id)))
         .link("self", format!("/api/v2/varsets/{}", set.id))
 }
 
@@ -87,12 +88,12 @@ fn included(caller: &Caller, view: &VariableSetView, query: &Query) -> Vec<Resou
 }
 
 fn document(caller: &Caller, view: &VariableSetView, query: &Query) -> Document {
-    Document::one(resource(view)).including(included(caller, view, query))
+    Document::one(resource(caller, view)).including(included(caller, view, query))
 }
 
 fn page(caller: &Caller, listed: Listed<VariableSetView>, query: &Query) -> Document {
     let beside: Vec<Resource> = listed.items.iter().flat_map(|view| included(caller, view, query)).collect();
-    Document::page(listed.map(|view| resource(&view))).including(beside)
+    Document::page(listed.map(|view| resource(caller, &view))).including(beside)
 }
 
 fn ids<A, I: FromStr<Err: fmt::Display> + Ord>(named: &[Sent<A>]) -> Result<BTreeSet<I>, ApiError> {

@@ -5,6 +5,7 @@ use serde::Serialize;
 use taco_control_plane::{Caller, ControlPlane, OutputView, RunView, WorkspaceRef, WorkspaceView};
 use taco_domain::Author;
 use taco_domain::id::WorkspaceId;
+use taco_domain::permission::Action;
 use taco_domain::phase::PhaseKind;
 
 use crate::address::Address;
@@ -68,7 +69,9 @@ pub(crate) async fn document(
 ) -> Result<Document, ApiError> {
     let mut workspace = workspaces::resource(caller, view);
     let mut readme = None;
+    let may_read_runs = caller.may(Action::ReadRuns, view.resource()).allowed;
     if query.includes("readme")
+        && may_read_runs
         && let Some(raw_markdown) = api.control_plane.readme(caller, &WorkspaceRef::Id(view.workspace.id)).await?
     {
         workspace = workspace.has_one("readme", Identifier::new(README, view.workspace.id));
@@ -88,7 +91,9 @@ pub(crate) async fn include(
     document: &mut Document,
 ) -> Result<(), ApiError> {
     let control_plane = &api.control_plane;
-    include_runs(api, caller, address, view, query, document)?;
+    if caller.may(Action::ReadRuns, view.resource()).allowed {
+        include_runs(api, caller, address, view, query, document)?;
+    }
     if query.includes("organization") {
         let organization = control_plane.organization(caller, view.open.entry().name.as_str()).await?;
         document.include(organizations::resource(caller, &organization));

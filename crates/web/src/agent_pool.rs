@@ -104,10 +104,13 @@ impl PoolForm {
     }
 
     /// What it asks for, or the name of a workspace that is not there.
-    fn patch(&self, view: &AgentPoolView) -> Result<AgentPoolPatch, String> {
+    fn patch(&self, visitor: &Visitor, view: &AgentPoolView) -> Result<AgentPoolPatch, String> {
         let names = self.workspaces.lines().map(str::trim).filter(|name| !name.is_empty());
         let id = |name: &str| {
-            let found = view.open.state.workspace_named(name);
+            let state = &view.open.state;
+            let found = state.workspace_named(name).filter(|workspace| {
+                visitor.caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).visible
+            });
             found.map(|workspace| workspace.id).ok_or_else(|| name.to_owned())
         };
         let workspaces = names.map(id).collect::<Result<BTreeSet<WorkspaceId>, String>>()?;
@@ -246,7 +249,7 @@ pub(crate) async fn update(
 ) -> Result<Response, PageError> {
     let id = path.id()?;
     let view = web.control_plane.agent_pool(&visitor.caller, id).await?;
-    let updated = match form.patch(&view) {
+    let updated = match form.patch(&visitor, &view) {
         Ok(patch) => web.control_plane.update_agent_pool(&visitor.caller, id, patch).await,
         Err(name) => {
             Err(taco_control_plane::Error::invalid("workspaces", format!("There is no workspace {}", plain(&name))))

@@ -7,7 +7,9 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
-use taco_control_plane::{Error, MadeInvitation, MembershipFilter, MembershipView, OrganizationView, PageRequest};
+use taco_control_plane::{
+    Error, MadeInvitation, MembershipFilter, MembershipView, OrganizationView, PageRequest, TeamFilter,
+};
 use taco_domain::id::{MembershipId, TeamId};
 use taco_domain::membership::MembershipStatus;
 use taco_domain::permission::{Action, Decision};
@@ -138,12 +140,12 @@ async fn members_page(
     let (caller, control_plane) = (&visitor.caller, &web.control_plane);
     let search = wanted.search.trim().to_owned();
     let filter = MembershipFilter { query: Some(search.clone()), ..MembershipFilter::default() };
-    let all = PageRequest::new(1, PageRequest::LARGEST_SIZE);
+    let (every_team, all) = (TeamFilter::default(), PageRequest::new(1, PageRequest::LARGEST_SIZE));
     // At once, so that they share one look at the bucket.
     let (view, members, teams) = tokio::try_join!(
         control_plane.organization(caller, organization),
         control_plane.memberships(caller, organization, &filter, pagination::asked_for(&wanted.page)),
-        control_plane.teams(caller, organization, &[], all),
+        control_plane.teams(caller, organization, &every_team, all),
     )?;
     let OrganizationView { open, .. } = &view;
     let name = open.entry().name.as_str();

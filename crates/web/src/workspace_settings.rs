@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
-use taco_control_plane::{AgentPoolFilter, PageRequest, ProjectFilter, TriggerDirection, WorkspaceRef};
+use taco_control_plane::{AgentPoolFilter, PageRequest, ProjectFilter, TeamFilter, TriggerDirection, WorkspaceRef};
 use taco_domain::id::WorkspaceId;
 use taco_domain::permission::{Action, Decision, Resource};
 
@@ -91,6 +91,7 @@ impl SettingsPage {
         let may = |action| caller.may(action, view.resource());
         // At once, so that they share one look at the bucket.
         let (every_project, every_pool) = (ProjectFilter::default(), AgentPoolFilter::default());
+        let every_team = TeamFilter::default();
         let (projects, pools, consumers, inbound, outbound, keys, teams, accesses) = tokio::try_join!(
             control_plane.projects(caller, organization, &every_project, all),
             control_plane.agent_pools(caller, organization, &every_pool, all),
@@ -98,7 +99,7 @@ impl SettingsPage {
             control_plane.run_triggers(caller, &wanted, TriggerDirection::Inbound, all),
             control_plane.run_triggers(caller, &wanted, TriggerDirection::Outbound, all),
             control_plane.ssh_keys(caller, organization, all),
-            control_plane.teams(caller, organization, &[], all),
+            control_plane.teams(caller, organization, &every_team, all),
             control_plane.team_workspaces(caller, workspace.id, all),
         )?;
         let general = GeneralForm::of(workspace);

@@ -164,8 +164,11 @@ impl Scene {
         match name {
             "anonymous" => Actor::Anonymous,
             "site-admin" => Actor::User { id: user_id(name), site_admin: true, by: Credential::Token { life: None } },
-            "team-token" => Actor::Team { organization, team: team_id("write") },
-            "owners-token" => Actor::Team { organization, team: self.organization.owners_team },
+            "team-token" => Actor::Team { organization, team: team_id("write"), from_organization: false },
+            "lent-team-token" => Actor::Team { organization, team: team_id("write"), from_organization: true },
+            "owners-token" => {
+                Actor::Team { organization, team: self.organization.owners_team, from_organization: false }
+            }
             "organization-token" => Actor::Organization(organization),
             "foreign-token" => Actor::Organization(OrganizationId::from_random([101; 16])),
             "audit-token" => Actor::AuditTrail(organization),
@@ -227,6 +230,7 @@ const ACTORS: &[&str] = &[
     "owner",
     "site-admin",
     "team-token",
+    "lent-team-token",
     "owners-token",
     "organization-token",
     "foreign-token",
@@ -251,7 +255,17 @@ const WORKSPACE: &[(Action, &str)] = {
         (
             A::ReadWorkspace,
             "read plan write admin outputs operate project-read project-write project-maintain project-admin read-all \
-             manage-all manage-projects team-token organization-token own-run consumer-run plan-agent apply-agent",
+             manage-all manage-projects team-token lent-team-token organization-token own-run consumer-run plan-agent apply-agent",
+        ),
+        (
+            A::ReadRuns,
+            "read plan write admin outputs operate project-read project-write project-maintain project-admin read-all \
+             manage-all manage-projects team-token lent-team-token organization-token own-run plan-agent apply-agent",
+        ),
+        (
+            A::ReadWorkspaceTeams,
+            "read plan write admin outputs operate project-read project-write project-maintain project-admin read-all \
+             manage-all manage-projects team-token lent-team-token organization-token",
         ),
         (
             A::QueuePlan,
@@ -266,22 +280,22 @@ const WORKSPACE: &[(Action, &str)] = {
         (
             A::ReadVariables,
             "read plan write admin operate project-read project-write project-maintain project-admin read-all manage-all \
-             manage-projects team-token organization-token",
+             manage-projects team-token lent-team-token organization-token",
         ),
         (
             A::WriteVariables,
-            "write admin project-write project-maintain project-admin manage-all manage-projects team-token \
+            "write admin project-write project-maintain project-admin manage-all manage-projects team-token lent-team-token \
              organization-token",
         ),
         (
             A::ReadOutputs,
             "read plan write admin outputs project-read project-write project-maintain project-admin read-all manage-all \
-             manage-projects team-token organization-token own-run consumer-run plan-agent apply-agent",
+             manage-projects team-token lent-team-token organization-token own-run consumer-run plan-agent apply-agent",
         ),
         (
             A::ReadState,
             "read plan write admin project-read project-write project-maintain project-admin read-all manage-all \
-             manage-projects team-token organization-token own-run consumer-run plan-agent apply-agent",
+             manage-projects team-token lent-team-token organization-token own-run consumer-run plan-agent apply-agent",
         ),
         (
             A::WriteState,
@@ -324,11 +338,16 @@ const PROJECT: &[(Action, &str)] = {
 const ORGANIZATION: &[(Action, &str)] = {
     use Action as A;
     const MEMBERS: &str = "member read plan write admin outputs operate project-read project-write project-maintain \
-                           project-admin read-all manage-all manage-projects manage-people team-token \
+                           project-admin read-all manage-all manage-projects manage-people team-token lent-team-token \
                            organization-token own-run consumer-run stranger-run plan-agent apply-agent";
     &[
         (A::ReadOrganization, MEMBERS),
         (A::DownloadModules, MEMBERS),
+        (
+            A::ReadDirectory,
+            "member read plan write admin outputs operate project-read project-write project-maintain project-admin \
+             read-all manage-all manage-projects manage-people team-token lent-team-token organization-token",
+        ),
         (A::UpdateOrganization, ""),
         (A::DeleteOrganization, ""),
         (A::ManageOrganizationToken, ""),
@@ -430,6 +449,28 @@ fn only_the_agent_of_an_apply_writes_a_state_and_only_in_its_own_workspace() {
             assert_eq!(may(Action::WriteState, workspace), name == "apply-agent" && own, "{name}");
             assert!(!may(Action::LockWorkspace, workspace), "{name}");
         }
+    }
+}
+
+#[test]
+fn nobody_covers_a_team_that_may_do_more_than_they_may() {
+    let scene = Scene::new();
+    let team = |name: &str| scene.state.teams.get(&team_id(name)).expect("a team");
+    let owners = scene.state.teams.get(&scene.organization.owners_team).expect("a team");
+    let covered = |name: &str, team: &Team| covers(&scene.actor(name), &scene.state, team);
+    for (name, expected) in [
+        ("owner", vec!["read", "plan", "write", "admin", "project-admin", "read-all", "manage-all", "manage-people"]),
+        ("manage-people", vec!["manage-people"]),
+        ("admin", vec!["read", "plan", "write", "admin"]),
+        ("project-admin", vec!["read", "plan", "write", "admin", "project-admin"]),
+        ("manage-all", vec!["read", "plan", "write", "admin", "read-all", "manage-all"]),
+        ("organization-token", vec!["read", "read-all", "manage-people"]),
+        ("own-run", vec![]),
+    ] {
+        let teams = ["read", "plan", "write", "admin", "project-admin", "read-all", "manage-all", "manage-people"];
+        let found: Vec<&str> = teams.into_iter().filter(|wanted| covered(name, team(wanted))).collect();
+        assert_eq!(found, expected, "{name}");
+        assert_eq!(covered(name, owners), name == "owner", "{name}");
     }
 }
 
