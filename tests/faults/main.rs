@@ -1,5 +1,6 @@
 //! Real processes, really killed.
 
+mod damaged_organizations;
 mod kill_points;
 mod killed_agents;
 mod killed_in_runs;

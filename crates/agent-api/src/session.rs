@@ -162,9 +162,12 @@ async fn welcome(api: &AgentApi, visitor: Visitor, hello: Hello) -> Result<Welco
     let mut lost = Vec::new();
     let mut running = Vec::new();
     for phase in hello.running {
-        match plane.is_executing(id, attempt(phase)).await? {
-            true => running.push(attempt(phase)),
-            false => lost.push(phase),
+        match plane.is_executing(id, attempt(phase)).await {
+            // Nobody can say otherwise until its organization can be read again, and it may not keep the agent from
+            // the work of others.
+            Ok(true) | Err(Error::Corrupt(_)) => running.push(attempt(phase)),
+            Ok(false) => lost.push(phase),
+            Err(error) => return Err(error),
         }
     }
     if hello.agent.is_some() {

@@ -14,7 +14,7 @@ use taco_domain::site_secret::{HASH_KEY, SiteSecret};
 use taco_domain::{Author, OrganizationState, Site};
 use taco_ledger::seal::{HEADER, MasterKeys};
 use taco_ledger::{
-    Blobs, Bucket, Changes, Environment, Intent, Ledger, LedgerName, LogChunks, Options, Transaction, View,
+    Blobs, Bucket, Changes, CommitError, Environment, Intent, Ledger, LedgerName, LogChunks, Options, Transaction, View,
 };
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -31,6 +31,7 @@ use crate::state_blobs::READ_AT_ONCE;
 use crate::state_summaries::Summaries;
 use crate::state_uploads::UploadsUnderWay;
 use crate::tokens::UsesInFlight;
+use crate::unreadable::{UnreadableLedger, UnreadableLedgers};
 use crate::upload_slots::UploadSlots;
 use crate::wrong_tokens::WrongTokens;
 
@@ -94,6 +95,7 @@ pub(crate) struct Shared {
     /// Opened when they are first asked for.
     organizations: Mutex<HashMap<OrganizationId, Arc<OnceCell<Ledger<OrganizationState>>>>>,
     ledger_options: Options,
+    pub(crate) unreadable: UnreadableLedgers,
     pub(crate) summaries: Summaries,
     /// See [`INSPECTED_AT_ONCE`].
     pub(crate) archives_read_along: Semaphore,
@@ -136,6 +138,7 @@ pub struct OpenOrganization {
     id: OrganizationId,
     pub state: View<OrganizationState>,
     pub(crate) ledger: Ledger<OrganizationState>,
+    unreadable: UnreadableLedgers,
 }
 
 impl OpenOrganization {
@@ -173,7 +176,9 @@ impl OpenOrganization {
 
     /// Looks whether another server changed something.
     pub async fn look(&self) -> Result<(), Error> {
-        self.ledger.read().await?;
+        let read = self.ledger.read().await;
+        self.unreadable.note(Some(self.id), &read);
+        read?;
         Ok(())
     }
 
@@ -195,7 +200,11 @@ impl OpenOrganization {
         intent: Intent,
         decide: impl FnMut(&mut Transaction<OrganizationState>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        Ok(self.ledger.commit(intent, decide).await?)
+        let done = self.ledger.commit(intent, decide).await;
+        if let Err(CommitError::Ledger(error @ (taco_ledger::Error::Corrupt { .. } | taco_ledger::Error::NewerFormat { .. }))) = &done {
+            self.unreadable.note_failure(Some(self.id), error);
+        }
+        Ok(done?)
     }
 }
 
@@ -210,6 +219,7 @@ impl ControlPlane {
         Ok(Self {
             shared: Arc::new(Shared {
                 blobs: Blobs::new(Arc::clone(&environment.bucket), Some(Arc::clone(&settings.master_keys))),
+                unreadable: UnreadableLedgers::new(Arc::clone(&environment.clock)),
                 environment,
                 master_keys: settings.master_keys,
                 hash_key,
@@ -333,7 +343,35 @@ impl ControlPlane {
     }
 
     pub(crate) async fn read_site(&self) -> Result<View<Site>, Error> {
-        Ok(self.shared.site.read().await?)
+        let site = self.shared.site.read().await;
+        self.shared.unreadable.note(None, &site);
+        Ok(site?)
+    }
+
+    /// The ledgers that could not be read when this server last looked. An organization among them harms no other.
+    pub fn unreadable_ledgers(&self) -> Vec<UnreadableLedger> {
+        self.shared.unreadable.list()
+    }
+
+    /// Whether an organization could be read when this server last looked.
+    pub fn is_readable(&self, organization: OrganizationId) -> bool {
+        !self.shared.unreadable.contains(organization)
+    }
+
+    /// Looks again at what could not be read; true if some of it can be read now, or is gone.
+    pub async fn look_at_unreadable(&self) -> bool {
+        let before = self.unreadable_ledgers();
+        if before.is_empty() {
+            return false;
+        }
+        // Opening notes how it ended.
+        let Ok(site) = self.read_site().await else { return false };
+        for id in before.iter().filter_map(|ledger| ledger.organization) {
+            if let Err(Error::NotFound(_)) = self.open_organization(&site, id).await {
+                self.shared.unreadable.strike_off(Some(id));
+            }
+        }
+        self.unreadable_ledgers().len() < before.len()
     }
 
     pub(crate) async fn commit_site<T: Send + 'static>(
@@ -373,7 +411,7 @@ impl ControlPlane {
         let id = caller.site.organization_at(home).map(|entry| entry.id).ok_or(Error::NotFound(what))?;
         let ledger = self.organization_ledger(id).await?;
         let state = ledger.last_seen();
-        let seen = OpenOrganization { site: caller.site.clone(), id, state, ledger };
+        let seen = self.opened(caller.site.clone(), id, state, ledger);
         let is_known = seen.state.organization().is_some();
         if is_known && caller.may(Action::ReadOrganization, seen.resource()).allowed {
             return Ok(seen);
@@ -390,7 +428,7 @@ impl ControlPlane {
         let organization = match caller.ahead.take(id) {
             Some(state) => {
                 let ledger = self.organization_ledger(id).await?;
-                OpenOrganization { site: caller.site.clone(), id, state, ledger }
+                self.opened(caller.site.clone(), id, state, ledger)
             }
             None => self.open_organization(&caller.site, id).await?,
         };
@@ -423,13 +461,12 @@ impl ControlPlane {
         id: OrganizationId,
     ) -> Result<OpenOrganization, Error> {
         let entry = site.organizations.get(&id).ok_or(Error::NotFound("organization"))?;
-        let ledger = self.organization_ledger(id).await?;
-        let mut state = ledger.read().await?;
+        let (ledger, mut state) = self.read_organization(id).await?;
         if state.organization().is_none() {
             begin(&ledger, entry).await?;
             state = ledger.read().await?;
         }
-        Ok(OpenOrganization { site: site.clone(), id, state, ledger })
+        Ok(self.opened(site.clone(), id, state, ledger))
     }
 
     /// The organization that an id belongs to, without asking who wants it. Site and organization are looked at at once,
@@ -439,19 +476,39 @@ impl ControlPlane {
         let guess = self.shared.site.last_seen().organization_at(home).map(|entry| entry.id);
         let look_ahead = async {
             let Some(id) = guess else { return Ok(None) };
-            let ledger = self.organization_ledger(id).await?;
-            Ok::<_, Error>(Some((ledger.read().await?, ledger)))
+            Ok::<_, Error>(Some(self.read_organization(id).await?))
         };
         let (site, ahead) = tokio::join!(self.read_site(), look_ahead);
         let site = site?;
         let id = site.organization_at(home).map(|entry| entry.id).ok_or(Error::NotFound(what))?;
         if guess == Some(id)
-            && let Some((state, ledger)) = ahead?
+            && let Some((ledger, state)) = ahead?
             && state.organization().is_some()
         {
-            return Ok(OpenOrganization { site, id, state, ledger });
+            return Ok(self.opened(site, id, state, ledger));
         }
         self.open_organization(&site, id).await
+    }
+
+    fn opened(
+        &self,
+        site: View<Site>,
+        id: OrganizationId,
+        state: View<OrganizationState>,
+        ledger: Ledger<OrganizationState>,
+    ) -> OpenOrganization {
+        OpenOrganization { site, id, state, ledger, unreadable: self.shared.unreadable.clone() }
+    }
+
+    /// Reads an organization's ledger, and notes whether that can be done.
+    async fn read_organization(
+        &self,
+        id: OrganizationId,
+    ) -> Result<(Ledger<OrganizationState>, View<OrganizationState>), Error> {
+        let ledger = self.organization_ledger(id).await?;
+        let state = ledger.read().await;
+        self.shared.unreadable.note(Some(id), &state);
+        Ok((ledger, state?))
     }
 
     async fn organization_ledger(&self, id: OrganizationId) -> Result<Ledger<OrganizationState>, Error> {
@@ -463,7 +520,13 @@ impl ControlPlane {
             let name = id.to_string().parse::<LedgerName>().expect("an id is a legal name");
             Ledger::open(self.shared.environment.clone(), name, self.shared.ledger_options.clone()).await
         };
-        Ok(cell.get_or_try_init(open).await?.clone())
+        match cell.get_or_try_init(open).await {
+            Ok(ledger) => Ok(ledger.clone()),
+            Err(error) => {
+                self.shared.unreadable.note_failure(Some(id), &error);
+                Err(error.into())
+            }
+        }
     }
 
     fn opened_ledger(&self, id: OrganizationId) -> Option<Ledger<OrganizationState>> {
@@ -476,12 +539,13 @@ impl ControlPlane {
         let site = self.shared.site.last_seen();
         let id = site.organization_at(home)?.id;
         let ledger = self.opened_ledger(id)?;
-        Some(OpenOrganization { site, id, state: ledger.last_seen(), ledger })
+        Some(self.opened(site, id, ledger.last_seen(), ledger))
     }
 
     /// Lets go of an organization's ledger; the next who asks opens it anew.
     pub(crate) fn forget_organization(&self, id: OrganizationId) {
         self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.shared.unreadable.strike_off(Some(id));
     }
 }
 

@@ -7,21 +7,6 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 
 impl ControlPlane {
-    /// The organizations that exist: those that this server has opened before as it last saw them, at no cost however many
-    /// they are. For whoever follows their changes and wants to know which have come and gone.
-    pub async fn all_organizations_as_seen(&self) -> Result<Vec<OpenOrganization>, Error> {
-        let site = self.read_site().await?;
-        let mut all = Vec::new();
-        for entry in site.organizations.iter() {
-            let seen = self.organization_last_seen(entry.id.home()).filter(|open| open.state.organization().is_some());
-            all.push(match seen {
-                Some(open) => open,
-                None => self.open_organization(&site, entry.id).await?,
-            });
-        }
-        Ok(all)
-    }
-
     /// Looks at one ledger, in which another server has written the commit `newest`. One that this server has not opened
     /// is nothing to it yet, and what it has seen it need not look for.
     pub async fn look_at(&self, ledger: &LedgerName, newest: u64) -> Result<(), Error> {

@@ -20,6 +20,7 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::{once, was_done};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
+use crate::unreadable::is_of_one_ledger;
 
 /// An organization as a door shows it.
 #[derive(Clone)]
@@ -102,13 +103,23 @@ impl Entitlements {
 /// A list opens this many ledgers at a time.
 const OPENED_AT_ONCE: usize = 16;
 
-/// One organization whose ledger is damaged must not hide the others.
+/// One organization whose ledger is damaged must not hide the others; that it is, was noted when it was opened.
 fn pass_over_damage(opened: Result<OpenOrganization, Error>) -> Option<Result<OpenOrganization, Error>> {
-    if let Err(Error::Corrupt(error)) = &opened {
-        tracing::error!(%error, "an organization cannot be read and is left out of a list");
-        return None;
+    Some(opened).filter(|opened| !opened.as_ref().is_err_and(is_of_one_ledger))
+}
+
+/// Every organization as it could be opened just now.
+pub struct OrganizationSurvey {
+    pub open: Vec<OpenOrganization>,
+    /// Those that could not, and why.
+    pub failed: Vec<(OrganizationId, Error)>,
+}
+
+impl OrganizationSurvey {
+    /// A failure that may pass by itself, such as a bucket that did not answer.
+    pub fn passing_failure(&self) -> Option<&Error> {
+        self.failed.iter().map(|(_, error)| error).find(|error| !is_of_one_ledger(error))
     }
-    Some(opened)
 }
 
 /// Why an attempt to found an organization is not the last word.
@@ -117,6 +128,61 @@ enum Founding {
     Done(OrganizationId),
     /// Another organization's ids begin like this one's would.
     HomeTaken,
+}
+
+/// All of them, for whoever works for all of them. What is wrong with one is no reason to leave the others alone.
+impl ControlPlane {
+    /// Opens every organization. An error means that the site cannot be read, or that the bucket does not answer.
+    pub async fn survey_organizations(&self) -> Result<OrganizationSurvey, Error> {
+        self.survey(false).await
+    }
+
+    /// The same, with those that this server has opened before as it last saw them, at no cost however many they are. For
+    /// whoever follows their changes and wants to know which have come and gone.
+    pub async fn survey_organizations_as_seen(&self) -> Result<OrganizationSurvey, Error> {
+        self.survey(true).await
+    }
+
+    async fn survey(&self, as_seen: bool) -> Result<OrganizationSurvey, Error> {
+        let site = self.read_site().await?;
+        let ids: Vec<OrganizationId> = site.organizations.iter().map(|entry| entry.id).collect();
+        let opening = ids.into_iter().map(|id| {
+            let (plane, site) = (self.clone(), site.clone());
+            async move {
+                let seen = as_seen.then(|| plane.organization_last_seen(id.home())).flatten();
+                match seen.filter(|open| open.id() == id && open.state.organization().is_some()) {
+                    Some(open) => (id, Ok(open)),
+                    None => (id, plane.open_organization(&site, id).await),
+                }
+            }
+        });
+        let mut opening = stream::iter(opening).buffered(OPENED_AT_ONCE);
+        let mut survey = OrganizationSurvey { open: Vec::new(), failed: Vec::new() };
+        let mut unanswered = 0;
+        while let Some((id, opened)) = opening.next().await {
+            match opened {
+                Ok(open) => survey.open.push(open),
+                Err(error) => {
+                    unanswered += usize::from(!is_of_one_ledger(&error));
+                    // It is the bucket: each of the others would be waited for in vain.
+                    if unanswered >= OPENED_AT_ONCE {
+                        return Err(error);
+                    }
+                    survey.failed.push((id, error));
+                }
+            }
+        }
+        Ok(survey)
+    }
+
+    /// The organizations that exist and can be read. Agents within servers work for all of them.
+    pub async fn all_organizations(&self) -> Result<Vec<OpenOrganization>, Error> {
+        let survey = self.survey_organizations().await?;
+        match survey.passing_failure() {
+            Some(error) => Err(error.clone()),
+            None => Ok(survey.open),
+        }
+    }
 }
 
 impl ControlPlane {

@@ -125,7 +125,8 @@ impl ControlPlane {
         let organizations = match organization {
             // As it is now: it was opened when the agent came.
             Some(open) => vec![self.organization_at(open.id().home(), "organization").await?],
-            None => self.all_organizations().await?,
+            // What it has of one that cannot be read stays its own until that can be read again.
+            None => self.survey_organizations().await?.open,
         };
         let mut executed = Vec::new();
         for open in organizations {

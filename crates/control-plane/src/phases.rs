@@ -155,16 +155,6 @@ impl PhaseOutcome {
 }
 
 impl ControlPlane {
-    /// The organizations that exist. Agents within servers work for all of them.
-    pub async fn all_organizations(&self) -> Result<Vec<OpenOrganization>, Error> {
-        let site = self.read_site().await?;
-        let mut all = Vec::new();
-        for entry in site.organizations.iter() {
-            all.push(self.open_organization(&site, entry.id).await?);
-        }
-        Ok(all)
-    }
-
     /// One organization, for whoever schedules.
     pub async fn organization_to_schedule(&self, id: OrganizationId) -> Result<OpenOrganization, Error> {
         self.organization_at(id.home(), "organization").await

@@ -40,7 +40,13 @@ impl ControlPlane {
     /// plane was opened.
     pub async fn rewrap_secrets(&self) -> Result<Rewrapped, Error> {
         let mut all = self.rewrap_passwords().await?;
-        for open in self.all_organizations().await? {
+        let survey = self.survey_organizations().await?;
+        if let Some(error) = survey.passing_failure() {
+            return Err(error.clone());
+        }
+        let damaged = self.unreadable_ledgers().into_iter();
+        all.unreadable.extend(damaged.map(|ledger| format!("{} {}", ledger.object, ledger.why)));
+        for open in survey.open {
             let mut fresh = Vec::new();
             for (name, sealed) in secrets_of(&open.state) {
                 match self.rewrap(&name, sealed) {

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
+use crate::unreadable::UnreadableLedger;
 
 /// A bucket that needs longer is not well.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -67,6 +68,16 @@ impl ControlPlane {
             users: caller.site.users.len(),
             organizations: caller.site.organizations.len(),
         })
+    }
+
+    /// The organizations that could not be read when this server last looked, by name, for the site's admins.
+    pub fn unreadable_organizations(&self, caller: &Caller) -> Result<Vec<(String, UnreadableLedger)>, Error> {
+        caller.require(Action::ManageSite, Resource::Site, "page")?;
+        let named = self.unreadable_ledgers().into_iter().filter_map(|ledger| {
+            let entry = caller.site.organizations.get(&ledger.organization?)?;
+            Some((entry.name.to_string(), ledger))
+        });
+        Ok(named.collect())
     }
 
     async fn bucket_status(&self) -> BucketStatus {

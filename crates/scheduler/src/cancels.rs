@@ -27,7 +27,7 @@ impl Scheduler {
     /// Takes their phases away from agents that were silent for too long. `now` is a moment of which everything is
     /// known that any server had published by then.
     pub(crate) async fn give_up_on_the_silent(&self, watch: &mut Watch, now: Instant) {
-        for organization in self.followed() {
+        for organization in self.served() {
             let state = organization.last_seen();
             for (agent, run) in state.runs.by().executing.iter() {
                 let Some((run, attempt)) = state.runs.get(run).and_then(|run| Some((run, attempt_of(run)?))) else {

@@ -11,7 +11,7 @@ use crate::scheduler::Scheduler;
 impl Scheduler {
     /// Stops what is no longer an agent's, and gives up what an agent, asked for long enough, does not say it has.
     pub(crate) async fn settle_disagreements(&self, now: Instant) {
-        for organization in self.followed() {
+        for organization in self.served() {
             let state = organization.last_seen();
             for (id, attempt) in self.agents.occupied() {
                 if state.runs.get(&attempt.run).is_some_and(|run| attempt.is_lost_in(run)) {

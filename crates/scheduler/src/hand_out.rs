@@ -1,5 +1,7 @@
 //! Which agent gets which phase.
 
+use std::collections::HashSet;
+
 use futures::future::join_all;
 use jiff::Timestamp;
 use taco_control_plane::{Error, OpenOrganization, Taker};
@@ -19,26 +21,42 @@ struct Errand {
 }
 
 impl Scheduler {
-    /// Gives phases to agents until there is no agent with room or no phase within reach.
+    /// Gives phases to agents until there is no agent with room or no phase within reach. What fails in one organization
+    /// keeps nobody from the phases of the others.
     pub(crate) async fn hand_out(&self) -> Result<(), Error> {
+        let mut first_failure = Ok(());
+        let mut failed = HashSet::new();
         loop {
             let mut before = self.agents.turn.lock().await;
             let free = self.agents.free(self.leases.doubt(), Instant::now());
-            let errands = match_up(free, &self.followed(), &mut before, self.control_plane.now());
+            let mut organizations = self.handing_out();
+            organizations.retain(|open| !failed.contains(&open.id()));
+            let errands = match_up(free, &organizations, &mut before, self.control_plane.now());
             if errands.is_empty() {
-                return Ok(());
+                return first_failure;
             }
             // At once, so that they share a commit. All are waited for: one that failed must not keep another agent from
             // hearing what it has.
-            let taken = join_all(errands.into_iter().map(|errand| self.run_errand(errand))).await;
-            let taken_any = taken.iter().any(|taken| matches!(taken, Ok(true)));
+            let errands = errands.into_iter().map(|errand| async {
+                let organization = errand.organization.id();
+                (organization, self.run_errand(errand).await)
+            });
+            let taken = join_all(errands).await;
+            let taken_any = taken.iter().any(|(_, taken)| matches!(taken, Ok(true)));
             if taken_any {
                 // New leases begin: the agents' heartbeats should be known.
                 self.publish_soon();
             }
-            taken.into_iter().collect::<Result<Vec<_>, _>>()?;
-            if !taken_any {
-                return Ok(());
+            let (mut failed_any, mut bucket_is_silent) = (false, false);
+            for (organization, error) in taken.into_iter().filter_map(|(id, taken)| Some((id, taken.err()?))) {
+                failed.insert(organization);
+                self.let_rest(organization);
+                failed_any = true;
+                bucket_is_silent |= matches!(&error, Error::Unavailable(cause) if cause.is_passing());
+                first_failure = first_failure.and(Err(error));
+            }
+            if bucket_is_silent || !(taken_any || failed_any) {
+                return first_failure;
             }
         }
     }

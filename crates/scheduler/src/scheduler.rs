@@ -1,9 +1,10 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use taco_control_plane::{Attempt, ControlPlane, LedgerName, OpenOrganization};
+use taco_control_plane::{Attempt, Changes, ControlPlane, Error, LedgerName, OpenOrganization, OrganizationSurvey};
+use taco_domain::Site;
 use taco_domain::id::{AgentId, OrganizationId};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -18,6 +19,12 @@ const TICK: Duration = Duration::from_secs(5);
 /// After trouble with the bucket it waits this long before it tries again.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// Between two looks at organizations that cannot be read: somebody may have put back what was damaged.
+const LOOK_AT_UNREADABLE: Duration = Duration::from_secs(10);
+
+/// How long nothing is handed out of an organization after that failed: the others come first.
+const REST_AFTER_FAILURE: Duration = Duration::from_secs(2);
+
 /// How long a server that stops waits for phases that are being handed out.
 const HAND_OUT_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -30,6 +37,8 @@ pub struct Scheduler {
     pub(crate) neighbours: Arc<dyn Neighbours>,
     /// The organizations that this server has to do with, and that it follows.
     organizations: Arc<Mutex<BTreeMap<OrganizationId, OpenOrganization>>>,
+    /// When handing out a phase of an organization last failed.
+    failed: Arc<Mutex<HashMap<OrganizationId, Instant>>>,
 }
 
 /// Says "look", from outside.
@@ -54,7 +63,14 @@ impl Wake {
 
 impl Scheduler {
     pub fn new(control_plane: ControlPlane, leases: Leases, neighbours: Arc<dyn Neighbours>) -> Self {
-        Self { control_plane, agents: Agents::default(), leases, neighbours, organizations: Arc::default() }
+        Self {
+            control_plane,
+            agents: Agents::default(),
+            leases,
+            neighbours,
+            organizations: Arc::default(),
+            failed: Arc::default(),
+        }
     }
 
     pub fn leases(&self) -> Leases {
@@ -106,56 +122,110 @@ impl Scheduler {
         self.organizations.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
+    /// All that exist, as they were last seen; also those that cannot be read at the moment.
     pub(crate) fn followed(&self) -> Vec<OpenOrganization> {
         self.organizations.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Those in which something can be changed. To try it in one that is damaged would only cost the others time.
+    pub(crate) fn served(&self) -> Vec<OpenOrganization> {
+        let mut followed = self.followed();
+        followed.retain(|open| self.control_plane.is_readable(open.id()));
+        followed
+    }
+
+    /// Those whose phases can be handed out now.
+    pub(crate) fn handing_out(&self) -> Vec<OpenOrganization> {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.retain(|_, at| at.elapsed() < REST_AFTER_FAILURE);
+        let mut served = self.served();
+        served.retain(|open| !failed.contains_key(&open.id()));
+        served
+    }
+
+    pub(crate) fn let_rest(&self, organization: OrganizationId) {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).insert(organization, Instant::now());
     }
 
     /// Opens every organization, and lets its changes wake the rest.
     async fn follow_organizations(&self) {
         let mut site = self.control_plane.site_changes();
         let mut watchers = JoinSet::new();
+        let mut told = String::new();
         loop {
             // Those that are followed tell of their changes by themselves.
-            match self.control_plane.all_organizations_as_seen().await {
-                Ok(all) => {
-                    let mut organizations = self.organizations.lock().unwrap_or_else(PoisonError::into_inner);
-                    let before = std::mem::take(&mut *organizations);
-                    for open in all {
-                        if !before.contains_key(&open.id()) {
-                            let (mut changes, changed) = (open.changes(), Arc::clone(&self.agents.changed));
-                            watchers.spawn(async move {
-                                while changes.next().await {
-                                    changed.notify_one();
-                                }
-                            });
-                        }
-                        organizations.insert(open.id(), open);
-                    }
-                    drop(organizations);
-                    self.agents.changed.notify_one();
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "the scheduler cannot see the organizations");
-                    sleep(PAUSE).await;
-                    continue;
-                }
+            let survey = self.control_plane.survey_organizations_as_seen().await;
+            let failure = match &survey {
+                Ok(survey) => survey.passing_failure(),
+                Err(error) => Some(error),
+            };
+            let trouble = failure.map(in_full).unwrap_or_default();
+            if !trouble.is_empty() && trouble != told {
+                tracing::warn!(error = trouble, "the scheduler cannot see all organizations; trying again");
             }
-            if !site.next().await {
+            told = trouble;
+            if let Ok(survey) = survey {
+                self.follow(survey, &mut watchers);
+                self.agents.changed.notify_one();
+            }
+            if !told.is_empty() {
+                sleep(PAUSE).await;
+                continue;
+            }
+            if !self.site_changed_or_mended(&mut site).await {
                 return;
             }
         }
     }
 
-    async fn look_everywhere(&self) -> Result<(), taco_control_plane::Error> {
+    /// Follows what was found. What could not be opened and was followed before stays as it was last seen: its agents
+    /// are at work.
+    fn follow(&self, survey: OrganizationSurvey, watchers: &mut JoinSet<()>) {
+        let mut organizations = self.organizations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = std::mem::take(&mut *organizations);
+        for (id, _) in survey.failed {
+            if let Some(open) = before.remove(&id) {
+                organizations.insert(id, open);
+            }
+        }
+        for open in survey.open {
+            if !before.contains_key(&open.id()) && !organizations.contains_key(&open.id()) {
+                let (mut changes, changed) = (open.changes(), Arc::clone(&self.agents.changed));
+                watchers.spawn(async move {
+                    while changes.next().await {
+                        changed.notify_one();
+                    }
+                });
+            }
+            organizations.insert(open.id(), open);
+        }
+    }
+
+    /// Waits until organizations may have come or gone, or one can be read that could not be; `false` when the site is
+    /// closed.
+    async fn site_changed_or_mended(&self, site: &mut Changes<Site>) -> bool {
+        loop {
+            match timeout(LOOK_AT_UNREADABLE, site.next()).await {
+                Ok(is_open) => return is_open,
+                // Where all can be read this costs nothing.
+                Err(_) if self.control_plane.look_at_unreadable().await => return true,
+                Err(_) => {}
+            }
+        }
+    }
+
+    async fn look_everywhere(&self) -> Result<(), Error> {
         // Opening them reads the site and each of them.
-        self.control_plane.all_organizations().await?;
+        self.control_plane.survey_organizations().await?;
         Ok(())
     }
 
     /// Looks where another server has told of a commit that this one has not seen: the word to look may get lost.
     async fn look_if_behind(&self) {
         let newest = |(ledger, seen): (LedgerName, u64)| {
-            let newest = self.neighbours.newest_commit(&ledger).filter(|newest| *newest > seen)?;
+            // What cannot be read is looked at in its own time.
+            let is_readable = ledger.as_str().parse().map_or(true, |id| self.control_plane.is_readable(id));
+            let newest = self.neighbours.newest_commit(&ledger).filter(|newest| is_readable && *newest > seen)?;
             Some((ledger, newest))
         };
         self.look_at(self.control_plane.ledgers_seen().into_iter().filter_map(newest).collect()).await;
@@ -214,5 +284,13 @@ impl Scheduler {
     /// Lets the others know soon.
     pub(crate) fn publish_soon(&self) {
         self.agents.publish.notify_one();
+    }
+}
+
+/// An error with its cause, which callers are spared and whoever reads a log wants to know.
+fn in_full(error: &Error) -> String {
+    match error {
+        Error::Unavailable(cause) | Error::Corrupt(cause) => cause.to_string(),
+        other => other.to_string(),
     }
 }

@@ -76,6 +76,9 @@ impl Scheduler {
             let followed = self.followed();
             waits.seen.retain(|id, _| followed.iter().any(|open| open.id() == *id));
             for open in followed {
+                if !self.control_plane.is_readable(open.id()) {
+                    continue;
+                }
                 let waiting = self.control_plane.waits_last_seen(&open);
                 let due = waits.see(open.id(), waiting, self.control_plane.now(), Instant::now());
                 if due.is_empty() {

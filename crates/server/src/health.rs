@@ -1,4 +1,5 @@
-//! `/healthz`: the process is up. `/readyz`: it can do its work, because the bucket answers.
+//! `/healthz`: the process is up. `/readyz`: it can do its work, because the bucket answers; organizations that cannot
+//! be read are named there, and keep it from nobody else's work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
+use taco_control_plane::ControlPlane;
 use taco_ledger::{Bucket, Trouble, layout};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
@@ -15,6 +17,9 @@ use crate::shutdown::Shutdown;
 
 /// The bucket is not asked more often, however many probes there are.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// So many unreadable objects are named.
+const MOST_NAMED: usize = 20;
 
 /// Probes of load balancers give up after a few seconds too.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -25,8 +30,24 @@ pub(crate) fn routes(readiness: Readiness) -> Router {
 
 async fn ready(State(readiness): State<Readiness>) -> (StatusCode, String) {
     match readiness.check().await {
-        Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
-        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
+        Ok(()) => (),
+        Err(reason) => return (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
+    }
+    let unreadable = readiness.control_plane.unreadable_ledgers();
+    let (site, organizations): (Vec<_>, Vec<_>) =
+        unreadable.into_iter().partition(|ledger| ledger.organization.is_none());
+    match (site.first(), organizations.len()) {
+        (Some(site), _) => {
+            let text = format!("not ready: the site's own ledger cannot be read: {}\n", site.object);
+            (StatusCode::SERVICE_UNAVAILABLE, text)
+        }
+        (None, 0) => (StatusCode::OK, "ready\n".to_owned()),
+        (None, damaged) => {
+            let mut text = format!("ready, but for organizations that cannot be read: {damaged}\n");
+            // The object tells whose it is. What is wrong with it may quote what is stored: that is for the log.
+            organizations.iter().take(MOST_NAMED).for_each(|ledger| text += &format!("{}\n", ledger.object));
+            (StatusCode::OK, text)
+        }
     }
 }
 
@@ -37,14 +58,15 @@ type Verdict = Result<(), &'static str>;
 #[derive(Clone, Debug)]
 pub(crate) struct Readiness {
     bucket: Arc<dyn Bucket>,
+    control_plane: ControlPlane,
     shutdown: Shutdown,
     last: Arc<Mutex<Option<(Instant, Verdict)>>>,
 }
 
 impl Readiness {
     /// `bucket` should not retry: a probe wants to know how things are now.
-    pub(crate) fn new(bucket: Arc<dyn Bucket>, shutdown: Shutdown) -> Self {
-        Self { bucket, shutdown, last: Arc::default() }
+    pub(crate) fn new(bucket: Arc<dyn Bucket>, control_plane: ControlPlane, shutdown: Shutdown) -> Self {
+        Self { bucket, control_plane, shutdown, last: Arc::default() }
     }
 
     async fn check(&self) -> Verdict {

@@ -171,7 +171,7 @@ impl Server {
 
         let api = Api::new(control_plane.clone(), &url.to_string());
         let mut api = api.with_rate_limit(settings.api_rate_limit);
-        let readiness = Readiness::new(bucket.candid, shutdown.clone());
+        let readiness = Readiness::new(bucket.candid, control_plane.clone(), shutdown.clone());
         let mut own = health::routes(readiness);
         let metrics_routes = metrics::routes(recorder.clone());
         match metrics_listener {

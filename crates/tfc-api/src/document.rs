@@ -3,6 +3,7 @@
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use jiff::Timestamp;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
@@ -161,8 +162,22 @@ enum Data {
 }
 
 #[derive(Serialize, Debug)]
+#[serde(rename_all = "kebab-case")]
 struct Meta {
     pagination: Pagination,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    taco_unreadable_organizations: Vec<UnreadableOrganization>,
+}
+
+/// An organization that is missing from a list because its ledger cannot be read, for site admins.
+#[derive(Serialize, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct UnreadableOrganization {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) object: String,
+    pub(crate) reason: String,
+    pub(crate) since: Timestamp,
 }
 
 /// A whole answer.
@@ -192,8 +207,16 @@ impl Document {
 
     /// One page of a list.
     pub(crate) fn page(listed: Listed<Resource>) -> Self {
-        let meta = Some(Meta { pagination: Pagination::of(&listed) });
+        let meta = Some(Meta { pagination: Pagination::of(&listed), taco_unreadable_organizations: Vec::new() });
         Self { data: Data::Many(listed.items), included: Vec::new(), meta }
+    }
+
+    /// Tells of what the page cannot show.
+    pub(crate) fn without(mut self, unreadable: Vec<UnreadableOrganization>) -> Self {
+        if let Some(meta) = &mut self.meta {
+            meta.taco_unreadable_organizations = unreadable;
+        }
+        self
     }
 
     /// Sends something along, once however often it is named.
@@ -229,7 +252,6 @@ impl IntoResponse for Document {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
     use serde_json::{Value, json};
     use taco_control_plane::PageRequest;
 

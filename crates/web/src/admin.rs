@@ -62,6 +62,14 @@ struct OrganizationRow {
     created: Moment,
 }
 
+/// An organization that cannot be read.
+struct DamagedRow {
+    name: String,
+    object: String,
+    why: String,
+    since: Moment,
+}
+
 struct ServerRow {
     name: String,
     address: Option<String>,
@@ -107,6 +115,7 @@ struct AdminPage {
     servers: Vec<ServerRow>,
     engines: Vec<(String, String)>,
     organizations: Vec<OrganizationRow>,
+    damaged: Vec<DamagedRow>,
     users: Vec<UserRow>,
     users_total: usize,
     query: String,
@@ -163,6 +172,12 @@ impl AdminPage {
             seen: Moment(server.seen_at),
             agents: server.agents,
         });
+        let damaged = web.control_plane.unreadable_organizations(caller)?.into_iter().map(|(name, ledger)| DamagedRow {
+            name,
+            object: ledger.object,
+            why: ledger.why,
+            since: Moment(ledger.since),
+        });
         let engines = web.control_plane.presence().engines().into_iter();
         Ok(Self {
             layout: Layout::for_visitor(web, visitor),
@@ -175,6 +190,7 @@ impl AdminPage {
             servers: servers.collect(),
             engines: engines.map(|(name, all)| (name, all.into_iter().collect::<Vec<_>>().join(", "))).collect(),
             organizations: organizations.collect(),
+            damaged: damaged.collect(),
             users_total: users.total,
             users: users.items.into_iter().map(|user| UserRow::of(user, visitor)).collect(),
             query,
