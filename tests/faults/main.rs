@@ -1,6 +1,7 @@
 //! Real processes, really killed.
 
 mod damaged_organizations;
+mod fair_turns;
 mod kill_points;
 mod killed_agents;
 mod killed_in_runs;

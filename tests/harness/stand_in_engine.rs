@@ -125,6 +125,11 @@ impl StandInEngine {
         self.deeds().into_iter().filter(|deed| deed.word == step.word() && deed.run == run).collect()
     }
 
+    /// The runs whose engines came to this step, in the order in which they did.
+    pub fn order_of(&self, step: Step) -> Vec<String> {
+        self.deeds().into_iter().filter(|deed| deed.word == step.word()).map(|deed| deed.run).collect()
+    }
+
     /// Whether someone asked an engine of this run to stop.
     pub fn was_interrupted(&self, run: &str) -> bool {
         self.deeds().iter().any(|deed| deed.word == "interrupted" && deed.run == run)

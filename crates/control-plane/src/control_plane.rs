@@ -201,7 +201,10 @@ impl OpenOrganization {
         decide: impl FnMut(&mut Transaction<OrganizationState>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let done = self.ledger.commit(intent, decide).await;
-        if let Err(CommitError::Ledger(error @ (taco_ledger::Error::Corrupt { .. } | taco_ledger::Error::NewerFormat { .. }))) = &done {
+        if let Err(CommitError::Ledger(
+            error @ (taco_ledger::Error::Corrupt { .. } | taco_ledger::Error::NewerFormat { .. }),
+        )) = &done
+        {
             self.unreadable.note_failure(Some(self.id), error);
         }
         Ok(done?)

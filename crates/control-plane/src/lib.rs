@@ -115,7 +115,7 @@ pub use state_contents::{OutputView, ResourceView};
 pub use state_versions::StateVersionView;
 pub use state_writes::NewState;
 pub use stored_objects::{DamagedObject, Depth, ExaminedObjects, examine_objects};
-pub use taco_ledger::{Changes, LedgerName};
+pub use taco_ledger::{Changes, LedgerName, View};
 pub use tags::{TagFilter, TagRef};
 pub use team_members::MemberRef;
 pub use teams::{MembershipFilter, MembershipView, TeamFilter, TeamPatch, TeamView};

@@ -1,5 +1,12 @@
-//! The global queue: the phases of one organization that are ready for an agent, in the order in which they go out.
-//! Several organizations' queues merge by the same key.
+//! The global queue: the phases of one organization that are ready for an agent, in the order in which they go out; and
+//! whose turn it is where several organizations share agents.
+//!
+//! Applies go before plans, and plans before those that change nothing, whoever's they are. Within such a class the
+//! organization goes first that has least of the shared agents, so that one with a thousand runs does not keep
+//! another's only run waiting. `docs/decisions/0025-organizations-take-turns.md` tells more.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -48,6 +55,55 @@ pub fn ready_phases(state: &OrganizationState, reach: Reach) -> impl Iterator<It
     runs.filter(move |(_, run)| reach.covers(state, run))
 }
 
+/// How much an organization has of the agents that all share: whoever has least goes first. It follows from the ledger
+/// alone, so that all servers see it alike and a restart forgets nothing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub struct Share {
+    /// Its phases that such agents execute now.
+    pub running: usize,
+    /// When it was last given one. Where nobody has anything under way, as often with a single agent, they take turns.
+    pub last_taken: Option<Timestamp>,
+}
+
+impl Share {
+    /// Of the agents within this reach. Those of a pool an organization shares with nobody.
+    pub fn of(state: &OrganizationState, reach: Reach) -> Self {
+        if reach != Reach::WithinServer {
+            return Self::default();
+        }
+        let is_within = |run: &Run| {
+            let executor = run.executing_phase().and_then(|kind| run.phase(kind).executor.as_ref());
+            executor.is_some_and(|executor| executor.pool.is_none())
+        };
+        let runs = state.runs.by();
+        let executing = runs.executing.iter().filter_map(|(_, id)| state.runs.get(id));
+        Self {
+            running: executing.filter(|run| is_within(run)).count(),
+            last_taken: runs.taken_within.iter().next_back().map(|(at, _)| *at),
+        }
+    }
+
+    fn with_one_more(self, now: Timestamp) -> Self {
+        Self { running: self.running + 1, last_taken: self.last_taken.max(Some(now)) }
+    }
+}
+
+/// Merges the queues of several organizations: whose turn it is, again and again, as positions in `queues`. Each queue
+/// is in its own order and comes with what its organization has already.
+pub fn fair_turns(queues: &[(Share, Vec<QueueKey>)], now: Timestamp) -> impl Iterator<Item = usize> {
+    let head = move |at: usize, next: usize, share: Share| {
+        let key = *queues[at].1.get(next)?;
+        Some(Reverse((key.class, share, key, at, next)))
+    };
+    let heads = queues.iter().enumerate().filter_map(|(at, (share, _))| head(at, 0, *share));
+    let mut heads: BinaryHeap<_> = heads.collect();
+    std::iter::from_fn(move || {
+        let Reverse((_, share, _, at, next)) = heads.pop()?;
+        heads.extend(head(at, next + 1, share.with_one_more(now)));
+        Some(at)
+    })
+}
+
 /// A phase that has been ready for so long is overdue.
 pub const OVERDUE_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
@@ -91,8 +147,10 @@ pub fn next_phase(state: &OrganizationState, reach: Reach, turn: Turn, now: Time
 mod tests {
     use super::*;
     use crate::author::Author;
-    use crate::run::RunOptions;
+    use crate::id::{AgentId, RunId};
+    use crate::phase::Executor;
     use crate::run::tests::given_run;
+    use crate::run::{PhaseClass, RunOptions};
     use crate::run_queue::tests::given_state;
     use crate::run_status::{RunEvent, RunStatus};
 
@@ -142,5 +200,70 @@ mod tests {
         assert!(place.is_some_and(|minute| (10..14).contains(&minute)), "{out:?}");
         out.retain(|number| *number != 200);
         assert_eq!(out, (0..29).collect::<Vec<u64>>(), "the others keep their order");
+    }
+
+    fn key(class: PhaseClass, minute: i64, number: u8) -> QueueKey {
+        QueueKey { class, since: at(minute), run: RunId::from_random([number; 16]) }
+    }
+
+    #[test]
+    fn the_share_of_an_organization_is_what_its_ledger_says_of_agents_within_servers() {
+        let executor = |pool| Executor { agent: AgentId::from_random([7; 16]), agent_name: "one".to_owned(), pool };
+        let taken = |number, minute, pool| {
+            let queued = ready(number, RunStatus::PlanQueued, false, 0);
+            queued.taken(executor(pool), at(minute)).expect("legal").0
+        };
+        let of_pool = taken(3, 9, Some(AgentPoolId::from_random([1; 16])));
+        let over = taken(2, 5, None).after(RunEvent::Failed, at(6), Author::Taco).expect("legal");
+        let (state, _) = given_state(&[ready(4, RunStatus::PlanQueued, false, 0), of_pool.clone()]);
+        assert_eq!(Share::of(&state, Reach::WithinServer), Share::default(), "a pool is nobody else's");
+        let (state, _) = given_state(&[taken(1, 4, None), over, of_pool]);
+        let share = Share { running: 1, last_taken: Some(at(5)) };
+        assert_eq!(Share::of(&state, Reach::WithinServer), share);
+        assert_eq!(Share::of(&state, Reach::Pool(AgentPoolId::from_random([1; 16]))), Share::default());
+    }
+
+    #[test]
+    fn organizations_take_turns_within_a_class() {
+        use PhaseClass::{Apply, Plan, SpeculativePlan};
+        let noisy: Vec<_> = (0..4).map(|minute| key(Plan, minute, 1)).collect();
+        let turns = |queues: &[(Share, Vec<QueueKey>)]| fair_turns(queues, at(60)).collect::<Vec<_>>();
+        let idle = Share::default();
+        assert_eq!(turns(&[(idle, noisy.clone()), (idle, vec![key(Plan, 9, 2)])]), [0, 1, 0, 0, 0]);
+        let served = Share { running: 0, last_taken: Some(at(30)) };
+        assert_eq!(turns(&[(served, noisy.clone()), (idle, vec![key(Plan, 9, 2)])]), [1, 0, 0, 0, 0]);
+        let busy = Share { running: 1, ..served };
+        let earlier = Share { running: 0, last_taken: Some(at(29)) };
+        assert_eq!(turns(&[(busy, noisy.clone()), (served, vec![key(Plan, 9, 2), key(Plan, 9, 3)])])[..2], [1, 0]);
+        assert_eq!(turns(&[(served, noisy.clone()), (earlier, vec![key(Plan, 9, 2)])])[0], 1, "it waited longer");
+        let mixed = vec![key(Apply, 50, 2), key(SpeculativePlan, 0, 3)];
+        assert_eq!(turns(&[(idle, noisy), (busy, mixed)]), [1, 0, 0, 0, 0, 1], "the class comes first");
+    }
+
+    /// Organizations with queues of all lengths share few agents: whoever waits goes out before any other goes out twice,
+    /// whatever others have in store.
+    #[test]
+    fn nobody_waits_for_more_than_one_of_each_other_organization() {
+        for organizations in 2..6_usize {
+            let mut queues: Vec<(Share, Vec<QueueKey>)> = (0..organizations)
+                .map(|number| {
+                    // The first has far more than the rest, and all of it is older.
+                    let (length, since) = if number == 0 { (40, 0) } else { (3, 100 + number as i64) };
+                    let keys = (0..length).map(|_| key(PhaseClass::Plan, since, number as u8)).collect();
+                    (Share::default(), keys)
+                })
+                .collect();
+            let mut waited = vec![0; organizations];
+            for minute in 0.. {
+                // One agent: nothing is under way when it asks for more.
+                let Some(next) = fair_turns(&queues, at(1_000 + minute)).next() else { break };
+                queues[next].1.remove(0);
+                queues[next].0.last_taken = Some(at(1_000 + minute));
+                for (number, (_, queue)) in queues.iter().enumerate() {
+                    waited[number] = if number == next || queue.is_empty() { 0 } else { waited[number] + 1 };
+                    assert!(waited[number] < organizations, "{number} of {organizations} is passed over");
+                }
+            }
+        }
     }
 }

@@ -404,6 +404,15 @@ impl Run {
         Some(QueueKey { class, since: self.created_at, run: self.id })
     }
 
+    /// When an agent within a server was last given one of its phases.
+    fn taken_within_at(&self) -> Option<Timestamp> {
+        let phases = [&self.plan, &self.apply].into_iter();
+        phases
+            .filter(|phase| phase.executor.as_ref().is_some_and(|who| who.pool.is_none()))
+            .filter_map(|phase| phase.started_at)
+            .max()
+    }
+
     /// Since when its phase has been in the global queue, if one is there.
     pub fn ready_since(&self) -> Option<Timestamp> {
         self.phase(self.queued_phase()?).queued_at
@@ -425,6 +434,8 @@ indexes! {
             let phase = run.executing_phase().and_then(|kind| run.phase(kind).executor.as_ref());
             phase.map(|executor| executor.agent)
         };
+        /// Whatever an agent within a server has had, by when it was last given something of it.
+        pub taken_within: Timestamp => |run| run.taken_within_at();
         /// Those that are not final.
         pub open: WorkspaceId => |run| (!run.status.is_final()).then_some(run.workspace);
         pub configuration_version: ConfigurationVersionId => |run| [run.configuration_version];

@@ -143,7 +143,7 @@ mod tests {
     fn only_what_is_waited_for_makes_a_difference() {
         let pool = AgentPoolId::from_random([1; 16]);
         let nobody = |pool| vec![WaitReason::NoAgent { pool, pool_name: None }];
-        let busy = |agents, ahead| vec![WaitReason::AgentsBusy { agents, ahead }];
+        let busy = |agents, ahead| vec![WaitReason::AgentsBusy { agents, ahead, shared: false }];
         let same = [
             (behind(1, 3, RunStatus::Planning), behind(1, 2, RunStatus::Planned)),
             (busy(1, 7), busy(2, 0)),
@@ -180,7 +180,7 @@ mod tests {
         let run = run.noted(PhaseKind::Plan, &behind(3, 1, RunStatus::Planned), at(110));
         assert_eq!(run.plan.waits[1].at, at(110), "it waits for this since then");
         let queued = run.after(RunEvent::ReachedFront, at(200), Author::Taco).expect("legal");
-        let busy = [WaitReason::AgentsBusy { agents: 1, ahead: 0 }];
+        let busy = [WaitReason::AgentsBusy { agents: 1, ahead: 0, shared: false }];
         assert_eq!(queued.noted(PhaseKind::Plan, &busy, at(205)).plan.waits[2].at, at(200));
 
         let executor =

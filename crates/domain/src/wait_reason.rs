@@ -26,8 +26,9 @@ pub enum WaitReason {
     NoAgent { pool: Option<AgentPoolId>, pool_name: Option<String> },
     /// The pool whose agents would execute it is not for its workspace.
     PoolRefuses { pool: AgentPoolId, pool_name: String },
-    /// Everyone who could execute it is busy.
-    AgentsBusy { agents: usize, ahead: usize },
+    /// Everyone who could execute it is busy. `ahead` counts phases of the same organization; where organizations share
+    /// the agents, each has its turn.
+    AgentsBusy { agents: usize, ahead: usize, shared: bool },
     /// Someone has to confirm or discard it.
     Approval,
 }
@@ -51,13 +52,14 @@ impl WaitReason {
             Self::PoolRefuses { pool_name, .. } => {
                 format!("the pool {pool_name} does not allow this workspace: allow it there, or choose another pool")
             }
-            Self::AgentsBusy { agents, ahead } => {
+            Self::AgentsBusy { agents, ahead, shared } => {
                 let busy =
                     if *agents == 1 { "the only agent is busy" } else { &format!("all {agents} agents are busy") };
+                let whose = if *shared { " of this organization, and organizations take turns" } else { "" };
                 match ahead {
-                    0 => format!("{busy}; it is next"),
-                    1 => format!("{busy}; one phase goes first"),
-                    ahead => format!("{busy}; {ahead} phases go first"),
+                    0 => format!("{busy}; it is next{whose}"),
+                    1 => format!("{busy}; one phase goes first{whose}"),
+                    ahead => format!("{busy}; {ahead} phases go first{whose}"),
                 }
             }
             Self::Approval => "waits for someone to confirm or discard it".to_owned(),
@@ -181,7 +183,11 @@ fn behind_agents(
     }
     let takes_more = |agent: &AgentPresence| agent.busy < agent.concurrency && !agent.draining;
     let free = agents.iter().any(|agent| agent.pool == pool && takes_more(agent));
-    if free && ahead == 0 { Vec::new() } else { vec![WaitReason::AgentsBusy { agents: able, ahead }] }
+    if free && ahead == 0 {
+        Vec::new()
+    } else {
+        vec![WaitReason::AgentsBusy { agents: able, ahead, shared: pool.is_none() }]
+    }
 }
 
 /// The pool whose agents execute a workspace's runs; `None` where an agent within a server does.
@@ -328,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_reason_is_data_with_a_name() {
-        let json = serde_json::to_value(WaitReason::AgentsBusy { agents: 2, ahead: 5 }).expect("JSON");
-        assert_eq!(json, serde_json::json!({ "reason": "agents-busy", "agents": 2, "ahead": 5 }));
+        let json = serde_json::to_value(WaitReason::AgentsBusy { agents: 2, ahead: 5, shared: true }).expect("JSON");
+        assert_eq!(json, serde_json::json!({ "reason": "agents-busy", "agents": 2, "ahead": 5, "shared": true }));
     }
 }

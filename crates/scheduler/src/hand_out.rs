@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use futures::future::join_all;
 use jiff::Timestamp;
-use taco_control_plane::{Error, OpenOrganization, Taker};
-use taco_domain::global_queue::{Reach, Turn, overdue_phase, ready_phases};
+use taco_control_plane::{Error, OpenOrganization, Taker, View};
+use taco_domain::global_queue::{Reach, Share, Turn, fair_turns, overdue_phase, ready_phases};
 use taco_domain::organization_state::OrganizationState;
 use taco_domain::run::Run;
 use tokio::time::Instant;
@@ -110,55 +110,59 @@ fn match_up(
     if room == 0 {
         return errands;
     }
-    let mut first = places(&free, organizations, |state, reach| {
-        ready_phases(state, reach).take(room).map(|(key, _)| key).collect()
-    })
-    .into_iter();
-    // One of each organization and reach, longest first.
-    let mut overdue = places(&free, organizations, |state, reach| {
-        overdue_phase(state, reach, now).map(|(since, _)| since).into_iter().collect()
-    })
-    .into_iter();
-    loop {
+    let places = places(&free, organizations);
+    let queues: Vec<_> = (places.iter())
+        .map(|place| {
+            let ready = ready_phases(&place.state, place.reach).take(room).map(|(key, _)| key);
+            (place.share, ready.collect())
+        })
+        .collect();
+    let mut first = fair_turns(&queues, now).map(|at| &places[at]);
+    // One of each place: of who has least, and then longest first.
+    let mut overdue: Vec<_> = (places.iter())
+        .filter_map(|place| Some((place.share, overdue_phase(&place.state, place.reach, now)?.0, place)))
+        .collect();
+    overdue.sort_by_key(|(share, since, _)| (*share, *since));
+    let mut overdue = overdue.into_iter().map(|(.., place)| place);
+    while errands.len() < room {
         let next = match Turn::after(*before) {
             Turn::Overdue => overdue.next().map(|place| (Turn::Overdue, place)),
             Turn::First => None,
         };
         let next = next.or_else(|| first.next().map(|place| (Turn::First, place)));
-        let Some((turn, Place { reach, organization })) = next else { return errands };
-        let able = free.iter_mut().filter(|agent| agent.room > 0 && agent.taker.reach == reach);
+        let Some((turn, Place { reach, organization, .. })) = next else { break };
+        let able = free.iter_mut().filter(|agent| agent.room > 0 && agent.taker.reach == *reach);
         let able = able.filter(|agent| agent.organization.as_ref().is_none_or(|own| own.id() == organization.id()));
         // Whoever has most room is least busy.
         if let Some(agent) = able.max_by_key(|agent| agent.room) {
             agent.room -= 1;
             *before += 1;
             let taker = Taker { turn, ..agent.taker.clone() };
-            errands.push(Errand { organization: organization.clone(), taker });
+            errands.push(Errand { organization: (*organization).clone(), taker });
         }
     }
+    errands
 }
 
-/// Where a phase waits.
+/// Where phases may wait.
 struct Place<'a> {
     reach: Reach,
     organization: &'a OpenOrganization,
+    state: View<OrganizationState>,
+    share: Share,
 }
 
-/// Where phases wait that are within reach of a free agent, in the order of what `ready` says of each.
-fn places<'a, K: Ord>(
-    free: &[FreeAgent],
-    organizations: &'a [OpenOrganization],
-    ready: impl Fn(&OrganizationState, Reach) -> Vec<K>,
-) -> Vec<Place<'a>> {
+/// Where phases may wait that are within reach of a free agent.
+fn places<'a>(free: &[FreeAgent], organizations: &'a [OpenOrganization]) -> Vec<Place<'a>> {
     let mut places = Vec::new();
     for organization in organizations {
         let state = organization.last_seen();
         for reach in reaches(free, organization) {
-            places.extend(ready(&state, reach).into_iter().map(|key| (key, Place { reach, organization })));
+            let share = Share::of(&state, reach);
+            places.push(Place { reach, organization, state: state.clone(), share });
         }
     }
-    places.sort_by(|(one, _), (other, _)| one.cmp(other));
-    places.into_iter().map(|(_, place)| place).collect()
+    places
 }
 
 /// What free agents may take of an organization.

@@ -172,11 +172,8 @@ impl AdminPage {
             seen: Moment(server.seen_at),
             agents: server.agents,
         });
-        let damaged = web.control_plane.unreadable_organizations(caller)?.into_iter().map(|(name, ledger)| DamagedRow {
-            name,
-            object: ledger.object,
-            why: ledger.why,
-            since: Moment(ledger.since),
+        let damaged = web.control_plane.unreadable_organizations(caller)?.into_iter().map(|(name, ledger)| {
+            DamagedRow { name, object: ledger.object, why: ledger.why, since: Moment(ledger.since) }
         });
         let engines = web.control_plane.presence().engines().into_iter();
         Ok(Self {
