@@ -21,7 +21,10 @@ use crate::bucket::{Bucket, BucketError, Created, Key, Object, Trouble};
 use crate::clock::{Clock, Dice};
 use crate::layout;
 use crate::location::Location;
-use crate::retry::{Backoff, PATIENCE};
+use crate::retry::Backoff;
+
+/// What was written has to be listed, and what was deleted to be gone, within this time.
+const CONSISTENT_WITHIN: Duration = Duration::from_secs(10);
 
 /// How often writers race for one key, and how many of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -286,9 +289,9 @@ impl<'a> Attempt<'a> {
             }
             times_missed += 1;
             let pause = backoff.pause();
-            if begun.elapsed() + pause > PATIENCE {
+            if begun.elapsed() + pause > CONSISTENT_WITHIN {
                 return Err(ProbeError::ForgetsWrites {
-                    seen: format!("{key} was written, but {} s later the listing does not show it", PATIENCE.as_secs()),
+                    seen: format!("{key} was written, but {} s later the listing does not show it", CONSISTENT_WITHIN.as_secs()),
                 });
             }
             sleep(pause).await;
@@ -363,7 +366,7 @@ impl<'a> Attempt<'a> {
                 None => {}
             }
             let pause = backoff.pause();
-            if begun.elapsed() + pause > PATIENCE {
+            if begun.elapsed() + pause > CONSISTENT_WITHIN {
                 return Err(unclear.map_or_else(
                     || ProbeError::ForgetsWrites {
                         seen: format!("{key} cannot be created because it is there, but it cannot be read either"),

@@ -84,6 +84,7 @@ pub(crate) struct Shared<S> {
     pub(crate) pace: Pace,
     head: watch::Sender<Arc<Head<S>>>,
     probes_started: AtomicU64,
+    probes_ended: AtomicU64,
     probe: Mutex<Probe>,
     pub(crate) confirmation: Confirmation,
     /// The newest commit that this server wrote, for the ledger's head object.
@@ -152,6 +153,7 @@ impl<S: State> Ledger<S> {
             pace: Pace::default(),
             head: watch::Sender::new(Arc::new(start)),
             probes_started: AtomicU64::new(0),
+            probes_ended: AtomicU64::new(0),
             probe: Mutex::new(Probe { number: 0, outcome: Ok(()) }),
             confirmation: Confirmation::default(),
             newest_own,
@@ -288,10 +290,17 @@ impl<S: State> Shared<S> {
     ///
     /// One probe of the bucket serves all who were already waiting when it began, as in Raft's read-index: a caller
     /// notes how many probes have started, and is content with any that started later. It serves them with its
-    /// failure, too, else a thousand callers would time out one after the other.
+    /// failure, too, else a thousand callers would time out one after the other. Even the failure of a probe that was
+    /// under way when they came is an answer to them, unlike its success: the bucket was silent while they waited.
     pub(crate) async fn look(&self) -> Result<(), Error> {
+        let ended = self.probes_ended.load(Ordering::SeqCst);
         let started = self.probes_started.load(Ordering::SeqCst);
         let mut probe = self.probe.lock().await;
+        if probe.number > ended
+            && let Err(error @ Error::Unavailable(_)) = &probe.outcome
+        {
+            return Err(error.clone());
+        }
         if probe.number <= started {
             // Those who came at the same moment get to say so before the probe begins; else they would need a second.
             // Where that costs as much as a probe, each may as well have its own.
@@ -300,6 +309,7 @@ impl<S: State> Shared<S> {
             }
             let number = self.probes_started.fetch_add(1, Ordering::SeqCst) + 1;
             let outcome = self.catch_up().await;
+            self.probes_ended.store(number, Ordering::SeqCst);
             *probe = Probe { number, outcome };
         }
         probe.outcome.clone()

@@ -51,6 +51,6 @@ pub use location::{Location, LocationError};
 pub use log_chunks::{AppendError, LogBlock, LogChunks, LogDigest};
 pub use measured::Measured;
 pub use object_bucket::ObjectBucket;
-pub use retry::{PATIENCE, Retrying};
+pub use retry::{PATIENCE, Retrying, TOLD_WITHIN};
 pub use seal::{MasterKey, MasterKeys};
 pub use transaction::{Intent, Transaction};

@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 use crate::bucket::{Bucket, BucketError, Created, Key, Trouble};
 use crate::clock::Dice;
 use crate::layout::{self, LedgerName};
-use crate::retry::{Backoff, PATIENCE};
+use crate::retry::{Backoff, PATIENCE, no_answer};
 use digest::{Digests, VerifiedBlocks};
 pub use digest::{LogBlock, LogDigest};
 use index::Index;
@@ -98,9 +98,10 @@ impl LogChunks {
         let mut trouble = None;
         match timeout(PATIENCE, self.try_append(&log, offset, bytes, &mut trouble)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(AppendError::Bucket(trouble.unwrap_or_else(|| {
-                BucketError::new("create", &log.piece(offset), Trouble::Unclear, "no answer within 10 s")
-            }))),
+            Err(_) => {
+                let error = trouble.unwrap_or_else(|| no_answer("create", &log.piece(offset), PATIENCE));
+                Err(AppendError::Bucket(error))
+            }
         }
     }
 

@@ -13,8 +13,10 @@ use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use object_store::path::Path;
 use object_store::{Error as StoreError, GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode};
+use tokio::time::timeout;
 
 use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Trouble};
+use crate::retry::no_answer;
 use crate::{file_download, file_upload};
 
 /// Uploads go out in parts of this size, the smallest that S3 takes. No more than one is held in memory.
@@ -24,7 +26,7 @@ const PART: usize = 5 * 1024 * 1024;
 const PART_OF_FILE: usize = 512 * 1024;
 
 /// No single request to the bucket may take longer. Bodies of uploads and downloads are bounded by idle time instead.
-pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Two clients of one bucket, because `object_store` retries inside a client: the first never does, so that a
 /// conditional write reports what really happened; the second may, for the parts of an upload.
@@ -208,8 +210,9 @@ impl Bucket for ObjectBucket {
                 }
             }
         }
-        let mut upload =
-            self.patient.put_multipart(&path(key)).await.map_err(|error| explain("upload", key, &error))?;
+        let begin = timeout(REQUEST_TIMEOUT, self.patient.put_multipart(&path(key))).await;
+        let begun = begin.map_err(|_| no_answer("upload", key, REQUEST_TIMEOUT))?;
+        let mut upload = begun.map_err(|error| explain("upload", key, &error))?;
         let outcome = self.upload_parts(&mut upload, filled, body, key).await;
         if outcome.is_err()
             && let Err(error) = upload.abort().await
@@ -265,11 +268,9 @@ fn explain(operation: &'static str, key: &Key, error: &StoreError) -> BucketErro
         | StoreError::NotSupported { .. }
         | StoreError::NotImplemented { .. }
         | StoreError::UnknownConfigurationKey { .. } => Trouble::Refused,
-        other => match io_kind(other) {
-            Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => Trouble::Full,
-            Some(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => Trouble::Denied,
-            _ => trouble_of(http_status(&other.to_string())),
-        },
+        other => {
+            io_kind(other).and_then(trouble_of_file).unwrap_or_else(|| trouble_of(http_status(&other.to_string())))
+        }
     };
     let why = match error {
         // "Generic S3 error" helps nobody.
@@ -277,6 +278,15 @@ fn explain(operation: &'static str, key: &Key, error: &StoreError) -> BucketErro
         other => whole_story(other),
     };
     BucketError::new(operation, key, trouble, why)
+}
+
+/// What goes away only when somebody makes room, or lets us write.
+fn trouble_of_file(kind: io::ErrorKind) -> Option<Trouble> {
+    match kind {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(Trouble::Full),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Some(Trouble::Denied),
+        _ => None,
+    }
 }
 
 /// What an HTTP status without a meaning of its own in `object_store` says about the future.
@@ -337,7 +347,7 @@ async fn on_files<T: Send + 'static>(
 
 /// What went wrong with a file.
 pub(crate) fn file_error(operation: &'static str, key: &Key, error: &io::Error) -> BucketError {
-    let trouble = if error.kind() == io::ErrorKind::PermissionDenied { Trouble::Denied } else { Trouble::Unclear };
+    let trouble = trouble_of_file(error.kind()).unwrap_or(Trouble::Unclear);
     BucketError::new(operation, key, trouble, error.to_string())
 }
 

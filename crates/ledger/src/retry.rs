@@ -1,7 +1,7 @@
 //! Second tries, for everything that may safely be tried twice.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,8 +11,24 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Trouble};
 use crate::clock::Dice;
 
-/// After this long a caller is told "unavailable" instead of being kept waiting.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+/// Whoever sends a request is told within this time that the bucket does not answer. The constants below, and what the
+/// ledger makes of them, add up to less.
+pub const TOLD_WITHIN: Duration = Duration::from_secs(10);
+
+/// After this long an operation that got no answer is given up.
+pub const PATIENCE: Duration = Duration::from_secs(6);
+
+/// The same when another operation was given up just before: a request that needs several does not wait for each.
+pub const PATIENCE_IN_OUTAGE: Duration = Duration::from_secs(2);
+
+/// For so long after an operation was given up others are given up sooner. Then one gets the whole time again, so that
+/// a bucket that is merely slow is not taken for a silent one for ever.
+const OUTAGE: Duration = Duration::from_secs(5);
+
+/// What is said of an operation that was given up without any answer.
+pub(crate) fn no_answer(operation: &'static str, key: &Key, within: Duration) -> BucketError {
+    BucketError::new(operation, key, Trouble::Unclear, format!("no answer within {} s", within.as_secs()))
+}
 
 /// Grows the pause between two tries and spreads it, so that many servers do not come back at the same moment.
 #[derive(Debug)]
@@ -36,17 +52,24 @@ impl Backoff {
     }
 }
 
-/// Repeats reads, overwrites, deletes and listings whose outcome is unclear, within [`PATIENCE`]. A conditional
+/// Repeats reads, overwrites, deletes and listings whose outcome is unclear, within [`PATIENCE`], or sooner in an outage. A conditional
 /// `create` passes straight through: only who knows what was written can tell a lost answer from a lost race.
 #[derive(Debug)]
 pub struct Retrying {
     bucket: Arc<dyn Bucket>,
     dice: Dice,
+    /// When an operation was last given up after all of [`PATIENCE`].
+    given_up: Mutex<Option<Instant>>,
 }
 
 impl Retrying {
     pub fn new(bucket: Arc<dyn Bucket>, dice: Dice) -> Self {
-        Self { bucket, dice }
+        Self { bucket, dice, given_up: Mutex::default() }
+    }
+
+    fn patience(&self) -> Duration {
+        let given_up = *self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
+        if given_up.is_some_and(|at| at.elapsed() < OUTAGE) { PATIENCE_IN_OUTAGE } else { PATIENCE }
     }
 
     async fn within_patience<T, Attempt>(
@@ -58,7 +81,8 @@ impl Retrying {
     where
         Attempt: Future<Output = Result<T, BucketError>>,
     {
-        let deadline = Instant::now() + PATIENCE;
+        let patience = self.patience();
+        let deadline = Instant::now() + patience;
         let mut backoff = Backoff::new(&self.dice);
         let mut last = None;
         while let Ok(outcome) = timeout_at(deadline, attempt()).await {
@@ -67,7 +91,10 @@ impl Retrying {
                     metrics::counter!("taco_bucket_retries_total", "operation" => operation).increment(1);
                     last = Some(error);
                 }
-                settled => return settled,
+                settled => {
+                    *self.given_up.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                    return settled;
+                }
             }
             let pause = backoff.pause();
             if Instant::now() + pause >= deadline {
@@ -75,7 +102,10 @@ impl Retrying {
             }
             sleep(pause).await;
         }
-        Err(last.unwrap_or_else(|| BucketError::new(operation, key, Trouble::Unclear, "no answer within 10 s")))
+        if patience == PATIENCE {
+            *self.given_up.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+        Err(last.unwrap_or_else(|| no_answer(operation, key, patience)))
     }
 }
 

@@ -8,13 +8,13 @@ use taco_tables::State;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use crate::bucket::{Bucket, BucketError, Created, Key, Trouble};
+use crate::bucket::{Bucket, BucketError, Created, Key};
 use crate::commit::{self, Commit, Entry, Hash};
 use crate::error::{CommitError, Error};
 use crate::head_object::Named;
 use crate::layout;
 use crate::ledger::{Head, Shared};
-use crate::retry::{Backoff, PATIENCE};
+use crate::retry::{Backoff, PATIENCE, no_answer};
 use crate::snapshot;
 use crate::transaction::{Intent, Transaction};
 
@@ -90,8 +90,10 @@ pub(crate) async fn run<S: State>(shared: Arc<Shared<S>>, mut waiting: mpsc::Rec
             sleep_until(last + shared.pace.turn().mul_f64(1.0 + shared.environment.dice.fraction())).await;
         }
         gather(&mut waiting, &mut batch).await;
-        if commit(&shared, std::mem::take(&mut batch)).await {
-            last_commit = Some(Instant::now());
+        match commit(&shared, std::mem::take(&mut batch)).await {
+            Ok(true) => last_commit = Some(Instant::now()),
+            Ok(false) => {}
+            Err(error) => fail_those_who_waited(&mut waiting, &error),
         }
     }
 }
@@ -107,10 +109,23 @@ async fn gather<S>(waiting: &mut mpsc::Receiver<Box<dyn Pending<S>>>, batch: &mu
     }
 }
 
+/// Whoever waited while the bucket did not answer is told so at once, instead of waiting as long again. Nothing of theirs
+/// was tried.
+fn fail_those_who_waited<S>(waiting: &mut mpsc::Receiver<Box<dyn Pending<S>>>, error: &Error) {
+    if matches!(error, Error::Unavailable(_)) {
+        // No more than there are now: who comes later finds a bucket that may be well again.
+        for _ in 0..waiting.len() {
+            let Ok(pending) = waiting.try_recv() else { return };
+            pending.fail(error.clone());
+        }
+    }
+}
+
 /// Decides and writes one batch, again and again until it is in the log or the bucket gives up. `true` if it wrote.
-async fn commit<S: State>(shared: &Arc<Shared<S>>, mut batch: Vec<Box<dyn Pending<S>>>) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+async fn commit<S: State>(shared: &Arc<Shared<S>>, mut batch: Vec<Box<dyn Pending<S>>>) -> Result<bool, Error> {
+    let end = Instant::now() + PATIENCE_WITH_OTHERS;
     let outcome = loop {
+        let deadline = end.min(Instant::now() + PATIENCE);
         let head = shared.head();
         let (state, entries) = decide_all(&head, &mut batch);
         if entries.is_empty() {
@@ -141,9 +156,9 @@ async fn commit<S: State>(shared: &Arc<Shared<S>>, mut batch: Vec<Box<dyn Pendin
                 if let Err(error) = shared.look().await {
                     break Err(error);
                 }
-                if Instant::now() >= deadline {
+                if Instant::now() >= end {
                     let ledger = shared.name.to_string();
-                    break Err(Error::Busy { ledger, seconds: PATIENCE.as_secs() });
+                    break Err(Error::Busy { ledger, seconds: PATIENCE_WITH_OTHERS.as_secs() });
                 }
             }
             Err(error) => break Err(error),
@@ -164,12 +179,12 @@ async fn commit<S: State>(shared: &Arc<Shared<S>>, mut batch: Vec<Box<dyn Pendin
                 }
             }
             batch.into_iter().for_each(|pending| pending.settle());
-            wrote
+            Ok(wrote)
         }
         Err(error) => {
             tracing::warn!(ledger = %shared.name, %error, transactions = batch.len(), "a commit failed");
             batch.into_iter().for_each(|pending| pending.fail(error.clone()));
-            false
+            Err(error)
         }
     }
 }
@@ -206,7 +221,7 @@ async fn write<S: State>(shared: &Shared<S>, commit: &Commit, deadline: Instant)
     let (hash, size) = (Hash::of(&bytes), bytes.len() as u64);
     let bucket = &shared.environment.bucket;
     let mut backoff = Backoff::new(&shared.environment.dice);
-    let no_answer = || BucketError::new("create", &key, Trouble::Unclear, "no answer within 10 s");
+    let no_answer = || no_answer("create", &key, PATIENCE);
     loop {
         let attempt = shared.pace.time_put(bucket.create(&key, bytes.clone()));
         let unclear = match timeout_at(deadline, attempt).await {
@@ -241,6 +256,9 @@ async fn write<S: State>(shared: &Shared<S>, commit: &Commit, deadline: Instant)
         sleep(pause).await;
     }
 }
+
+/// A batch that loses to other servers again and again is given up after this long.
+const PATIENCE_WITH_OTHERS: std::time::Duration = std::time::Duration::from_secs(8);
 
 /// A write that used up all patience still gets this long to be found in the bucket.
 const READ_BACK: std::time::Duration = std::time::Duration::from_secs(1);

@@ -4,4 +4,5 @@ mod commits;
 mod common;
 mod damage;
 mod newest_commit;
+mod outage;
 mod samples;
