@@ -1,7 +1,8 @@
 //! Many runs, many agents, two servers on one bucket: everything is applied once and in order, and how soon.
 //!
 //! Of ten runs seven are planned and applied, two are only planned, and one is cancelled. The engine is a stand-in that
-//! does nothing but write down which run it applied, outside of taco.
+//! does nothing but write down which run it applied, outside of taco. Then an organization with many plans and one with
+//! few share the agents of a server: the few do not wait for the many.
 
 mod site;
 
@@ -127,7 +128,56 @@ async fn main() {
     let gaps = Sample::of(engine.gaps());
     table.note("from one apply to the next, of all (median)", time(gaps.median()));
     table.note("from one apply to the next, of all (longest)", time(gaps.at(1.0)));
+    let most = most_that_went_first(&home, &engine).await;
+    // One of the noisy organization for each agent within the server, and one in between.
+    let fair = AGENTS_WITHIN + 1;
+    table.row(
+        &format!("plans of an organization with {NOISE} between two of one with {QUIET}, at most"),
+        most,
+        fair,
+        most <= fair,
+    );
     table.close();
+}
+
+/// Agents within a server are shared by all organizations.
+const AGENTS_WITHIN: usize = 2;
+const NOISE: usize = 60;
+const QUIET: usize = 5;
+
+/// How many plans of a noisy organization began, at most, between two of a quiet one whose runs came after all of them.
+async fn most_that_went_first(home: &Home, engine: &StandIn) -> usize {
+    let (_server, client) = site::server(home, |command| {
+        command.env("PATH", engine.search_path());
+        command.env("TACO_AGENT_CONCURRENCY", AGENTS_WITHIN.to_string());
+    });
+    let mut runs = Vec::new();
+    for (organization, count) in [("noisy", NOISE), ("quiet", QUIET)] {
+        client.given_organization(organization).await;
+        let body =
+            json!({ "data": { "type": "workspaces", "attributes": { "name": "web", "execution-mode": "remote" } } });
+        let made = client.post(&format!("/api/v2/organizations/{organization}/workspaces"), body).await;
+        let workspace = made["data"]["id"].as_str().expect("an id").to_owned();
+        let configuration = site::given_configuration(&client, &workspace, site::archive("")).await;
+        for _ in 0..count {
+            let attributes = json!({ "plan-only": true });
+            runs.push((organization, site::start_run(&client, &workspace, &configuration, attributes).await));
+        }
+    }
+    let all_are_there = Timestamp::now();
+    let mut begun = Vec::new();
+    for (organization, run) in &runs {
+        site::rest(&client, run, Duration::from_millis(250)).await;
+        let shown = client.get(&format!("/api/v2/runs/{run}/plan")).await;
+        let started = shown["data"]["attributes"]["status-timestamps"]["started-at"].as_str().expect("it began");
+        begun.push((started.parse::<Timestamp>().expect("a time"), *organization));
+    }
+    // What began before the quiet one had asked for anything was nobody's turn but the noisy one's.
+    begun.retain(|(started, _)| *started > all_are_there);
+    begun.sort_unstable();
+    let order: Vec<_> = begun.into_iter().map(|(_, organization)| organization).collect();
+    let last = order.iter().rposition(|organization| *organization == "quiet").map_or(0, |last| last + 1);
+    order[..last].split(|organization| *organization == "quiet").map(<[_]>::len).max().unwrap_or_default()
 }
 
 /// Runs of one workspace, one after the other, by turns at the two servers.
@@ -221,9 +271,7 @@ async fn bucket_operations(clients: &[ApiClient; 2]) -> f64 {
 fn agent(home: &Home, engine: &StandIn, client: &ApiClient, token: &str, name: &str) -> Process {
     let mut command = Command::new(binary("taco-agent"));
     command.current_dir(home.path()).env_clear().env("HOME", home.path()).env("TACO_AGENT_TOKEN", token);
-    command
-        .env("PATH", format!("{}:/usr/bin:/bin", engine.directory.path().display()))
-        .env("TACO_ENGINE_MIRROR", "none");
+    command.env("PATH", engine.search_path()).env("TACO_ENGINE_MIRROR", "none");
     command.args(["--server", &client.origin, "--name", name, "--work-dir"]).arg(home.path().join(name));
     Process::start(&mut command)
 }
@@ -244,6 +292,10 @@ impl StandIn {
         std::fs::write(&program, text).expect("written");
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("a mode");
         Self { directory, written }
+    }
+
+    fn search_path(&self) -> String {
+        format!("{}:/usr/bin:/bin", self.directory.path().display())
     }
 
     fn lines(&self) -> Vec<(String, String, u64)> {

@@ -5,7 +5,9 @@
 //! its own prefix in them.
 
 mod behaviours;
+mod dead_bucket;
 mod full_disk;
+mod full_disk_of_server;
 mod ledger;
 mod places;
 mod refused;

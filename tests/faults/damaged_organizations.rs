@@ -29,7 +29,7 @@ impl Site {
     fn command(&self) -> Command {
         let mut command = self.home.taco(&["server"]);
         command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN).env("TACO_NO_AUTH", "true");
-        command.env("PATH", self.engine.search_path()).env("TACO_ENGINE_MIRROR", "none");
+        command.env("PATH", self.engine.search_path()).env("TACO_ENGINE_MIRROR", "http://127.0.0.1:9");
         command.env("TACO_AGENT_CONCURRENCY", "1").env("RUST_LOG", "info");
         command
     }

@@ -12,7 +12,7 @@ const NOISE: usize = 40;
 fn start(home: &Home, engine: &StandInEngine, concurrency: &str) -> ServerProcess {
     let mut command = home.taco(&["server"]);
     command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN);
-    command.env("PATH", engine.search_path()).env("TACO_ENGINE_MIRROR", "none");
+    command.env("PATH", engine.search_path()).env("TACO_ENGINE_MIRROR", "http://127.0.0.1:9");
     ServerProcess::start(command.env("TACO_AGENT_CONCURRENCY", concurrency))
 }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use taco_domain::InvalidAttribute;
 use taco_domain::done_request::KeyReused;
-use taco_ledger::CommitError;
+use taco_ledger::{CommitError, Trouble};
 
 /// Why a verb did not do what it was asked, sorted by what the caller can do about it. The texts are for callers:
 /// they help and leak nothing.
@@ -34,7 +34,7 @@ pub enum Error {
     #[error("{detail}")]
     TooManyRequests { detail: String, retry_after: Duration },
     /// Wait and try again. The cause is for the log.
-    #[error("the storage is unavailable at the moment; try again")]
+    #[error("{}", unavailable_in_words(.0))]
     Unavailable(#[source] taco_ledger::Error),
     /// Call whoever runs the site. The cause is for the log.
     #[error("something stored is damaged; whoever runs this site finds the details in its log")]
@@ -42,6 +42,28 @@ pub enum Error {
     /// Call whoever runs the site: the master key is not the one that sealed it. The cause is for the log.
     #[error("something sealed cannot be opened; whoever runs this site finds the details in its log")]
     Sealed(String),
+}
+
+/// Why the bucket does not do as asked, as far as it helps a caller: no object, no path, no address.
+fn unavailable_in_words(error: &taco_ledger::Error) -> &'static str {
+    let taco_ledger::Error::Unavailable(bucket) = error else {
+        return "the storage is unavailable at the moment; try again";
+    };
+    match (bucket.trouble, bucket.is_write()) {
+        (Trouble::Full, _) => {
+            "the bucket's disk is full: what is stored can be read, and nothing can be written until whoever runs this \
+             site has made room"
+        }
+        (Trouble::Denied, true) => {
+            "the bucket refuses writes, because it is read-only or permission is denied: what is stored can be read, and \
+             nothing can be written until whoever runs this site has mended that"
+        }
+        (Trouble::Denied, false) => {
+            "the bucket denies access: whoever runs this site has to give the server the right to read it"
+        }
+        (Trouble::Refused, _) => "the bucket refuses this; whoever runs this site finds the details in its log",
+        (Trouble::Unclear, _) => "the storage is unavailable at the moment; try again",
+    }
 }
 
 impl Error {

@@ -3,7 +3,7 @@
 use taco_domain::id::OrganizationId;
 use taco_ledger::LedgerName;
 
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::ControlPlane;
 use crate::error::Error;
 
 impl ControlPlane {

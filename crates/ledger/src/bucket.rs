@@ -133,6 +133,11 @@ impl BucketError {
         Self { operation, key: key.clone(), trouble, why: why.into() }
     }
 
+    /// Whether it would have changed something.
+    pub fn is_write(&self) -> bool {
+        matches!(self.operation, "create" | "put" | "upload" | "delete")
+    }
+
     /// Whether the operation may have happened all the same, and another try may help.
     pub fn is_unclear(&self) -> bool {
         self.trouble == Trouble::Unclear

@@ -291,7 +291,10 @@ impl<'a> Attempt<'a> {
             let pause = backoff.pause();
             if begun.elapsed() + pause > CONSISTENT_WITHIN {
                 return Err(ProbeError::ForgetsWrites {
-                    seen: format!("{key} was written, but {} s later the listing does not show it", CONSISTENT_WITHIN.as_secs()),
+                    seen: format!(
+                        "{key} was written, but {} s later the listing does not show it",
+                        CONSISTENT_WITHIN.as_secs()
+                    ),
                 });
             }
             sleep(pause).await;

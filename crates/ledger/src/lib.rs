@@ -49,7 +49,7 @@ pub use layout::LedgerName;
 pub use ledger::{Changes, Ledger, Options, View};
 pub use location::{Location, LocationError};
 pub use log_chunks::{AppendError, LogBlock, LogChunks, LogDigest};
-pub use measured::Measured;
+pub use measured::{Measured, WriteTrouble};
 pub use object_bucket::ObjectBucket;
 pub use retry::{PATIENCE, Retrying, TOLD_WITHIN};
 pub use seal::{MasterKey, MasterKeys};

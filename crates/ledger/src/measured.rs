@@ -1,8 +1,8 @@
-//! Counts and times every bucket operation for `/metrics`.
+//! Counts and times every bucket operation for `/metrics`, and remembers whether the bucket takes writes.
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,12 +17,49 @@ pub struct Measured {
     bucket: Arc<dyn Bucket>,
     /// Every request looks into the bucket, so what most looks need is at hand.
     gets: Gauges,
+    writes: WriteTrouble,
 }
 
 impl Measured {
     /// Whoever records metrics must have been installed before.
     pub fn new(bucket: Arc<dyn Bucket>) -> Self {
-        Self { bucket, gets: Gauges::of("get") }
+        Self { bucket, gets: Gauges::of("get"), writes: WriteTrouble::default() }
+    }
+
+    pub fn write_trouble(&self) -> WriteTrouble {
+        self.writes.clone()
+    }
+
+    async fn write<T>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, BucketError>>,
+    ) -> Result<T, BucketError> {
+        let outcome = measure(operation, work).await;
+        self.writes.note(outcome.as_ref().err().map(|error| error.trouble));
+        outcome
+    }
+}
+
+/// Why the bucket does not take writes, if it does not: it is full, or denies them. Servers write often enough, if only
+/// their beacons, to notice soon that it does again. Clones share it.
+#[derive(Clone, Default, Debug)]
+pub struct WriteTrouble(Arc<Mutex<Option<Trouble>>>);
+
+impl WriteTrouble {
+    /// As of the last write that was taken or refused.
+    pub fn now(&self) -> Option<Trouble> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, trouble: Option<Trouble>) {
+        match trouble {
+            None | Some(Trouble::Full | Trouble::Denied) => {
+                *self.0.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+            }
+            // Neither taken nor refused for good.
+            Some(Trouble::Unclear | Trouble::Refused) => {}
+        }
     }
 }
 
@@ -82,15 +119,15 @@ async fn measure<T>(
 #[async_trait]
 impl Bucket for Measured {
     async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, BucketError> {
-        measure("create", self.bucket.create(key, bytes)).await
+        self.write("create", self.bucket.create(key, bytes)).await
     }
 
     async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
-        measure("put", self.bucket.put(key, bytes)).await
+        self.write("put", self.bucket.put(key, bytes)).await
     }
 
     async fn put_new(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
-        measure("put", self.bucket.put_new(key, bytes)).await
+        self.write("put", self.bucket.put_new(key, bytes)).await
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError> {
@@ -118,7 +155,7 @@ impl Bucket for Measured {
     }
 
     async fn upload(&self, key: &Key, body: ByteStream) -> Result<u64, BucketError> {
-        measure("upload", self.bucket.upload(key, body)).await
+        self.write("upload", self.bucket.upload(key, body)).await
     }
 
     async fn download(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError> {

@@ -19,7 +19,7 @@ pub const TOLD_WITHIN: Duration = Duration::from_secs(10);
 pub const PATIENCE: Duration = Duration::from_secs(6);
 
 /// The same when another operation was given up just before: a request that needs several does not wait for each.
-pub const PATIENCE_IN_OUTAGE: Duration = Duration::from_secs(2);
+const PATIENCE_IN_OUTAGE: Duration = Duration::from_secs(2);
 
 /// For so long after an operation was given up others are given up sooner. Then one gets the whole time again, so that
 /// a bucket that is merely slow is not taken for a silent one for ever.

@@ -164,7 +164,9 @@ impl Scheduler {
                 tracing::warn!(error = trouble, "the scheduler cannot see all organizations; trying again");
             }
             told = trouble;
+            let mut missing = Vec::new();
             if let Ok(survey) = survey {
+                missing.extend(survey.failed.iter().map(|(id, _)| *id));
                 self.follow(survey, &mut watchers);
                 self.agents.changed.notify_one();
             }
@@ -172,7 +174,7 @@ impl Scheduler {
                 sleep(PAUSE).await;
                 continue;
             }
-            if !self.site_changed_or_mended(&mut site).await {
+            if !self.site_changed_or_mended(&mut site, &missing).await {
                 return;
             }
         }
@@ -201,15 +203,17 @@ impl Scheduler {
         }
     }
 
-    /// Waits until organizations may have come or gone, or one can be read that could not be; `false` when the site is
+    /// Waits until organizations may have come or gone, or one of those `missing` can be read; `false` when the site is
     /// closed.
-    async fn site_changed_or_mended(&self, site: &mut Changes<Site>) -> bool {
+    async fn site_changed_or_mended(&self, site: &mut Changes<Site>, missing: &[OrganizationId]) -> bool {
         loop {
-            match timeout(LOOK_AT_UNREADABLE, site.next()).await {
-                Ok(is_open) => return is_open,
-                // Where all can be read this costs nothing.
-                Err(_) if self.control_plane.look_at_unreadable().await => return true,
-                Err(_) => {}
+            if let Ok(is_open) = timeout(LOOK_AT_UNREADABLE, site.next()).await {
+                return is_open;
+            }
+            // Where all can be read this costs nothing. Someone's request may have found out before.
+            let is_mended = self.control_plane.look_at_unreadable().await;
+            if is_mended || missing.iter().any(|id| self.control_plane.is_readable(*id)) {
+                return true;
             }
         }
     }

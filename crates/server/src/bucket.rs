@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use taco_ledger::{Bucket, Dice, LocationError, Measured, Retrying};
+use taco_ledger::{Bucket, Dice, LocationError, Measured, Retrying, WriteTrouble};
 
 use crate::config::Settings;
 
@@ -11,10 +11,14 @@ pub(crate) struct OpenBucket {
     pub(crate) candid: Arc<dyn Bucket>,
     /// Tries again for a while: for everyone else.
     pub(crate) patient: Arc<dyn Bucket>,
+    /// Whether either was refused a write.
+    pub(crate) writes: WriteTrouble,
 }
 
 pub(crate) fn open(settings: &Settings, dice: &Dice) -> Result<OpenBucket, LocationError> {
-    let candid: Arc<dyn Bucket> = Arc::new(Measured::new(Arc::new(settings.location().open()?)));
+    let measured = Measured::new(Arc::new(settings.location().open()?));
+    let writes = measured.write_trouble();
+    let candid: Arc<dyn Bucket> = Arc::new(measured);
     let patient = Arc::new(Retrying::new(Arc::clone(&candid), dice.clone()));
-    Ok(OpenBucket { candid, patient })
+    Ok(OpenBucket { candid, patient, writes })
 }

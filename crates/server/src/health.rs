@@ -1,15 +1,17 @@
 //! `/healthz`: the process is up. `/readyz`: it can do its work, because the bucket answers; organizations that cannot
-//! be read are named there, and keep it from nobody else's work.
+//! be read are named there, and keep it from nobody else's work. A bucket that is full or read-only makes it unready too;
+//! `/readyz?for=reads` asks whether it can serve what is stored all the same.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::routing::get;
+use serde::Deserialize;
 use taco_control_plane::ControlPlane;
-use taco_ledger::{Bucket, Trouble, layout};
+use taco_ledger::{Bucket, Trouble, WriteTrouble, layout};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
@@ -28,10 +30,24 @@ pub(crate) fn routes(readiness: Readiness) -> Router {
     Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready)).with_state(readiness)
 }
 
-async fn ready(State(readiness): State<Readiness>) -> (StatusCode, String) {
+#[derive(Deserialize)]
+struct Purpose {
+    #[serde(rename = "for")]
+    purpose: Option<String>,
+}
+
+async fn ready(State(readiness): State<Readiness>, Query(asked): Query<Purpose>) -> (StatusCode, String) {
     match readiness.check().await {
         Ok(()) => (),
         Err(reason) => return (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
+    }
+    let reads_are_enough = asked.purpose.as_deref() == Some("reads");
+    if let Some(trouble) = readiness.writes.now().filter(|_| !reads_are_enough) {
+        let reason = match trouble {
+            Trouble::Full => "the bucket's disk is full",
+            _ => "the bucket refuses writes: it is read-only, or permission is denied",
+        };
+        return (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}; what is stored can be read\n"));
     }
     let unreadable = readiness.control_plane.unreadable_ledgers();
     let (site, organizations): (Vec<_>, Vec<_>) =
@@ -58,6 +74,7 @@ type Verdict = Result<(), &'static str>;
 #[derive(Clone, Debug)]
 pub(crate) struct Readiness {
     bucket: Arc<dyn Bucket>,
+    writes: WriteTrouble,
     control_plane: ControlPlane,
     shutdown: Shutdown,
     last: Arc<Mutex<Option<(Instant, Verdict)>>>,
@@ -65,8 +82,13 @@ pub(crate) struct Readiness {
 
 impl Readiness {
     /// `bucket` should not retry: a probe wants to know how things are now.
-    pub(crate) fn new(bucket: Arc<dyn Bucket>, control_plane: ControlPlane, shutdown: Shutdown) -> Self {
-        Self { bucket, control_plane, shutdown, last: Arc::default() }
+    pub(crate) fn new(
+        bucket: Arc<dyn Bucket>,
+        writes: WriteTrouble,
+        control_plane: ControlPlane,
+        shutdown: Shutdown,
+    ) -> Self {
+        Self { bucket, writes, control_plane, shutdown, last: Arc::default() }
     }
 
     async fn check(&self) -> Verdict {

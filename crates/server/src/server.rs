@@ -15,7 +15,7 @@ use taco_agent_api::AgentApi;
 use taco_control_plane::{ControlPlane, Limits, Timeouts};
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::doctor::{ProbeError, Thoroughness, probe};
-use taco_ledger::{Bucket, Clock, Dice, Environment, LocationError, Options, SystemClock, format};
+use taco_ledger::{Bucket, Clock, Dice, Environment, LocationError, Options, SystemClock, Trouble, format};
 use taco_scheduler::{Leases, Scheduler};
 use taco_tfc_api::Api;
 use taco_web::Web;
@@ -171,7 +171,7 @@ impl Server {
 
         let api = Api::new(control_plane.clone(), &url.to_string());
         let mut api = api.with_rate_limit(settings.api_rate_limit);
-        let readiness = Readiness::new(bucket.candid, control_plane.clone(), shutdown.clone());
+        let readiness = Readiness::new(bucket.candid, bucket.writes, control_plane.clone(), shutdown.clone());
         let mut own = health::routes(readiness);
         let metrics_routes = metrics::routes(recorder.clone());
         match metrics_listener {
@@ -287,8 +287,15 @@ async fn vouch_for(
     clock: &dyn Clock,
     dice: &Dice,
 ) -> Result<(), StartError> {
-    format::read(&**bucket).await?;
-    probe(bucket, dice, Thoroughness::for_start_on(&settings.location())).await?;
+    let is_ours = format::read(&**bucket).await?.is_some();
+    match probe(bucket, dice, Thoroughness::for_start_on(&settings.location())).await {
+        // It proved honest when it was marked as ours. What it holds can be served, and it may take writes later.
+        Err(ProbeError::Trouble(error)) if is_ours && matches!(error.trouble, Trouble::Full | Trouble::Denied) => {
+            tracing::error!(%error, "the bucket takes no writes: starting all the same, to serve what can be read");
+            return Ok(());
+        }
+        probed => probed?,
+    }
     format::ensure(&**bucket, clock).await?;
     Ok(())
 }
