@@ -6,6 +6,7 @@ mod configurations;
 mod consent;
 mod dashboard;
 mod form_scene;
+mod intermediate_states;
 mod invitations;
 mod login;
 mod no_auth;

@@ -112,7 +112,7 @@ pub use ssh_keys::SshKeyPatch;
 pub use state_blobs::LARGEST_STATE;
 pub use state_comparisons::{Compared, Incomparable, StateComparison};
 pub use state_contents::{OutputView, ResourceView};
-pub use state_versions::StateVersionView;
+pub use state_versions::{StateFilter, StateVersionView};
 pub use state_writes::NewState;
 pub use stored_objects::{DamagedObject, Depth, ExaminedObjects, examine_objects};
 pub use taco_ledger::{Changes, LedgerName, View};

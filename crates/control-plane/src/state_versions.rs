@@ -25,6 +25,22 @@ pub struct StateVersionView {
     pub open: OpenOrganization,
 }
 
+impl StateVersionView {
+    /// Whether an apply wrote it on its way to a later one.
+    pub fn is_intermediate(&self) -> bool {
+        self.open.state.is_intermediate(&self.version)
+    }
+}
+
+/// Which of a workspace's state versions a list has.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct StateFilter {
+    /// Those in this status; otherwise all that have arrived.
+    pub status: Option<StateVersionStatus>,
+    /// Without those that an apply wrote on its way to a later one. The current one is never left out.
+    pub without_intermediate: bool,
+}
+
 impl ControlPlane {
     pub async fn state_version(&self, caller: &Caller, id: StateVersionId) -> Result<StateVersionView, Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
@@ -45,17 +61,22 @@ impl ControlPlane {
         Ok(StateVersionView { version: version.ok_or(Error::NotFound(WHAT))?, open: view.open })
     }
 
-    /// A workspace's state versions that have arrived, newest first.
+    /// A workspace's state versions, newest first.
     pub async fn state_versions(
         &self,
         caller: &Caller,
         workspace: &WorkspaceRef,
-        status: Option<StateVersionStatus>,
+        filter: StateFilter,
         page: PageRequest,
     ) -> Result<Listed<StateVersionView>, Error> {
         let view = self.find_workspace(caller, workspace).await?;
         caller.require(Action::ReadState, view.resource(), "workspace")?;
-        let wanted = |version: &&StateVersion| match status {
+        let (state, current) = (&view.open.state, view.workspace.current_state_version);
+        let is_left_out = |version: &StateVersion| {
+            filter.without_intermediate && current != Some(version.id) && state.is_intermediate(version)
+        };
+        let wanted = |version: &&StateVersion| match filter.status {
+            _ if is_left_out(version) => false,
             Some(status) => version.status == status,
             None => !matches!(version.status, StateVersionStatus::Pending | StateVersionStatus::Discarded),
         };

@@ -7,6 +7,7 @@ use taco_tables::tables;
 
 use crate::agent::Agent;
 use crate::agent_pool::AgentPool;
+use crate::author::Author;
 use crate::comment::Comment;
 use crate::configuration_version::ConfigurationVersion;
 use crate::done_request::DoneRequest;
@@ -19,7 +20,7 @@ use crate::project::Project;
 use crate::run::Run;
 use crate::run_trigger::RunTrigger;
 use crate::ssh_key::SshKey;
-use crate::state_version::StateVersion;
+use crate::state_version::{StateOrigin, StateVersion, StateVersionStatus};
 use crate::tag::tag_id;
 use crate::team::Team;
 use crate::team_access::{TeamProject, TeamWorkspace};
@@ -157,6 +158,20 @@ impl OrganizationState {
         of_workspace.filter_map(|(_, id)| self.state_versions.get(id))
     }
 
+    /// Whether an apply wrote this state on its way to a later one. What it wrote last is not intermediate, also where its
+    /// agent was lost meanwhile; nor is what was saved from such an agent afterwards.
+    pub fn is_intermediate(&self, version: &StateVersion) -> bool {
+        let Some(run) = version.run else { return false };
+        let written_by_run = |version: &StateVersion| {
+            version.created_by == Author::Run(run)
+                && version.origin != StateOrigin::Rescue
+                && !matches!(version.status, StateVersionStatus::Pending | StateVersionStatus::Discarded)
+        };
+        let of_run = self.state_versions.by().run.get(&run).filter_map(|id| self.state_versions.get(id));
+        let mut later = of_run.filter(|other| other.workspace == version.workspace && other.serial > version.serial);
+        written_by_run(version) && later.any(written_by_run)
+    }
+
     /// The variables of a workspace or a variable set, by key.
     pub fn variables_of(&self, owner: VariableOwner) -> impl Iterator<Item = &Variable> {
         let from_first = self.variables.by().owner_and_key.from((owner, String::new(), VariableCategory::Terraform));
@@ -187,10 +202,8 @@ impl OrganizationState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::author::Author;
-    use crate::id::{OrganizationId, StateVersionId};
+    use crate::id::{OrganizationId, RunId, StateVersionId};
     use crate::name::WorkspaceName;
-    use crate::state_version::{StateOrigin, StateVersionStatus};
     use crate::tag::{TagBinding, Tags, with_tags};
 
     fn home() -> crate::id::Home {
@@ -325,6 +338,7 @@ mod tests {
         }
         let serials: Vec<u64> = state.state_versions_of(web).map(|version| version.serial).collect();
         assert_eq!(serials, [3, 1, 4]);
+        assert!(!state.state_versions_of(web).any(|version| state.is_intermediate(version)), "no apply wrote them");
 
         let newest = state.state_versions_of(web).next().map(|version| (version.id, version.created_at)).expect("one");
         let workspace = state.workspaces.get(&web).expect("there").clone();
@@ -334,5 +348,52 @@ mod tests {
         let workspace = Workspace { updated_at: Timestamp::MAX, ..workspace };
         assert_eq!(state.latest_change(&workspace), Timestamp::MAX, "its settings changed after that");
         assert_eq!(state.latest_state_change(&workspace), newest.1, "its state did not");
+    }
+
+    #[test]
+    fn what_an_apply_writes_on_its_way_is_intermediate() {
+        let (mut state, ..) = state();
+        let web = state.workspace_named("web").expect("there").id;
+        let (one, two) = (RunId::at_home(home(), [1; 16]), RunId::at_home(home(), [2; 16]));
+        let rows = [
+            (1, Some(one), StateOrigin::Apply, StateVersionStatus::Finalized, true),
+            (2, Some(one), StateOrigin::Apply, StateVersionStatus::BackingDataSoftDeleted, true),
+            (3, Some(one), StateOrigin::Apply, StateVersionStatus::Finalized, false),
+            (4, None, StateOrigin::Push, StateVersionStatus::Finalized, false),
+            // Its agent was lost: what came later does not count, and what it wrote last is all there is of it.
+            (5, Some(two), StateOrigin::Apply, StateVersionStatus::Finalized, false),
+            (6, Some(two), StateOrigin::Rescue, StateVersionStatus::Finalized, false),
+            (7, Some(two), StateOrigin::Apply, StateVersionStatus::Pending, false),
+        ];
+        for (serial, run, origin, status, _) in rows {
+            let version = StateVersion {
+                id: StateVersionId::at_home(home(), [serial; 16]),
+                workspace: web,
+                status,
+                serial: serial.into(),
+                lineage: "L".into(),
+                md5: String::new(),
+                blob: String::new(),
+                sha256: String::new(),
+                size: 0,
+                force: false,
+                origin,
+                created_at: Timestamp::from_second(serial.into()).expect("a timestamp"),
+                created_by: run.map_or(Author::Taco, Author::Run),
+                run,
+                terraform_version: None,
+                encrypted: false,
+                resource_count: 0,
+                outputs: Vec::new(),
+                has_json: false,
+                json_blob: String::new(),
+                revealed: None,
+            };
+            state.state_versions.put(&version).expect("put");
+        }
+        for (serial, .., expected) in rows {
+            let version = state.state_versions.get(&StateVersionId::at_home(home(), [serial; 16])).expect("there");
+            assert_eq!(state.is_intermediate(version), expected, "serial {serial}");
+        }
     }
 }

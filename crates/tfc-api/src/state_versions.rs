@@ -7,7 +7,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_control_plane::{Caller, ControlPlane, NewState, PassPurpose, StateVersionView, WorkspaceRef};
+use taco_control_plane::{Caller, ControlPlane, NewState, PassPurpose, StateFilter, StateVersionView, WorkspaceRef};
 use taco_domain::attribute::shown;
 use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::state_version::{BackingDataAction, StateVersionStatus};
@@ -105,7 +105,7 @@ fn resource_awaiting(
         state_version: 4,
         terraform_version: version.terraform_version.as_deref(),
         encrypted: version.encrypted,
-        intermediate: false,
+        intermediate: view.is_intermediate(),
         resources_processed: finalized,
         billable_rum_count: finalized.then_some(version.resource_count),
         vcs_commit_sha: None,
@@ -197,7 +197,10 @@ async fn page(
             ApiError::parameter("filter[status]", format!("{} is no status of a state version", shown(text)))
         })?),
     };
-    let listed = api.control_plane.state_versions(caller, workspace, status, query.page()?).await?;
+    let listed = api
+        .control_plane
+        .state_versions(caller, workspace, StateFilter { status, ..StateFilter::default() }, query.page()?)
+        .await?;
     Ok(Document::page(listed.map(|view| resource(api, caller, address, &view, None))))
 }
 

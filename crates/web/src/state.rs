@@ -9,9 +9,9 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
 use serde::Deserialize;
-use taco_control_plane::{Error, PageRequest, StateVersionView, WorkspaceRef, WorkspaceView};
+use taco_control_plane::{Error, PageRequest, StateFilter, StateVersionView, WorkspaceRef, WorkspaceView};
 use taco_domain::id::StateVersionId;
-use taco_domain::state_version::{BackingDataAction, StateVersionStatus};
+use taco_domain::state_version::{BackingDataAction, StateVersion, StateVersionStatus};
 
 use crate::error::PageError;
 use crate::form::{Nothing, VisitorForm};
@@ -97,11 +97,16 @@ pub(crate) async fn find(
     Ok((workspace, state))
 }
 
-/// The version that came before this one.
+/// The version that came before this one. What the same apply wrote on the way is passed over: whoever looks at its end
+/// wants to see all that it changed.
 pub(crate) fn one_before(view: &StateVersionView) -> Option<StateVersionId> {
-    let older = view.open.state.state_versions_of(view.version.workspace);
-    let mut older = older.skip_while(|other| other.id != view.version.id).skip(1);
+    let state = &view.open.state;
+    let older = state.state_versions_of(view.version.workspace);
+    let older = older.skip_while(|other| other.id != view.version.id).skip(1);
+    let is_on_the_way =
+        |other: &StateVersion| !view.is_intermediate() && other.run == view.version.run && state.is_intermediate(other);
     older
+        .filter(|other| !is_on_the_way(other))
         .find(|other| !matches!(other.status, StateVersionStatus::Pending | StateVersionStatus::Discarded))
         .map(|other| other.id)
 }
@@ -116,7 +121,7 @@ pub(crate) async fn others(
     let workspace = WorkspaceRef::Id(state.version.workspace);
     let listed = web
         .control_plane
-        .state_versions(&visitor.caller, &workspace, None, PageRequest::new(1, pagination::ROWS))
+        .state_versions(&visitor.caller, &workspace, StateFilter::default(), PageRequest::new(1, pagination::ROWS))
         .await?;
     let mut others = listed.items;
     if let Some(id) = chosen

@@ -12,8 +12,7 @@ use taco_control_plane::{Error, NewState, WorkspaceView};
 
 use crate::error::PageError;
 use crate::form::{Complaint, Ticked, VisitorForm, typed};
-use crate::pagination::Wanted;
-use crate::states;
+use crate::states::{self, StatesWanted};
 use crate::visitor::Visitor;
 use crate::workspace::{address_of, named};
 use crate::{Web, notice};
@@ -64,7 +63,8 @@ pub(crate) async fn upload(
         // What was sent is not shown again: it may hold secrets, and others look at screens too.
         Err(Error::Invalid { detail, .. } | Error::Conflict(detail)) => {
             let complaint = Complaint::about_field("state", detail);
-            states::render(&web, &visitor, path, Wanted::default(), complaint, StatusCode::UNPROCESSABLE_ENTITY).await
+            states::render(&web, &visitor, path, StatesWanted::default(), complaint, StatusCode::UNPROCESSABLE_ENTITY)
+                .await
         }
         Err(other) => Err(other.into()),
     }

@@ -5,7 +5,8 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
-use taco_control_plane::StateVersionView;
+use serde::Deserialize;
+use taco_control_plane::{StateFilter, StateVersionView};
 use taco_domain::id::StateVersionId;
 use taco_domain::state_version::{StateOrigin, StateVersionStatus};
 
@@ -13,7 +14,7 @@ use crate::error::PageError;
 use crate::form::Complaint;
 use crate::navigation::WorkspaceSection;
 use crate::page::Layout;
-use crate::pagination::{self, Pagination, Wanted};
+use crate::pagination::{self, Pagination};
 use crate::state_upload::UploadBox;
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
@@ -29,6 +30,8 @@ struct StatesPage {
     overview: String,
     rows: Vec<StateRow>,
     pages: Pagination,
+    /// What applies wrote on their way is among them.
+    all: bool,
     upload: UploadBox,
     now: Timestamp,
 }
@@ -48,6 +51,8 @@ pub(crate) struct StateRow {
     pub(crate) encrypted: bool,
     /// Its bytes are there.
     pub(crate) readable: bool,
+    /// An apply wrote it on its way to a later one.
+    pub(crate) intermediate: bool,
 }
 
 impl StateRow {
@@ -68,6 +73,7 @@ impl StateRow {
             engine: version.terraform_version.as_deref().map(text::plain).unwrap_or_default(),
             encrypted: version.encrypted,
             readable: version.status == StateVersionStatus::Finalized,
+            intermediate: view.is_intermediate(),
         }
     }
 }
@@ -88,12 +94,21 @@ fn origin_in_words(view: &StateVersionView) -> String {
     }
 }
 
+/// What the address of the list says.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct StatesWanted {
+    page: String,
+    /// `1`: with what applies wrote on their way.
+    intermediate: String,
+}
+
 /// `GET /app/{organization}/workspaces/{workspace}/states`
 pub(crate) async fn list(
     State(web): State<Web>,
     visitor: Visitor,
     Path(path): Path<(String, String)>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<StatesWanted>,
 ) -> Result<Response, PageError> {
     render(&web, &visitor, path, wanted, Complaint::default(), StatusCode::OK).await
 }
@@ -103,20 +118,25 @@ pub(crate) async fn render(
     web: &Web,
     visitor: &Visitor,
     path: (String, String),
-    wanted: Wanted,
+    wanted: StatesWanted,
     complaint: Complaint,
     status: StatusCode,
 ) -> Result<Response, PageError> {
     let workspace = named(path);
     let view = web.control_plane.workspace(&visitor.caller, &workspace).await?;
     let number = pagination::asked_for(&wanted.page);
-    let listed = web.control_plane.state_versions(&visitor.caller, &workspace, None, number).await?;
+    let all = wanted.intermediate == "1";
+    let filter = StateFilter { status: None, without_intermediate: !all };
+    let listed = web.control_plane.state_versions(&visitor.caller, &workspace, filter, number).await?;
     let overview = address_of(&view);
     let address = format!("{overview}/states");
     let (organization, name) = (view.open.entry().name.as_str(), view.workspace.name.as_str());
     let page = StatesPage {
         layout: Layout::for_visitor(web, visitor).in_workspace(organization, name, WorkspaceSection::States),
-        pages: Pagination::of(&listed, |number| format!("{address}?page={number}")),
+        pages: Pagination::of(&listed, |number| {
+            format!("{address}?page={number}{}", if all { "&intermediate=1" } else { "" })
+        }),
+        all,
         rows: listed.items.iter().map(|view| StateRow::of(view, &overview)).collect(),
         upload: UploadBox::of(visitor, &view, complaint),
         address,

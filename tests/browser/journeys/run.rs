@@ -62,6 +62,7 @@ async fn a_run_is_seen_live_confirmed_and_taken_back(journey: Journey) {
     let difference = admin.text().await;
     assert!(difference.contains("hello") && difference.contains("goodbye"), "{difference}");
     admin.goes_to("/app/acme/workspaces/web/states").await;
+    // The oldest that is shown is where the first apply ended: what a slow one sends on its way is folded.
     admin.clicks("tbody tr:last-child th a").await;
     admin.clicks("form[action$='/restore'] button").await;
     admin.find(".flash").await;
