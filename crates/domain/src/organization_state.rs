@@ -385,6 +385,7 @@ mod tests {
                 encrypted: false,
                 resource_count: 0,
                 outputs: Vec::new(),
+                unlisted_outputs: None,
                 has_json: false,
                 json_blob: String::new(),
                 revealed: None,
