@@ -45,7 +45,7 @@ async fn a_hash_is_sealed_and_one_that_an_older_version_stored_is_sealed_at_the_
         let commit = bucket.get(&key).await.expect("read").expect("a commit").bytes;
         assert!(!String::from_utf8_lossy(&commit).contains("$argon2"), "{key} has a hash that anyone can read");
     }
-    let login = async |password: &str| control_plane.user_with_password("bob", password.to_owned()).await;
+    let login = async |password: &str| control_plane.user_with_password("bob", password.to_owned(), None).await;
     assert_eq!(login(PASSWORD).await.expect("the right password").id, user);
     assert!(matches!(login("another password").await, Err(Error::Unauthorized(_))));
 

@@ -23,7 +23,7 @@ pub(crate) struct Place {
 /// What holds variables, as it was when the visitor asked.
 pub(crate) enum Subject {
     Workspace(Box<WorkspaceView>),
-    VariableSet(VariableSetView),
+    VariableSet(Box<VariableSetView>),
 }
 
 /// A workspace or a variable set that the visitor may see the variables of.
@@ -73,7 +73,7 @@ impl Holder {
             variables: format!("{page}/variables"),
             page,
             right: view.may_change(caller),
-            subject: Subject::VariableSet(view),
+            subject: Subject::VariableSet(Box::new(view)),
         })
     }
 
