@@ -13,9 +13,9 @@ use crate::places;
 
 fn command(home: &Home, verb: &str, location: &Location) -> Command {
     let mut command = home.taco(&[verb]);
-    command.envs(variables_of(location));
+    command.envs(variables_of(location)).env("TACO_SECRET_KEY", "a key that only these tests know");
     if verb == "server" {
-        command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SECRET_KEY", "a key that only these tests know");
+        command.env("TACO_LISTEN", "127.0.0.1:0");
     }
     command
 }

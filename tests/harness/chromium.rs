@@ -171,7 +171,7 @@ impl Chromium {
             match ask(&self.client, Method::GET, &address, &Value::Null).await {
                 Ok(text) => return text.as_str().expect("text").to_owned(),
                 // The page was renewed in between.
-                Err(error) if error.contains("stale element") => {}
+                Err(error) if was_renewed(&error) => {}
                 Err(error) => panic!("{selector}: {error}"),
             }
         }
@@ -212,7 +212,7 @@ impl Chromium {
                 match self.try_to(&format!("element/{element}/{command}"), body).await {
                     Ok(_) => {}
                     // The page was renewed in between.
-                    Err(error) if error.contains("stale element") => continue 'again,
+                    Err(error) if was_renewed(&error) => continue 'again,
                     Err(error) => panic!("{command} {what}: {error}"),
                 }
             }
@@ -320,6 +320,11 @@ async fn ask(client: &Client, method: Method, address: &str, body: &Value) -> Re
     let answer: Value = answer.json().await.expect("JSON");
     let value = answer["value"].clone();
     if succeeded { Ok(value) } else { Err(format!("{}: {}", value["error"], value["message"])) }
+}
+
+/// Whether the element is of a page that is gone. Drivers have more than one word for it.
+fn was_renewed(error: &str) -> bool {
+    ["stale element", "does not belong to the document"].iter().any(|word| error.contains(word))
 }
 
 /// Text as a word of XPath.

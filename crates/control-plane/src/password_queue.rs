@@ -153,6 +153,12 @@ mod tests {
         asker(Some(IpAddr::from([10, 0, 0, last])))
     }
 
+    /// How many hash, and how many wait.
+    fn counts(queue: &PasswordQueue) -> (usize, usize) {
+        let queue = queue.0.lock();
+        (queue.hashing, queue.count)
+    }
+
     /// Lets whoever can go on do so.
     async fn settle() {
         for _ in 0..20 {
@@ -177,7 +183,7 @@ mod tests {
         drop(first);
         settle().await;
         assert_eq!(*order.lock().expect("nobody panicked"), [(1, 0), (2, 3), (3, 5), (1, 1), (2, 4), (1, 2)]);
-        assert_eq!((queue.0.lock().hashing, queue.0.lock().count), (0, 0));
+        assert_eq!(counts(&queue), (0, 0));
     }
 
     #[tokio::test]
@@ -199,7 +205,7 @@ mod tests {
         settle().await;
         drop(first);
         other.await.expect("no panic").expect("its turn");
-        assert_eq!((queue.0.lock().hashing, queue.0.lock().count), (0, 0));
+        assert_eq!(counts(&queue), (0, 0));
         queue.turn(address(1)).await.expect("nobody is there");
     }
 

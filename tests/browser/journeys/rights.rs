@@ -42,7 +42,7 @@ async fn a_person_without_rights_sees_why(journey: Journey) {
     curator.makes("organization-memberships", json!({ "email": "jane@acme.test" }), teams).await;
     jane.goes_to("/app").await;
     jane.presses("Accept").await;
-    jane.reads("You are a member now").await;
+    jane.reads("you are a member now").await;
     let relationships = json!({
         "team": { "data": { "type": "teams", "id": team } },
         "workspace": { "data": { "type": "workspaces", "id": workspace } },

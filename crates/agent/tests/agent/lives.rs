@@ -61,7 +61,10 @@ async fn an_apply_whose_engine_is_killed_says_that_its_state_may_lack_something(
         let Outcome::Errored { message, incomplete, .. } = story.server.outcome(&phase).await else { panic!("killed") };
         assert!(incomplete && message.starts_with(&format!("{engine} was killed (signal 9")), "{message}");
         assert!(!lives(shell), "nothing of it is left");
-        assert!(story.server.state().to_string().contains("first"), "what it wrote is kept");
+        // OpenTofu writes its state every 20 seconds at most, and at its end.
+        if engine == Engine::Terraform {
+            assert!(story.server.state().to_string().contains("first"), "what it wrote is kept");
+        }
         let log = story.server.log(&phase);
         assert!(log.contains("not all that it did may be in the state") && log.ends_with('\u{3}'), "{log}");
     }
