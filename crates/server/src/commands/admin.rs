@@ -2,16 +2,15 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use taco_control_plane::{ControlPlane, FirstStart};
-use taco_ledger::{Dice, Environment, Peers, SystemClock, format};
+use taco_control_plane::FirstStart;
 
+use crate::commands::open_site::open_site;
 use crate::config::{Configuration, ServerFlags, Surroundings};
-use crate::server::{StartError, control_plane_settings};
-use crate::{bucket, logging, master_keys};
+use crate::logging;
+use crate::server::StartError;
 
 /// Help whoever runs the site
 ///
@@ -64,20 +63,8 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 /// A link, unless nobody has started a server on the bucket yet.
 async fn setup_link(configuration: &Configuration) -> Result<Option<FirstStart>, StartError> {
-    let settings = &configuration.settings;
-    master_keys::check(settings)?;
-    let dice = Dice::from_system();
-    let bucket = bucket::open(settings, &dice)?.patient;
-    if format::read(&*bucket).await?.is_none() {
-        return Ok(None);
+    match open_site(configuration).await? {
+        Some(control_plane) => Ok(Some(control_plane.first_start().await?)),
+        None => Ok(None),
     }
-    let environment = Environment {
-        bucket,
-        clock: Arc::new(SystemClock),
-        dice: dice.clone(),
-        server: dice.unique(),
-        peers: Peers::none(),
-    };
-    let control_plane = ControlPlane::open(environment, control_plane_settings(settings, &dice)?).await?;
-    Ok(Some(control_plane.first_start().await?))
 }

@@ -1,18 +1,17 @@
 //! `taco rewrap`
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 use taco_cli::print;
-use taco_control_plane::{ControlPlane, Rewrapped};
-use taco_ledger::{Dice, Environment, Peers, SystemClock, format};
+use taco_control_plane::Rewrapped;
 
+use crate::commands::open_site::open_site;
 use crate::config::{BucketFlags, Configuration, Surroundings};
-use crate::server::{StartError, control_plane_settings};
-use crate::{bucket, logging, master_keys};
+use crate::logging;
+use crate::server::StartError;
 
 /// Bring everything that an older secret key sealed under the current one
 ///
@@ -58,21 +57,9 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 async fn rewrap(configuration: &Configuration) -> Result<[(&'static str, Rewrapped); 3], StartError> {
-    let settings = &configuration.settings;
-    master_keys::check(settings)?;
-    let dice = Dice::from_system();
-    let bucket = bucket::open(settings, &dice)?.patient;
-    if format::read(&*bucket).await?.is_none() {
+    let Some(control_plane) = open_site(configuration).await? else {
         return Ok(["secrets", "objects", "heads of ledgers"].map(|what| (what, Rewrapped::default())));
-    }
-    let environment = Environment {
-        bucket,
-        clock: Arc::new(SystemClock),
-        dice: dice.clone(),
-        server: dice.unique(),
-        peers: Peers::none(),
     };
-    let control_plane = ControlPlane::open(environment, control_plane_settings(settings, &dice)?).await?;
     let secrets = control_plane.rewrap_secrets().await?;
     let objects = control_plane.rewrap_blobs().await?;
     // After everything that commits: a head's digest is made with the current key then, and the older can go.

@@ -1,0 +1,29 @@
+//! The site for a command that works on the bucket itself, beside whatever servers run.
+
+use std::sync::Arc;
+
+use taco_control_plane::ControlPlane;
+use taco_ledger::{Dice, Environment, Peers, SystemClock, format};
+
+use crate::config::Configuration;
+use crate::server::{StartError, control_plane_settings};
+use crate::{bucket, master_keys};
+
+/// Opens the site; `None` where nobody has started a server on the bucket yet.
+pub(super) async fn open_site(configuration: &Configuration) -> Result<Option<ControlPlane>, StartError> {
+    let settings = &configuration.settings;
+    master_keys::check(settings)?;
+    let dice = Dice::from_system();
+    let bucket = bucket::open(settings, &dice)?.patient;
+    if format::read(&*bucket).await?.is_none() {
+        return Ok(None);
+    }
+    let environment = Environment {
+        bucket,
+        clock: Arc::new(SystemClock),
+        dice: dice.clone(),
+        server: dice.unique(),
+        peers: Peers::none(),
+    };
+    Ok(Some(ControlPlane::open(environment, control_plane_settings(settings, &dice)?).await?))
+}
