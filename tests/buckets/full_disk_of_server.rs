@@ -1,5 +1,5 @@
-//! A server whose bucket is on a disk that fills up: what is stored can be read, and everybody who wants to write is told
-//! why not, until there is room again.
+//! A server whose bucket is on a disk that fills up or turns read-only: what is stored can be read, and everybody who wants
+//! to write is told why not, until the disk takes writes again.
 
 use std::fs;
 use std::io::Write;
@@ -22,6 +22,19 @@ fn start(home: &Home, starter: &[&str]) -> ServerProcess {
     ServerProcess::start(command.env("TACO_SECRET_KEY", "a key that only these tests know"))
 }
 
+/// The same with a small disk of its own.
+fn start_with_disk(home: &Home) -> ServerProcess {
+    let disk = home.path().join("disk");
+    fs::create_dir(&disk).expect("it is made");
+    let script = format!("mount -t tmpfs -o size=2m tmpfs '{}' && exec \"$@\"", disk.display());
+    start(home, &["unshare", "--map-root-user", "--mount", "sh", "-c", &script, "sh"])
+}
+
+/// How to start something in the name space of another process.
+fn beside(process: &str) -> [&str; 6] {
+    ["nsenter", "--target", process, "--user", "--mount", "--preserve-credentials"]
+}
+
 /// Writes until nothing more fits.
 fn fill(filler: &Path) {
     let mut file = fs::File::create(filler).expect("it is made");
@@ -39,15 +52,12 @@ async fn refusal(admin: &ApiClient, name: &str) -> (u16, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_is_told_in_plain_words_and_reads_go_on() {
     let home = Home::default();
-    let disk = home.path().join("disk");
-    fs::create_dir(&disk).expect("it is made");
-    let script = format!("mount -t tmpfs -o size=2m tmpfs '{}' && exec \"$@\"", disk.display());
-    let server = start(&home, &["unshare", "--map-root-user", "--mount", "sh", "-c", &script, "sh"]);
+    let server = start_with_disk(&home);
     let admin = admin_of(&server.address);
     admin.given_organization("acme").await;
 
     let process = server.process.id().to_string();
-    let filler = PathBuf::from(format!("/proc/{process}/root{}/filler", disk.display()));
+    let filler = PathBuf::from(format!("/proc/{process}/root{}/disk/filler", home.path().display()));
     fill(&filler);
     let (status, detail) = refusal(&admin, "web").await;
     assert_eq!(status, 503, "{detail}");
@@ -59,7 +69,7 @@ async fn a_full_disk_is_told_in_plain_words_and_reads_go_on() {
     assert_eq!(server.read("/readyz?for=reads").await.0, 200);
 
     // Another one starts on the same disk, and serves what is there.
-    let other = start(&home, &["nsenter", "--target", &process, "--user", "--mount", "--preserve-credentials"]);
+    let other = start(&home, &beside(&process));
     admin_of(&other.address).get("/api/v2/organizations/acme").await;
     let (status, detail) = refusal(&admin_of(&other.address), "web").await;
     assert_eq!((status, detail.contains("full")), (503, true), "{detail}");
@@ -69,4 +79,34 @@ async fn a_full_disk_is_told_in_plain_words_and_reads_go_on() {
         until("it takes writes", async || refusal(&admin_of(&server.address), name).await.0 == 201).await;
         until("it is ready", async || server.read("/readyz").await.0 == 200).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_only_disk_is_told_in_plain_words_and_reads_go_on() {
+    let home = Home::default();
+    let server = start_with_disk(&home);
+    let admin = admin_of(&server.address);
+    admin.given_organization("acme").await;
+
+    let process = server.process.id().to_string();
+    let remount = |mode: &str| {
+        let [starter, beside @ ..] = beside(&process);
+        let mut command = Command::new(starter);
+        command.args(beside).args(["mount", "-o", &format!("remount,{mode}")]).arg(home.path().join("disk"));
+        assert!(command.status().expect("mount (util-linux) is installed").success(), "the disk is not {mode}");
+    };
+    remount("ro");
+    let (status, detail) = refusal(&admin, "web").await;
+    assert_eq!(status, 503, "{detail}");
+    assert!(detail.contains("read-only"), "{detail}");
+    assert!(!detail.contains(home.path().to_str().expect("UTF-8")) && !detail.contains("ledgers/"), "{detail}");
+    admin.get("/api/v2/organizations/acme").await;
+    let (status, reason) = server.read("/readyz").await;
+    assert_eq!((status, reason.contains("read-only")), (503, true), "{reason}");
+    assert_eq!(server.read("/readyz?for=reads").await.0, 200);
+
+    remount("rw");
+    until("it takes writes", async || refusal(&admin, "one").await.0 == 201).await;
+    until("it is ready", async || server.read("/readyz").await.0 == 200).await;
+    assert_eq!(refusal(&admin, "one").await.0, 422, "it was made once");
 }

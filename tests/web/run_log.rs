@@ -1,5 +1,6 @@
 //! Logs: as text, in parts, as they grow, and whatever is in them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -8,6 +9,7 @@ use harness::browser::Page;
 use harness::held_bucket::HeldBucket;
 use harness::page_server::PageServer;
 use serde_json::json;
+use taco_ledger::{Bucket, ObjectBucket, layout};
 
 use crate::run_scene::{NASTY, RunScene, applied, errored, is_harmless, planned};
 
@@ -77,6 +79,33 @@ async fn a_log_of_200_000_lines_is_shown_in_parts() {
         let page = scene.admin.get(&format!("{}?line={anchor}", RunScene::address(&run))).await;
         assert!(page.text.contains("i-00199999"), "{anchor} is no line, so the end is shown");
     }
+}
+
+#[tokio::test]
+async fn a_log_that_was_altered_in_the_bucket_is_not_shown_and_the_page_says_so() {
+    let bucket: Arc<dyn Bucket> = Arc::new(ObjectBucket::in_memory());
+    let scene = RunScene::on(PageServer::with(ApiServer::start_on(Arc::clone(&bucket)).await).await).await;
+    let run = scene.given_run(json!({})).await;
+    let phase = scene.take().await;
+    scene.log(&phase, 0, "\u{2}what the engine said\n\u{3}").await;
+    scene.finish(&phase, planned()).await;
+    assert!(scene.look(&run).await.text.contains("what the engine said"));
+
+    let open = scene.server.api.control_plane.all_organizations().await.expect("organizations").remove(0);
+    let ledger = open.id().to_string().parse().expect("a legal name");
+    let pieces = bucket.list(&layout::blobs(&ledger), None).await.expect("a listing");
+    let pieces: Vec<_> = pieces.into_iter().filter(|key| key.as_str().starts_with(&layout::logs(&ledger))).collect();
+    assert!(!pieces.is_empty());
+    for key in &pieces {
+        let sound = bucket.get(key).await.expect("read").expect("a piece").bytes;
+        let mut altered = sound.to_vec();
+        let last = altered.len() - 3;
+        altered[last] ^= 1;
+        bucket.put(key, altered.into()).await.expect("written");
+    }
+    let page = scene.look(&run).await;
+    assert!(page.text.contains("This log is damaged in the storage"), "{}", page.text);
+    assert!(!page.text.contains("what the engine"), "{}", page.text);
 }
 
 /// Looks at a page until it says this.

@@ -8,6 +8,7 @@
 mod agent;
 mod check;
 mod clock;
+mod fairness;
 mod faults;
 mod network;
 mod notes;

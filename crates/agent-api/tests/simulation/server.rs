@@ -21,7 +21,7 @@ use crate::pause::{Pause, WhileAwake};
 use crate::stage::{LEASE, SERVERS, Stage, environment, open};
 
 /// "Look" is said at most this often.
-const GATHER: Duration = Duration::from_millis(50);
+pub(crate) const GATHER: Duration = Duration::from_millis(50);
 
 /// One life of a server.
 pub(crate) struct Server {
@@ -35,7 +35,7 @@ pub(crate) struct Server {
 }
 
 /// As the server's own.
-struct ByBeacon(Arc<Beacons>);
+pub(crate) struct ByBeacon(pub(crate) Arc<Beacons>);
 
 #[async_trait]
 impl Neighbours for ByBeacon {

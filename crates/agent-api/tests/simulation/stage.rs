@@ -11,7 +11,7 @@ use futures::stream;
 use jiff::SignedDuration;
 use taco_agent_protocol::{PhaseKind, PhaseRef};
 use taco_control_plane::{
-    AgentPoolPatch, ControlPlane, NewConfiguration, NewToken, PassPurpose, RequestInfo, Settings, Timeouts,
+    AgentPoolPatch, Caller, ControlPlane, NewConfiguration, NewToken, PassPurpose, RequestInfo, Settings, Timeouts,
     WorkspaceRef,
 };
 use taco_domain::OrganizationState;
@@ -125,7 +125,7 @@ pub(crate) fn environment(stage: &Stage, line: Line, number: usize, server: Stri
 }
 
 /// The same for one to which nothing happens.
-fn quiet_environment(world: &Arc<World>, begun: Instant, server: &str, dice: Dice) -> Environment {
+pub(crate) fn quiet_environment(world: &Arc<World>, begun: Instant, server: &str, dice: Dice) -> Environment {
     let bucket = Arc::new(Retrying::new(Arc::new(Line::steady(world)), dice.clone()));
     let clock = Arc::new(WallClock::new(begun));
     Environment { bucket, clock, dice, server: server.to_owned(), peers: Peers::none() }
@@ -148,6 +148,36 @@ pub(crate) async fn watcher(stage: &Stage) -> ControlPlane {
     open(quiet_environment(&stage.world, stage.begun, "watcher", Dice::from_seed(7))).await.expect("a site")
 }
 
+/// A new organization, and its admin.
+pub(crate) async fn given_organization(plane: &ControlPlane, name: &str) -> Caller {
+    let admin = || plane.authenticate(SITE_TOKEN, RequestInfo::default());
+    let email = format!("{name}@{name}.test");
+    let patch = serde_json::from_value(serde_json::json!({ "name": name, "email": email })).expect("a patch");
+    plane.create_organization(&admin().await.expect("the admin"), &patch).await.expect("an organization");
+    admin().await.expect("the admin")
+}
+
+/// A new workspace that has a configuration.
+pub(crate) async fn given_workspace(
+    plane: &ControlPlane,
+    caller: &Caller,
+    organization: &str,
+    patch: serde_json::Value,
+) -> WorkspaceId {
+    let patch = serde_json::from_value(patch).expect("a patch");
+    let made = plane.create_workspace(caller, organization, patch, WorkspaceSource::Api).await.expect("a workspace");
+    let wanted = WorkspaceRef::Id(made.workspace.id);
+    let new = NewConfiguration { auto_queue_runs: Some(false), ..NewConfiguration::default() };
+    let version = plane.create_configuration_version(caller, &wanted, new, RunSource::Api).await;
+    let id = version.expect("a configuration").version.id.to_string();
+    let purpose = PassPurpose::UploadConfiguration;
+    let pass = plane.issue_pass(caller, purpose, &id, SignedDuration::from_hours(1));
+    let pass = plane.check_pass(purpose, &id, &pass).expect("a pass");
+    let archive = stream::iter([Ok::<_, std::io::Error>(configuration())]);
+    plane.upload_configuration(&pass, archive).await.expect("an archive");
+    made.workspace.id
+}
+
 /// An organization with a pool and workspaces that have a configuration. Nothing goes wrong yet.
 pub(crate) async fn prepare(seed: u64, mode: Mode, sabotage: Sabotage) -> Arc<Stage> {
     let dice = Dice::from_seed(seed);
@@ -156,31 +186,16 @@ pub(crate) async fn prepare(seed: u64, mode: Mode, sabotage: Sabotage) -> Arc<St
     let seen_by = quiet_environment(&world, begun, "preparation", Dice::from_seed(!seed));
     let plane = open(seen_by.clone()).await.expect("a site");
     plane.first_start().await.expect("an admin");
-    let admin = || plane.authenticate(SITE_TOKEN, RequestInfo::default());
-    let name = "acme";
-    let patch = serde_json::from_value(serde_json::json!({"name": name, "email": "acme@acme.test"})).expect("a patch");
-    plane.create_organization(&admin().await.expect("the admin"), &patch).await.expect("an organization");
-    let caller = admin().await.expect("the admin");
+    let caller = given_organization(&plane, "acme").await;
     let patch = AgentPoolPatch { name: Some("pool".to_owned()), ..AgentPoolPatch::default() };
-    let pool = plane.create_agent_pool(&caller, name, patch).await.expect("a pool");
+    let pool = plane.create_agent_pool(&caller, "acme", patch).await.expect("a pool");
     let token = plane.create_agent_pool_token(&caller, pool.pool.id, NewToken::default()).await.expect("a token");
     let mut workspaces = Vec::new();
     for number in 1..=WORKSPACES {
         let patch = serde_json::json!({
             "name": format!("workspace-{number}"), "execution-mode": "agent", "agent-pool-id": pool.pool.id,
         });
-        let patch = serde_json::from_value(patch).expect("a patch");
-        let made = plane.create_workspace(&caller, name, patch, WorkspaceSource::Api).await.expect("a workspace");
-        workspaces.push(made.workspace.id);
-        let wanted = WorkspaceRef::Id(made.workspace.id);
-        let new = NewConfiguration { auto_queue_runs: Some(false), ..NewConfiguration::default() };
-        let made = plane.create_configuration_version(&caller, &wanted, new, RunSource::Api).await;
-        let id = made.expect("a configuration").version.id.to_string();
-        let purpose = PassPurpose::UploadConfiguration;
-        let pass = plane.issue_pass(&caller, purpose, &id, SignedDuration::from_hours(1));
-        let pass = plane.check_pass(purpose, &id, &pass).expect("a pass");
-        let archive = configuration();
-        plane.upload_configuration(&pass, stream::iter([Ok::<_, std::io::Error>(archive)])).await.expect("an archive");
+        workspaces.push(given_workspace(&plane, &caller, "acme", patch).await);
     }
     let organization = pool.open.id();
     let ledger_name: LedgerName = organization.to_string().parse().expect("a legal name");
