@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, header};
+use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use taco_agent_api::AgentApi;
 use taco_agent_protocol::{Outcome, PhaseRef, phase_path};
@@ -20,7 +21,7 @@ use taco_domain::run_request::RunRequest;
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::simulated::{Line, World};
 use taco_ledger::{Dice, Environment, Ledger, Options, Retrying};
-use taco_scheduler::{AgentLink, Leases, NewAgent, Scheduler, ToAgent};
+use taco_scheduler::{AgentLink, Leases, NewAgent, Scheduler, ToAgent, Wake};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tower::ServiceExt;
@@ -106,16 +107,16 @@ async fn live_through(seed: u64) -> Vec<Stint> {
     }
     world.set_badness(badness(seed));
     let mut servers = JoinSet::new();
-    start_servers(&world, begun, seed, &mut servers).await;
+    let wakes = start_servers(&world, begun, seed, &mut servers).await;
     let dice = Dice::from_seed(seed);
     // The noisy one comes first, with everything at once.
     for workspace in &tenants[0].workspaces {
-        start_plan(&plane, &tenants[0].caller, *workspace).await;
+        start_plan(&plane, &wakes, &tenants[0].caller, *workspace).await;
     }
     for number in 0..QUIET_RUNS {
         for tenant in &tenants[1..] {
             sleep(Duration::from_secs_f64(10.0 * dice.fraction())).await;
-            start_plan(&plane, &tenant.caller, tenant.workspaces[number]).await;
+            start_plan(&plane, &wakes, &tenant.caller, tenant.workspaces[number]).await;
         }
     }
     let mut stints = Vec::new();
@@ -130,15 +131,16 @@ fn badness(seed: u64) -> f64 {
     if seed.is_multiple_of(2) { 0.0 } else { 0.3 }
 }
 
-/// A plan that changes nothing: whoever has only such plans has them in one class.
-async fn start_plan(plane: &ControlPlane, caller: &Caller, workspace: WorkspaceId) {
+/// A plan that changes nothing, so that all are of one class. Whoever takes a request tells the servers to look.
+async fn start_plan(plane: &ControlPlane, wakes: &[Wake], caller: &Caller, workspace: WorkspaceId) {
     let request = RunRequest { plan_only: Some(true), workspace: Some(workspace), ..RunRequest::default() };
     plane.create_run(caller, request, RunSource::Api).await.expect("a run");
+    join_all(wakes.iter().map(Wake::look)).await;
 }
 
 /// What became of an organization's runs, once all have ended.
 async fn all_stints(organization: usize, observer: &Ledger<OrganizationState>) -> Vec<Stint> {
-    loop {
+    for _ in 0..1_000 {
         let truth = observer.read().await.expect("the truth");
         let ended = truth.runs.iter().filter(|run| run.status.is_final());
         let stints: Vec<_> = ended
@@ -153,9 +155,12 @@ async fn all_stints(organization: usize, observer: &Ledger<OrganizationState>) -
         drop(truth);
         sleep(Duration::from_secs(5)).await;
     }
+    let truth = observer.read().await.expect("the truth");
+    let runs = truth.runs.iter().map(|run| format!("{} {:?} {:?}", run.status, run.plan.queued_at, run.plan.ended_at));
+    panic!("not all runs of organization {organization} ended: {:?}", runs.collect::<Vec<_>>());
 }
 
-async fn start_servers(world: &Arc<World>, begun: Instant, seed: u64, tasks: &mut JoinSet<()>) {
+async fn start_servers(world: &Arc<World>, begun: Instant, seed: u64, tasks: &mut JoinSet<()>) -> Vec<Wake> {
     let mut wakes = Vec::new();
     let mut commits = Vec::new();
     for number in 0..SERVERS {
@@ -191,6 +196,7 @@ async fn start_servers(world: &Arc<World>, begun: Instant, seed: u64, tasks: &mu
             }
         });
     }
+    wakes
 }
 
 /// The agent within a server: its plans take some seconds and fail, which is the shortest way to end a run.
