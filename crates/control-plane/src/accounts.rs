@@ -67,7 +67,7 @@ impl ControlPlane {
         caller.require(Action::ManageSite, Resource::Site, "page")?;
         let query = query.unwrap_or_default().trim().to_lowercase();
         let users = &caller.site.users;
-        let by_name = users.by().username.iter().filter_map(|(_, id)| users.get(id));
+        let by_name = users.by().username.iter();
         let fits = |user: &&User| {
             user.username.as_str().to_lowercase().contains(&query)
                 || user.email.as_str().to_lowercase().contains(&query)
@@ -82,7 +82,7 @@ impl ControlPlane {
         let user = self
             .commit_site(caller.intent("user.renew-password-link"), move |tx| {
                 let user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound("user"))?;
-                let before: Vec<_> = tx.state().password_links.by().user.get(&id).copied().collect();
+                let before: Vec<_> = tx.state().password_links.by().user.get(&id).map(|record| record.id).collect();
                 for old in before {
                     tx.delete::<PasswordLink>(&old);
                 }

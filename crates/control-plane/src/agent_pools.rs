@@ -42,7 +42,7 @@ impl AgentPoolView {
         pool.allowed_workspaces.retain(sees);
         pool.excluded_workspaces.retain(sees);
         pool.allowed_projects.retain(|id| sees_project(caller, state, id));
-        let users = state.workspaces.by().agent_pool.get(&pool.id).copied().filter(sees).collect();
+        let users = state.workspaces.by().agent_pool.get(&pool.id).map(|user| user.id).filter(sees).collect();
         Self { pool, users, open }
     }
 }
@@ -121,7 +121,7 @@ impl AgentPoolPatch {
             pool.allowed_projects = ListChange::Replace.of_seen(&pool.allowed_projects, asked, sees);
         }
         let taken = state.agent_pools.by().name.first(&pool.name.key());
-        if taken.is_some_and(|other| *other != pool.id) {
+        if taken.is_some_and(|other| other.id != pool.id) {
             return Err(Error::name_taken("name", "Name"));
         }
         Ok(pool)
@@ -202,7 +202,7 @@ impl ControlPlane {
         let open = self.organization_named(caller, organization).await?;
         caller.require(Action::ReadDirectory, open.resource(), WHAT)?;
         let pools = &open.state.agent_pools;
-        let by_name = pools.by().name.iter().filter_map(|(_, id)| pools.get(id));
+        let by_name = pools.by().name.iter();
         let mut found: Vec<&AgentPool> = by_name.filter(|pool| filter.takes(caller, &open.state, pool)).collect();
         match filter.order {
             AgentPoolOrder::Name => {}
@@ -272,8 +272,8 @@ fn forget(tx: &mut Transaction<OrganizationState>, id: AgentPoolId) {
     let projects: Vec<Project> =
         state.projects.iter().filter(|project| names(project.default_execution)).cloned().collect();
     let organization = state.organization().filter(|organization| names(Some(organization.default_execution))).cloned();
-    let tokens: Vec<_> = state.tokens.by().holder.get(&TokenHolder::AgentPool(id)).copied().collect();
-    let agents: Vec<_> = state.agents.by().pool.get(&id).copied().collect();
+    let tokens: Vec<_> = state.tokens.by().holder.get(&TokenHolder::AgentPool(id)).map(|record| record.id).collect();
+    let agents: Vec<_> = state.agents.by().pool.get(&id).map(|record| record.id).collect();
     for workspace in workspaces {
         tx.put(&Workspace { execution: None, ..workspace });
     }

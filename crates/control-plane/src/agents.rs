@@ -43,7 +43,7 @@ impl ControlPlane {
         let Actor::AgentPool { organization, pool } = caller.actor else { return Err(foreign()) };
         let open = self.open_organization(&caller.site, organization).await?;
         let text: TokenText = text.parse().map_err(|_| foreign())?;
-        let token = open.state.tokens.by().hash.first(&text.hash(self.hash_key())).copied().ok_or_else(revoked)?;
+        let token = open.state.tokens.by().hash.first(&text.hash(self.hash_key())).map(|record| record.id).ok_or_else(revoked)?;
         Ok(AgentCaller { caller, pool, token, open })
     }
 
@@ -139,7 +139,7 @@ impl ControlPlane {
     ) -> Result<Listed<AgentView>, Error> {
         let view = self.agent_pool(caller, pool).await?;
         let agents = &view.open.state.agents;
-        let mut found: Vec<&Agent> = agents.by().pool.get(&pool).filter_map(|id| agents.get(id)).collect();
+        let mut found: Vec<&Agent> = agents.by().pool.get(&pool).collect();
         found.sort_by_key(|agent| (Reverse(agent.registered_at), agent.id));
         Ok(Listed::from_all(found, page).map(|agent| self.agent_view(agent)))
     }

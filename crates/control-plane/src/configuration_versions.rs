@@ -348,7 +348,7 @@ fn need_for<'a>(state: &'a OrganizationState, version: &ConfigurationVersion) ->
     if current {
         return Some(Need::IsCurrent);
     }
-    let mut runs = state.runs.by().configuration_version.get(&version.id).filter_map(|id| state.runs.get(id));
+    let mut runs = state.runs.by().configuration_version.get(&version.id);
     runs.find(|run| !run.status.is_final()).map(Need::UsedBy)
 }
 

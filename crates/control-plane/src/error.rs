@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::time::Duration;
 
 use taco_domain::InvalidAttribute;
@@ -45,11 +46,13 @@ pub enum Error {
 }
 
 /// Why the bucket does not do as asked, as far as it helps a caller: no object, no path, no address.
-fn unavailable_in_words(error: &taco_ledger::Error) -> &'static str {
-    let taco_ledger::Error::Unavailable(bucket) = error else {
-        return "the storage is unavailable at the moment; try again";
+fn unavailable_in_words(error: &taco_ledger::Error) -> Cow<'static, str> {
+    let bucket = match error {
+        taco_ledger::Error::Unavailable(bucket) => bucket,
+        taco_ledger::Error::NewerRecord(_) => return error.to_string().into(),
+        _ => return "the storage is unavailable at the moment; try again".into(),
     };
-    match (bucket.trouble, bucket.is_write()) {
+    let words = match (bucket.trouble, bucket.is_write()) {
         (Trouble::Full, _) => {
             "the bucket's disk is full: what is stored can be read, and nothing can be written until whoever runs this \
              site has made room"
@@ -63,7 +66,8 @@ fn unavailable_in_words(error: &taco_ledger::Error) -> &'static str {
         }
         (Trouble::Refused, _) => "the bucket refuses this; whoever runs this site finds the details in its log",
         (Trouble::Unclear, _) => "the storage is unavailable at the moment; try again",
-    }
+    };
+    words.into()
 }
 
 impl Error {
@@ -94,7 +98,7 @@ impl From<taco_ledger::Error> for Error {
     fn from(error: taco_ledger::Error) -> Self {
         use taco_ledger::Error as E;
         match error {
-            E::Unavailable(_) | E::Busy { .. } => Self::Unavailable(error),
+            E::Unavailable(_) | E::Busy { .. } | E::NewerRecord(_) => Self::Unavailable(error),
             E::Corrupt { .. } | E::NewerFormat { .. } | E::Broken(_) => Self::Corrupt(error),
         }
     }

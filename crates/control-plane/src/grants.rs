@@ -61,8 +61,8 @@ impl ControlPlane {
         };
         let before = now.checked_sub(KEPT).unwrap_or(Timestamp::MIN);
         self.commit_site(caller.intent("grant.create"), move |tx| {
-            let old = tx.state().grants.by().expires_at.iter().take_while(|(expired, _)| **expired < before);
-            let old: Vec<GrantId> = old.map(|(_, id)| *id).collect();
+            let old = tx.state().grants.by().expires_at.iter().take_while(|grant| grant.expires_at < before);
+            let old: Vec<GrantId> = old.map(|grant| grant.id).collect();
             for id in old {
                 tx.delete::<Grant>(&id);
             }
@@ -79,7 +79,7 @@ impl ControlPlane {
         let refused = |why: &str| Error::invalid("code", format!("the code is not valid: {why}"));
         let hash = self.hash_key().hash("code", &exchange.code);
         let site = self.read_site().await?;
-        let user = site.grants.by().hash.first(&hash).and_then(|id| site.grants.get(id)).map(|grant| grant.user);
+        let user = site.grants.by().hash.first(&hash).map(|grant| grant.user);
         let user = user.ok_or_else(|| refused("nobody was given it"))?;
 
         let text = TokenText::of_user(self.secret());
@@ -97,7 +97,7 @@ impl ControlPlane {
         };
         let intent = taco_ledger::Intent { actor: user.to_string(), action: "grant.exchange", request: None };
         let outcome = self.commit_site(intent, move |tx| {
-            let id = tx.state().grants.by().hash.first(&hash).copied();
+            let id = tx.state().grants.by().hash.first(&hash).map(|record| record.id);
             let Some(grant) = id.and_then(|id| tx.state().grants.get(&id)).cloned() else {
                 return Ok(Err(GrantRefusal::Expired));
             };

@@ -69,8 +69,7 @@ impl Search {
                 state.memberships.get(&id).filter(|membership| membership.is_offered_to(&self.user, &self.site))
             }
             InvitationKey::Link(hash) => {
-                let id = state.memberships.by().link.first(&hash);
-                let found = id.and_then(|id| state.memberships.get(id));
+                let found = state.memberships.by().link.first(&hash);
                 found.filter(|membership| membership.link.is_some_and(|link| link.is_open(self.now)))
             }
         };
@@ -153,11 +152,10 @@ impl ControlPlane {
         if !user.has_verified_email() {
             return Ok(Vec::new());
         }
-        let by_name = caller.site.organizations.by().name.iter().map(|(_, id)| *id);
+        let by_name = caller.site.organizations.by().name.iter().map(|record| record.id);
         let opened = self.open_organizations(caller, by_name).await?;
         let of_user = |open: &OpenOrganization| {
-            let id = *open.state.memberships.by().email.first(&user.email.key())?;
-            let found = open.state.memberships.get(&id)?;
+            let found = open.state.memberships.by().email.first(&user.email.key())?;
             found.is_offered_to(&user, &caller.site).then(|| InvitationView::of(open, found.clone()))
         };
         Ok(opened.iter().filter_map(of_user).collect())

@@ -253,7 +253,7 @@ impl ControlPlane {
         query: Option<&str>,
         page: PageRequest,
     ) -> Result<Listed<OrganizationView>, Error> {
-        let by_name = || caller.site.organizations.by().name.iter().map(|(_, id)| *id);
+        let by_name = || caller.site.organizations.by().name.iter().map(|record| record.id);
         let query = query.unwrap_or_default().to_lowercase();
         // Whether someone sees an organization, only its own ledger knows. Who sees all of them needs but the page.
         if query.is_empty() && matches!(caller.actor, Actor::User { site_admin: true, .. }) {
@@ -306,7 +306,7 @@ impl ControlPlane {
             let rename = move |tx: &mut Transaction<Site>| {
                 let entry = tx.state().organizations.get(&id).cloned().ok_or(Error::NotFound("organization"))?;
                 let taken_by = tx.state().organizations.by().name.first(&new.key());
-                if taken_by.is_some_and(|other| *other != id) {
+                if taken_by.is_some_and(|other| other.id != id) {
                     return Err(Error::name_taken("name", "Name"));
                 }
                 tx.put(&OrganizationEntry { name: new.clone(), ..entry });

@@ -30,8 +30,8 @@ impl ControlPlane {
     pub async fn user_of_password_link(&self, link: &str) -> Result<User, Error> {
         let gone = || Error::NotFound("link");
         let site = self.read_site().await?;
-        let id = site.password_links.by().hash.first(&self.hash_key().hash("password-link", link)).ok_or_else(gone)?;
-        let link = site.password_links.get(id).filter(|link| link.is_open(self.now())).ok_or_else(gone)?;
+        let link = site.password_links.by().hash.first(&self.hash_key().hash("password-link", link));
+        let link = link.filter(|link| link.is_open(self.now())).ok_or_else(gone)?;
         site.users.get(&link.user).cloned().ok_or_else(gone)
     }
 
@@ -43,8 +43,8 @@ impl ControlPlane {
         let now = self.now();
         let gone = || Error::NotFound("link");
         let find = move |site: &taco_domain::Site| -> Result<PasswordLink, Error> {
-            let id = site.password_links.by().hash.first(&hash).ok_or_else(gone)?;
-            site.password_links.get(id).filter(|link| link.is_open(now)).cloned().ok_or_else(gone)
+            let link = site.password_links.by().hash.first(&hash);
+            link.filter(|link| link.is_open(now)).cloned().ok_or_else(gone)
         };
         // Before the hashing, which is expensive on purpose: a wrong link must not cost us that.
         let site = self.read_site().await?;
@@ -55,7 +55,7 @@ impl ControlPlane {
             let link = find(tx.state())?;
             let user = tx.state().users.get(&link.user).cloned().ok_or_else(gone)?;
             let user = User { password: Some(hashed.clone()), updated_at: now, ..user };
-            let links: Vec<_> = tx.state().password_links.by().user.get(&user.id).copied().collect();
+            let links: Vec<_> = tx.state().password_links.by().user.get(&user.id).map(|record| record.id).collect();
             for link in links {
                 tx.delete::<PasswordLink>(&link);
             }

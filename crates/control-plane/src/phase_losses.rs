@@ -130,7 +130,7 @@ impl ControlPlane {
         };
         let mut executed = Vec::new();
         for open in organizations {
-            let runs = open.state.runs.by().executing.get(&agent).filter_map(|id| open.state.runs.get(id));
+            let runs = open.state.runs.by().executing.get(&agent);
             let attempts = runs.filter_map(|run| {
                 let kind = run.executing_phase()?;
                 Some(Attempt { run: run.id, kind, epoch: run.phase(kind).epoch })

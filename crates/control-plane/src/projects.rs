@@ -83,7 +83,7 @@ impl ControlPlane {
     ) -> Result<Listed<ProjectView>, Error> {
         let open = self.organization_named(caller, organization).await?;
         let state = &open.state;
-        let by_name = state.projects.by().name.iter().filter_map(|(_, id)| state.projects.get(id));
+        let by_name = state.projects.by().name.iter();
         let wanted = |project: &&Project| {
             filter.takes(project) && caller.may(Action::ReadProject, Resource::Project(state, project)).allowed
         };

@@ -54,7 +54,7 @@ impl ControlPlane {
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
             let mut run = state.runs.get(&run).cloned().ok_or(Error::NotFound("run"))?;
-            let of_run = state.state_versions.by().run.get(&run.id).filter_map(|id| state.state_versions.get(id));
+            let of_run = state.state_versions.by().run.get(&run.id);
             let of_run: Vec<&StateVersion> = of_run.filter(|known| known.workspace == workspace).collect();
             if let Some(same) = of_run.iter().find(|known| known.sha256 == version.sha256) {
                 return Ok((*same).clone());

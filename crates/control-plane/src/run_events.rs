@@ -1,6 +1,5 @@
 //! What happened to a run, and what people say about it.
 
-use jiff::Timestamp;
 use taco_domain::comment::Comment;
 use taco_domain::id::{CommentId, RunEventId, RunId};
 use taco_domain::permission::{Action, Resource};
@@ -35,10 +34,7 @@ impl RunView {
 
     /// What people said, oldest first.
     pub fn comments(&self) -> Vec<Comment> {
-        let comments = &self.open.state.comments;
-        let from_first = comments.by().run.from((self.run.id, Timestamp::MIN));
-        let of_run = from_first.take_while(|((run, _), _)| *run == self.run.id);
-        of_run.filter_map(|(_, id)| comments.get(id)).cloned().collect()
+        self.open.state.comments.by().run.under(&self.run.id).cloned().collect()
     }
 }
 
@@ -47,7 +43,7 @@ impl ControlPlane {
     pub async fn run_event(&self, caller: &Caller, id: RunEventId) -> Result<RunEventView, Error> {
         let what = "run event";
         let open = self.organization_of(caller, id.home(), what).await?;
-        let newest_first = open.state.runs.by().newest.iter().filter_map(|(_, run)| open.state.runs.get(run));
+        let newest_first = open.state.runs.by().newest.iter();
         let mut runs = newest_first.filter(|run| (0..run.history.len()).any(|index| run.event_id(index) == id));
         let run = runs.next().map(|run| run.id).ok_or(Error::NotFound(what))?;
         let events = self.run(caller, run).await.map_err(|error| not_found(error, what))?.events();

@@ -91,7 +91,7 @@ pub(crate) fn new_run(
 /// the apply's, so that a repeated transaction makes the same runs.
 fn start_triggered(tx: &mut Transaction<OrganizationState>, run: &Run, source: &Workspace, now: Timestamp) {
     let state = tx.state();
-    let triggers: Vec<_> = state.run_triggers.by().source.get(&source.id).copied().collect();
+    let triggers: Vec<_> = state.run_triggers.by().source.get(&source.id).map(|record| record.id).collect();
     for id in triggers {
         let state = tx.state();
         let Some(trigger) = state.run_triggers.get(&id) else { continue };

@@ -90,11 +90,10 @@ impl ControlPlane {
     ) -> Result<Listed<RunTriggerView>, Error> {
         let view = self.workspace_with_runs(caller, workspace).await?;
         let triggers = &view.open.state.run_triggers;
-        let ids: Vec<_> = match direction {
+        let mut found: Vec<&RunTrigger> = match direction {
             TriggerDirection::Inbound => triggers.by().workspace.get(&view.workspace.id).collect(),
             TriggerDirection::Outbound => triggers.by().source.get(&view.workspace.id).collect(),
         };
-        let mut found: Vec<&RunTrigger> = ids.into_iter().filter_map(|id| triggers.get(id)).collect();
         found.sort_by_key(|trigger| (trigger.created_at, trigger.id));
         let views = found.into_iter().filter_map(|trigger| RunTriggerView::of(&view.open, trigger));
         Ok(Listed::from_all(views.filter(|view| view.is_seen_by(caller)), page))
@@ -132,7 +131,7 @@ fn create(tx: &mut Transaction<OrganizationState>, caller: &Caller, new: &RunTri
         return refuse(format!("The workspace {} does not exist in this organization", new.source));
     }
     let triggers: Vec<&RunTrigger> =
-        state.run_triggers.by().workspace.get(&new.workspace).filter_map(|id| state.run_triggers.get(id)).collect();
+        state.run_triggers.by().workspace.get(&new.workspace).collect();
     if let Some(same) = triggers.iter().find(|trigger| trigger.source == new.source) {
         return Ok((*same).clone());
     }

@@ -162,7 +162,7 @@ impl ControlPlane {
         let open = self.organization_named(caller, organization).await?;
         let state = &open.state;
         let mut sight = Sight::new(caller, state);
-        let newest_first = state.runs.by().newest.iter().filter_map(|(_, id)| state.runs.get(id));
+        let newest_first = state.runs.by().newest.iter();
         let wanted = newest_first.filter_map(|run| {
             let workspace = sight.of(run)?;
             filter.takes(state, &caller.site, workspace, run).then_some((run, workspace))
@@ -188,7 +188,7 @@ impl ControlPlane {
     pub async fn capacity(&self, caller: &Caller, organization: &str) -> Result<Capacity, Error> {
         let open = self.organization_named(caller, organization).await?;
         let runs = &open.state.runs;
-        let open_runs = runs.by().open.iter().filter_map(|(_, id)| runs.get(id));
+        let open_runs = runs.by().open.iter();
         let waits = |run: &&Run| matches!(run.status, RunStatus::Pending | RunStatus::Confirmed);
         let pending = open_runs.filter(|run| waits(run) || run.queued_phase().is_some()).count();
         Ok(Capacity { pending, running: runs.by().executing.iter().count() })

@@ -59,8 +59,8 @@ impl ControlPlane {
     pub async fn authenticate_session(&self, cookie: &str, request: RequestInfo) -> Result<Caller, Error> {
         let over = || Error::Unauthorized("the session is over: log in again".to_owned());
         let site = self.read_site().await?;
-        let id = site.sessions.by().hash.first(&self.hash_key().hash("session", cookie)).ok_or_else(over)?;
-        let session = site.sessions.get(id).filter(|session| session.is_open(self.now())).ok_or_else(over)?;
+        let session = site.sessions.by().hash.first(&self.hash_key().hash("session", cookie));
+        let session = session.filter(|session| session.is_open(self.now())).ok_or_else(over)?;
         let user = site.users.get(&session.user).filter(|user| !user.suspended).ok_or_else(over)?;
         let actor = Actor::User { id: user.id, site_admin: user.site_admin, by: Credential::Session };
         self.remember_session(session);
@@ -91,9 +91,9 @@ impl ControlPlane {
     pub async fn log_out(&self, cookie: &str) -> Result<(), Error> {
         let hash = self.hash_key().hash("session", cookie);
         let site = self.read_site().await?;
-        let Some(&id) = site.sessions.by().hash.first(&hash) else { return Ok(()) };
-        let user = site.sessions.get(&id).map(|session| session.user.to_string()).unwrap_or_default();
-        let intent = taco_ledger::Intent { actor: user, action: "session.close", request: None };
+        let Some(session) = site.sessions.by().hash.first(&hash) else { return Ok(()) };
+        let (id, actor) = (session.id, session.user.to_string());
+        let intent = taco_ledger::Intent { actor, action: "session.close", request: None };
         self.commit_site(intent, move |tx| {
             tx.delete::<Session>(&id);
             Ok(())
@@ -103,7 +103,7 @@ impl ControlPlane {
 
     /// The session that a cookie belongs to, as it was when the caller was recognised.
     pub fn session_of_cookie(&self, caller: &Caller, cookie: &str) -> Option<SessionId> {
-        caller.site.sessions.by().hash.first(&self.hash_key().hash("session", cookie)).copied()
+        caller.site.sessions.by().hash.first(&self.hash_key().hash("session", cookie)).map(|record| record.id)
     }
 
     /// Ends all sessions of a user but one.
@@ -150,5 +150,5 @@ pub(crate) fn delete_other_sessions(tx: &mut Transaction<Site>, user: UserId, ke
 }
 
 fn sessions_of(site: &Site, user: UserId) -> Vec<Session> {
-    site.sessions.by().user.get(&user).filter_map(|id| site.sessions.get(id)).cloned().collect()
+    site.sessions.by().user.get(&user).cloned().collect()
 }

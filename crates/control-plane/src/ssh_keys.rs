@@ -63,7 +63,7 @@ impl ControlPlane {
         let organization = self.organization_named(caller, organization).await?;
         caller.require(Action::ReadDirectory, organization.resource(), "organization")?;
         let keys = &organization.state.ssh_keys;
-        let by_name = keys.by().name.iter().filter_map(|(_, id)| keys.get(id));
+        let by_name = keys.by().name.iter();
         Ok(Listed::from_all(by_name.cloned(), page))
     }
 
@@ -99,7 +99,7 @@ impl ControlPlane {
                 return Err(Error::NotFound(WHAT));
             }
             let workspaces = &tx.state().workspaces;
-            let users = workspaces.by().ssh_key.get(&id).filter_map(|user| workspaces.get(user));
+            let users = workspaces.by().ssh_key.get(&id);
             let users: Vec<Workspace> = users.cloned().collect();
             for workspace in users {
                 tx.put(&Workspace { ssh_key: None, ..workspace });
@@ -117,7 +117,7 @@ fn require(caller: &Caller, state: &OrganizationState) -> Result<(), Error> {
 
 fn check_unique(state: &OrganizationState, key: &SshKey) -> Result<(), Error> {
     match state.ssh_keys.by().name.first(&key.name.key()) {
-        Some(other) if *other != key.id => Err(Error::name_taken("name", "Name")),
+        Some(other) if other.id != key.id => Err(Error::name_taken("name", "Name")),
         _ => Ok(()),
     }
 }

@@ -132,7 +132,7 @@ impl ControlPlane {
         let what = "output";
         let open = self.organization_of(caller, id.home(), what).await?;
         let version = open.state.state_versions.by().output.first(&id);
-        let version = version.and_then(|id| open.state.state_versions.get(id)).cloned().ok_or(Error::NotFound(what))?;
+        let version = version.cloned().ok_or(Error::NotFound(what))?;
         let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(what))?;
         let resource = Resource::Workspace(&open.state, owner);
         caller.require(Action::ReadOutputs, resource, what)?;
@@ -157,7 +157,7 @@ impl ControlPlane {
         let (intent, looker, at) = (caller.intent("output.reveal"), caller.clone(), self.now());
         let version = open.commit(intent, move |tx| {
             let state = tx.state();
-            let version = state.state_versions.by().output.first(&id).and_then(|id| state.state_versions.get(id));
+            let version = state.state_versions.by().output.first(&id);
             let version = version.cloned().ok_or(Error::NotFound(what))?;
             let owner = state.workspaces.get(&version.workspace).ok_or(Error::NotFound(what))?;
             looker.require(Action::ReadState, Resource::Workspace(state, owner), what)?;

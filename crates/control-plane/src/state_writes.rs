@@ -76,7 +76,7 @@ impl ControlPlane {
                     return current.cloned().ok_or(Error::NotFound(WHAT));
                 }
                 let pending = state.state_versions.by().pending.get(&workspace);
-                let pending: Vec<_> = pending.filter_map(|id| state.state_versions.get(id)).collect();
+                let pending: Vec<_> = pending.collect();
                 if let Some(same) = pending.iter().find(|old| old.identity() == identity && old.created_by == author) {
                     return Ok((*same).clone());
                 }

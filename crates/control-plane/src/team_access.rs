@@ -125,7 +125,7 @@ impl ControlPlane {
         require_workspace(caller, &open.state, Action::ReadWorkspaceTeams, &workspace, "workspace")?;
         let all = &open.state.team_workspaces;
         let seen = |access: &&TeamWorkspace| sees_team_in_workspace(caller, &open.state, access);
-        let of_workspace = all.by().workspace.get(&workspace).filter_map(|id| all.get(id)).filter(seen);
+        let of_workspace = all.by().workspace.get(&workspace).filter(seen);
         Ok(Listed::from_all(of_workspace.cloned(), page))
     }
 
@@ -216,7 +216,7 @@ impl ControlPlane {
         require_project(caller, &open.state, Action::ReadProject, &project, "project")?;
         let all = &open.state.team_projects;
         let seen = |access: &&TeamProject| sees_team_in_project(caller, &open.state, access);
-        let of_project = all.by().project.get(&project).filter_map(|id| all.get(id)).filter(seen);
+        let of_project = all.by().project.get(&project).filter(seen);
         Ok(Listed::from_all(of_project.cloned(), page))
     }
 

@@ -139,7 +139,7 @@ pub(crate) fn require_choice_of(
 /// An organization without an owner could not be helped by anyone in it.
 pub(crate) fn check_owners_left(state: &OrganizationState, leaving: &BTreeSet<MembershipId>) -> Result<(), Error> {
     let Some(owners) = owners_team(state) else { return Ok(()) };
-    let owners = state.memberships.by().team.get(&owners).filter_map(|id| state.memberships.get(id));
+    let owners = state.memberships.by().team.get(&owners);
     // Someone who was invited to be one may never come.
     let owners = owners.filter(|membership| membership.is_in_effect());
     let owners: BTreeSet<MembershipId> = owners.map(|membership| membership.id).collect();

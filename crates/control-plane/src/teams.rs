@@ -58,7 +58,7 @@ impl TeamPatch {
         team.sso_team_id = self.sso_team_id.clone().unwrap_or(team.sso_team_id);
         team.allow_member_token_management =
             self.allow_member_token_management.unwrap_or(team.allow_member_token_management);
-        if state.teams.by().name.first(&team.name.key()).is_some_and(|other| *other != team.id) {
+        if state.teams.by().name.first(&team.name.key()).is_some_and(|other| other.id != team.id) {
             return Err(Error::name_taken("name", "Name"));
         }
         Ok(team)
@@ -117,7 +117,7 @@ impl ControlPlane {
         let open = self.organization_named(caller, organization).await?;
         caller.require(Action::ReadDirectory, open.resource(), "organization")?;
         let teams = &open.state.teams;
-        let by_name = teams.by().name.iter().filter_map(|(_, id)| teams.get(id));
+        let by_name = teams.by().name.iter();
         let known = KnownTeams::of(caller, &open.state);
         let wanted = |team: &&Team| filter.takes(team) && known.contains(&open.state, &team.id);
         let listed = Listed::from_all(by_name.filter(wanted).cloned(), page);
@@ -188,10 +188,10 @@ impl ControlPlane {
             if state.organization().is_some_and(|organization| organization.owners_team == id) {
                 return Err(Error::Conflict("The owners' team cannot be deleted".to_owned()));
             }
-            let members = state.memberships.by().team.get(&id).filter_map(|member| state.memberships.get(member));
+            let members = state.memberships.by().team.get(&id);
             let members: Vec<Membership> = members.cloned().collect();
-            let tokens: Vec<_> = state.tokens.by().holder.get(&TokenHolder::Team(id)).copied().collect();
-            let workspaces: Vec<_> = state.team_workspaces.by().team.get(&id).copied().collect();
+            let tokens: Vec<_> = state.tokens.by().holder.get(&TokenHolder::Team(id)).map(|record| record.id).collect();
+            let workspaces: Vec<_> = state.team_workspaces.by().team.get(&id).map(|record| record.id).collect();
             let projects = state.team_projects.iter().filter(|access| access.team == id);
             let projects: Vec<_> = projects.map(|access| access.id).collect();
             for mut member in members {
@@ -224,7 +224,7 @@ impl ControlPlane {
         let open = self.organization_named(caller, organization).await?;
         caller.require(Action::ReadDirectory, open.resource(), "organization")?;
         let memberships = &open.state.memberships;
-        let by_email = memberships.by().email.iter().filter_map(|(_, id)| memberships.get(id));
+        let by_email = memberships.by().email.iter();
         let query = filter.query.as_deref().unwrap_or_default().to_lowercase();
         let wanted = |membership: &&Membership| {
             let email = membership.email.key();
@@ -340,7 +340,7 @@ fn membership_user<'a>(caller: &'a Caller, membership: &Membership) -> Option<&'
 
 fn team_view(caller: &Caller, open: &OpenOrganization, team: Team) -> TeamView {
     let state = &open.state;
-    let members = state.memberships.by().team.get(&team.id).filter_map(|id| state.memberships.get(id)).cloned();
+    let members = state.memberships.by().team.get(&team.id).cloned();
     let known = KnownTeams::of(caller, state);
     let members = members.map(|membership| membership_view(caller, open, &known, membership)).collect();
     TeamView { team, open: open.clone(), members }

@@ -153,8 +153,8 @@ impl ControlPlane {
     }
 
     fn find_valid<'a>(&self, tokens: &'a Table<Token>, text: &TokenText) -> Result<&'a Token, Error> {
-        let id = tokens.by().hash.first(&text.hash(self.hash_key())).ok_or_else(not_valid)?;
-        let token = tokens.get(id).filter(|token| token.holder.kind() == text.kind).ok_or_else(not_valid)?;
+        let token = tokens.by().hash.first(&text.hash(self.hash_key()));
+        let token = token.filter(|token| token.holder.kind() == text.kind).ok_or_else(not_valid)?;
         token.check(self.now()).map_err(|expired| Error::Unauthorized(expired.to_string()))?;
         Ok(token)
     }
@@ -386,10 +386,10 @@ impl ControlPlane {
         caller.require(Action::ManageTeams, open.resource(), "organization")?;
         let state = &open.state;
         let part = teams.unwrap_or_default().to_lowercase();
-        let teams = state.teams.by().name.iter().filter(|(name, _)| name.as_str().contains(&part));
-        let teams = teams.filter(|(_, team)| require_team_tokens(caller, state, **team).is_ok());
+        let teams = state.teams.by().name.iter().filter(|team| team.name.key().as_str().contains(&part));
+        let teams = teams.filter(|team| require_team_tokens(caller, state, team.id).is_ok());
         let mut found: Vec<Token> =
-            teams.flat_map(|(_, team)| tokens_held_by(&state.tokens, TokenHolder::Team(*team))).collect();
+            teams.flat_map(|team| tokens_held_by(&state.tokens, TokenHolder::Team(team.id))).collect();
         match order {
             // They were found so.
             TeamTokenOrder::TeamName => {}
@@ -460,7 +460,7 @@ impl ControlPlane {
 }
 
 fn tokens_held_by(tokens: &Table<Token>, holder: TokenHolder) -> Vec<Token> {
-    let mut held: Vec<Token> = tokens.by().holder.get(&holder).filter_map(|id| tokens.get(id)).cloned().collect();
+    let mut held: Vec<Token> = tokens.by().holder.get(&holder).cloned().collect();
     held.sort_by_key(|token| (token.created_at, token.id));
     held
 }

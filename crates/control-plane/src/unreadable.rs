@@ -52,7 +52,7 @@ impl UnreadableLedgers {
             E::Corrupt { object, why } => (object.to_string(), why.clone()),
             E::NewerFormat { object, .. } => (object.to_string(), error.to_string()),
             E::Unavailable(denied) if !error.is_passing() => (denied.key.to_string(), denied.why.clone()),
-            E::Unavailable(_) | E::Busy { .. } | E::Broken(_) => return,
+            E::Unavailable(_) | E::Busy { .. } | E::NewerRecord(_) | E::Broken(_) => return,
         };
         let mut known = self.lock();
         let before = known.get(&organization);

@@ -243,7 +243,7 @@ fn listed(
 /// is nothing to refuse now.
 fn check_set(caller: &Caller, state: &OrganizationState, before: &VariableSet, set: &VariableSet) -> Result<(), Error> {
     let taken = state.variable_sets.by().name.first(&set.name.key());
-    if taken.is_some_and(|other| *other != set.id) {
+    if taken.is_some_and(|other| other.id != set.id) {
         return Err(Error::name_taken("name", "Name"));
     }
     let refuse = |detail: String| Err(Error::Invalid { pointer: "/data".to_owned(), detail });
@@ -329,7 +329,7 @@ fn delete_set(tx: &mut Transaction<OrganizationState>, id: VariableSetId) {
 /// Takes a workspace that goes out of all sets.
 pub(crate) fn forget_workspace(tx: &mut Transaction<OrganizationState>, workspace: WorkspaceId) {
     let sets = &tx.state().variable_sets;
-    let sets: Vec<VariableSet> = sets.by().workspace.get(&workspace).filter_map(|id| sets.get(id)).cloned().collect();
+    let sets: Vec<VariableSet> = sets.by().workspace.get(&workspace).cloned().collect();
     for mut set in sets {
         set.workspaces.remove(&workspace);
         tx.put(&set);
@@ -339,8 +339,8 @@ pub(crate) fn forget_workspace(tx: &mut Transaction<OrganizationState>, workspac
 /// Takes a project that goes out of all sets, and deletes those that it owns.
 pub(crate) fn forget_project(tx: &mut Transaction<OrganizationState>, project: ProjectId) {
     let sets = &tx.state().variable_sets;
-    let owned: Vec<VariableSetId> = sets.by().parent.get(&project).copied().collect();
-    let applied: Vec<VariableSet> = sets.by().project.get(&project).filter_map(|id| sets.get(id)).cloned().collect();
+    let owned: Vec<VariableSetId> = sets.by().parent.get(&project).map(|record| record.id).collect();
+    let applied: Vec<VariableSet> = sets.by().project.get(&project).cloned().collect();
     for mut set in applied {
         set.projects.remove(&project);
         tx.put(&set);

@@ -255,7 +255,7 @@ pub(crate) fn require_write(caller: &Caller, state: &OrganizationState, owner: V
 pub(crate) fn check_unique(state: &OrganizationState, variable: &Variable) -> Result<(), Error> {
     let place = (variable.owner, variable.key.clone(), variable.category);
     match state.variables.by().owner_and_key.first(&place) {
-        Some(other) if *other != variable.id => Err(Error::name_taken("key", "Key")),
+        Some(other) if other.id != variable.id => Err(Error::name_taken("key", "Key")),
         _ => Ok(()),
     }
 }

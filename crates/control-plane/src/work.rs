@@ -47,7 +47,7 @@ impl ControlPlane {
         let open = self.organization_named(caller, organization).await?;
         let state = open.state.clone();
         let mut sight = Sight::new(caller, &state);
-        let open_runs: Vec<&Run> = state.runs.by().open.iter().filter_map(|(_, id)| state.runs.get(id)).collect();
+        let open_runs: Vec<&Run> = state.runs.by().open.iter().collect();
         let waits = [RunStatus::Pending, RunStatus::Confirmed, RunStatus::PlanQueued, RunStatus::ApplyQueued];
         let waiting = open_runs.iter().filter(|run| waits.contains(&run.status) && sight.of(run).is_some()).count();
         let mut view = |run: &Run| {
@@ -67,7 +67,7 @@ impl ControlPlane {
             .take(MOST)
             .collect();
         let since = self.now().saturating_sub(DAY).unwrap_or(Timestamp::MIN);
-        let newest = state.runs.by().newest.iter().take(NEWEST).filter_map(|(_, id)| state.runs.get(id));
+        let newest = state.runs.by().newest.iter().take(NEWEST);
         let failed = newest.filter(|run| failed_after(run, since)).filter_map(&mut view).take(MOST).collect();
         let may_decide = |view: &RunView| caller.may(Action::ApplyRun, view.resource()).allowed;
         let (mut to_decide, for_others): (Vec<_>, Vec<_>) = planned.into_iter().partition(may_decide);
@@ -109,7 +109,7 @@ impl ControlPlane {
         let open = self.organization_named(caller, organization).await?;
         let state = &open.state;
         let mut sight = Sight::new(caller, state);
-        let open_runs = state.runs.by().open.iter().filter_map(|(_, id)| state.runs.get(id));
+        let open_runs = state.runs.by().open.iter();
         let mut behind: Vec<&Run> =
             open_runs.filter(|run| matches!(run.status, RunStatus::Pending | RunStatus::Confirmed)).collect();
         behind.sort_by_key(|run| (run.created_at, run.id));

@@ -189,7 +189,7 @@ pub(crate) fn give_up_pending(
 ) -> Result<(), Error> {
     let state = tx.state();
     let pending = state.state_versions.by().pending.get(&workspace);
-    let pending: Vec<StateVersion> = pending.filter_map(|id| state.state_versions.get(id)).cloned().collect();
+    let pending: Vec<StateVersion> = pending.cloned().collect();
     for version in pending {
         let age = now.map(|now| now.duration_since(version.created_at));
         if age.is_some_and(|age| age < PATIENCE) {

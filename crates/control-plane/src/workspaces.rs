@@ -369,7 +369,7 @@ fn delete_workspace_records(tx: &mut Transaction<OrganizationState>, workspace: 
     let accesses = state.team_workspaces.iter().filter(|access| access.workspace == workspace.id);
     let accesses: Vec<_> = accesses.map(|access| access.id).collect();
     let producers = state.workspaces.by().consumer.get(&workspace.id);
-    let producers: Vec<Workspace> = producers.filter_map(|id| state.workspaces.get(id)).cloned().collect();
+    let producers: Vec<Workspace> = producers.cloned().collect();
     for mut producer in producers {
         producer.remote_state_consumers.remove(&workspace.id);
         tx.put(&producer);
@@ -388,7 +388,7 @@ fn delete_workspace_records(tx: &mut Transaction<OrganizationState>, workspace: 
 
 /// An apply has to be able to send its state. Whatever else is under way may go with its workspace.
 fn check_nothing_applies(state: &OrganizationState, workspace: &Workspace) -> Result<(), Error> {
-    let mut open = state.runs.by().open.get(&workspace.id).filter_map(|id| state.runs.get(id));
+    let mut open = state.runs.by().open.get(&workspace.id);
     match open.find(|run| run.status == RunStatus::Applying) {
         Some(run) => Err(Error::Conflict(format!(
             "The workspace is locked and cannot be deleted: {} is applying. Cancel the run, or wait until it is over",
@@ -406,7 +406,8 @@ fn delete_runs_of(tx: &mut Transaction<OrganizationState>, workspace: WorkspaceI
     let comments: Vec<_> = comments.map(|comment| comment.id).collect();
     let configurations: Vec<_> = state.configurations_of(workspace).map(|version| version.id).collect();
     let triggers = state.run_triggers.by();
-    let triggers: Vec<_> = triggers.workspace.get(&workspace).chain(triggers.source.get(&workspace)).copied().collect();
+    let triggers = triggers.workspace.get(&workspace).chain(triggers.source.get(&workspace));
+    let triggers: Vec<_> = triggers.map(|trigger| trigger.id).collect();
     for id in comments {
         tx.delete::<Comment>(&id);
     }

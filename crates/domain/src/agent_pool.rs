@@ -67,6 +67,7 @@ fn listed(ids: &BTreeSet<impl fmt::Display>) -> String {
 
 impl Record for AgentPool {
     const KIND: &'static str = "agent-pool";
+    const UNIQUE: &'static [&'static str] = &["name"];
     type Id = AgentPoolId;
     type Indexes = AgentPoolIndexes;
 

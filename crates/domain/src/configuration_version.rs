@@ -95,6 +95,7 @@ impl ConfigurationVersion {
 
 impl Record for ConfigurationVersion {
     const KIND: &'static str = "configuration-version";
+    const PART_OF: &'static [&'static str] = &["workspace"];
     type Id = ConfigurationVersionId;
     type Indexes = ConfigurationVersionIndexes;
 
@@ -105,7 +106,7 @@ impl Record for ConfigurationVersion {
 
 indexes! {
     pub struct ConfigurationVersionIndexes for ConfigurationVersion {
-        /// Newest first within a workspace: begin at `(workspace, Reverse(u64::MAX))`.
+        /// Newest first within a workspace.
         pub workspace: (WorkspaceId, Reverse<u64>) => |version| [(version.workspace, Reverse(version.number))];
     }
 }

@@ -79,8 +79,8 @@ impl DoneRequest {
     /// Those whose time is over, a few at a time.
     pub fn to_forget(done: &Table<Self>, now: Timestamp) -> Vec<String> {
         let oldest = done.by().at.iter().take(FORGOTTEN_AT_ONCE);
-        let over = oldest.take_while(|(at, _)| now.duration_since(**at) > REMEMBERED);
-        over.map(|(_, id)| id.clone()).collect()
+        let over = oldest.take_while(|request| now.duration_since(request.at) > REMEMBERED);
+        over.map(|request| request.id().clone()).collect()
     }
 }
 

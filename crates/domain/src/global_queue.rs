@@ -50,8 +50,7 @@ impl Reach {
 
 /// The phases that are ready for an agent, in order.
 pub fn ready_phases(state: &OrganizationState, reach: Reach) -> impl Iterator<Item = (QueueKey, &Run)> {
-    let queue = state.runs.by().queue.iter();
-    let runs = queue.filter_map(|(key, id)| state.runs.get(id).map(|run| (*key, run)));
+    let runs = state.runs.by().queue.iter().filter_map(|run| Some((run.queue_key()?, run)));
     runs.filter(move |(_, run)| reach.covers(state, run))
 }
 
@@ -76,10 +75,9 @@ impl Share {
             executor.is_some_and(|executor| executor.pool.is_none())
         };
         let runs = state.runs.by();
-        let executing = runs.executing.iter().filter_map(|(_, id)| state.runs.get(id));
         Self {
-            running: executing.filter(|run| is_within(run)).count(),
-            last_taken: runs.taken_within.iter().next_back().map(|(at, _)| *at),
+            running: runs.executing.iter().filter(|run| is_within(run)).count(),
+            last_taken: runs.taken_within.iter().next_back().and_then(Run::taken_within_at),
         }
     }
 
@@ -129,9 +127,9 @@ impl Turn {
 
 /// What has been ready for longest, if that is too long, and since when.
 pub fn overdue_phase(state: &OrganizationState, reach: Reach, now: Timestamp) -> Option<(Timestamp, &Run)> {
-    let ready = state.runs.by().ready.iter().take_while(|(since, _)| now.duration_since(**since) >= OVERDUE_AFTER);
-    let mut runs = ready.filter_map(|(since, id)| state.runs.get(id).map(|run| (*since, run)));
-    runs.find(|(_, run)| reach.covers(state, run))
+    let ready = state.runs.by().ready.iter().filter_map(|run| Some((run.ready_since()?, run)));
+    let mut overdue = ready.take_while(|(since, _)| now.duration_since(*since) >= OVERDUE_AFTER);
+    overdue.find(|(_, run)| reach.covers(state, run))
 }
 
 /// The phase that goes out next.

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
+use taco_tables::{KeyBytes, SortKey};
 
 const LENGTH: usize = 16;
 const HOME_LENGTH: usize = 5;
@@ -32,6 +33,12 @@ impl Home {
         let mut home = [0; HOME_LENGTH];
         home.copy_from_slice(&characters[..HOME_LENGTH]);
         Self(home)
+    }
+}
+
+impl SortKey for Home {
+    fn encode(&self, key: &mut KeyBytes) {
+        self.0.encode(key);
     }
 }
 
@@ -126,6 +133,12 @@ macro_rules! id_kinds {
             /// The reverse of [`Self::characters`].
             pub fn from_characters(characters: &str) -> Result<Self, InvalidId> {
                 format!("{}-{characters}", $prefix).parse()
+            }
+        }
+
+        impl SortKey for $name {
+            fn encode(&self, key: &mut KeyBytes) {
+                self.0.encode(key);
             }
         }
 

@@ -74,6 +74,8 @@ pub fn invited_user(email: &Email) -> UserId {
 
 impl Record for Membership {
     const KIND: &'static str = "membership";
+    const PART_OF: &'static [&'static str] = &["user", "teams"];
+    const UNIQUE: &'static [&'static str] = &["email"];
     type Id = MembershipId;
     type Indexes = MembershipIndexes;
 

@@ -29,6 +29,7 @@ pub struct OrganizationEntry {
 
 impl Record for OrganizationEntry {
     const KIND: &'static str = "organization-entry";
+    const UNIQUE: &'static [&'static str] = &["name"];
     type Id = OrganizationId;
     type Indexes = OrganizationEntryIndexes;
 
@@ -146,6 +147,7 @@ impl Organization {
 
 impl Record for Organization {
     const KIND: &'static str = "organization";
+    const CONCERNS_EVERYTHING: bool = true;
     type Id = OrganizationId;
     type Indexes = ();
 

@@ -1,6 +1,6 @@
 //! What an organization's ledger adds up to.
 
-use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use taco_tables::tables;
@@ -25,7 +25,7 @@ use crate::tag::tag_id;
 use crate::team::Team;
 use crate::team_access::{TeamProject, TeamWorkspace};
 use crate::token::Token;
-use crate::variable::{Variable, VariableCategory, VariableOwner};
+use crate::variable::{Variable, VariableOwner};
 use crate::variable_set::VariableSet;
 use crate::workspace::Workspace;
 
@@ -73,70 +73,70 @@ impl OrganizationState {
 
     /// The membership of a user who belongs to the organization; an invitation is none.
     pub fn membership_of(&self, user: &UserId) -> Option<&Membership> {
-        let membership = self.memberships.by().user.first(user).and_then(|id| self.memberships.get(id));
+        let membership = self.memberships.by().user.first(user);
         membership.filter(|membership| membership.is_in_effect())
     }
 
     /// The project of exactly this name.
     pub fn project_named(&self, name: &str) -> Option<&Project> {
-        let id = self.projects.by().name.first(&NameKey::of(name))?;
-        self.projects.get(id).filter(|project| project.name.as_str() == name)
+        self.projects.by().name.first(&NameKey::of(name)).filter(|project| project.name.as_str() == name)
     }
 
     /// Whether another project has this name, in whatever case.
     pub fn project_name_is_taken(&self, name: &ProjectName, by_other_than: Option<&ProjectId>) -> bool {
-        self.projects.by().name.first(&name.key()).is_some_and(|id| Some(id) != by_other_than)
+        self.projects.by().name.first(&name.key()).is_some_and(|other| Some(&other.id) != by_other_than)
     }
 
     /// The workspace of exactly this name.
     pub fn workspace_named(&self, name: &str) -> Option<&Workspace> {
-        let id = self.workspaces.by().name.first(&NameKey::of(name))?;
-        self.workspaces.get(id).filter(|workspace| workspace.name.as_str() == name)
+        self.workspaces.by().name.first(&NameKey::of(name)).filter(|workspace| workspace.name.as_str() == name)
     }
 
     /// Whether another workspace has this name, in whatever case.
     pub fn workspace_name_is_taken(&self, name: &WorkspaceName, by_other_than: Option<&WorkspaceId>) -> bool {
-        self.workspaces.by().name.first(&name.key()).is_some_and(|id| Some(id) != by_other_than)
+        self.workspaces.by().name.first(&name.key()).is_some_and(|other| Some(&other.id) != by_other_than)
     }
 
     /// All workspaces by name.
     pub fn workspaces_by_name(&self) -> impl DoubleEndedIterator<Item = &Workspace> {
-        self.workspaces.by().name.iter().filter_map(|(_, id)| self.workspaces.get(id))
+        self.workspaces.by().name.iter()
     }
 
     /// All workspaces, oldest first.
     pub fn workspaces_by_age(&self) -> impl DoubleEndedIterator<Item = &Workspace> {
-        self.workspaces.by().age.iter().filter_map(|(_, id)| self.workspaces.get(id))
+        self.workspaces.by().age.iter()
     }
 
     /// A project's workspaces by name.
     pub fn workspaces_in(&self, project: ProjectId) -> impl Iterator<Item = &Workspace> {
-        let index = &self.workspaces.by().project;
-        let from_first = index.from((project, NameKey::first()));
-        from_first.take_while(move |((home, _), _)| *home == project).filter_map(|(_, id)| self.workspaces.get(id))
+        self.workspaces.by().project.under(&project)
     }
 
     /// The workspaces that carry a tag, by name.
-    pub fn workspaces_tagged<'a>(&'a self, key: &'a TagKey) -> impl Iterator<Item = &'a Workspace> {
-        let from_first = self.workspaces.by().tag.from((key.clone(), NameKey::first()));
-        from_first.take_while(move |((tag, _), _)| tag == key).filter_map(|(_, id)| self.workspaces.get(id))
+    pub fn workspaces_tagged(&self, key: &TagKey) -> impl Iterator<Item = &Workspace> {
+        self.workspaces.by().tag.under(key)
     }
 
     /// The tags that these workspaces carry, by key.
     pub fn tags_of(&self, mut wanted: impl FnMut(&WorkspaceId) -> bool) -> Vec<TagUse> {
-        let mut tags: Vec<TagUse> = Vec::new();
-        for ((key, _), workspace) in self.workspaces.by().tag.iter().filter(|(_, workspace)| wanted(workspace)) {
-            match tags.last_mut() {
-                Some(last) if last.key == *key => last.workspaces += 1,
-                _ => tags.push(TagUse { id: tag_id(workspace.home(), key), key: key.clone(), workspaces: 1 }),
+        let mut tags: BTreeMap<&TagKey, TagUse> = BTreeMap::new();
+        // One with two tags comes twice.
+        let mut seen = BTreeSet::new();
+        for workspace in self.workspaces.by().tag.iter() {
+            if !seen.insert(workspace.id) || !wanted(&workspace.id) {
+                continue;
+            }
+            for key in workspace.tags.keys() {
+                let first = || TagUse { id: tag_id(workspace.id.home(), key), key: key.clone(), workspaces: 0 };
+                tags.entry(key).or_insert_with(first).workspaces += 1;
             }
         }
-        tags
+        tags.into_values().collect()
     }
 
     /// The key of a tag that some workspace carries.
     pub fn tag_key(&self, id: &TagId) -> Option<&TagKey> {
-        let workspace = self.workspaces.by().tag_id.first(id).and_then(|workspace| self.workspaces.get(workspace))?;
+        let workspace = self.workspaces.by().tag_id.first(id)?;
         workspace.tags.keys().find(|key| tag_id(workspace.id.home(), key) == *id)
     }
 
@@ -153,9 +153,7 @@ impl OrganizationState {
 
     /// A workspace's state versions, newest first.
     pub fn state_versions_of(&self, workspace: WorkspaceId) -> impl Iterator<Item = &StateVersion> {
-        let from_newest = self.state_versions.by().workspace.from((workspace, Reverse((Timestamp::MAX, u64::MAX))));
-        let of_workspace = from_newest.take_while(move |((owner, _), _)| *owner == workspace);
-        of_workspace.filter_map(|(_, id)| self.state_versions.get(id))
+        self.state_versions.by().workspace.under(&workspace)
     }
 
     /// Whether an apply wrote this state on its way to a later one. What it wrote last is not intermediate, also where its
@@ -167,20 +165,19 @@ impl OrganizationState {
                 && version.origin != StateOrigin::Rescue
                 && !matches!(version.status, StateVersionStatus::Pending | StateVersionStatus::Discarded)
         };
-        let of_run = self.state_versions.by().run.get(&run).filter_map(|id| self.state_versions.get(id));
+        let of_run = self.state_versions.by().run.get(&run);
         let mut later = of_run.filter(|other| other.workspace == version.workspace && other.serial > version.serial);
         written_by_run(version) && later.any(written_by_run)
     }
 
     /// The variables of a workspace or a variable set, by key.
     pub fn variables_of(&self, owner: VariableOwner) -> impl Iterator<Item = &Variable> {
-        let from_first = self.variables.by().owner_and_key.from((owner, String::new(), VariableCategory::Terraform));
-        from_first.take_while(move |((of, ..), _)| *of == owner).filter_map(|(_, id)| self.variables.get(id))
+        self.variables.by().owner_and_key.under(&owner)
     }
 
     /// All variable sets by name.
     pub fn variable_sets_by_name(&self) -> impl Iterator<Item = &VariableSet> {
-        self.variable_sets.by().name.iter().filter_map(|(_, id)| self.variable_sets.get(id))
+        self.variable_sets.by().name.iter()
     }
 
     /// When a workspace's settings or its state changed last.

@@ -677,8 +677,7 @@ impl<'a> Within<'a> {
     fn knows_a_workspace(self, teams: &[&Team]) -> bool {
         let Some(project) = self.project else { return false };
         teams.iter().any(|team| {
-            let known = self.state.team_workspaces.by().team.get(&team.id);
-            let workspaces = known.filter_map(|id| self.state.team_workspaces.get(id));
+            let workspaces = self.state.team_workspaces.by().team.get(&team.id);
             let mut projects = workspaces.filter_map(|access| self.state.workspaces.get(&access.workspace));
             projects.any(|workspace| workspace.project == project.id)
         })
@@ -702,16 +701,14 @@ impl<'a> Within<'a> {
                 sources.push((organization_rights(&team.organization_access), Source::OrganizationAccess(team)));
             }
             if let Some(project) = self.project
-                && let Some(id) = self.state.team_projects.by().team_and_project.first(&(team.id, project.id))
-                && let Some(access) = self.state.team_projects.get(id)
+                && let Some(access) = self.state.team_projects.by().team_and_project.first(&(team.id, project.id))
             {
                 let rights =
                     Rights { project: access.rights(), workspace: access.workspace_rights(), ..Rights::default() };
                 sources.push((rights, Source::Project(team, access.access)));
             }
             if let Some(workspace) = self.workspace
-                && let Some(id) = self.state.team_workspaces.by().team_and_workspace.first(&(team.id, workspace.id))
-                && let Some(access) = self.state.team_workspaces.get(id)
+                && let Some(access) = self.state.team_workspaces.by().team_and_workspace.first(&(team.id, workspace.id))
             {
                 let rights = Rights { workspace: access.rights(), ..Rights::default() };
                 sources.push((rights, Source::Workspace(team, access.access)));
@@ -729,7 +726,7 @@ pub fn covers(actor: &Actor, state: &OrganizationState, team: &Team) -> bool {
         return allow(actor, Action::ManageOwners, Resource::Organization(state)).allowed;
     }
     let accesses = state.team_projects.iter().filter(|access| access.team == team.id);
-    let of_workspaces = state.team_workspaces.by().team.get(&team.id).filter_map(|id| state.team_workspaces.get(id));
+    let of_workspaces = state.team_workspaces.by().team.get(&team.id);
     organization.is_covered(actor, &organization_rights(&team.organization_access))
         && accesses.into_iter().all(|access| covers_in_project(actor, state, access))
         && of_workspaces.into_iter().all(|access| {

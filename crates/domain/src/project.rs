@@ -47,6 +47,7 @@ impl Project {
 
 impl Record for Project {
     const KIND: &'static str = "project";
+    const UNIQUE: &'static [&'static str] = &["name"];
     type Id = ProjectId;
     type Indexes = ProjectIndexes;
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_tables::{Record, indexes};
+use taco_tables::{KeyBytes, Record, SortKey, indexes};
 
 use crate::author::Author;
 use crate::engine::Engine;
@@ -369,6 +369,7 @@ fn history_word(event: RunEvent, status: RunStatus) -> &'static str {
 
 impl Record for Run {
     const KIND: &'static str = "run";
+    const PART_OF: &'static [&'static str] = &["workspace"];
     type Id = RunId;
     type Indexes = RunIndexes;
 
@@ -393,6 +394,12 @@ pub struct QueueKey {
     pub run: RunId,
 }
 
+impl SortKey for QueueKey {
+    fn encode(&self, key: &mut KeyBytes) {
+        (self.class as u8, self.since, self.run).encode(key);
+    }
+}
+
 impl Run {
     /// Where its phase stands in the global queue, if one is ready.
     pub fn queue_key(&self) -> Option<QueueKey> {
@@ -405,7 +412,7 @@ impl Run {
     }
 
     /// When an agent within a server was last given one of its phases.
-    fn taken_within_at(&self) -> Option<Timestamp> {
+    pub(crate) fn taken_within_at(&self) -> Option<Timestamp> {
         let phases = [&self.plan, &self.apply].into_iter();
         phases
             .filter(|phase| phase.executor.as_ref().is_some_and(|who| who.pool.is_none()))
@@ -421,9 +428,9 @@ impl Run {
 
 indexes! {
     pub struct RunIndexes for Run {
-        /// Newest first within a workspace: begin at `(workspace, Reverse(u64::MAX))`.
+        /// Newest first within a workspace.
         pub workspace: (WorkspaceId, Reverse<u64>) => |run| [(run.workspace, Reverse(run.number))];
-        /// The workspace's queue, in order: begin at `(workspace, 0)`.
+        /// The workspace's queue, in order.
         pub place: (WorkspaceId, u64) => |run| run.place.map(|place| (run.workspace, place));
         /// The global queue of this organization, in order.
         pub queue: QueueKey => |run| run.queue_key();

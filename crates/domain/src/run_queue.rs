@@ -1,7 +1,6 @@
 //! The queue of a workspace: which of its runs may begin. Nothing of it is stored but each run's place, so it cannot
 //! disagree with the runs.
 
-use std::cmp::Reverse;
 
 use jiff::Timestamp;
 
@@ -17,14 +16,12 @@ use crate::workspace::Workspace;
 impl OrganizationState {
     /// A workspace's runs, newest first.
     pub fn runs_of(&self, workspace: WorkspaceId) -> impl Iterator<Item = &Run> {
-        let from_newest = self.runs.by().workspace.from((workspace, Reverse(u64::MAX)));
-        from_newest.take_while(move |((owner, _), _)| *owner == workspace).filter_map(|(_, id)| self.runs.get(id))
+        self.runs.by().workspace.under(&workspace)
     }
 
     /// The runs of a workspace that may change its state and are not over, in order. The first is the current one.
     pub fn queue_of(&self, workspace: WorkspaceId) -> impl Iterator<Item = &Run> {
-        let from_first = self.runs.by().place.from((workspace, 0));
-        from_first.take_while(move |((owner, _), _)| *owner == workspace).filter_map(|(_, id)| self.runs.get(id))
+        self.runs.by().place.under(&workspace)
     }
 
     /// The run that a workspace is busy with: the first of its queue, else the newest of all.
@@ -34,9 +31,7 @@ impl OrganizationState {
 
     /// A workspace's configurations, newest first.
     pub fn configurations_of(&self, workspace: WorkspaceId) -> impl Iterator<Item = &ConfigurationVersion> {
-        let from_newest = self.configuration_versions.by().workspace.from((workspace, Reverse(u64::MAX)));
-        let of_workspace = from_newest.take_while(move |((owner, _), _)| *owner == workspace);
-        of_workspace.filter_map(|(_, id)| self.configuration_versions.get(id))
+        self.configuration_versions.by().workspace.under(&workspace)
     }
 
     /// The newest configuration of a workspace that is more than a plan's.
@@ -51,7 +46,7 @@ impl OrganizationState {
 
     /// A provisional configuration counts once someone has wanted a run of it applied.
     fn counts(&self, version: &ConfigurationVersion) -> bool {
-        let mut runs = self.runs.by().configuration_version.get(&version.id).filter_map(|id| self.runs.get(id));
+        let mut runs = self.runs.by().configuration_version.get(&version.id);
         !version.speculative && (!version.provisional || runs.any(|run| run.confirmed_by.is_some()))
     }
 
@@ -62,17 +57,15 @@ impl OrganizationState {
 
     /// Whatever agents execute or wait for, in order: what is under way, then what is ready.
     pub fn run_queue(&self) -> impl Iterator<Item = &Run> {
-        let under_way = self.runs.by().executing.iter().map(|(_, id)| id);
-        let ready = self.runs.by().queue.iter().map(|(_, id)| id);
-        under_way.chain(ready).filter_map(|id| self.runs.get(id))
+        self.runs.by().executing.iter().chain(self.runs.by().queue.iter())
     }
 
     /// How many of the organization's phases are under way or go out before this run's; 0 for a run of which none is
     /// ready. Clients take away what is under way, and say how many runs theirs waits for.
     pub fn position_in_queue(&self, run: &Run) -> usize {
         let Some(own) = run.queue_key() else { return 0 };
-        let before = self.runs.by().queue.iter().take_while(|(key, _)| **key < own).count();
-        self.runs.by().executing.iter().count() + before
+        let before = self.runs.by().queue.iter().take_while(|run| run.queue_key() < Some(own)).count();
+        self.runs.by().executing.len() + before
     }
 
     /// The number of a workspace's next run.

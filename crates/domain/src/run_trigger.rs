@@ -20,6 +20,7 @@ pub struct RunTrigger {
 
 impl Record for RunTrigger {
     const KIND: &'static str = "run-trigger";
+    const PART_OF: &'static [&'static str] = &["workspace", "source"];
     type Id = RunTriggerId;
     type Indexes = RunTriggerIndexes;
 

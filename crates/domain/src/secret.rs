@@ -8,6 +8,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::Sha256;
+use taco_tables::{KeyBytes, SortKey};
 
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// 62 to the 43rd is the first power beyond 2 to the 256th.
@@ -93,6 +94,12 @@ impl fmt::Debug for HashKey {
 /// What is stored of a secret.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SecretHash([u8; 32]);
+
+impl SortKey for SecretHash {
+    fn encode(&self, key: &mut KeyBytes) {
+        self.0.encode(key);
+    }
+}
 
 impl fmt::Display for SecretHash {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

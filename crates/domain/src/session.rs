@@ -47,6 +47,7 @@ impl Session {
 
 impl Record for Session {
     const KIND: &'static str = "session";
+    const PART_OF: &'static [&'static str] = &["user"];
     type Id = SessionId;
     type Indexes = SessionIndexes;
 

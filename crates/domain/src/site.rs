@@ -31,8 +31,7 @@ tables! {
 impl Site {
     /// The organization of exactly this name.
     pub fn organization_named(&self, name: &str) -> Option<&OrganizationEntry> {
-        let id = self.organizations.by().name.first(&NameKey::of(name))?;
-        self.organizations.get(id).filter(|entry| entry.name.as_str() == name)
+        self.organizations.by().name.first(&NameKey::of(name)).filter(|entry| entry.name.as_str() == name)
     }
 
     /// Whether an organization has this name, in whatever case.
@@ -42,21 +41,21 @@ impl Site {
 
     /// The organization that ids with this home belong to.
     pub fn organization_at(&self, home: Home) -> Option<&OrganizationEntry> {
-        self.organizations.by().home.first(&home).and_then(|id| self.organizations.get(id))
+        self.organizations.by().home.first(&home)
     }
 
     pub fn user_named(&self, username: &Username) -> Option<&User> {
-        self.users.by().username.first(&username.key()).and_then(|id| self.users.get(id))
+        self.users.by().username.first(&username.key())
     }
 
     pub fn user_with_email(&self, email: &Email) -> Option<&User> {
-        self.users.by().email.first(&email.key()).and_then(|id| self.users.get(id))
+        self.users.by().email.first(&email.key())
     }
 
     /// Finds a user by what people type into a login form: the name or the address.
     pub fn user_called(&self, text: &str) -> Option<&User> {
         let key = NameKey::of(text.trim());
         let by = self.users.by();
-        by.username.first(&key).or_else(|| by.email.first(&key)).and_then(|id| self.users.get(id))
+        by.username.first(&key).or_else(|| by.email.first(&key))
     }
 }

@@ -17,6 +17,7 @@ pub struct SshKey {
 
 impl Record for SshKey {
     const KIND: &'static str = "ssh-key";
+    const UNIQUE: &'static [&'static str] = &["name"];
     type Id = SshKeyId;
     type Indexes = SshKeyIndexes;
 

@@ -185,6 +185,7 @@ impl StateVersionStatus {
 
 impl Record for StateVersion {
     const KIND: &'static str = "state-version";
+    const PART_OF: &'static [&'static str] = &["workspace"];
     type Id = StateVersionId;
     type Indexes = StateVersionIndexes;
 
@@ -195,7 +196,7 @@ impl Record for StateVersion {
 
 indexes! {
     pub struct StateVersionIndexes for StateVersion {
-        /// Newest first within a workspace: begin at `(workspace, Reverse((Timestamp::MAX, u64::MAX)))`.
+        /// Newest first within a workspace.
         pub workspace: (WorkspaceId, Reverse<(Timestamp, u64)>) => |version| {
             [(version.workspace, Reverse((version.created_at, version.serial)))]
         };

@@ -98,6 +98,7 @@ impl Team {
 
 impl Record for Team {
     const KIND: &'static str = "team";
+    const UNIQUE: &'static [&'static str] = &["name"];
     type Id = TeamId;
     type Indexes = TeamIndexes;
 

@@ -125,6 +125,7 @@ impl TeamWorkspace {
 
 impl Record for TeamWorkspace {
     const KIND: &'static str = "team-workspace";
+    const PART_OF: &'static [&'static str] = &["team", "workspace"];
     type Id = TeamWorkspaceId;
     type Indexes = TeamWorkspaceIndexes;
 
@@ -254,6 +255,7 @@ impl TeamProject {
 
 impl Record for TeamProject {
     const KIND: &'static str = "team-project";
+    const PART_OF: &'static [&'static str] = &["team", "project"];
     type Id = TeamProjectId;
     type Indexes = TeamProjectIndexes;
 

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use taco_tables::{Record, indexes};
+use taco_tables::{KeyBytes, Record, SortKey, indexes};
 
 use crate::attribute::{InvalidAttribute, is_plain_text, shown};
 use crate::author::Author;
@@ -30,6 +30,18 @@ pub enum TokenHolder {
     Organization,
     AuditTrail,
     AgentPool(AgentPoolId),
+}
+
+impl SortKey for TokenHolder {
+    fn encode(&self, key: &mut KeyBytes) {
+        match self {
+            Self::User(id) => (0_u8, *id).encode(key),
+            Self::Team(id) => (1_u8, *id).encode(key),
+            Self::Organization => 2_u8.encode(key),
+            Self::AuditTrail => 3_u8.encode(key),
+            Self::AgentPool(id) => (4_u8, *id).encode(key),
+        }
+    }
 }
 
 impl TokenHolder {
@@ -200,6 +212,7 @@ pub fn token_description(text: Option<String>) -> Result<Option<String>, Invalid
 
 impl Record for Token {
     const KIND: &'static str = "token";
+    const PART_OF: &'static [&'static str] = &["holder"];
     type Id = TokenId;
     type Indexes = TokenIndexes;
 

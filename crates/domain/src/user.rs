@@ -38,6 +38,7 @@ impl User {
 
 impl Record for User {
     const KIND: &'static str = "user";
+    const UNIQUE: &'static [&'static str] = &["username", "email"];
     type Id = UserId;
     type Indexes = UserIndexes;
 

@@ -6,7 +6,7 @@ use hcl_edit::expr::Expression;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use taco_tables::{Record, indexes};
+use taco_tables::{KeyBytes, Record, SortKey, indexes};
 
 use crate::attribute::{InvalidAttribute, is_plain_text, nullable, shown};
 use crate::id::{VariableId, VariableSetId, WorkspaceId};
@@ -32,6 +32,21 @@ pub enum VariableCategory {
 pub enum VariableOwner {
     Workspace(WorkspaceId),
     VariableSet(VariableSetId),
+}
+
+impl SortKey for VariableCategory {
+    fn encode(&self, key: &mut KeyBytes) {
+        (*self as u8).encode(key);
+    }
+}
+
+impl SortKey for VariableOwner {
+    fn encode(&self, key: &mut KeyBytes) {
+        match self {
+            Self::Workspace(id) => (0_u8, *id).encode(key),
+            Self::VariableSet(id) => (1_u8, *id).encode(key),
+        }
+    }
 }
 
 /// A value as it lies in the bucket. What is sensitive is sealed by whoever writes the record, and never shown again;
@@ -88,6 +103,8 @@ impl Variable {
 
 impl Record for Variable {
     const KIND: &'static str = "variable";
+    const PART_OF: &'static [&'static str] = &["owner"];
+    const CONCERNS_EVERYTHING: bool = true;
     type Id = VariableId;
     type Indexes = VariableIndexes;
 
@@ -98,7 +115,7 @@ impl Record for Variable {
 
 indexes! {
     pub struct VariableIndexes for Variable {
-        /// Unique, and the order of lists: begin at `(owner, String::new(), VariableCategory::Terraform)`.
+        /// Unique, and the order of lists within an owner.
         pub owner_and_key: (VariableOwner, String, VariableCategory) => |variable| {
             [(variable.owner, variable.key.clone(), variable.category)]
         };

@@ -72,6 +72,8 @@ impl VariableSet {
 
 impl Record for VariableSet {
     const KIND: &'static str = "variable-set";
+    const UNIQUE: &'static [&'static str] = &["name"];
+    const CONCERNS_EVERYTHING: bool = true;
     type Id = VariableSetId;
     type Indexes = VariableSetIndexes;
 

@@ -107,7 +107,7 @@ pub fn waiting_runs<'a>(
         }
     };
     let mut first: Option<(&Run, usize)> = None;
-    for run in state.runs.by().place.iter().filter_map(|(_, id)| state.runs.get(id)) {
+    for run in state.runs.by().place.iter() {
         let ahead = first.filter(|(first, _)| first.workspace == run.workspace);
         if matches!(run.status, RunStatus::Pending | RunStatus::Confirmed)
             && let Some(workspace) = state.workspaces.get(&run.workspace)
@@ -117,7 +117,7 @@ pub fn waiting_runs<'a>(
         first = Some(ahead.map_or((run, 1), |(first, count)| (first, count + 1)));
     }
     let mut queued: BTreeMap<Option<AgentPoolId>, usize> = BTreeMap::new();
-    for run in state.runs.by().queue.iter().filter_map(|(_, id)| state.runs.get(id)) {
+    for run in state.runs.by().queue.iter() {
         let Some(workspace) = state.workspaces.get(&run.workspace) else { continue };
         if let Some(refuses) = refusing_pool(state, workspace) {
             add(run, vec![refuses]);
@@ -161,9 +161,9 @@ fn is_of_an_open_run(state: &OrganizationState, lock: &Lock) -> bool {
 /// How many phases of the same pool go out before a run's.
 fn ahead_in_pool(state: &OrganizationState, run: &Run, pool: Option<AgentPoolId>) -> usize {
     let own = run.queue_key();
-    let before = state.runs.by().queue.iter().take_while(|(key, _)| Some(**key) < own);
-    let same_pool = before.filter(|(_, id)| {
-        let workspace = state.runs.get(id).and_then(|run| state.workspaces.get(&run.workspace));
+    let before = state.runs.by().queue.iter().take_while(|other| other.queue_key() < own);
+    let same_pool = before.filter(|other| {
+        let workspace = state.workspaces.get(&other.workspace);
         workspace
             .is_some_and(|workspace| pool_for(state, workspace) == pool && refusing_pool(state, workspace).is_none())
     });

@@ -154,6 +154,7 @@ impl Workspace {
 
 impl Record for Workspace {
     const KIND: &'static str = "workspace";
+    const UNIQUE: &'static [&'static str] = &["name"];
     type Id = WorkspaceId;
     type Indexes = WorkspaceIndexes;
 
@@ -168,9 +169,9 @@ indexes! {
         pub name: NameKey => |workspace| [workspace.name.key()];
         /// Oldest first, those of one moment by name: nothing but a new name changes a workspace's place.
         pub age: (Timestamp, NameKey) => |workspace| [(workspace.created_at, workspace.name.key())];
-        /// By name within a project: begin at `(project, NameKey::first())`.
+        /// By name within a project.
         pub project: (ProjectId, NameKey) => |workspace| [(workspace.project, workspace.name.key())];
-        /// By name within a tag: begin at `(key, NameKey::first())`.
+        /// By name within a tag.
         pub tag: (TagKey, NameKey) => |workspace| {
             workspace.tags.keys().map(|key| (key.clone(), workspace.name.key())).collect::<Vec<_>>()
         };

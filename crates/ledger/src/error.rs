@@ -1,3 +1,5 @@
+use taco_tables::RecordKey;
+
 use crate::bucket::{BucketError, Key, Trouble};
 
 /// Why a ledger could not answer, sorted by what can be done about it.
@@ -18,6 +20,12 @@ pub enum Error {
         "{object} says that this bucket has format {found}, and this version of taco knows formats up to {known}: start a newer taco"
     )]
     NewerFormat { object: Key, found: u64, known: u64 },
+    /// A record on which a change depends cannot be read by this version.
+    #[error(
+        "the {} {} was written by a newer server, or is damaged, and this one cannot read it: nothing that depends on it was changed. Ask a newer server, or upgrade this one",
+        .0.kind, .0.id
+    )]
+    NewerRecord(RecordKey),
     /// A closure that decides broke down; the others of its batch are not harmed.
     #[error("an internal error: {0}")]
     Broken(String),
@@ -33,7 +41,7 @@ impl Error {
         match self {
             Self::Unavailable(error) => error.trouble == Trouble::Unclear,
             Self::Busy { .. } => true,
-            Self::Corrupt { .. } | Self::NewerFormat { .. } | Self::Broken(_) => false,
+            Self::Corrupt { .. } | Self::NewerFormat { .. } | Self::NewerRecord(_) | Self::Broken(_) => false,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
-use taco_tables::{Holds, Record, RecordKey, State};
+use taco_tables::{Holds, Record, RecordKey, State, fields_of};
 
 use crate::commit::{Entry, Put};
 
@@ -23,11 +23,20 @@ pub struct Transaction<S> {
     state: S,
     changes: BTreeMap<RecordKey, Option<Box<RawValue>>>,
     reads: Vec<RecordKey>,
+    /// A record that cannot be read, and without which it cannot be decided about a change.
+    in_the_way: Option<RecordKey>,
+}
+
+impl<S> Transaction<S> {
+    /// The record because of which nothing may come of it: this version cannot read it.
+    pub(crate) fn in_the_way(&self) -> Option<&RecordKey> {
+        self.in_the_way.as_ref()
+    }
 }
 
 impl<S: State> Transaction<S> {
     pub(crate) fn on(state: S) -> Self {
-        Self { state, changes: BTreeMap::new(), reads: Vec::new() }
+        Self { state, changes: BTreeMap::new(), reads: Vec::new(), in_the_way: None }
     }
 
     /// The state as this transaction sees it, its own changes included.
@@ -44,7 +53,9 @@ impl<S: State> Transaction<S> {
         let before = table.json_of(record.id());
         let json = table.put(record).expect("a record is plain data");
         if before.is_none_or(|before| before.get() != json.get()) {
-            self.changes.insert(key::<R>(record.id()), Some(json));
+            let key = key::<R>(record.id());
+            self.look_in_the_way::<R>(&key, &json, false);
+            self.changes.insert(key, Some(json));
         }
     }
 
@@ -53,8 +64,13 @@ impl<S: State> Transaction<S> {
     where
         S: Holds<R>,
     {
+        let before = self.state.table().json_of(id);
         if self.state.table_mut().remove(id) {
-            self.changes.insert(key::<R>(id), None);
+            let key = key::<R>(id);
+            if let Some(before) = before {
+                self.look_in_the_way::<R>(&key, &before, true);
+            }
+            self.changes.insert(key, None);
         }
     }
 
@@ -64,6 +80,13 @@ impl<S: State> Transaction<S> {
         S: Holds<R>,
     {
         self.reads.push(key::<R>(id));
+    }
+
+    fn look_in_the_way<R: Record>(&mut self, key: &RecordKey, value: &RawValue, is_deleted: bool) {
+        let set_aside = self.state.set_aside();
+        if self.in_the_way.is_none() && !set_aside.is_empty() {
+            self.in_the_way = set_aside.in_the_way_of(key, value, fields_of::<R>(), is_deleted).cloned();
+        }
     }
 
     /// Whether the log has nothing to tell of it.

@@ -59,7 +59,10 @@ where
     fn decide(&mut self, transaction: &mut Transaction<S>) -> bool {
         // A closure that panics must not take the ledger's writer and everybody's transactions with it.
         let decision = match catch_unwind(AssertUnwindSafe(|| (self.decide)(transaction))) {
-            Ok(decision) => decision.map_err(CommitError::Decided),
+            Ok(decision) => match (decision, transaction.in_the_way()) {
+                (Ok(_), Some(record)) => Err(Error::NewerRecord(record.clone()).into()),
+                (decision, _) => decision.map_err(CommitError::Decided),
+            },
             Err(_) => Err(Error::Broken(format!("{} could not be decided", self.intent.action)).into()),
         };
         let wanted = decision.is_ok();

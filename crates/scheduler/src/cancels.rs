@@ -15,7 +15,7 @@ impl Scheduler {
         for organization in self.followed() {
             let state = organization.last_seen();
             for id in &ids {
-                for run in state.runs.by().executing.get(id).filter_map(|run| state.runs.get(run)) {
+                for run in state.runs.by().executing.get(id) {
                     if let (Some(cancel), Some(attempt)) = (&run.cancel, attempt_of(run)) {
                         self.agents.cancel(*id, attempt, cancel.force);
                     }
@@ -29,21 +29,19 @@ impl Scheduler {
     pub(crate) async fn give_up_on_the_silent(&self, watch: &mut Watch, now: Instant) {
         for organization in self.served() {
             let state = organization.last_seen();
-            for (agent, run) in state.runs.by().executing.iter() {
-                let Some((run, attempt)) = state.runs.get(run).and_then(|run| Some((run, attempt_of(run)?))) else {
-                    continue;
-                };
-                if !watch.is_lost(*agent, key(&attempt), &self.leases, now) {
+            for run in state.runs.by().executing.iter() {
+                let Some(attempt) = attempt_of(run) else { continue };
+                let Some(executor) = &run.phase(attempt.kind).executor else { continue };
+                let (agent, name) = (executor.agent, &executor.agent_name);
+                if !watch.is_lost(agent, key(&attempt), &self.leases, now) {
                     continue;
                 }
-                let executor = run.phase(attempt.kind).executor.as_ref();
-                let name = executor.map_or_else(|| agent.to_string(), |executor| executor.agent_name.clone());
                 let silence = (self.leases.lease + self.leases.margin).as_secs();
                 let why = format!("agent {name} ({agent}) was not heard for {silence} s");
                 match self.control_plane.lose_phase(&organization, attempt, why).await {
                     Ok(true) => {
                         tracing::warn!(run = %attempt.run, phase = %attempt.kind, %agent, "given up on a silent agent");
-                        self.agents.lose(*agent, attempt);
+                        self.agents.lose(agent, attempt);
                     }
                     Ok(false) => {}
                     Err(error) => tracing::warn!(%error, run = %attempt.run, "could not give up on a silent agent"),

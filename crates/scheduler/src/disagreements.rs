@@ -19,7 +19,7 @@ impl Scheduler {
                 }
             }
             for id in self.agents.ids() {
-                let runs = state.runs.by().executing.get(&id).filter_map(|run| state.runs.get(run));
+                let runs = state.runs.by().executing.get(&id);
                 let said: Vec<Attempt> = runs.filter_map(attempt_of).collect();
                 let (heartbeat, unknown) = self.agents.unknown_to(id, &said, self.leases.lease / 2, now);
                 if unknown.is_empty() || self.is_heard_elsewhere(id, heartbeat) {

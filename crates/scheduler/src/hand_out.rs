@@ -72,7 +72,7 @@ impl Scheduler {
         for (agent, attempt) in occupied {
             let executes = |run: &Run| attempt_of(run) == Some(attempt);
             let has_it = states.iter().any(|state| {
-                let mut runs = state.runs.by().executing.get(&agent).filter_map(|run| state.runs.get(run));
+                let mut runs = state.runs.by().executing.get(&agent);
                 runs.any(executes)
             });
             if !has_it {

@@ -1,83 +1,127 @@
-use imbl::OrdSet;
+use std::marker::PhantomData;
 
+use smallvec::SmallVec;
+
+use crate::key::{KeyBytes, KeyPrefix, SortKey};
 use crate::table::Record;
+use crate::tree::{AnyRow, Records, Tree};
 
 /// The indexes of one table, kept in step with its rows.
 pub trait Indexes<R>: Clone + Default + Send + Sync + 'static {
-    fn insert(&mut self, record: &R);
-    fn remove(&mut self, record: &R);
+    /// Swaps a record's keys for those of the record that takes its place.
+    fn replace(&mut self, old: Option<&R>, new: Option<NewRow<'_, R>>);
 }
 
 /// For tables that are only ever looked up by id.
 impl<R> Indexes<R> for () {
-    fn insert(&mut self, _: &R) {}
-    fn remove(&mut self, _: &R) {}
+    fn replace(&mut self, _: Option<&R>, _: Option<NewRow<'_, R>>) {}
 }
+
+/// A record with the row that holds it.
+pub struct NewRow<'a, R> {
+    pub record: &'a R,
+    pub(crate) row: &'a AnyRow,
+}
+
+impl<R> Clone for NewRow<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for NewRow<'_, R> {}
 
 /// Finds records by something other than their id, in the order of that something, then of ids.
-#[derive(Clone, Debug)]
-pub struct Index<K: Ord + Clone, Id: Ord + Clone> {
-    pairs: OrdSet<(K, Place<Id>)>,
+pub struct Index<K, R> {
+    tree: Tree,
+    types: PhantomData<fn(K) -> R>,
 }
 
-/// An id, or the place before or after all ids: so that "everything under this key" is a range.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Place<Id> {
-    Before,
-    At(Id),
-    After,
+impl<K, R> Clone for Index<K, R> {
+    fn clone(&self) -> Self {
+        Self { tree: self.tree.clone(), types: PhantomData }
+    }
 }
 
-impl<Id> Place<Id> {
-    fn id(&self) -> Option<&Id> {
-        match self {
-            Self::At(id) => Some(id),
-            Self::Before | Self::After => None,
+impl<K, R> Default for Index<K, R> {
+    fn default() -> Self {
+        Self { tree: Tree::default(), types: PhantomData }
+    }
+}
+
+impl<K: SortKey, R: Record> Index<K, R> {
+    /// The records under `key`, in the order of their ids; from the end with `.rev()`.
+    pub fn get(&self, key: &K) -> Records<'_, R> {
+        Records::of(self.tree.starting_with(KeyBytes::of(key)))
+    }
+
+    /// The first record under `key`; the only one, where keys are unique.
+    pub fn first(&self, key: &K) -> Option<&R> {
+        self.get(key).next()
+    }
+
+    /// The records whose key begins so, in order.
+    pub fn under(&self, prefix: &impl KeyPrefix<K>) -> Records<'_, R> {
+        Records::of(self.tree.starting_with(KeyBytes::of(prefix)))
+    }
+
+    /// All records that have a key, in the order of keys.
+    pub fn iter(&self) -> Records<'_, R> {
+        Records::of(self.tree.rows())
+    }
+
+    /// The records from `key` on, in order.
+    pub fn from(&self, key: &K) -> Records<'_, R> {
+        Records::of(self.tree.from(&KeyBytes::of(key)))
+    }
+
+    pub fn len(&self) -> usize {
+        self.tree.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// For [`indexes!`](crate::indexes).
+    #[doc(hidden)]
+    pub fn replace(&mut self, old: Keys<K>, new: Keys<K>, row: Option<NewRow<'_, R>>) {
+        replace(&mut self.tree, &old.keys, new.keys, row.map(|new| new.row));
+    }
+}
+
+fn replace(tree: &mut Tree, old: &[KeyBytes], new: KeyList, row: Option<&AnyRow>) {
+    for key in old.iter().filter(|key| !new.contains(key)) {
+        tree.remove(key);
+    }
+    if let Some(row) = row {
+        for key in new {
+            tree.insert(key, AnyRow::clone(row));
         }
     }
 }
 
-impl<K: Ord + Clone, Id: Ord + Clone> Default for Index<K, Id> {
-    fn default() -> Self {
-        Self { pairs: OrdSet::new() }
-    }
+type KeyList = SmallVec<[KeyBytes; 1]>;
+
+/// A record's keys in one index, each with the record's id.
+#[doc(hidden)]
+pub struct Keys<K> {
+    keys: KeyList,
+    types: PhantomData<fn(K)>,
 }
 
-impl<K: Ord + Clone, Id: Ord + Clone> Index<K, Id> {
-    pub fn insert(&mut self, key: K, id: Id) {
-        self.pairs.insert((key, Place::At(id)));
+impl<K: SortKey> Keys<K> {
+    pub fn none() -> Self {
+        Self { keys: KeyList::new(), types: PhantomData }
     }
 
-    pub fn remove(&mut self, key: K, id: Id) {
-        self.pairs.remove(&(key, Place::At(id)));
-    }
-
-    /// The ids under `key`, in their order; from the end with `.rev()`.
-    pub fn get(&self, key: &K) -> impl DoubleEndedIterator<Item = &Id> {
-        self.pairs.range((key.clone(), Place::Before)..(key.clone(), Place::After)).filter_map(|(_, place)| place.id())
-    }
-
-    /// The first id under `key`; the only one, where keys are unique.
-    pub fn first(&self, key: &K) -> Option<&Id> {
-        self.get(key).next()
-    }
-
-    /// Every key with its id, in order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &Id)> {
-        self.pairs.iter().filter_map(|(key, place)| Some((key, place.id()?)))
-    }
-
-    /// Everything from `key` on, in order.
-    pub fn from(&self, key: K) -> impl DoubleEndedIterator<Item = (&K, &Id)> {
-        self.pairs.range((key, Place::Before)..).filter_map(|(key, place)| Some((key, place.id()?)))
-    }
-
-    pub fn len(&self) -> usize {
-        self.pairs.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.pairs.is_empty()
+    pub fn of(keys: impl IntoIterator<Item = K>, id: &impl SortKey) -> Self {
+        let keys = keys.into_iter().map(|key| {
+            let mut bytes = KeyBytes::of(&key);
+            id.encode(&mut bytes);
+            bytes
+        });
+        Self { keys: keys.collect(), types: PhantomData }
     }
 }
 
@@ -103,30 +147,26 @@ macro_rules! indexes {
         $(#[$attribute])*
         #[derive(Clone, Default)]
         $visibility struct $name {
-            $($(#[$field_attribute])* $field_visibility $field: $crate::Index<$key, <$record as $crate::Record>::Id>,)*
+            $($(#[$field_attribute])* $field_visibility $field: $crate::Index<$key, $record>,)*
         }
 
         impl $crate::Indexes<$record> for $name {
-            fn insert(&mut self, record: &$record) {
+            fn replace(
+                &mut self,
+                old: ::core::option::Option<&$record>,
+                new: ::core::option::Option<$crate::NewRow<'_, $record>>,
+            ) {
                 $({
-                    let $argument = record;
-                    for key in ::core::iter::IntoIterator::into_iter($keys) {
-                        self.$field.insert(key, $crate::Record::id(record).clone());
-                    }
-                })*
-            }
-
-            fn remove(&mut self, record: &$record) {
-                $({
-                    let $argument = record;
-                    for key in ::core::iter::IntoIterator::into_iter($keys) {
-                        self.$field.remove(key, $crate::Record::id(record).clone());
-                    }
+                    let keys = |record: ::core::option::Option<&$record>| match record {
+                        ::core::option::Option::None => $crate::Keys::<$key>::none(),
+                        ::core::option::Option::Some(record) => {
+                            let $argument = record;
+                            $crate::Keys::<$key>::of($keys, $crate::Record::id(record))
+                        }
+                    };
+                    self.$field.replace(keys(old), keys(new.map(|new| new.record)), new);
                 })*
             }
         }
     };
 }
-
-/// Keeps `R` in the bounds of the trait's users short.
-pub(crate) type IndexesOf<R> = <R as Record>::Indexes;

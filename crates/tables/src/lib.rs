@@ -6,15 +6,25 @@
 
 mod change;
 mod index;
+mod key;
+mod row;
 mod set_aside;
 mod state;
 mod table;
+mod tree;
+mod unknown;
 
 pub use change::{Change, RecordKey};
-pub use index::{Index, Indexes};
+#[doc(hidden)]
+pub use index::Keys;
+pub use index::{Index, Indexes, NewRow};
+pub use key::{KeyBytes, KeyPrefix, SortKey};
+#[doc(hidden)]
+pub use set_aside::{Fields, fields_of};
 pub use set_aside::{SetAside, SetAsideRecord};
 pub use state::{Holds, State};
-pub use table::{Record, Row, Table};
+pub use table::{Record, Table};
+pub use tree::Records;
 
 #[doc(hidden)]
 pub mod macro_support {

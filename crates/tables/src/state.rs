@@ -52,13 +52,15 @@ macro_rules! tables {
             fn apply(&mut self, change: &$crate::Change) {
                 match change {
                     $crate::Change::Put(key, value) => {
-                        let read = match key.kind.as_str() {
-                            $(<$record as $crate::Record>::KIND => self.$field.put_json(&key.id, value),)*
-                            _ => Err("this version does not know the kind".to_owned()),
+                        let (read, fields) = match key.kind.as_str() {
+                            $(<$record as $crate::Record>::KIND => {
+                                (self.$field.put_json(&key.id, value), $crate::fields_of::<$record>())
+                            })*
+                            _ => return self.set_aside.insert_unknown(key.clone(), value.clone()),
                         };
                         match read {
                             Ok(()) => self.set_aside.remove(key),
-                            Err(why) => self.set_aside.insert(key.clone(), value.clone(), why),
+                            Err(why) => self.set_aside.insert_unreadable(key.clone(), value.clone(), why, fields),
                         }
                     }
                     $crate::Change::Delete(key) => {

@@ -1,94 +1,69 @@
 use std::fmt::Display;
+use std::marker::PhantomData;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use imbl::OrdMap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
-use crate::index::{Indexes, IndexesOf};
+use crate::index::{Indexes, NewRow};
+use crate::key::{KeyBytes, SortKey};
+use crate::row::Row;
+use crate::tree::{AnyRow, Records, Tree, typed};
 
 /// Something a ledger keeps.
 pub trait Record: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     /// The word that stands for this type in the bucket. It outlives the code: never change it.
     const KIND: &'static str;
-    type Id: Ord + Clone + Display + FromStr + Send + Sync + 'static;
+    /// The fields, as they are called in JSON, with the ids of what this record is a part of: a run is a part of its
+    /// workspace. Where one part cannot be read, nobody decides about the others.
+    const PART_OF: &'static [&'static str] = &[];
+    /// The fields, as they are called in JSON, whose text no two records share, whatever its case.
+    const UNIQUE: &'static [&'static str] = &[];
+    /// Whether whatever else is decided may depend on it: where one cannot be read, nothing is changed at all.
+    const CONCERNS_EVERYTHING: bool = false;
+    type Id: SortKey + Ord + Clone + Display + FromStr + Send + Sync + 'static;
     type Indexes: Indexes<Self>;
 
     fn id(&self) -> &Self::Id;
 }
 
-/// A record with whatever else its JSON held.
-#[derive(Clone, Debug)]
-pub struct Row<R> {
-    pub record: R,
-    /// Fields written by a newer version, kept so that an older server that changes the record does not drop them.
-    unknown: Option<Box<Map<String, Value>>>,
-}
-
-impl<R: Record> Row<R> {
-    fn parse(json: &RawValue) -> serde_json::Result<Self> {
-        let mut names = Vec::new();
-        let mut deserializer = serde_json::Deserializer::from_str(json.get());
-        let record = serde_ignored::deserialize(&mut deserializer, |path| {
-            // Only a record's own fields: what lies deeper belongs to the field's type and its author.
-            if let serde_ignored::Path::Map { parent: serde_ignored::Path::Root, key } = path {
-                names.push(key.clone());
-            }
-        })?;
-        let unknown = if names.is_empty() {
-            None
-        } else {
-            let mut all: Map<String, Value> = serde_json::from_str(json.get())?;
-            Some(Box::new(names.into_iter().filter_map(|name| all.remove_entry(&name)).collect()))
-        };
-        Ok(Self { record, unknown })
-    }
-
-    pub(crate) fn to_json(&self) -> serde_json::Result<Box<RawValue>> {
-        let Some(unknown) = &self.unknown else { return to_raw_value(&self.record) };
-        let mut value = serde_json::to_value(&self.record)?;
-        if let Value::Object(fields) = &mut value {
-            for (name, kept) in unknown.iter() {
-                fields.entry(name.clone()).or_insert_with(|| kept.clone());
-            }
-        }
-        to_raw_value(&value)
-    }
-}
-
 /// All records of one kind, by id, with their indexes.
 pub struct Table<R: Record> {
-    rows: OrdMap<R::Id, Arc<Row<R>>>,
-    indexes: IndexesOf<R>,
+    rows: Tree,
+    indexes: R::Indexes,
+    record: PhantomData<fn() -> R>,
 }
 
 impl<R: Record> Clone for Table<R> {
     fn clone(&self) -> Self {
-        Self { rows: self.rows.clone(), indexes: self.indexes.clone() }
+        Self { rows: self.rows.clone(), indexes: self.indexes.clone(), record: PhantomData }
     }
 }
 
 impl<R: Record> Default for Table<R> {
     fn default() -> Self {
-        Self { rows: OrdMap::new(), indexes: IndexesOf::<R>::default() }
+        Self { rows: Tree::default(), indexes: R::Indexes::default(), record: PhantomData }
     }
 }
 
 impl<R: Record> Table<R> {
     pub fn get(&self, id: &R::Id) -> Option<&R> {
-        self.rows.get(id).map(|row| &row.record)
+        self.row(id).map(|row| &row.record)
+    }
+
+    fn row(&self, id: &R::Id) -> Option<&Row<R>> {
+        self.rows.get(&KeyBytes::of(id)).map(typed)
     }
 
     pub fn contains(&self, id: &R::Id) -> bool {
-        self.rows.contains_key(id)
+        self.rows.get(&KeyBytes::of(id)).is_some()
     }
 
     /// All records in the order of their ids.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &R> {
-        self.rows.values().map(|row| &row.record)
+    pub fn iter(&self) -> Records<'_, R> {
+        Records::of(self.rows.rows())
     }
 
     pub fn len(&self) -> usize {
@@ -96,7 +71,7 @@ impl<R: Record> Table<R> {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.len() == 0
     }
 
     /// The indexes that the record's type declares.
@@ -106,12 +81,12 @@ impl<R: Record> Table<R> {
 
     /// A record as it stands in the log.
     pub fn json_of(&self, id: &R::Id) -> Option<Box<RawValue>> {
-        self.rows.get(id)?.to_json().ok()
+        self.row(id)?.to_json().ok()
     }
 
     /// Puts a record and returns the JSON that goes into the log: with the unknown fields of the row it replaces.
     pub fn put(&mut self, record: &R) -> serde_json::Result<Box<RawValue>> {
-        let unknown = self.rows.get(record.id()).and_then(|row| row.unknown.clone());
+        let unknown = self.row(record.id()).and_then(|row| row.unknown.clone());
         let row = Row { record: record.clone(), unknown };
         let json = row.to_json()?;
         self.insert(row);
@@ -119,9 +94,9 @@ impl<R: Record> Table<R> {
     }
 
     pub fn remove(&mut self, id: &R::Id) -> bool {
-        match self.rows.remove(id) {
+        match self.rows.remove(&KeyBytes::of(id)) {
             Some(row) => {
-                self.indexes.remove(&row.record);
+                self.indexes.replace(Some(&typed::<R>(&row).record), None);
                 true
             }
             None => false,
@@ -160,28 +135,18 @@ impl<R: Record> Table<R> {
 
     /// Every record as it belongs into a snapshot.
     pub fn for_each_json(&self, visit: &mut dyn FnMut(&str, &str, &RawValue)) -> serde_json::Result<()> {
-        for (id, row) in &self.rows {
-            visit(R::KIND, &id.to_string(), &row.to_json()?);
+        for row in self.rows.rows().map(typed::<R>) {
+            visit(R::KIND, &row.record.id().to_string(), &row.to_json()?);
         }
         Ok(())
     }
 
     fn insert(&mut self, row: Row<R>) {
-        self.indexes.insert_replacing(self.rows.get(row.record.id()).map(|old| &old.record), &row.record);
-        self.rows.insert(row.record.id().clone(), Arc::new(row));
-    }
-}
-
-/// Swaps a record's old keys for its new ones.
-trait InsertReplacing<R> {
-    fn insert_replacing(&mut self, old: Option<&R>, new: &R);
-}
-
-impl<R, I: Indexes<R>> InsertReplacing<R> for I {
-    fn insert_replacing(&mut self, old: Option<&R>, new: &R) {
-        if let Some(old) = old {
-            self.remove(old);
-        }
-        self.insert(new);
+        let key = KeyBytes::of(row.record.id());
+        let row: Arc<Row<R>> = Arc::new(row);
+        let any: AnyRow = Arc::clone(&row) as AnyRow;
+        let old = self.rows.insert(key, Arc::clone(&any));
+        let old = old.as_ref().map(|old| &typed::<R>(old).record);
+        self.indexes.replace(old, Some(NewRow { record: &row.record, row: &any }));
     }
 }

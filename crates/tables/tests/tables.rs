@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use taco_tables::{Change, Record, RecordKey, State, indexes, tables};
+use taco_tables::{Change, Record, RecordKey, Records, State, fields_of, indexes, tables};
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Run {
@@ -13,6 +13,8 @@ struct Run {
 
 impl Record for Run {
     const KIND: &'static str = "run";
+    const PART_OF: &'static [&'static str] = &["workspace"];
+    const UNIQUE: &'static [&'static str] = &["name"];
     type Id = String;
     type Indexes = RunIndexes;
 
@@ -24,6 +26,7 @@ impl Record for Run {
 indexes! {
     struct RunIndexes for Run {
         workspace: String => |run| [run.workspace.clone()];
+        status: (String, String) => |run| [(run.workspace.clone(), run.status.clone())];
         unfinished: String => |run| (run.status != "applied").then(|| run.workspace.clone());
     }
 }
@@ -56,10 +59,10 @@ fn indexes_follow_their_records() {
         state.runs.put(&run(id, workspace, "planning")).expect("put");
     }
     let by = |state: &Everything, workspace: &str| -> Vec<String> {
-        state.runs.by().workspace.get(&workspace.to_owned()).cloned().collect()
+        state.runs.by().workspace.get(&workspace.to_owned()).map(|run| run.id.clone()).collect()
     };
     assert_eq!(by(&state, "a"), ["run-1", "run-3"]);
-    let newest_first: Vec<_> = state.runs.by().workspace.get(&"a".to_owned()).rev().cloned().collect();
+    let newest_first: Vec<_> = state.runs.by().workspace.get(&"a".to_owned()).rev().map(|run| &run.id).collect();
     assert_eq!(newest_first, ["run-3", "run-1"]);
 
     let before = state.clone();
@@ -67,9 +70,26 @@ fn indexes_follow_their_records() {
     state.runs.remove(&"run-3".to_owned());
     assert_eq!(by(&state, "a"), Vec::<String>::new());
     assert_eq!(by(&state, "b"), ["run-1", "run-2"]);
-    assert_eq!(state.runs.by().unfinished.first(&"b".to_owned()), Some(&"run-2".to_owned()));
+    assert_eq!(state.runs.by().unfinished.first(&"b".to_owned()).map(|run| &*run.id), Some("run-2"));
     assert_eq!(state.runs.by().unfinished.len(), 2);
     assert_eq!(by(&before, "a"), ["run-1", "run-3"], "a clone is a value of its own");
+}
+
+#[test]
+fn records_are_found_by_the_beginning_of_a_key() {
+    let mut state = Everything::default();
+    for (id, workspace, status) in [("1", "a", "z"), ("2", "b", "x"), ("3", "a", "y"), ("4", "ab", "x")] {
+        state.runs.put(&run(id, workspace, status)).expect("put");
+    }
+    let status = &state.runs.by().status;
+    let ids = |runs: Records<'_, Run>| runs.map(|run| run.id.clone()).collect::<Vec<_>>();
+    assert_eq!(ids(status.under(&"a".to_owned())), ["3", "1"]);
+    assert_eq!(ids(status.from(&("a".to_owned(), "z".to_owned()))), ["1", "4", "2"]);
+    assert_eq!(ids(status.iter()), ["3", "1", "4", "2"]);
+    // A record that is put again is the new one in every index.
+    state.runs.put(&run("1", "a", "a")).expect("put");
+    let by_workspace = state.runs.by().workspace.first(&"a".to_owned()).map(|run| &*run.status);
+    assert_eq!(by_workspace, Some("a"));
 }
 
 #[test]
@@ -98,4 +118,28 @@ fn what_cannot_be_read_is_set_aside_and_carried_along() {
     state.apply(&put("run-1", r#"{"id":"run-1","workspace":"a","status":"x"}"#));
     state.apply(&Change::Delete(RecordKey { kind: "comet".into(), id: "c-1".into() }));
     assert_eq!((state.runs.len(), state.set_aside().len()), (1, 1));
+}
+
+#[test]
+fn nothing_is_decided_around_what_cannot_be_read() {
+    let mut state = Everything::default();
+    // A newer server has given it a status that is no text, and a name.
+    state.apply(&put("run-1", r#"{"id":"run-1","workspace":"a","status":{"new":1},"name":"Deploy","by":"user-1"}"#));
+    let key = |kind: &str, id: &str| RecordKey { kind: kind.into(), id: id.into() };
+    let stopped = |kind: &str, id: &str, json: &str, is_deleted| {
+        let value = RawValue::from_string(json.to_owned()).expect("JSON");
+        let by = state.set_aside().in_the_way_of(&key(kind, id), &value, fields_of::<Run>(), is_deleted);
+        by.map(|key| key.id.as_str())
+    };
+    let in_the_way = Some("run-1");
+    assert_eq!(stopped("run", "run-1", r#"{"workspace":"b"}"#, false), in_the_way, "it is the very record");
+    assert_eq!(stopped("run", "run-2", r#"{"workspace":"a"}"#, false), in_the_way, "it is of the same workspace");
+    assert_eq!(stopped("workspace", "a", "{}", false), in_the_way, "it is what the record is a part of");
+    assert_eq!(stopped("comment", "c-1", r#"{"workspace":{"run":"run-1"}}"#, false), in_the_way, "it is a part of it");
+    assert_eq!(stopped("run", "run-2", r#"{"name":"deploy"}"#, false), in_the_way, "the name is taken");
+    assert_eq!(stopped("team", "team-1", r#"{"name":"deploy"}"#, false), None, "by a run, and not by a team");
+    assert_eq!(stopped("run", "run-2", r#"{"workspace":"b"}"#, false), None);
+    assert_eq!(stopped("user", "user-1", "{}", false), None, "it is not about them");
+    assert_eq!(stopped("user", "user-1", "{}", true), in_the_way, "but it names them");
+    assert_eq!(state.set_aside().unreadable().count(), 1);
 }

@@ -142,7 +142,7 @@ impl AgentRow {
     fn of(visitor: &Visitor, view: &AgentPoolView, found: AgentView) -> Self {
         let state = &view.open.state;
         let agent = found.agent;
-        let run = state.runs.by().executing.first(&agent.id).and_then(|id| state.runs.get(id));
+        let run = state.runs.by().executing.first(&agent.id);
         let workspace = run.and_then(|run| state.workspaces.get(&run.workspace)).filter(|workspace| {
             visitor.caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).allowed
         });

@@ -35,7 +35,7 @@ pub(crate) async fn reveal(
     let workspace = web.control_plane.workspace(&visitor.caller, &named((organization, name))).await?;
     // Before anything is revealed: the page says whose output it is.
     let versions = &workspace.open.state.state_versions;
-    let version = versions.by().output.first(&id).and_then(|version| versions.get(version));
+    let version = versions.by().output.first(&id);
     if version.is_none_or(|version| version.workspace != workspace.workspace.id) {
         return Err(PageError::not_found("output"));
     }

@@ -265,7 +265,7 @@ async fn claim(stage: &Stage, ledger: &Ledger<Everything>) {
 async fn read(stage: &Stage, ledger: &Ledger<Everything>) {
     let asked = stage.moment();
     if let Ok(view) = ledger.read().await {
-        let indexed: BTreeSet<&String> = view.shelves.by().length.iter().map(|(_, id)| id).collect();
+        let indexed: BTreeSet<&String> = view.shelves.by().length.iter().map(|shelf| &shelf.id).collect();
         assert_eq!(indexed.len(), view.shelves.len(), "the index has exactly the table's records");
         stage.note(asked, Said::Read { seq: view.seq(), state: text_of(&view) });
     }
