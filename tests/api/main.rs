@@ -12,6 +12,7 @@ mod http_backend;
 mod invitations;
 mod limits;
 mod log_addresses;
+mod newer_servers;
 mod organization_costs;
 mod permissions;
 mod piles;

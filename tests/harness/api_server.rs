@@ -19,6 +19,7 @@ use taco_domain::OrganizationState;
 use taco_domain::id::UserId;
 use taco_ledger::{Bucket, Clock, Dice, Environment, Ledger, MasterKey, MasterKeys, ObjectBucket, Options, Peers};
 use taco_scheduler::{Alone, Leases, Scheduler};
+use taco_tables::State;
 use taco_tfc_api::Api;
 use tower::ServiceExt;
 
@@ -65,6 +66,11 @@ impl ApiServer {
 
     /// The ledger of the only organization, for tests that spoil something in it.
     pub async fn ledger(&self) -> Ledger<OrganizationState> {
+        self.ledger_of().await
+    }
+
+    /// The same as a program with other records sees it.
+    pub async fn ledger_of<S: State>(&self) -> Ledger<S> {
         let open = self.control_plane.all_organizations().await.expect("organizations").remove(0);
         let name = open.id().to_string().parse().expect("a legal name");
         Ledger::open(environment(&self.bucket, &self.clock, 3), name, Options::default()).await.expect("a ledger")

@@ -43,7 +43,14 @@ impl ControlPlane {
         let Actor::AgentPool { organization, pool } = caller.actor else { return Err(foreign()) };
         let open = self.open_organization(&caller.site, organization).await?;
         let text: TokenText = text.parse().map_err(|_| foreign())?;
-        let token = open.state.tokens.by().hash.first(&text.hash(self.hash_key())).map(|record| record.id).ok_or_else(revoked)?;
+        let token = open
+            .state
+            .tokens
+            .by()
+            .hash
+            .first(&text.hash(self.hash_key()))
+            .map(|record| record.id)
+            .ok_or_else(revoked)?;
         Ok(AgentCaller { caller, pool, token, open })
     }
 

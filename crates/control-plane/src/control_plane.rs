@@ -16,6 +16,7 @@ use taco_ledger::seal::{HEADER, MasterKeys};
 use taco_ledger::{
     Blobs, Bucket, Changes, CommitError, Environment, Intent, Ledger, LedgerName, LogChunks, Options, Transaction, View,
 };
+use taco_tables::{Holds, Record, RecordKey, State, Table};
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::caller::{About, Ahead, Caller};
@@ -144,6 +145,21 @@ pub struct OpenOrganization {
 impl OpenOrganization {
     pub fn id(&self) -> OrganizationId {
         self.id
+    }
+
+    /// The record with this id. One that this server cannot read is there all the same.
+    pub(crate) fn find<R: Record>(&self, id: &R::Id, what: &'static str) -> Result<&R, Error>
+    where
+        OrganizationState: Holds<R>,
+    {
+        let table: &Table<R> = self.state.table();
+        table.get(id).ok_or_else(|| {
+            let key = RecordKey { kind: R::KIND.to_owned(), id: id.to_string() };
+            match self.state.set_aside().get(&key) {
+                Some(_) => taco_ledger::Error::NewerRecord(key).into(),
+                None => Error::NotFound(what),
+            }
+        })
     }
 
     pub fn moment(&self) -> Moment {

@@ -130,8 +130,7 @@ fn create(tx: &mut Transaction<OrganizationState>, caller: &Caller, new: &RunTri
     if state.workspaces.get(&new.source).filter(may_see).is_none() {
         return refuse(format!("The workspace {} does not exist in this organization", new.source));
     }
-    let triggers: Vec<&RunTrigger> =
-        state.run_triggers.by().workspace.get(&new.workspace).collect();
+    let triggers: Vec<&RunTrigger> = state.run_triggers.by().workspace.get(&new.workspace).collect();
     if let Some(same) = triggers.iter().find(|trigger| trigger.source == new.source) {
         return Ok((*same).clone());
     }

@@ -129,8 +129,8 @@ impl ControlPlane {
 
     pub async fn run(&self, caller: &Caller, id: RunId) -> Result<RunView, Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
-        let run = open.state.runs.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-        let workspace = open.state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound(WHAT))?;
+        let run = open.find::<Run>(&id, WHAT)?.clone();
+        let workspace = open.find::<Workspace>(&run.workspace, WHAT)?.clone();
         let view = RunView { run, workspace, open };
         caller.require(Action::ReadRuns, view.resource(), WHAT)?;
         Ok(view)

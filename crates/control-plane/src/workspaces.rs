@@ -135,7 +135,11 @@ impl ControlPlane {
         Ok(match wanted {
             WorkspaceRef::Id(id) => {
                 let open = self.organization_of(caller, id.home(), WHAT).await?;
-                let workspace = open.state.workspaces.get(id).cloned();
+                let workspace = match open.find::<Workspace>(id, WHAT) {
+                    Ok(workspace) => Some(workspace.clone()),
+                    Err(Error::NotFound(_)) => None,
+                    Err(error) => return Err(error),
+                };
                 (open, workspace)
             }
             WorkspaceRef::Named { organization, name } => {

@@ -1,7 +1,6 @@
 //! The queue of a workspace: which of its runs may begin. Nothing of it is stored but each run's place, so it cannot
 //! disagree with the runs.
 
-
 use jiff::Timestamp;
 
 use crate::author::Author;

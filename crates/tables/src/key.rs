@@ -169,7 +169,8 @@ mod tests {
         sorts(&[0, 1, 255, 256, u64::MAX]);
         sorts(&[i64::MIN, -256, -1, 0, 1, i64::MAX]);
         let texts = ["", "\0", "\0\0", "\0a", "a", "a\0", "a\0b", "aa", "ab", "b", "ä", "\u{10ffff}"];
-        let moments = [Timestamp::MIN, Timestamp::from_nanosecond(-1).expect("near"), Timestamp::UNIX_EPOCH, Timestamp::MAX];
+        let moments =
+            [Timestamp::MIN, Timestamp::from_nanosecond(-1).expect("near"), Timestamp::UNIX_EPOCH, Timestamp::MAX];
         sorts(&moments);
         sorts(&texts.map(str::to_owned));
         sorts(&texts.map(|text| Reverse(text.to_owned())));

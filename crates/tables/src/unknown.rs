@@ -34,7 +34,8 @@ impl Unknown {
             }
             (Value::Array(original), Value::Array(known)) if original.len() == known.len() => {
                 let elements = original.into_iter().zip(known);
-                let elements = elements.filter_map(|(original, known)| Some((known.clone(), Self::between(original, known)?)));
+                let elements =
+                    elements.filter_map(|(original, known)| Some((known.clone(), Self::between(original, known)?)));
                 let elements: Vec<_> = elements.collect();
                 (!elements.is_empty()).then_some(Self::Elements(elements))
             }
