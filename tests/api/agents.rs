@@ -199,6 +199,30 @@ async fn a_pool_is_for_whom_it_allows() {
     admin.patch(&of_web, &own()).await.expect(StatusCode::OK);
 }
 
+/// The client itself looks for ids that nothing has whenever something was deleted.
+#[tokio::test]
+async fn a_pool_forgets_workspaces_and_projects_that_are_gone() {
+    let server = ApiServer::start().await;
+    let admin = server.admin();
+    server.given_organization("acme").await;
+    let (web, other) = (server.given_workspace("acme", "web").await, server.given_workspace("acme", "other").await);
+    let project = json!({ "data": { "type": "projects", "attributes": { "name": "network" } } });
+    let project = admin.post("/api/v2/organizations/acme/projects", &project).await.expect(StatusCode::CREATED).id();
+    let body = json!({ "data": { "type": "agent-pools", "attributes": { "name": "rack", "organization-scoped": false },
+        "relationships": { "allowed-workspaces": { "data": [{ "type": "workspaces", "id": web }] },
+            "allowed-projects": { "data": [{ "type": "projects", "id": project }] },
+            "excluded-workspaces": { "data": [{ "type": "workspaces", "id": other }] } } } });
+    admin.post("/api/v2/organizations/acme/agent-pools", &body).await.expect(StatusCode::CREATED);
+    let paths = [format!("workspaces/{web}"), format!("workspaces/{other}"), format!("projects/{project}")];
+    for path in paths {
+        admin.delete(&format!("/api/v2/{path}")).await.expect(StatusCode::NO_CONTENT);
+    }
+    let state = server.ledger().await.read().await.expect("a read");
+    let pool = state.agent_pools.iter().next().expect("the pool");
+    assert!(pool.allowed_workspaces.is_empty() && pool.excluded_workspaces.is_empty());
+    assert!(pool.allowed_projects.is_empty());
+}
+
 #[tokio::test]
 async fn a_pools_agents_get_nothing_of_a_workspace_that_it_does_not_allow() {
     let server = ApiServer::start().await;

@@ -1,5 +1,6 @@
 //! The API of a server in this process, on a bucket in memory unless a test brings its own, with a clock that tests move.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,11 +13,12 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use md5::{Digest, Md5};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use taco_agent_api::AgentApi;
 use taco_control_plane::{AgentCaller, Caller, ControlPlane, NewToken, RequestInfo, Settings};
 use taco_domain::OrganizationState;
-use taco_domain::id::UserId;
+use taco_domain::id::{Home, UserId};
 use taco_ledger::{Bucket, Clock, Dice, Environment, Ledger, MasterKey, MasterKeys, ObjectBucket, Options, Peers};
 use taco_scheduler::{Alone, Leases, Scheduler};
 use taco_tables::State;
@@ -115,17 +117,32 @@ impl ApiServer {
     }
 
     pub fn with_token(&self, token: &str) -> Client {
-        Client { router: self.router.clone(), authorization: Some(format!("Bearer {token}")), key: None }
+        Client {
+            control_plane: self.control_plane.clone(),
+            router: self.router.clone(),
+            authorization: Some(format!("Bearer {token}")),
+            key: None,
+        }
     }
 
     /// An agent, or whoever else comes to the agents' door with this token.
     pub fn agent_with_token(&self, token: &str) -> Client {
-        Client { router: self.agents.router(), authorization: Some(format!("Bearer {token}")), key: None }
+        Client {
+            control_plane: self.control_plane.clone(),
+            router: self.agents.router(),
+            authorization: Some(format!("Bearer {token}")),
+            key: None,
+        }
     }
 
     /// A client that sends this as its `Authorization`, or nothing.
     pub fn with_authorization(&self, authorization: Option<&str>) -> Client {
-        Client { router: self.router.clone(), authorization: authorization.map(str::to_owned), key: None }
+        Client {
+            control_plane: self.control_plane.clone(),
+            router: self.router.clone(),
+            authorization: authorization.map(str::to_owned),
+            key: None,
+        }
     }
 
     /// Who the control plane takes the holder of a token for.
@@ -195,6 +212,7 @@ fn environment(bucket: &Arc<dyn Bucket>, clock: &Arc<TestClock>, number: u64) ->
 /// Someone who calls the API.
 #[derive(Clone)]
 pub struct Client {
+    control_plane: ControlPlane,
     router: Router,
     authorization: Option<String>,
     key: Option<String>,
@@ -221,6 +239,7 @@ impl Client {
 
     pub async fn send_with(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
+        let is_delete = method == Method::DELETE;
         let mut request = Request::builder().method(method).uri(path).header("host", "taco.test");
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
@@ -235,6 +254,9 @@ impl Client {
         let response = self.router.clone().oneshot(request).await.expect("a router never fails");
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.expect("a whole body");
+        if is_delete && parts.status.is_success() {
+            assert_eq!(dangling_ids(&self.control_plane).await, Vec::<String>::new(), "after DELETE {path}");
+        }
         Answer { status: parts.status, headers: parts.headers, bytes }
     }
 
@@ -268,6 +290,29 @@ impl Client {
     pub async fn act(&self, path: &str) -> Answer {
         self.send("POST", path, Some("application/vnd.api+json"), Body::empty()).await
     }
+}
+
+/// The ids that records of organizations name and nothing has. What was deleted stays named where that tells what
+/// happened: by whom, by which agent, with which token.
+async fn dangling_ids(control_plane: &ControlPlane) -> Vec<String> {
+    const OUTLIVED: [&str; 3] = ["user", "agent", "at"];
+    /// These are a part of the record that names them.
+    const PARTS: [&str; 2] = ["wsout", "tag"];
+    let mut dangling = Vec::new();
+    for open in control_plane.all_organizations().await.expect("organizations") {
+        let (mut there, mut named) = (BTreeSet::new(), BTreeSet::new());
+        let look = &mut |kind: &str, id: &str, value: &RawValue| {
+            there.insert(id.to_owned());
+            let texts = value.get().split('"').skip(1).step_by(2);
+            let ids = texts.filter(|text| Home::of(text) == Some(open.id().home()) && *text != id);
+            let is_kept = |prefix| !OUTLIVED.contains(&prefix) && !PARTS.contains(&prefix);
+            let ids = ids.filter(|text| text.rsplit_once('-').is_some_and(|(prefix, _)| is_kept(prefix)));
+            named.extend(ids.map(|text| (text.to_owned(), format!("{kind} {id} names {text}"))));
+        };
+        open.state.for_each_json(look).expect("JSON");
+        dangling.extend(named.into_iter().filter(|(text, _)| !there.contains(text)).map(|(_, what)| what));
+    }
+    dangling
 }
 
 impl Answer {

@@ -264,6 +264,23 @@ pub(crate) fn check_agent_pool(
     Err(Error::invalid(attribute, format!("The agent pool {name} does not allow {who}: it is for {allowed}")))
 }
 
+/// Takes a workspace that goes out of the lists of all pools.
+pub(crate) fn forget_workspace(tx: &mut Transaction<OrganizationState>, workspace: WorkspaceId) {
+    change_pools(tx, |pool| pool.allowed_workspaces.remove(&workspace) | pool.excluded_workspaces.remove(&workspace));
+}
+
+/// Takes a project that goes out of the lists of all pools.
+pub(crate) fn forget_project(tx: &mut Transaction<OrganizationState>, project: ProjectId) {
+    change_pools(tx, |pool| pool.allowed_projects.remove(&project));
+}
+
+/// Puts the pools that `change` has changed.
+fn change_pools(tx: &mut Transaction<OrganizationState>, change: impl Fn(&mut AgentPool) -> bool) {
+    let mut pools: Vec<AgentPool> = tx.state().agent_pools.iter().cloned().collect();
+    pools.retain_mut(|pool| change(pool));
+    pools.iter().for_each(|pool| tx.put(pool));
+}
+
 fn forget(tx: &mut Transaction<OrganizationState>, id: AgentPoolId) {
     let state = tx.state();
     let names = |execution: Option<Execution>| execution.is_some_and(|execution| execution.agent_pool == Some(id));

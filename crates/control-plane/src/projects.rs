@@ -14,7 +14,7 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::{once, was_done};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
-use crate::variable_sets::forget_project;
+use crate::{agent_pools, variable_sets};
 
 const WHAT: &str = "project";
 
@@ -166,7 +166,8 @@ impl ControlPlane {
             for access in accesses {
                 tx.delete::<TeamProject>(&access);
             }
-            forget_project(tx, id);
+            variable_sets::forget_project(tx, id);
+            agent_pools::forget_project(tx, id);
             tx.delete::<Project>(&id);
             Ok(())
         };

@@ -9,7 +9,7 @@ use taco_ledger::Transaction;
 
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
-use crate::done_requests::{once, was_done};
+use crate::done_requests::once;
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::workspaces::{WorkspaceRef, WorkspaceView, sees_workspace};
@@ -102,9 +102,6 @@ impl ControlPlane {
     pub async fn delete_run_trigger(&self, caller: &Caller, id: RunTriggerId) -> Result<(), Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
         let now = self.now();
-        if was_done(&*open.state, caller, now)? {
-            return Ok(());
-        }
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();

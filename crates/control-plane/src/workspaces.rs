@@ -26,8 +26,8 @@ use crate::done_requests::{once, was_done};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::presence::check_version;
-use crate::variable_sets::forget_workspace;
 use crate::variables::delete_variables_of;
+use crate::{agent_pools, variable_sets};
 
 const WHAT: &str = "workspace";
 
@@ -386,7 +386,8 @@ fn delete_workspace_records(tx: &mut Transaction<OrganizationState>, workspace: 
     }
     delete_runs_of(tx, workspace.id);
     delete_variables_of(tx, VariableOwner::Workspace(workspace.id));
-    forget_workspace(tx, workspace.id);
+    variable_sets::forget_workspace(tx, workspace.id);
+    agent_pools::forget_workspace(tx, workspace.id);
     tx.delete::<Workspace>(&workspace.id);
 }
 
