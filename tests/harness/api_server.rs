@@ -293,7 +293,7 @@ impl Client {
 }
 
 /// The ids that records of organizations name and nothing has. What was deleted stays named where that tells what
-/// happened: by whom, by which agent, with which token.
+/// happened: by whom, with which token, by which agent of which pool, and in the paths of requests that were done.
 async fn dangling_ids(control_plane: &ControlPlane) -> Vec<String> {
     const OUTLIVED: [&str; 3] = ["user", "agent", "at"];
     /// These are a part of the record that names them.
@@ -304,8 +304,10 @@ async fn dangling_ids(control_plane: &ControlPlane) -> Vec<String> {
         let look = &mut |kind: &str, id: &str, value: &RawValue| {
             there.insert(id.to_owned());
             let texts = value.get().split('"').skip(1).step_by(2);
-            let ids = texts.filter(|text| Home::of(text) == Some(open.id().home()) && *text != id);
-            let is_kept = |prefix| !OUTLIVED.contains(&prefix) && !PARTS.contains(&prefix);
+            let ids =
+                texts.filter(|text| !text.contains('/') && Home::of(text) == Some(open.id().home()) && *text != id);
+            let tells_history = |prefix| OUTLIVED.contains(&prefix) || kind == "run" && prefix == "apool";
+            let is_kept = |prefix| !tells_history(prefix) && !PARTS.contains(&prefix);
             let ids = ids.filter(|text| text.rsplit_once('-').is_some_and(|(prefix, _)| is_kept(prefix)));
             named.extend(ids.map(|text| (text.to_owned(), format!("{kind} {id} names {text}"))));
         };

@@ -1,6 +1,7 @@
 //! Users: their own view of their account, and a site admin's of everyone's.
 
 use serde::Deserialize;
+use taco_boxed::boxed;
 use taco_domain::Site;
 use taco_domain::id::UserId;
 use taco_domain::name::{Email, Username};
@@ -22,6 +23,7 @@ pub struct AccountPatch {
     pub email: Option<String>,
 }
 
+#[boxed]
 impl ControlPlane {
     /// The caller's own account.
     pub async fn account(&self, caller: &Caller) -> Result<User, Error> {

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::agent::Agent;
 use taco_domain::agent_pool::AgentPool;
@@ -128,6 +129,7 @@ impl AgentPoolPatch {
     }
 }
 
+#[boxed]
 impl ControlPlane {
     pub async fn create_agent_pool(
         &self,

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 
 use jiff::{SignedDuration, Timestamp};
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::agent::{Agent, AgentStatus};
 use taco_domain::id::{AgentId, AgentPoolId, TokenId};
@@ -35,6 +36,7 @@ pub struct ConnectedAgent {
     pub open: OpenOrganization,
 }
 
+#[boxed]
 impl ControlPlane {
     /// Recognises an agent by its pool's token.
     pub async fn recognise_agent(&self, text: &str, request: RequestInfo) -> Result<AgentCaller, Error> {
@@ -136,6 +138,7 @@ pub struct AgentView {
 const DOUBT: SignedDuration = SignedDuration::from_secs(45);
 
 /// What people see of agents.
+#[boxed]
 impl ControlPlane {
     /// A pool's agents, the newest first.
     pub async fn agents(

@@ -1,6 +1,7 @@
 //! What happened in an organization: the commits of its ledger, read back from the bucket page by page.
 
 use jiff::Timestamp;
+use taco_boxed::boxed;
 use taco_domain::id::OrganizationId;
 use taco_domain::permission::{Action, Actor};
 use taco_domain::{Author, OrganizationState};
@@ -41,6 +42,7 @@ pub struct AuditTrail {
     pub events: Listed<AuditEvent>,
 }
 
+#[boxed]
 impl ControlPlane {
     /// What happened in an organization after a moment. Without a name it is the organization that the caller's token
     /// belongs to.

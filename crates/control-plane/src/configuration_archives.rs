@@ -7,6 +7,7 @@ use std::io::BufReader;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
+use taco_boxed::boxed;
 use taco_configuration_archive::{ArchiveError, Inspected, LARGEST_README, LIMITS, inspect};
 use taco_domain::configuration_version::ConfigurationVersion;
 use taco_ledger::blob::{BlobError, Stored};
@@ -46,6 +47,7 @@ pub(crate) struct StoredArchive {
     pub(crate) has_readme: bool,
 }
 
+#[boxed]
 impl ControlPlane {
     /// Stores an archive, or says what is wrong with it; then nothing needs the blob.
     pub(crate) async fn store_archive<E>(

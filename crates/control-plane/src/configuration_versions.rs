@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures::Stream;
 use jiff::Timestamp;
 use serde::Deserialize;
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::configuration_version::{ConfigurationStatus, ConfigurationVersion};
 use taco_domain::execution::ExecutionMode;
@@ -69,6 +70,7 @@ impl ConfigurationAction {
 }
 
 /// Writing.
+#[boxed]
 impl ControlPlane {
     /// Announces a configuration whose archive will follow.
     pub async fn create_configuration_version(
@@ -189,6 +191,7 @@ impl ControlPlane {
 }
 
 /// Reading.
+#[boxed]
 impl ControlPlane {
     pub async fn configuration_version(
         &self,

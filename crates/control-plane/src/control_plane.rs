@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
+use taco_boxed::boxed;
 use taco_domain::id::{Home, OrganizationId};
 use taco_domain::organization::OrganizationEntry;
 use taco_domain::permission::{Action, Resource};
@@ -16,7 +17,6 @@ use taco_ledger::seal::{HEADER, MasterKeys};
 use taco_ledger::{
     Blobs, Bucket, Changes, CommitError, Environment, Intent, Ledger, LedgerName, LogChunks, Options, Transaction, View,
 };
-use taco_tables::{Holds, Record, RecordKey, State, Table};
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::caller::{About, Ahead, Caller};
@@ -142,24 +142,10 @@ pub struct OpenOrganization {
     unreadable: UnreadableLedgers,
 }
 
+#[boxed]
 impl OpenOrganization {
     pub fn id(&self) -> OrganizationId {
         self.id
-    }
-
-    /// The record with this id. One that this server cannot read is there all the same.
-    pub(crate) fn find<R: Record>(&self, id: &R::Id, what: &'static str) -> Result<&R, Error>
-    where
-        OrganizationState: Holds<R>,
-    {
-        let table: &Table<R> = self.state.table();
-        table.get(id).ok_or_else(|| {
-            let key = RecordKey { kind: R::KIND.to_owned(), id: id.to_string() };
-            match self.state.set_aside().get(&key) {
-                Some(_) => taco_ledger::Error::NewerRecord(key).into(),
-                None => Error::NotFound(what),
-            }
-        })
     }
 
     pub fn moment(&self) -> Moment {
@@ -227,6 +213,7 @@ impl OpenOrganization {
     }
 }
 
+#[boxed]
 impl ControlPlane {
     /// Opens the site's ledger; organizations follow when they are asked for.
     pub async fn open(environment: Environment, settings: Settings) -> Result<Self, Error> {

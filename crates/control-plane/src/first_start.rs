@@ -1,6 +1,7 @@
 //! An empty site gets an admin, and a link with which a person becomes that admin.
 
 use jiff::{SignedDuration, Timestamp};
+use taco_boxed::boxed;
 use taco_domain::id::{PasswordLinkId, UserId};
 use taco_domain::membership::invited_user;
 use taco_domain::name::Email;
@@ -43,6 +44,7 @@ pub struct PasswordLinkText {
     pub expires_at: Timestamp,
 }
 
+#[boxed]
 impl ControlPlane {
     /// Makes the first admin unless there is one. Returns their name while they have no password.
     pub async fn make_first_admin(&self) -> Result<Option<String>, Error> {

@@ -1,6 +1,7 @@
 //! `terraform login`: consent gives a code, the code gives a token, once.
 
 use jiff::{SignedDuration, Timestamp};
+use taco_boxed::boxed;
 use taco_domain::Author;
 use taco_domain::grant::{Grant, GrantRefusal, LIFETIME, check_authorization};
 use taco_domain::id::{GrantId, TokenId};
@@ -37,6 +38,7 @@ pub struct CodeExchange {
     pub code_verifier: String,
 }
 
+#[boxed]
 impl ControlPlane {
     /// Gives a client a code in the caller's name: they have clicked on a page that named the client.
     pub async fn grant(&self, caller: &Caller, request: AuthorizationRequest) -> Result<Secret, Error> {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use taco_boxed::boxed;
 use taco_domain::id::{MembershipId, OrganizationId, TeamId, UserId};
 use taco_domain::invitation::{InvitationLink, InvitationText};
 use taco_domain::membership::{Membership, MembershipStatus};
@@ -77,6 +78,7 @@ impl Search {
     }
 }
 
+#[boxed]
 impl ControlPlane {
     /// Invites someone by their address, whether or not an account has it.
     pub async fn create_invitation(

@@ -1,11 +1,13 @@
 //! Looks at ledgers that cost no more than they have to, for whoever follows all of them.
 
+use taco_boxed::boxed;
 use taco_domain::id::OrganizationId;
 use taco_ledger::LedgerName;
 
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 
+#[boxed]
 impl ControlPlane {
     /// Looks at one ledger, in which another server has written the commit `newest`. One that this server has not opened
     /// is nothing to it yet, and what it has seen it need not look for.

@@ -15,6 +15,7 @@ mod configuration_versions;
 mod control_plane;
 mod done_requests;
 mod error;
+mod find;
 mod first_start;
 mod grants;
 mod invitations;

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use taco_boxed::boxed;
 use taco_domain::id::{OrganizationId, RunId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::phase::{Phase, PhaseKind, StoredLog, StoredLogBlock};
@@ -27,6 +28,7 @@ const LOOKS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(
 /// The last byte of a log, by which clients know that nothing follows.
 const END: u8 = 3;
 
+#[boxed]
 impl ControlPlane {
     /// This server is stopping: whoever waits for a log to grow is answered now, and asks another server.
     pub fn let_readers_go(&self) {

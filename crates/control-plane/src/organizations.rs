@@ -7,6 +7,7 @@
 use futures::future::ready;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
+use taco_boxed::boxed;
 use taco_domain::id::OrganizationId;
 use taco_domain::name::Email;
 use taco_domain::organization::{Organization, OrganizationEntry, OrganizationPatch};
@@ -131,6 +132,7 @@ enum Founding {
 }
 
 /// All of them, for whoever works for all of them. What is wrong with one is no reason to leave the others alone.
+#[boxed]
 impl ControlPlane {
     /// Opens every organization. An error means that the site cannot be read, or that the bucket does not answer.
     pub async fn survey_organizations(&self) -> Result<OrganizationSurvey, Error> {
@@ -185,6 +187,7 @@ impl ControlPlane {
     }
 }
 
+#[boxed]
 impl ControlPlane {
     pub async fn create_organization(
         &self,

@@ -6,6 +6,7 @@ use argon2::{Algorithm, Argon2, Block, Params, PasswordHash, Version};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use subtle::ConstantTimeEq as _;
+use taco_boxed::boxed;
 use taco_domain::attribute::InvalidAttribute;
 use taco_domain::id::{SessionId, UserId};
 use taco_domain::password_link::PasswordLink;
@@ -25,6 +26,7 @@ const LONGEST: usize = 1024;
 const HASH_OF_NOBODY: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5J3Mgc2FsdCAuLg$dGhpcyBpcyB0aGUgaGFzaCBvZiBubyBwYXNzd29yZC4";
 
+#[boxed]
 impl ControlPlane {
     /// The user whom a link was made for, while it works. It changes nothing.
     pub async fn user_of_password_link(&self, link: &str) -> Result<User, Error> {

@@ -1,5 +1,6 @@
 //! Agents that went silent or left, and what becomes of their phases.
 
+use taco_boxed::boxed;
 use taco_domain::agent::Agent;
 use taco_domain::id::AgentId;
 use taco_domain::phase::PhaseKind;
@@ -20,6 +21,7 @@ enum Fault {
     Nobodys,
 }
 
+#[boxed]
 impl ControlPlane {
     /// Takes a phase away from an agent that was not heard for too long. One that is over, or that another agent has
     /// by now, is left alone.
@@ -88,6 +90,7 @@ impl ControlPlane {
 }
 
 /// What agents that come back still have.
+#[boxed]
 impl ControlPlane {
     /// Whether an attempt is under way and this agent's.
     pub async fn is_executing(&self, agent: AgentId, attempt: Attempt) -> Result<bool, Error> {

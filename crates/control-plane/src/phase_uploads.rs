@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 
 use bytes::Bytes;
 use futures::Stream;
+use taco_boxed::boxed;
 use taco_domain::id::{ApplyId, PlanId, RunId};
 use taco_domain::phase::PhaseKind;
 use taco_ledger::AppendError;
@@ -54,6 +55,7 @@ pub enum LogRefusal {
     Error(Error),
 }
 
+#[boxed]
 impl ControlPlane {
     /// Stores a plan while it is made. Each attempt has its own place, so one that was given up spoils nothing.
     pub async fn upload_plan<E>(

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use taco_boxed::boxed;
 use taco_domain::engine::Engine;
 use taco_domain::engine_version::is_exact_version;
 use taco_domain::global_queue::{Reach, Turn, next_phase};
@@ -154,6 +155,7 @@ impl PhaseOutcome {
     }
 }
 
+#[boxed]
 impl ControlPlane {
     /// One organization, for whoever schedules.
     pub async fn organization_to_schedule(&self, id: OrganizationId) -> Result<OpenOrganization, Error> {
@@ -457,6 +459,7 @@ struct Secrets {
     ssh_key: Option<String>,
 }
 
+#[boxed]
 impl ControlPlane {
     /// Opened from what the ledger has; nothing else is asked. If one does not open, the text says which.
     fn secrets_of(&self, state: &OrganizationState, workspace: &Workspace, run: &Run) -> Result<Secrets, String> {

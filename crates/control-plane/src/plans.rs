@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
+use taco_boxed::boxed;
 use taco_domain::cost_estimate::CostEstimate;
 use taco_domain::id::{ApplyId, CostEstimateId, PlanId, RunId};
 use taco_domain::permission::Action;
@@ -26,6 +27,7 @@ pub enum PlanOutput {
     NotYet,
 }
 
+#[boxed]
 impl ControlPlane {
     /// The run that a plan belongs to.
     pub async fn run_of_plan(&self, caller: &Caller, plan: PlanId) -> Result<RunView, Error> {

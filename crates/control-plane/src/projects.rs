@@ -1,5 +1,6 @@
 //! Projects: create, list, read, change, delete.
 
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::id::ProjectId;
 use taco_domain::permission::{Action, Resource};
@@ -60,6 +61,7 @@ impl ProjectFilter {
     }
 }
 
+#[boxed]
 impl ControlPlane {
     async fn find_project(&self, caller: &Caller, id: ProjectId) -> Result<ProjectView, Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;

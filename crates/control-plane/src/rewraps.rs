@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use futures::{StreamExt, stream};
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::run::Run;
 use taco_domain::ssh_key::SshKey;
@@ -34,6 +35,7 @@ pub struct Rewrapped {
     pub unreadable: Vec<String>,
 }
 
+#[boxed]
 impl ControlPlane {
     /// Brings secrets that records hold under the current master key: variables, those of runs, SSH keys, and hashes of
     /// passwords, also those that an older version did not seal. The site's own key was brought there when the control

@@ -2,6 +2,7 @@
 //! in the same transaction.
 
 use jiff::Timestamp;
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::comment::{Comment, check_body};
 use taco_domain::id::{CommentId, RunId};
@@ -16,6 +17,7 @@ use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::done_requests::once;
 use crate::error::Error;
+use crate::find::find;
 use crate::run_flow::settle;
 use crate::runs::{RunView, run_seen_after};
 
@@ -40,6 +42,7 @@ impl RunDecision {
     }
 }
 
+#[boxed]
 impl ControlPlane {
     /// Why the caller cannot decide this about a run now; `None` where they can.
     pub fn refusal(&self, caller: &Caller, view: &RunView, decision: RunDecision) -> Option<String> {
@@ -152,8 +155,8 @@ impl ControlPlane {
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
-            let run = state.runs.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-            let workspace = state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound(WHAT))?;
+            let run = find::<Run, _>(state, &id, WHAT)?.clone();
+            let workspace = find::<Workspace, _>(state, &run.workspace, WHAT)?.clone();
             asker.require(action, Resource::Workspace(state, &workspace), WHAT)?;
             let mut run = decide(tx, run, &workspace)?;
             if let Some(comment) = &comment {

@@ -1,14 +1,17 @@
 //! What happened to a run, and what people say about it.
 
+use taco_boxed::boxed;
 use taco_domain::comment::Comment;
 use taco_domain::id::{CommentId, RunEventId, RunId};
 use taco_domain::permission::{Action, Resource};
+use taco_domain::run::Run;
 use taco_domain::run::RunHistoryEntry;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::done_requests::once;
 use crate::error::Error;
+use crate::find::find;
 use crate::runs::RunView;
 
 /// Something that happened to a run.
@@ -38,6 +41,7 @@ impl RunView {
     }
 }
 
+#[boxed]
 impl ControlPlane {
     /// One event. Nobody but tests asks for one alone, so there is no index for it.
     pub async fn run_event(&self, caller: &Caller, id: RunEventId) -> Result<RunEventView, Error> {
@@ -66,7 +70,7 @@ impl ControlPlane {
         let asker = caller.clone();
         let decide = move |tx: &mut taco_ledger::Transaction<taco_domain::OrganizationState>| {
             let state = tx.state();
-            let mut run = state.runs.get(&comment.run).cloned().ok_or(Error::NotFound(what))?;
+            let mut run = find::<Run, _>(state, &comment.run, what)?.clone();
             let workspace = state.workspaces.get(&run.workspace).ok_or(Error::NotFound(what))?;
             asker.require(Action::QueuePlan, Resource::Workspace(state, workspace), what)?;
             run.note("commented", comment.created_by, comment.created_at);

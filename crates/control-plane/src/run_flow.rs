@@ -12,6 +12,7 @@ use taco_domain::{Author, OrganizationState};
 use taco_ledger::Transaction;
 
 use crate::error::Error;
+use crate::find::find;
 use crate::runs::check_workspace;
 
 /// Puts a run as it is now, with whatever follows from that.
@@ -36,7 +37,7 @@ pub(crate) fn settle_in(
     }
     advance_workspace(tx, run.workspace, now);
     // The run itself may be the one that began.
-    tx.state().runs.get(&id).cloned().ok_or(Error::NotFound("run"))
+    find(tx.state(), &id, "run").cloned()
 }
 
 /// Lets the first run of a workspace begin, if nothing is in its way. To be called after anything that might have

@@ -1,5 +1,6 @@
 //! Run triggers: an apply in one workspace starts a run in another. What they do is in `run_flow`.
 
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::id::{RunTriggerId, WorkspaceId};
 use taco_domain::permission::{Action, Resource};
@@ -52,6 +53,7 @@ pub enum TriggerDirection {
     Outbound,
 }
 
+#[boxed]
 impl ControlPlane {
     /// Lets applies of `source` start runs in the workspace. Repeating it leads to the same trigger.
     pub async fn create_run_trigger(

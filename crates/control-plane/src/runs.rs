@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::configuration_version::{ConfigurationStatus, ConfigurationVersion};
 use taco_domain::execution::ExecutionMode;
@@ -18,6 +19,7 @@ use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::once;
 use crate::error::Error;
+use crate::find::find;
 use crate::page::{Listed, PageRequest};
 use crate::phases::run_variable_name;
 use crate::presence::check_version;
@@ -73,6 +75,7 @@ pub struct Capacity {
     pub running: usize,
 }
 
+#[boxed]
 impl ControlPlane {
     /// Starts a run, or puts it into its workspace's queue.
     pub async fn create_run(&self, caller: &Caller, request: RunRequest, source: RunSource) -> Result<RunView, Error> {
@@ -129,8 +132,8 @@ impl ControlPlane {
 
     pub async fn run(&self, caller: &Caller, id: RunId) -> Result<RunView, Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
-        let run = open.find::<Run>(&id, WHAT)?.clone();
-        let workspace = open.find::<Workspace>(&run.workspace, WHAT)?.clone();
+        let run = find::<Run, _>(&*open.state, &id, WHAT)?.clone();
+        let workspace = find::<Workspace, _>(&*open.state, &run.workspace, WHAT)?.clone();
         let view = RunView { run, workspace, open };
         caller.require(Action::ReadRuns, view.resource(), WHAT)?;
         Ok(view)

@@ -1,5 +1,6 @@
 //! Logged-in browsers.
 
+use taco_boxed::boxed;
 use taco_domain::Site;
 use taco_domain::id::{SessionId, UserId};
 use taco_domain::permission::{Action, Actor, Credential, Resource};
@@ -20,6 +21,7 @@ pub struct OpenedSession {
     pub user: User,
 }
 
+#[boxed]
 impl ControlPlane {
     /// Logs someone in with name and password. The session is always a new one, so nobody can plant theirs.
     pub async fn log_in(

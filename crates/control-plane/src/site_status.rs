@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use taco_boxed::boxed;
 use taco_domain::permission::{Action, Resource};
 use taco_ledger::format;
 use tokio::time::timeout;
@@ -49,6 +50,7 @@ pub struct ServerStatus {
     pub agents: usize,
 }
 
+#[boxed]
 impl ControlPlane {
     pub async fn site_status(&self, caller: &Caller) -> Result<SiteStatus, Error> {
         caller.require(Action::ManageSite, Resource::Site, "page")?;

@@ -1,6 +1,7 @@
 //! Private keys with which runs fetch modules.
 
 use serde::Deserialize;
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::id::SshKeyId;
 use taco_domain::name::SshKeyName;
@@ -27,6 +28,7 @@ pub struct SshKeyPatch {
     pub value: Option<String>,
 }
 
+#[boxed]
 impl ControlPlane {
     pub async fn create_ssh_key(
         &self,

@@ -2,6 +2,7 @@
 
 use bytes::BytesMut;
 use futures::TryStreamExt;
+use taco_boxed::boxed;
 use taco_domain::id::StateVersionId;
 use taco_domain::json_tree::JsonTree;
 use taco_domain::state_diff::{StateDiff, compare};
@@ -46,6 +47,7 @@ pub enum Incomparable {
     Unreadable(u64, String),
 }
 
+#[boxed]
 impl ControlPlane {
     /// What changed between two versions of one workspace's state.
     pub async fn compare_states(

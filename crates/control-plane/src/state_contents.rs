@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
+use taco_boxed::boxed;
 use taco_domain::id::{OutputId, StateVersionId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::state_file::{
@@ -71,6 +72,7 @@ impl Extend<StateResource> for Addresses {
     }
 }
 
+#[boxed]
 impl ControlPlane {
     /// What a state's resources add up to.
     pub async fn resource_summary(&self, view: &StateVersionView) -> Result<Arc<ResourceSummary>, Error> {

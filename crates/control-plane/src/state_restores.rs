@@ -3,6 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use futures::future::Either;
 use futures::{Stream, TryStreamExt};
+use taco_boxed::boxed;
 use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::json_cut::{JsonCut, Piece};
 use taco_domain::lock::Claim;
@@ -23,6 +24,7 @@ use crate::workspaces::{WorkspaceRef, WorkspaceView};
 const NO_NEXT_SERIAL: &str = "The current state has the highest serial that there is, so that no state can follow it: \
                               send one with a lower serial and force";
 
+#[boxed]
 impl ControlPlane {
     /// Writes the content of an older version under a new serial. One that its client encrypted keeps its own.
     pub async fn restore_state(
@@ -54,6 +56,7 @@ impl ControlPlane {
     }
 }
 
+#[boxed]
 impl ControlPlane {
     /// Restores a state for someone who does not hold the lock: takes it, restores, and lets go of it again. That is
     /// three commits. If the server dies between them, the workspace stays locked by the caller, who may unlock it.

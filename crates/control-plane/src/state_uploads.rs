@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures::Stream;
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::id::StateVersionId;
 use taco_domain::lock::Claim;
@@ -74,6 +75,7 @@ enum JsonState {
     TooLate(Box<StateVersion>),
 }
 
+#[boxed]
 impl ControlPlane {
     /// Takes the bytes of an announced state.
     pub async fn upload_state<E>(

@@ -1,5 +1,6 @@
 //! State versions: list and read them, download their bytes, and remove the bytes of old ones.
 
+use taco_boxed::boxed;
 use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::state_version::{BackingDataAction, StateVersion, StateVersionStatus};
@@ -41,6 +42,7 @@ pub struct StateFilter {
     pub without_intermediate: bool,
 }
 
+#[boxed]
 impl ControlPlane {
     pub async fn state_version(&self, caller: &Caller, id: StateVersionId) -> Result<StateVersionView, Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;

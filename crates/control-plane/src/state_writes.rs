@@ -6,6 +6,7 @@ use std::error::Error as StdError;
 use bytes::Bytes;
 use futures::Stream;
 use serde::Deserialize;
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::id::{RunId, StateVersionId, WorkspaceId};
 use taco_domain::lock::{Claim, check_lock};
@@ -42,6 +43,7 @@ impl NewState {
     }
 }
 
+#[boxed]
 impl ControlPlane {
     /// Announces a state whose bytes will follow. Repeating it leads to the same version.
     pub async fn announce_state(

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use taco_boxed::boxed;
 use taco_domain::id::{ProjectId, TagId, WorkspaceId};
 use taco_domain::organization_state::TagUse;
 use taco_domain::permission::{Action, Resource};
@@ -31,6 +32,7 @@ pub struct TagFilter {
     pub not_on: Option<WorkspaceId>,
 }
 
+#[boxed]
 impl OpenOrganization {
     /// Whether the caller could delete a tag now, or why not.
     pub fn tag_deletion_choice(&self, caller: &Caller, tag: &TagUse) -> Result<(), String> {
@@ -44,6 +46,7 @@ impl OpenOrganization {
     }
 }
 
+#[boxed]
 impl ControlPlane {
     /// Adds tags to a workspace, or gives those that it carries another value.
     pub async fn add_workspace_tags(

@@ -1,5 +1,6 @@
 //! What teams may do in workspaces and projects: give, list, change and take away.
 
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::id::{ProjectId, TeamId, TeamProjectId, TeamWorkspaceId, WorkspaceId};
 use taco_domain::permission::{Action, Resource, covers_in_project};
@@ -82,6 +83,7 @@ fn has_access_already() -> Error {
 }
 
 /// In workspaces.
+#[boxed]
 impl ControlPlane {
     pub async fn add_team_workspace(
         &self,
@@ -171,6 +173,7 @@ impl ControlPlane {
 }
 
 /// In projects.
+#[boxed]
 impl ControlPlane {
     pub async fn add_team_project(
         &self,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::attribute::shown;
 use taco_domain::id::{MembershipId, TeamId};
@@ -44,6 +45,7 @@ impl MemberRef {
     }
 }
 
+#[boxed]
 impl ControlPlane {
     /// Puts members of the organization into a team. Those who are in it already stay.
     pub async fn add_team_members(&self, caller: &Caller, team: TeamId, members: Vec<MemberRef>) -> Result<(), Error> {

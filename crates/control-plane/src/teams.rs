@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::attribute::nullable;
 use taco_domain::id::{MembershipId, TeamId};
@@ -105,6 +106,7 @@ pub struct MembershipFilter {
     pub query: Option<String>,
 }
 
+#[boxed]
 impl ControlPlane {
     /// The teams that the caller may know of, by name.
     pub async fn teams(
@@ -273,6 +275,7 @@ fn check_gives_no_more(caller: &Caller, state: &OrganizationState, before: &Team
     Err(Error::Denied("You may not give a team more rights in the organization than you have yourself".to_owned()))
 }
 
+#[boxed]
 impl OpenOrganization {
     /// A team, if the caller may know of it.
     pub fn known_team(&self, caller: &Caller, id: &TeamId) -> Option<&Team> {

@@ -1,5 +1,6 @@
 //! How long an organization lets tokens live.
 
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::id::TokenLifetimeId;
 use taco_domain::permission::{Action, Resource};
@@ -21,6 +22,7 @@ pub struct TokenLifetimeView {
     pub lifetime: TokenLifetime,
 }
 
+#[boxed]
 impl ControlPlane {
     /// The limits of all kinds, also of those that nobody has set.
     pub async fn token_lifetimes(&self, caller: &Caller, organization: &str) -> Result<Vec<TokenLifetimeView>, Error> {

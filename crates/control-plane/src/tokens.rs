@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use taco_boxed::boxed;
 use taco_domain::id::{AgentPoolId, OrganizationId, TeamId, TokenId, UserId};
 use taco_domain::permission::{Action, Actor, Credential, Resource, covers};
 use taco_domain::token::{Token, TokenHolder, TokenKind, TokenText, token_description};
@@ -79,6 +80,7 @@ fn not_valid() -> Error {
 }
 
 /// Recognising who asks.
+#[boxed]
 impl ControlPlane {
     /// Who comes with this token?
     pub async fn authenticate(&self, text: &str, request: RequestInfo) -> Result<Caller, Error> {
@@ -195,6 +197,7 @@ fn actor_of(organization: OrganizationId, token: &Token) -> Option<Actor> {
 }
 
 /// Users' own tokens.
+#[boxed]
 impl ControlPlane {
     pub async fn create_user_token(&self, caller: &Caller, user: UserId, new: NewToken) -> Result<IssuedToken, Error> {
         caller.require(Action::UpdateAccount, Resource::Account(user), "user")?;
@@ -284,6 +287,7 @@ impl ControlPlane {
 }
 
 /// Tokens of organizations, teams and agent pools.
+#[boxed]
 impl ControlPlane {
     /// Gives an organization a token, in place of the one it had.
     pub async fn create_organization_token(

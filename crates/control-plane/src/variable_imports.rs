@@ -2,6 +2,7 @@
 //! meanwhile.
 
 use serde::{Deserialize, Serialize};
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::id::VariableId;
 use taco_domain::variable::{Variable, VariableCategory, VariableOwner, VariablePatch};
@@ -64,6 +65,7 @@ struct Write {
     sealed: Option<(String, String)>,
 }
 
+#[boxed]
 impl ControlPlane {
     pub async fn preview_import(
         &self,

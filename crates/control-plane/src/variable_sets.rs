@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::id::{ProjectId, VariableSetId, WorkspaceId};
 use taco_domain::permission::{Action, Decision, Resource};
@@ -71,6 +72,7 @@ pub enum VariableSetTargets {
     Projects(BTreeSet<ProjectId>),
 }
 
+#[boxed]
 impl ControlPlane {
     pub async fn create_variable_set(
         &self,

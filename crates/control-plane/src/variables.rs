@@ -1,5 +1,6 @@
 //! Variables of workspaces and of variable sets: create, list, read, change, delete, and hand to a run.
 
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::id::VariableId;
 use taco_domain::permission::{Action, Resource};
@@ -68,6 +69,7 @@ impl Vault for Prepared<'_> {
     }
 }
 
+#[boxed]
 impl ControlPlane {
     pub(crate) async fn organization_of_owner(
         &self,

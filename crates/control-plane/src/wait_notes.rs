@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use taco_boxed::boxed;
 use taco_domain::id::RunId;
 use taco_domain::phase::PhaseKind;
 use taco_domain::run::Run;
@@ -32,6 +33,7 @@ pub struct DueWait {
     pub since: Timestamp,
 }
 
+#[boxed]
 impl ControlPlane {
     /// The runs of an organization that wait, as far as this server has seen. It asks the bucket for nothing.
     pub fn waits_last_seen(&self, open: &OpenOrganization) -> Vec<Wait> {

@@ -2,6 +2,7 @@
 //! failed, what waits and why, and who could execute it.
 
 use jiff::{SignedDuration, Timestamp};
+use taco_boxed::boxed;
 use taco_domain::agent::{Agent, AgentPresence};
 use taco_domain::permission::Action;
 use taco_domain::run::Run;
@@ -42,6 +43,7 @@ pub struct Work {
     pub silent_agents: Vec<Agent>,
 }
 
+#[boxed]
 impl ControlPlane {
     pub async fn work(&self, caller: &Caller, organization: &str) -> Result<Work, Error> {
         let open = self.organization_named(caller, organization).await?;

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::id::ProjectId;
 use taco_domain::permission::{Action, Resource};
@@ -107,6 +108,7 @@ fn matches_wildcard(pattern: &str, name: &str) -> bool {
     rest.ends_with(last)
 }
 
+#[boxed]
 impl ControlPlane {
     /// The workspaces that the caller may see.
     pub async fn workspaces(

@@ -1,6 +1,7 @@
 //! Who may write a workspace's state: lock, unlock, and unlock by force.
 
 use jiff::{SignedDuration, Timestamp};
+use taco_boxed::boxed;
 use taco_domain::id::WorkspaceId;
 use taco_domain::lock::{
     Claim, Lock, LockConflict, LockInfo, Taken, check_reason, keeps_lock, release_lock, released_before, take_lock,
@@ -21,6 +22,7 @@ use crate::workspaces::{WorkspaceRef, WorkspaceView};
 /// An announced state whose bytes did not come within this time is given up when its workspace is unlocked.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
+#[boxed]
 impl ControlPlane {
     /// Locks a workspace through the API.
     pub async fn lock_workspace(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::comment::Comment;
 use taco_domain::configuration_version::ConfigurationVersion;
@@ -24,6 +25,7 @@ use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::{once, was_done};
 use crate::error::Error;
+use crate::find::find;
 use crate::page::{Listed, PageRequest};
 use crate::presence::check_version;
 use crate::variables::delete_variables_of;
@@ -119,6 +121,7 @@ pub(crate) fn sees_project(caller: &Caller, state: &OrganizationState, id: &Proj
     project.is_some_and(|project| caller.may(Action::ReadProject, Resource::Project(state, project)).visible)
 }
 
+#[boxed]
 impl ControlPlane {
     /// Finds a workspace, and asks nothing but whether the caller may know of it.
     pub(crate) async fn find_workspace(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<WorkspaceView, Error> {
@@ -135,7 +138,7 @@ impl ControlPlane {
         Ok(match wanted {
             WorkspaceRef::Id(id) => {
                 let open = self.organization_of(caller, id.home(), WHAT).await?;
-                let workspace = match open.find::<Workspace>(id, WHAT) {
+                let workspace = match find::<Workspace, _>(&*open.state, id, WHAT) {
                     Ok(workspace) => Some(workspace.clone()),
                     Err(Error::NotFound(_)) => None,
                     Err(error) => return Err(error),
