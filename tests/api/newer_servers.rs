@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use harness::api_server::ApiServer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use taco_control_plane::Taker;
 use taco_ledger::{Intent, Ledger};
 use taco_tables::{Record, tables};
 
@@ -89,6 +90,10 @@ async fn nothing_is_decided_around_a_run_that_only_a_newer_server_can_read() {
     let (admin, workspace) = (server.admin(), given_workspace(&server).await);
     let other = server.given_workspace("acme", "other").await;
     let run = start_run(&admin, &workspace, json!({})).await.expect(StatusCode::CREATED).id();
+    let plane = &server.control_plane;
+    let open = plane.all_organizations().await.expect("organizations").remove(0);
+    let taken = plane.take_phase(&open, Taker::within(plane.id_for_agent_within(), "within")).await;
+    let taken = taken.expect("a bucket").expect("a phase is ready");
     let newer = server.ledger_of::<NewerState>().await;
     change(&newer, &run, |run| drop(run.insert("status".to_owned(), json!("policy_checking")))).await;
     let before = fields(&newer, &run).await;
@@ -101,8 +106,14 @@ async fn nothing_is_decided_around_a_run_that_only_a_newer_server_can_read() {
     here(&admin.get(&format!("/api/v2/runs/{run}")).await);
     here(&act(&admin, &run, "cancel").await);
     here(&start_run(&admin, &workspace, json!({})).await);
-    here(&lock(&admin, &workspace).await);
+    let described = json!({ "data": { "type": "workspaces", "attributes": { "description": "the site" } } });
+    here(&admin.patch(&format!("/api/v2/workspaces/{workspace}"), &described).await);
     here(&admin.delete(&format!("/api/v2/workspaces/{workspace}")).await);
+    // Its agent is not told that its work is over: it goes on, and a newer server hears of it.
+    let agent = server.agent_with_token(&taken.token);
+    let phase = format!("/api/agent/v1/phases/{run}/plan/1");
+    let sent = agent.send("PUT", &format!("{phase}/log?offset=0"), None, "a line").await;
+    assert_eq!(sent.status, StatusCode::SERVICE_UNAVAILABLE, "{sent:?}");
     admin.get(&format!("/api/v2/workspaces/{workspace}")).await.expect(StatusCode::OK);
     lock(&admin, &other).await.expect(StatusCode::OK);
 

@@ -5,9 +5,11 @@ use taco_domain::agent::Agent;
 use taco_domain::id::AgentId;
 use taco_domain::phase::PhaseKind;
 use taco_domain::phase_loss::{after_loss, after_return};
+use taco_domain::run::Run;
 
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
+use crate::find::find;
 use crate::phase_tokens::Attempt;
 use crate::phase_uploads::log_id;
 use crate::run_flow::settle_in;
@@ -97,7 +99,11 @@ impl ControlPlane {
         let site = self.read_site().await?;
         let Some(entry) = site.organization_at(attempt.run.home()) else { return Ok(false) };
         let open = self.open_organization(&site, entry.id).await?;
-        let run = open.state.runs.get(&attempt.run).filter(|run| attempt.is_current_in(run));
+        let run = match find::<Run, _>(&*open.state, &attempt.run, "run") {
+            Ok(run) => attempt.is_current_in(run).then_some(run),
+            Err(Error::NotFound(_)) => None,
+            Err(error) => return Err(error),
+        };
         let executor = run.and_then(|run| run.phase(attempt.kind).executor.as_ref());
         Ok(executor.is_some_and(|executor| executor.agent == agent))
     }

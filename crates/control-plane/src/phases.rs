@@ -23,6 +23,7 @@ use crate::agents::check_agent;
 use crate::caller::{Ahead, Caller, RequestInfo};
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
+use crate::find::find;
 use crate::phase_tokens::{Attempt, over};
 use crate::run_flow::{settle, settle_in};
 
@@ -76,7 +77,7 @@ pub struct PhaseCaller {
 
 impl PhaseCaller {
     fn run(&self) -> Result<&Run, Error> {
-        self.open.state.runs.get(&self.attempt.run).ok_or(Error::NotFound(WHAT))
+        find(&*self.open.state, &self.attempt.run, WHAT)
     }
 
     /// The run, if its attempt is still under way: nobody begins with one that was given up.
@@ -153,6 +154,11 @@ impl PhaseOutcome {
             other => other,
         }
     }
+}
+
+/// What is not there is over. What only cannot be read goes on elsewhere.
+fn gone(error: Error) -> Error {
+    if matches!(error, Error::NotFound(_)) { over() } else { error }
 }
 
 #[boxed]
@@ -232,7 +238,10 @@ impl ControlPlane {
     ) -> Result<Actor, Error> {
         let entry = site.organization_at(attempt.run.home()).ok_or_else(over)?;
         let open = self.open_organization(site, entry.id).await?;
-        let run = open.state.runs.get(&attempt.run).filter(|run| attempt.is_current_in(run)).ok_or_else(over)?;
+        let run = find::<Run, _>(&*open.state, &attempt.run, WHAT).map_err(gone)?;
+        if !attempt.is_current_in(run) {
+            return Err(over());
+        }
         Ok(Actor::Run { organization: entry.id, run: run.id, workspace: run.workspace })
     }
 
@@ -241,9 +250,8 @@ impl ControlPlane {
     /// may not have heard so.
     pub async fn phase_caller(&self, token: &str, request: RequestInfo) -> Result<PhaseCaller, Error> {
         let attempt = self.read_agents_token(token)?;
-        let gone = |error| if matches!(error, Error::NotFound(_)) { over() } else { error };
         let open = self.organization_at(attempt.run.home(), WHAT).await.map_err(gone)?;
-        let run = open.state.runs.get(&attempt.run).ok_or_else(over)?;
+        let run = find::<Run, _>(&*open.state, &attempt.run, WHAT).map_err(gone)?;
         if !attempt.is_current_in(run) && !is_lost_apply(run, attempt) && !was_the_last(run, attempt) {
             return Err(Error::Conflict(format!(
                 "{} {} of {} is over: the run is {} and its {} is at attempt {}",
