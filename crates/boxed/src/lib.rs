@@ -84,7 +84,7 @@ fn box_future(function: &mut ImplItemFn) {
                     let name = lifetime.get_or_insert_with(|| names.next());
                     receiver = Some(name.clone());
                     let mutability = this.mutability;
-                    this.ty = Box::new(parse_quote!(&#name #mutability Self));
+                    *this.ty = parse_quote!(&#name #mutability Self);
                 }
             }
             FnArg::Typed(argument) => names.visit_type_mut(&mut argument.ty),
