@@ -102,7 +102,9 @@ fn round(found: &mut BTreeMap<i32, Listed>) -> bool {
     for orphan in children().into_iter().filter(|child| !is_own(child)) {
         let pid = Pid::from_raw(orphan.pid);
         if orphan.is_dead {
-            let _ = waitpid(pid, Some(WaitPidFlag::WNOHANG));
+            // A program looks dead as soon as its first thread is. What it leaves is here when all of them are, and it
+            // can be waited for.
+            is_quiet &= waitpid(pid, Some(WaitPidFlag::WNOHANG)).is_err();
         } else {
             let _ = kill(pid, Signal::SIGKILL);
             found.insert(orphan.pid, orphan);
