@@ -48,7 +48,7 @@ fn main() {
 /// The disk is gone with the namespace, however this program ends.
 fn start_again_with_a_small_disk() {
     let disk = tempfile::tempdir().expect("a directory");
-    let script = format!("mount -t tmpfs -o size=64m tmpfs \"${DISK}\" && exec \"$@\"");
+    let script = format!("mount -t tmpfs -o size=512m tmpfs \"${DISK}\" && exec \"$@\"");
     let status = Command::new("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", &script, "sh"])
         .arg(std::env::current_exe().expect("a benchmark is a program"))
