@@ -5,6 +5,7 @@ use std::process::Command;
 use harness::browser::Browser;
 use harness::home::{Home, ServerProcess};
 use harness::process::Process;
+use nix::sys::signal::Signal;
 use reqwest::Client;
 
 /// The command on a terminal, which `script` makes and copies from.
@@ -55,11 +56,14 @@ fn commits_of_the_site(home: &Home) -> String {
 #[tokio::test]
 async fn whoever_starts_a_server_on_a_terminal_sees_the_link() {
     let home = Home::default();
-    let server = on_terminal(home.taco(&["server"]).env("TACO_LISTEN", "127.0.0.1:0"));
+    let mut server = on_terminal(home.taco(&["server"]).env("TACO_LISTEN", "127.0.0.1:0"));
     let link = server.line_of_stdout(|line| line.contains("/setup/")).trim().to_owned();
     let at = link.find("/setup/").expect("a path");
     let browser = Browser::at(link[..at].to_owned(), Client::builder());
     browser.set_password(&link[at..]).await;
+    // `script` ends the server when it is asked to end, and not when it is killed.
+    server.signal(Signal::SIGTERM);
+    server.wait();
 }
 
 #[test]
