@@ -146,14 +146,20 @@ fn uses_pool(kind: &str, prefix: &str, pool: &str) -> Value {
     json!({ "data": { "type": kind, "attributes": attributes } })
 }
 
+/// Two workspaces and a project that a pool may be for.
+async fn given_pool_users(server: &ApiServer) -> (String, String, String) {
+    server.given_organization("acme").await;
+    let (web, other) = (server.given_workspace("acme", "web").await, server.given_workspace("acme", "other").await);
+    let project = json!({ "data": { "type": "projects", "attributes": { "name": "network" } } });
+    let made = server.admin().post("/api/v2/organizations/acme/projects", &project).await;
+    (web, other, made.expect(StatusCode::CREATED).id())
+}
+
 #[tokio::test]
 async fn a_pool_is_for_whom_it_allows() {
     let server = ApiServer::start().await;
     let admin = server.admin();
-    server.given_organization("acme").await;
-    let (web, other) = (server.given_workspace("acme", "web").await, server.given_workspace("acme", "other").await);
-    let project = json!({ "data": { "type": "projects", "attributes": { "name": "network" } } });
-    let project = admin.post("/api/v2/organizations/acme/projects", &project).await.expect(StatusCode::CREATED).id();
+    let (web, other, project) = given_pool_users(&server).await;
     let limits = |scoped: bool, workspaces: Value, projects: Value, excluded: Value| {
         json!({ "data": { "type": "agent-pools", "attributes": { "name": "rack", "organization-scoped": scoped },
             "relationships": { "allowed-workspaces": { "data": workspaces }, "allowed-projects": { "data": projects },
@@ -204,10 +210,7 @@ async fn a_pool_is_for_whom_it_allows() {
 async fn a_pool_forgets_workspaces_and_projects_that_are_gone() {
     let server = ApiServer::start().await;
     let admin = server.admin();
-    server.given_organization("acme").await;
-    let (web, other) = (server.given_workspace("acme", "web").await, server.given_workspace("acme", "other").await);
-    let project = json!({ "data": { "type": "projects", "attributes": { "name": "network" } } });
-    let project = admin.post("/api/v2/organizations/acme/projects", &project).await.expect(StatusCode::CREATED).id();
+    let (web, other, project) = given_pool_users(&server).await;
     let body = json!({ "data": { "type": "agent-pools", "attributes": { "name": "rack", "organization-scoped": false },
         "relationships": { "allowed-workspaces": { "data": [{ "type": "workspaces", "id": web }] },
             "allowed-projects": { "data": [{ "type": "projects", "id": project }] },

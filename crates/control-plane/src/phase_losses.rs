@@ -9,7 +9,7 @@ use taco_domain::run::Run;
 
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
-use crate::find::find;
+use crate::find::find_if_there;
 use crate::phase_tokens::Attempt;
 use crate::phase_uploads::log_id;
 use crate::run_flow::settle_in;
@@ -99,11 +99,7 @@ impl ControlPlane {
         let site = self.read_site().await?;
         let Some(entry) = site.organization_at(attempt.run.home()) else { return Ok(false) };
         let open = self.open_organization(&site, entry.id).await?;
-        let run = match find::<Run, _>(&*open.state, &attempt.run, "run") {
-            Ok(run) => attempt.is_current_in(run).then_some(run),
-            Err(Error::NotFound(_)) => None,
-            Err(error) => return Err(error),
-        };
+        let run = find_if_there::<Run, _>(&*open.state, &attempt.run)?.filter(|run| attempt.is_current_in(run));
         let executor = run.and_then(|run| run.phase(attempt.kind).executor.as_ref());
         Ok(executor.is_some_and(|executor| executor.agent == agent))
     }

@@ -25,7 +25,7 @@ use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::{once, was_done};
 use crate::error::Error;
-use crate::find::find;
+use crate::find::find_if_there;
 use crate::page::{Listed, PageRequest};
 use crate::presence::check_version;
 use crate::variables::delete_variables_of;
@@ -138,11 +138,7 @@ impl ControlPlane {
         Ok(match wanted {
             WorkspaceRef::Id(id) => {
                 let open = self.organization_of(caller, id.home(), WHAT).await?;
-                let workspace = match find::<Workspace, _>(&*open.state, id, WHAT) {
-                    Ok(workspace) => Some(workspace.clone()),
-                    Err(Error::NotFound(_)) => None,
-                    Err(error) => return Err(error),
-                };
+                let workspace = find_if_there::<Workspace, _>(&*open.state, id)?.cloned();
                 (open, workspace)
             }
             WorkspaceRef::Named { organization, name } => {

@@ -64,12 +64,13 @@ impl<S: State> Transaction<S> {
     where
         S: Holds<R>,
     {
-        let before = self.state.table().json_of(id);
+        let key = key::<R>(id);
+        if !self.state.set_aside().is_empty()
+            && let Some(before) = self.state.table().json_of(id)
+        {
+            self.look_in_the_way::<R>(&key, &before, true);
+        }
         if self.state.table_mut().remove(id) {
-            let key = key::<R>(id);
-            if let Some(before) = before {
-                self.look_in_the_way::<R>(&key, &before, true);
-            }
             self.changes.insert(key, None);
         }
     }

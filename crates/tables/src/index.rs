@@ -70,11 +70,6 @@ impl<K: SortKey, R: Record> Index<K, R> {
         Records::of(self.tree.rows())
     }
 
-    /// The records from `key` on, in order.
-    pub fn from(&self, key: &K) -> Records<'_, R> {
-        Records::of(self.tree.from(&KeyBytes::of(key)))
-    }
-
     pub fn len(&self) -> usize {
         self.tree.len()
     }

@@ -1,14 +1,13 @@
 //! Sort keys: values as bytes that sort as the values do. All trees of rows have such keys, so that one kind of tree serves
 //! every record and every index.
 
-use std::borrow::Borrow;
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
 use smallvec::SmallVec;
 
 /// The bytes of a sort key. Two ids and a number need no allocation.
-#[derive(PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct KeyBytes(SmallVec<[u8; 40]>);
 
 impl KeyBytes {
@@ -38,12 +37,6 @@ impl KeyBytes {
 impl Clone for KeyBytes {
     fn clone(&self) -> Self {
         Self(SmallVec::from_slice(&self.0))
-    }
-}
-
-impl Borrow<[u8]> for KeyBytes {
-    fn borrow(&self) -> &[u8] {
-        &self.0
     }
 }
 

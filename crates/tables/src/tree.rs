@@ -53,10 +53,6 @@ impl Tree {
         self.between(Bound::Included(&prefix), end.as_ref().map_or(Bound::Unbounded, Bound::Excluded))
     }
 
-    pub(crate) fn from(&self, first: &KeyBytes) -> Rows<'_> {
-        self.between(Bound::Included(first), Bound::Unbounded)
-    }
-
     fn between(&self, first: Bound<&KeyBytes>, end: Bound<&KeyBytes>) -> Rows<'_> {
         Rows(self.0.range::<_, KeyBytes>((first, end)))
     }
