@@ -8,6 +8,7 @@ mod bad_input;
 mod configuration_versions;
 mod explorer;
 mod hidden_workspaces;
+mod history;
 mod http_backend;
 mod invitations;
 mod limits;

@@ -16,8 +16,9 @@ use md5::{Digest, Md5};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use taco_agent_api::AgentApi;
-use taco_control_plane::{AgentCaller, Caller, ControlPlane, NewToken, RequestInfo, Settings};
+use taco_control_plane::{AgentCaller, Caller, ControlPlane, HistorySettings, NewToken, RequestInfo, Settings};
 use taco_domain::OrganizationState;
+use taco_domain::history::HistoryRules;
 use taco_domain::id::{Home, UserId};
 use taco_ledger::{Bucket, Clock, Dice, Environment, Ledger, MasterKey, MasterKeys, ObjectBucket, Options, Peers};
 use taco_scheduler::{Alone, Leases, Scheduler};
@@ -46,6 +47,7 @@ pub struct ApiServer {
     router: Router,
     bucket: Arc<dyn Bucket>,
     clock: Arc<TestClock>,
+    history: HistorySettings,
 }
 
 impl ApiServer {
@@ -56,14 +58,25 @@ impl ApiServer {
     /// On a bucket that is empty.
     pub async fn start_on(bucket: Arc<dyn Bucket>) -> Self {
         let clock = Arc::new(TestClock(Mutex::new("2026-01-01T12:00:00Z".parse().expect("a timestamp"))));
-        let server = Self::open(bucket, clock, 1).await;
+        Self::start_with(bucket, clock, HistorySettings::default()).await
+    }
+
+    /// With rules of its own for what leaves memory.
+    pub async fn with_history(rules: HistoryRules) -> Self {
+        let clock = Arc::new(TestClock(Mutex::new("2026-01-01T12:00:00Z".parse().expect("a timestamp"))));
+        let history = HistorySettings { rules, ..HistorySettings::default() };
+        Self::start_with(Arc::new(ObjectBucket::in_memory()), clock, history).await
+    }
+
+    async fn start_with(bucket: Arc<dyn Bucket>, clock: Arc<TestClock>, history: HistorySettings) -> Self {
+        let server = Self::open(bucket, clock, 1, history).await;
         server.control_plane.first_start().await.expect("a first start");
         server
     }
 
     /// Another server on the same bucket.
     pub async fn another(&self) -> Self {
-        Self::open(Arc::clone(&self.bucket), Arc::clone(&self.clock), 2).await
+        Self::open(Arc::clone(&self.bucket), Arc::clone(&self.clock), 2, self.history).await
     }
 
     /// The ledger of the only organization, for tests that spoil something in it.
@@ -78,7 +91,7 @@ impl ApiServer {
         Ledger::open(environment(&self.bucket, &self.clock, 3), name, Options::default()).await.expect("a ledger")
     }
 
-    async fn open(bucket: Arc<dyn Bucket>, clock: Arc<TestClock>, number: u64) -> Self {
+    async fn open(bucket: Arc<dyn Bucket>, clock: Arc<TestClock>, number: u64, history: HistorySettings) -> Self {
         let environment = environment(&bucket, &clock, number);
         let dice = environment.dice.clone();
         let key = MasterKey::from_secret(SECRET).expect("long enough");
@@ -88,12 +101,13 @@ impl ApiServer {
             ledger: Options::default(),
             timeouts: Default::default(),
             limits: Default::default(),
+            history,
         };
         let control_plane = ControlPlane::open(environment, settings).await.expect("a control plane");
         let router = Api::new(control_plane.clone(), "http://taco.test").into_router();
         let scheduler = Scheduler::new(control_plane.clone(), Leases::of(Duration::from_secs(30)), Arc::new(Alone));
         let agents = AgentApi::new(control_plane.clone(), scheduler.clone(), "http://taco.test");
-        Self { control_plane, scheduler, agents, router, bucket, clock }
+        Self { control_plane, scheduler, agents, router, bucket, clock, history }
     }
 
     /// The same server, which lets each token make so many requests in a second.
@@ -264,6 +278,11 @@ impl Client {
         self.send(method, path, Some("application/vnd.api+json"), body.to_string()).await
     }
 
+    /// What it sends as its `Authorization`.
+    pub fn authorization(&self) -> Option<&str> {
+        self.authorization.as_deref()
+    }
+
     pub async fn get(&self, path: &str) -> Answer {
         self.send("GET", path, None, Body::empty()).await
     }
@@ -293,14 +312,18 @@ impl Client {
 }
 
 /// The ids that records of organizations name and nothing has. What was deleted stays named where that tells what
-/// happened: by whom, with which token, by which agent of which pool, and in the paths of requests that were done.
+/// happened: by whom, with which token, by which agent of which pool, and in the paths of requests that were done. What
+/// is in history is there, too, but nobody looks for it here.
 async fn dangling_ids(control_plane: &ControlPlane) -> Vec<String> {
     const OUTLIVED: [&str; 3] = ["user", "agent", "at"];
     /// These are a part of the record that names them.
     const PARTS: [&str; 2] = ["wsout", "tag"];
+    /// These may be in history.
+    const HISTORIC: [&str; 4] = ["run", "sv", "cv", "wsc"];
     let mut dangling = Vec::new();
     for open in control_plane.all_organizations().await.expect("organizations") {
         let (mut there, mut named) = (BTreeSet::new(), BTreeSet::new());
+        let has_history = !open.state.history_segments.is_empty();
         let look = &mut |kind: &str, id: &str, value: &RawValue| {
             there.insert(id.to_owned());
             let texts = value.get().split('"').skip(1).step_by(2);
@@ -309,6 +332,11 @@ async fn dangling_ids(control_plane: &ControlPlane) -> Vec<String> {
             let tells_history = |prefix| OUTLIVED.contains(&prefix) || kind == "run" && prefix == "apool";
             let is_kept = |prefix| !tells_history(prefix) && !PARTS.contains(&prefix);
             let ids = ids.filter(|text| text.rsplit_once('-').is_some_and(|(prefix, _)| is_kept(prefix)));
+            let ids = ids.filter(|text| {
+                !has_history || text.rsplit_once('-').is_some_and(|(prefix, _)| !HISTORIC.contains(&prefix))
+            });
+            // That a workspace is gone is what this says.
+            let ids = ids.filter(|_| kind != "workspace-history");
             named.extend(ids.map(|text| (text.to_owned(), format!("{kind} {id} names {text}"))));
         };
         open.state.for_each_json(look).expect("JSON");

@@ -303,6 +303,7 @@ async fn snapshots(home: &Home) {
         ledger: Options { snapshot_every: 1, ..Options::default() },
         timeouts: Default::default(),
         limits: Default::default(),
+        history: Default::default(),
     };
     let plane = ControlPlane::open(environment, settings).await.expect("a control plane");
     let ledgers = 1 + plane.all_organizations().await.expect("organizations").len();

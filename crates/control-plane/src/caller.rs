@@ -86,6 +86,14 @@ impl Caller {
         allow(&self.actor, action, resource)
     }
 
+    /// Whether they may see the runs of every workspace, because of a right in the whole organization. Where it is not so,
+    /// they may still see those of some, or of all, one by one.
+    pub(crate) fn reads_all_runs(&self, state: &OrganizationState) -> bool {
+        let is_role =
+            matches!(self.actor, Actor::User { .. } | Actor::Team { .. } | Actor::Organization(_) | Actor::Taco);
+        is_role && self.may(Action::ReadRuns, Resource::Organization(state)).allowed
+    }
+
     /// May they? If not, the error tells no more than they may know. `what` names the thing that is not found then.
     pub fn require(&self, action: Action, resource: Resource<'_>, what: &'static str) -> Result<(), Error> {
         let decision = self.may(action, resource);

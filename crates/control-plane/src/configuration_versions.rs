@@ -22,6 +22,7 @@ use crate::configuration_archives::StoredArchive;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::once;
 use crate::error::Error;
+use crate::history::{HistoricKind, ListKey, WorkspaceList};
 use crate::page::{Listed, PageRequest};
 use crate::passes::{Pass, PassPurpose};
 use crate::run_flow::{new_run, settle};
@@ -167,6 +168,7 @@ impl ControlPlane {
         action: ConfigurationAction,
     ) -> Result<(), Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
+        self.restore_for(caller, &open, id, Action::ApplyRun, WHAT).await?;
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
@@ -208,6 +210,7 @@ impl ControlPlane {
         action: Action,
     ) -> Result<ConfigurationVersionView, Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let open = self.with_history(open, id).await?;
         let version = open.state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
         let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
         caller.require(action, Resource::Workspace(&open.state, owner), WHAT)?;
@@ -222,8 +225,21 @@ impl ControlPlane {
         page: PageRequest,
     ) -> Result<Listed<ConfigurationVersionView>, Error> {
         let view = self.workspace_with_runs(caller, workspace).await?;
-        let listed = Listed::from_all(view.open.state.configurations_of(view.workspace.id).cloned(), page);
-        Ok(listed.map(|version| ConfigurationVersionView { version, open: view.open.clone() }))
+        let in_memory = view.open.state.configurations_of(view.workspace.id);
+        let in_memory = in_memory.map(|version| ListKey::by_number(version.number, version.id.to_bytes())).collect();
+        let list = WorkspaceList {
+            workspace: view.workspace.id,
+            kind: HistoricKind::ConfigurationVersions,
+            fits: &|_, _| true,
+            searches_texts: false,
+        };
+        let listed = self.list_workspace(view.open, &list, in_memory, page).await?;
+        let version = |id: &[u8; 16]| {
+            let id = ConfigurationVersionId::from_bytes(*id).ok()?;
+            let version = listed.open.state.configuration_versions.get(&id)?.clone();
+            Some(ConfigurationVersionView { version, open: listed.open.clone() })
+        };
+        Ok(Listed { items: listed.ids.iter().filter_map(version).collect(), page, total: listed.total })
     }
 
     /// The archive. It may hold whatever lay beside the configuration, so it takes more than reading.

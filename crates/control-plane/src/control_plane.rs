@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use taco_boxed::boxed;
+use taco_domain::history::HistoryRules;
 use taco_domain::id::{Home, OrganizationId};
 use taco_domain::organization::OrganizationEntry;
 use taco_domain::permission::{Action, Resource};
@@ -22,6 +23,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use crate::caller::{About, Ahead, Caller};
 use crate::configuration_archives::INSPECTED_AT_ONCE;
 use crate::error::Error;
+use crate::history::HistoryCache;
 use crate::kept_states::KeptStates;
 use crate::log_signals::LogSignals;
 use crate::password_queue::PasswordQueue;
@@ -46,6 +48,21 @@ pub struct Settings {
     pub ledger: Options,
     pub timeouts: Timeouts,
     pub limits: Limits,
+    pub history: HistorySettings,
+}
+
+/// What leaves memory, and how much of it is read back.
+#[derive(Clone, Copy, Debug)]
+pub struct HistorySettings {
+    pub rules: HistoryRules,
+    /// So many bytes of catalogs stay in memory; the rest is read again when it is asked for.
+    pub cache_bytes: u64,
+}
+
+impl Default for HistorySettings {
+    fn default() -> Self {
+        Self { rules: HistoryRules::default(), cache_bytes: 96 * 1024 * 1024 }
+    }
 }
 
 /// How much one user may pile up.
@@ -117,6 +134,8 @@ pub(crate) struct Shared {
     pub(crate) log_signals: LogSignals,
     pub(crate) timeouts: Timeouts,
     pub(crate) limits: Limits,
+    pub(crate) history: HistoryCache,
+    pub(crate) history_rules: HistoryRules,
 }
 
 impl fmt::Debug for ControlPlane {
@@ -251,6 +270,8 @@ impl ControlPlane {
                 log_signals: LogSignals::default(),
                 timeouts: settings.timeouts,
                 limits: settings.limits,
+                history: HistoryCache::new(settings.history.cache_bytes),
+                history_rules: settings.history.rules,
             }),
         })
     }
@@ -267,6 +288,15 @@ impl ControlPlane {
         let mut seen: Vec<_> = opened.map(|ledger| (ledger.name().clone(), ledger.last_seen().seq())).collect();
         seen.push((LedgerName::site(), self.shared.site.last_seen().seq()));
         seen
+    }
+
+    /// The organizations that this server has open, as it last saw them.
+    pub(crate) fn organizations_in_memory(&self) -> Vec<OpenOrganization> {
+        let site = self.shared.site.last_seen();
+        let organizations = self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = organizations.iter().filter_map(|(id, cell)| Some((*id, cell.get()?.clone())));
+        let known = opened.filter(|(id, _)| site.organizations.contains(id));
+        known.map(|(id, ledger)| self.opened(site.clone(), id, ledger.last_seen(), ledger)).collect()
     }
 
     /// Waits until the heads of all ledgers name the newest commits of this server: before the process ends.

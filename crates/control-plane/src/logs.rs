@@ -47,6 +47,7 @@ impl ControlPlane {
         patience: Duration,
     ) -> Result<Vec<u8>, Error> {
         let open = self.organization_to_schedule(organization).await?;
+        let open = self.with_history(open, run).await?;
         self.follow_log_in(&open, run, kind, offset, limit, patience, None).await
     }
 

@@ -95,6 +95,7 @@ impl ControlPlane {
             PhaseKind::Apply => run_with(pass.object::<ApplyId>(PassPurpose::ReadApplyLog)?.characters()),
         }?;
         let open = self.organization_at(run.home(), "log").await?;
+        let open = self.with_history(open, run).await?;
         let workspace = open.state.runs.get(&run).map(|run| run.workspace).ok_or(Error::NotFound("log"))?;
         let reader = self.holder_of(pass, &open, Action::ReadRuns, &workspace, "log")?;
         self.follow_log_in(&open, run, kind, offset, limit, patience, reader.as_ref()).await

@@ -48,7 +48,9 @@ impl ControlPlane {
         }
         let damaged = self.unreadable_ledgers().into_iter();
         all.unreadable.extend(damaged.map(|ledger| format!("{} {}", ledger.object, ledger.why)));
-        for open in survey.open {
+        for mut open in survey.open {
+            self.restore_sealed(&open).await?;
+            open.state = open.last_seen();
             let mut fresh = Vec::new();
             for (name, sealed) in secrets_of(&open.state) {
                 match self.rewrap(&name, sealed) {

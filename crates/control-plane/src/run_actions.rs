@@ -150,6 +150,7 @@ impl ControlPlane {
         mut decide: impl FnMut(&mut Transaction<OrganizationState>, Run, &Workspace) -> Result<Run, Error> + Send + 'static,
     ) -> Result<RunView, Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
+        self.restore_for(caller, &open, id, action, WHAT).await?;
         let now = self.now();
         let comment = self.new_comment(caller, id, comment.filter(|body| !body.is_empty()))?;
         let asker = caller.clone();

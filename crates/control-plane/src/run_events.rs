@@ -43,13 +43,12 @@ impl RunView {
 
 #[boxed]
 impl ControlPlane {
-    /// One event. Nobody but tests asks for one alone, so there is no index for it.
+    /// One event, by an id that leads to its run.
     pub async fn run_event(&self, caller: &Caller, id: RunEventId) -> Result<RunEventView, Error> {
         let what = "run event";
         let open = self.organization_of(caller, id.home(), what).await?;
-        let newest_first = open.state.runs.by().newest.iter();
-        let mut runs = newest_first.filter(|run| (0..run.history.len()).any(|index| run.event_id(index) == id));
-        let run = runs.next().map(|run| run.id).ok_or(Error::NotFound(what))?;
+        let open = self.with_history(open, id).await?;
+        let run = open.state.run_with_event(id).map(|(run, _)| run.id).ok_or(Error::NotFound(what))?;
         let events = self.run(caller, run).await.map_err(|error| not_found(error, what))?.events();
         events.into_iter().find(|event| event.id == id).ok_or(Error::NotFound(what))
     }
@@ -57,6 +56,7 @@ impl ControlPlane {
     pub async fn comment(&self, caller: &Caller, id: CommentId) -> Result<Comment, Error> {
         let what = "comment";
         let open = self.organization_of(caller, id.home(), what).await?;
+        let open = self.with_history(open, id).await?;
         let comment = open.state.comments.get(&id).cloned().ok_or(Error::NotFound(what))?;
         self.run(caller, comment.run).await.map_err(|error| not_found(error, what))?;
         Ok(comment)
@@ -66,6 +66,7 @@ impl ControlPlane {
     pub async fn create_comment(&self, caller: &Caller, run: RunId, body: String) -> Result<Comment, Error> {
         let what = "run";
         let open = self.organization_of(caller, run.home(), what).await?;
+        self.restore_for(caller, &open, run, Action::QueuePlan, what).await?;
         let comment = self.new_comment(caller, run, Some(body))?.ok_or(Error::NotFound(what))?;
         let asker = caller.clone();
         let decide = move |tx: &mut taco_ledger::Transaction<taco_domain::OrganizationState>| {

@@ -1,12 +1,17 @@
 //! Which runs of a list are wanted, in the words of Terraform Cloud.
 
+use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use taco_domain::run::Run;
+use taco_domain::id::RunId;
+use taco_domain::run::{Run, RunOptions};
 use taco_domain::run_status::RunStatus;
 use taco_domain::wait_reason::pool_for;
 use taco_domain::workspace::Workspace;
 use taco_domain::{Author, OrganizationState, Site};
+use taco_history::Row;
+
+use crate::history::options_of;
 
 /// Everything that is not empty has to fit. A word that nobody knows fits nothing.
 #[derive(Clone, Default, Debug)]
@@ -32,19 +37,100 @@ pub struct RunFilter {
 
 impl RunFilter {
     pub(crate) fn takes(&self, state: &OrganizationState, site: &Site, workspace: &Workspace, run: &Run) -> bool {
-        let listed = |list: &[String], word: &str| list.is_empty() || list.iter().any(|one| one == word);
-        let any = |list: &[String], fits: &dyn Fn(&str) -> bool| list.is_empty() || list.iter().any(|one| fits(one));
-        self.commit.is_none()
-            && listed(&self.statuses, &run.status_on_the_wire())
-            && listed(&self.sources, &run.source.to_string())
-            && listed(&self.workspaces, workspace.name.as_str())
-            && any(&self.status_groups, &|group| is_in_group(run.status, group))
-            && any(&self.operations, &|operation| is_operation(run, operation))
-            && any(&self.agent_pools, &|name| uses_pool(state, workspace, name))
-            && self.timeframe.as_ref().is_none_or(|frame| is_within(run, frame))
-            && self.text.as_ref().is_none_or(|text| contains(run, text))
-            && self.user.as_ref().is_none_or(|name| is_made_by(site, run, name))
+        !self.takes_nothing()
+            && self.takes_status(&run.status_on_the_wire())
+            && self.takes_source(&run.source.to_string())
+            && self.takes_workspace(state, workspace)
+            && self.takes_options(&run.options)
+            && self.takes_year(run.created_at)
+            && self.takes_text(run.id, &run.options.message)
+            && self.takes_author(site, Some(run.created_by))
     }
+
+    /// The same for a run that is in history.
+    pub(crate) fn takes_row(
+        &self,
+        state: &OrganizationState,
+        site: &Site,
+        workspace: &Workspace,
+        row: &Row<'_>,
+        message: &str,
+    ) -> bool {
+        !self.takes_nothing()
+            && self.takes_status(row.status)
+            && self.takes_source(row.source)
+            && self.takes_workspace(state, workspace)
+            && self.takes_options(&options_of(row.flags))
+            && self.takes_time(row.at)
+            && RunId::from_bytes(row.id).is_ok_and(|id| self.takes_text(id, message))
+            && self.takes_author(site, Author::spelled(row.author))
+    }
+
+    /// Whether it takes every run.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { statuses, status_groups, sources, operations, workspaces, agent_pools, .. } = self;
+        let lists = [statuses, status_groups, sources, operations, workspaces, agent_pools];
+        let texts = [&self.timeframe, &self.text, &self.user, &self.commit];
+        lists.into_iter().all(Vec::is_empty) && texts.into_iter().all(Option::is_none)
+    }
+
+    /// Whether no run can fit: none comes from a repository yet.
+    pub(crate) fn takes_nothing(&self) -> bool {
+        self.commit.is_some()
+    }
+
+    pub(crate) fn searches_texts(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// As on the wire.
+    pub(crate) fn takes_status(&self, status: &str) -> bool {
+        let known = || serde_json::from_value::<RunStatus>(status.into()).ok();
+        is_listed(&self.statuses, status)
+            && fits_any(&self.status_groups, |group| match known() {
+                Some(status) => is_in_group(status, group),
+                // On the wire some runs have a word of their own: those that wait for a decision about their cost.
+                None => is_in_group(RunStatus::Planned, group),
+            })
+    }
+
+    pub(crate) fn takes_source(&self, source: &str) -> bool {
+        is_listed(&self.sources, source)
+    }
+
+    pub(crate) fn takes_workspace(&self, state: &OrganizationState, workspace: &Workspace) -> bool {
+        is_listed(&self.workspaces, workspace.name.as_str())
+            && fits_any(&self.agent_pools, |name| uses_pool(state, workspace, name))
+    }
+
+    pub(crate) fn takes_options(&self, options: &RunOptions) -> bool {
+        fits_any(&self.operations, |operation| is_operation(options, operation))
+    }
+
+    /// In nanoseconds.
+    pub(crate) fn takes_time(&self, at: i64) -> bool {
+        self.timeframe.is_none() || Timestamp::from_nanosecond(at.into()).is_ok_and(|at| self.takes_year(at))
+    }
+
+    fn takes_year(&self, at: Timestamp) -> bool {
+        self.timeframe.as_ref().is_none_or(|frame| is_within(at, frame))
+    }
+
+    pub(crate) fn takes_text(&self, id: RunId, message: &str) -> bool {
+        self.text.as_ref().is_none_or(|text| contains(id, message, text))
+    }
+
+    pub(crate) fn takes_author(&self, site: &Site, author: Option<Author>) -> bool {
+        self.user.as_ref().is_none_or(|name| author.is_some_and(|author| is_user_named(site, author, name)))
+    }
+}
+
+fn is_listed(list: &[String], word: &str) -> bool {
+    list.is_empty() || list.iter().any(|one| one == word)
+}
+
+fn fits_any(list: &[String], fits: impl Fn(&str) -> bool) -> bool {
+    list.is_empty() || list.iter().any(|one| fits(one))
 }
 
 fn is_in_group(status: RunStatus, group: &str) -> bool {
@@ -56,8 +142,7 @@ fn is_in_group(status: RunStatus, group: &str) -> bool {
     }
 }
 
-fn is_operation(run: &Run, operation: &str) -> bool {
-    let options = &run.options;
+fn is_operation(options: &RunOptions, operation: &str) -> bool {
     match operation {
         "plan_only" => options.plan_only,
         "save_plan" => options.save_plan,
@@ -74,18 +159,18 @@ fn uses_pool(state: &OrganizationState, workspace: &Workspace, name: &str) -> bo
     pool.is_some_and(|pool| pool.name.as_str() == name)
 }
 
-fn is_within(run: &Run, frame: &str) -> bool {
-    let made: Date = TimeZone::UTC.to_datetime(run.created_at).date();
+fn is_within(at: Timestamp, frame: &str) -> bool {
+    let made: Date = TimeZone::UTC.to_datetime(at).date();
     frame.parse::<i16>().map_or(true, |year| made.year() == year)
 }
 
-fn contains(run: &Run, text: &str) -> bool {
+fn contains(id: RunId, message: &str, text: &str) -> bool {
     let text = text.to_lowercase();
-    run.id.to_string().to_lowercase().contains(&text) || run.options.message.to_lowercase().contains(&text)
+    id.to_string().to_lowercase().contains(&text) || message.to_lowercase().contains(&text)
 }
 
-fn is_made_by(site: &Site, run: &Run, name: &str) -> bool {
-    let Author::User(user) = run.created_by else { return false };
+fn is_user_named(site: &Site, author: Author, name: &str) -> bool {
+    let Author::User(user) = author else { return false };
     let user = site.users.get(&user);
     user.is_some_and(|user| user.username.as_str().to_lowercase().contains(&name.to_lowercase()))
 }

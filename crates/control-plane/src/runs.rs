@@ -20,6 +20,7 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::once;
 use crate::error::Error;
 use crate::find::find;
+use crate::history::{HistoricKind, ListKey, ListedIds, WorkspaceList};
 use crate::page::{Listed, PageRequest};
 use crate::phases::run_variable_name;
 use crate::presence::check_version;
@@ -90,6 +91,9 @@ impl ControlPlane {
             sealed: self.seal(&run_variable_name(id, &sent.key), &sent.value),
         };
         let variables: Vec<RunVariable> = request.variables.iter().flatten().map(seal).collect();
+        if let Some(configuration) = request.configuration_version {
+            self.restore_for(caller, &open, configuration, Action::QueuePlan, "workspace").await?;
+        }
         let (asker, agents) = (caller.clone(), self.presence().agents());
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
@@ -132,6 +136,7 @@ impl ControlPlane {
 
     pub async fn run(&self, caller: &Caller, id: RunId) -> Result<RunView, Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let open = self.with_history(open, id).await?;
         let run = find::<Run, _>(&*open.state, &id, WHAT)?.clone();
         let workspace = find::<Workspace, _>(&*open.state, &run.workspace, WHAT)?.clone();
         let view = RunView { run, workspace, open };
@@ -147,11 +152,19 @@ impl ControlPlane {
         filter: &RunFilter,
         page: PageRequest,
     ) -> Result<Listed<RunView>, Error> {
-        let view = self.workspace_with_runs(caller, workspace).await?;
-        let state = &view.open.state;
-        let wanted = |run: &&Run| filter.takes(state, &caller.site, &view.workspace, run);
-        let listed = Listed::from_all(state.runs_of(view.workspace.id).filter(wanted).cloned(), page);
-        Ok(listed.map(|run| RunView { run, workspace: view.workspace.clone(), open: view.open.clone() }))
+        let WorkspaceView { workspace, open } = self.workspace_with_runs(caller, workspace).await?;
+        let state = open.state.clone();
+        let wanted = |run: &&Run| filter.takes(&state, &caller.site, &workspace, run);
+        let in_memory = state.runs_of(workspace.id).filter(wanted);
+        let in_memory = in_memory.map(|run| ListKey::by_number(run.number, run.id.to_bytes())).collect();
+        let list = WorkspaceList {
+            workspace: workspace.id,
+            kind: HistoricKind::Runs,
+            fits: &|row, text| filter.takes_row(&state, &caller.site, &workspace, row, text),
+            searches_texts: filter.searches_texts(),
+        };
+        let listed = self.list_workspace(open, &list, in_memory, page).await?;
+        Ok(views(&listed, page))
     }
 
     /// The runs of an organization that the caller may see, newest first.
@@ -163,14 +176,24 @@ impl ControlPlane {
         page: PageRequest,
     ) -> Result<Listed<RunView>, Error> {
         let open = self.organization_named(caller, organization).await?;
-        let state = &open.state;
-        let mut sight = Sight::new(caller, state);
+        let state = open.state.clone();
+        let mut sight = Sight::new(caller, &state);
+        let takes_all = sight.sees_all && filter.is_empty();
         let newest_first = state.runs.by().newest.iter();
-        let wanted = newest_first.filter_map(|run| {
-            let workspace = sight.of(run)?;
-            filter.takes(state, &caller.site, workspace, run).then_some((run, workspace))
+        let wanted = newest_first.filter(|run| {
+            let fits = |workspace: &Workspace| filter.takes(&state, &caller.site, workspace, run);
+            takes_all || sight.of(run).is_some_and(fits)
         });
-        Ok(RunView::page_of(&open, wanted, page))
+        let in_memory = wanted.map(|run| ListKey::by_time(run.created_at, run.id.to_bytes())).collect();
+        let sees = |id: WorkspaceId| {
+            let workspace = state.workspaces.get(&id);
+            workspace
+                .is_some_and(|workspace| caller.may(Action::ReadRuns, Resource::Workspace(&state, workspace)).allowed)
+        };
+        let sees: Option<&(dyn Fn(WorkspaceId) -> bool + Send + Sync)> =
+            if sight.sees_all { None } else { Some(&sees) };
+        let listed = self.list_runs(open, filter, &caller.site, sees, in_memory, page).await?;
+        Ok(views(&listed, page))
     }
 
     /// What agents execute or wait for in an organization, in order, as far as the caller may see it.
@@ -216,21 +239,37 @@ impl ControlPlane {
     }
 }
 
+/// The runs on one page of a list.
+fn views(listed: &ListedIds, page: PageRequest) -> Listed<RunView> {
+    let open = &listed.open;
+    let view = |id: &[u8; 16]| {
+        let run = open.state.runs.get(&RunId::from_bytes(*id).ok()?)?;
+        let workspace = open.state.workspaces.get(&run.workspace)?;
+        Some(RunView { run: run.clone(), workspace: workspace.clone(), open: open.clone() })
+    };
+    Listed { items: listed.ids.iter().filter_map(view).collect(), page, total: listed.total }
+}
+
 /// Which workspaces a caller may see, asked once for each.
 pub(crate) struct Sight<'a> {
     caller: &'a Caller,
     state: &'a OrganizationState,
+    /// Their rights are such that they see every workspace.
+    sees_all: bool,
     known: HashMap<WorkspaceId, bool>,
 }
 
 impl<'a> Sight<'a> {
     pub(crate) fn new(caller: &'a Caller, state: &'a OrganizationState) -> Self {
-        Self { caller, state, known: HashMap::new() }
+        Self { caller, state, sees_all: caller.reads_all_runs(state), known: HashMap::new() }
     }
 
     /// The run's workspace, if the caller may see it.
     pub(crate) fn of(&mut self, run: &Run) -> Option<&'a Workspace> {
         let workspace = self.state.workspaces.get(&run.workspace)?;
+        if self.sees_all {
+            return Some(workspace);
+        }
         let (caller, state) = (self.caller, self.state);
         let seen = self
             .known

@@ -94,6 +94,7 @@ impl ControlPlane {
     /// All outputs of a state version, by name. Values of sensitive ones take the right to read the whole state.
     pub async fn outputs(&self, caller: &Caller, id: StateVersionId) -> Result<Vec<OutputView>, Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let open = self.with_history(open, id).await?;
         let version = open.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
         let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
         let resource = Resource::Workspace(&open.state, owner);
@@ -113,6 +114,7 @@ impl ControlPlane {
     /// All outputs of a state version, by name, without values of sensitive ones.
     pub async fn outputs_without_secrets(&self, caller: &Caller, id: StateVersionId) -> Result<Vec<OutputView>, Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let open = self.with_history(open, id).await?;
         let version = open.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
         let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
         caller.require(Action::ReadOutputs, Resource::Workspace(&open.state, owner), WHAT)?;
@@ -133,6 +135,7 @@ impl ControlPlane {
     pub async fn output(&self, caller: &Caller, id: OutputId) -> Result<OutputView, Error> {
         let what = "output";
         let open = self.organization_of(caller, id.home(), what).await?;
+        let open = self.with_history(open, id).await?;
         let version = open.state.state_versions.by().output.first(&id);
         let version = version.cloned().ok_or(Error::NotFound(what))?;
         let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(what))?;
@@ -156,6 +159,7 @@ impl ControlPlane {
     pub async fn reveal_output(&self, caller: &Caller, id: OutputId) -> Result<OutputView, Error> {
         let what = "output";
         let open = self.organization_of(caller, id.home(), what).await?;
+        self.restore_for(caller, &open, id, Action::ReadState, what).await?;
         let (intent, looker, at) = (caller.intent("output.reveal"), caller.clone(), self.now());
         let version = open.commit(intent, move |tx| {
             let state = tx.state();

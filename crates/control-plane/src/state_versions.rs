@@ -11,6 +11,7 @@ use taco_ledger::bucket::Download;
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
+use crate::history::{HistoricKind, ListKey, WorkspaceList, is_intermediate};
 use crate::page::{Listed, PageRequest};
 use crate::passes::{Pass, PassPurpose};
 use crate::secret_reads::{Reader, SecretRead};
@@ -42,10 +43,20 @@ pub struct StateFilter {
     pub without_intermediate: bool,
 }
 
+impl StateFilter {
+    fn takes_status(self, status: StateVersionStatus) -> bool {
+        match self.status {
+            Some(wanted) => status == wanted,
+            None => !matches!(status, StateVersionStatus::Pending | StateVersionStatus::Discarded),
+        }
+    }
+}
+
 #[boxed]
 impl ControlPlane {
     pub async fn state_version(&self, caller: &Caller, id: StateVersionId) -> Result<StateVersionView, Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let open = self.with_history(open, id).await?;
         let version = open.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
         let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
         caller.require(Action::ReadState, Resource::Workspace(&open.state, owner), WHAT)?;
@@ -73,18 +84,56 @@ impl ControlPlane {
     ) -> Result<Listed<StateVersionView>, Error> {
         let view = self.find_workspace(caller, workspace).await?;
         caller.require(Action::ReadState, view.resource(), "workspace")?;
-        let (state, current) = (&view.open.state, view.workspace.current_state_version);
+        let (state, current) = (view.open.state.clone(), view.workspace.current_state_version);
         let is_left_out = |version: &StateVersion| {
             filter.without_intermediate && current != Some(version.id) && state.is_intermediate(version)
         };
-        let wanted = |version: &&StateVersion| match filter.status {
-            _ if is_left_out(version) => false,
-            Some(status) => version.status == status,
-            None => !matches!(version.status, StateVersionStatus::Pending | StateVersionStatus::Discarded),
+        let wanted = |version: &&StateVersion| filter.takes_status(version.status) && !is_left_out(version);
+        let in_memory = state.state_versions_of(view.workspace.id).filter(wanted).map(ListKey::of_state).collect();
+        let list = WorkspaceList {
+            workspace: view.workspace.id,
+            kind: HistoricKind::StateVersions,
+            fits: &|row, _| {
+                let status = serde_json::from_value(row.status.into());
+                status.is_ok_and(|status| filter.takes_status(status))
+                    && !(filter.without_intermediate && is_intermediate(row))
+            },
+            searches_texts: false,
         };
-        let versions = view.open.state.state_versions_of(view.workspace.id).filter(wanted).cloned();
-        let listed = Listed::from_all(versions, page);
-        Ok(listed.map(|version| StateVersionView { version, open: view.open.clone() }))
+        let listed = self.list_workspace(view.open, &list, in_memory, page).await?;
+        let version = |id: &[u8; 16]| {
+            let id = StateVersionId::from_bytes(*id).ok()?;
+            let version = listed.open.state.state_versions.get(&id)?.clone();
+            Some(StateVersionView { version, open: listed.open.clone() })
+        };
+        Ok(Listed { items: listed.ids.iter().filter_map(version).collect(), page, total: listed.total })
+    }
+
+    /// The version that came before this one. What the same apply wrote on the way is passed over: whoever looks at its end
+    /// wants to see all that it changed.
+    pub async fn state_before(&self, view: &StateVersionView) -> Result<Option<StateVersionId>, Error> {
+        let (state, version) = (&view.open.state, &view.version);
+        let is_on_the_way =
+            |other: &StateVersion| !view.is_intermediate() && other.run == version.run && state.is_intermediate(other);
+        let wanted = StateFilter::default();
+        let in_memory = state.state_versions_of(version.workspace);
+        let in_memory = in_memory.filter(|other| wanted.takes_status(other.status) && !is_on_the_way(other));
+        let list = WorkspaceList {
+            workspace: version.workspace,
+            kind: HistoricKind::StateVersions,
+            fits: &|row, _| {
+                let is_in_memory =
+                    StateVersionId::from_bytes(row.id).is_ok_and(|id| state.state_versions.contains(&id));
+                !is_in_memory
+                    && serde_json::from_value(row.status.into()).is_ok_and(|status| wanted.takes_status(status))
+            },
+            searches_texts: false,
+        };
+        let in_history = self.keys_in_history(&view.open, &list).await?;
+        let keys = in_memory.map(ListKey::of_state).chain(in_history.into_iter().map(|(key, _)| key));
+        let own = ListKey::of_state(version).in_list();
+        let before = keys.filter(|key| key.in_list() > own).min_by_key(ListKey::in_list);
+        Ok(before.and_then(|key| StateVersionId::from_bytes(key.id).ok()))
     }
 
     /// The bytes of a state, for whoever has a pass.
@@ -163,6 +212,7 @@ impl ControlPlane {
     ) -> Result<(OpenOrganization, StateVersion), Error> {
         let id: StateVersionId = pass.object(purpose)?;
         let open = self.organization_at(id.home(), WHAT).await?;
+        let open = self.with_history(open, id).await?;
         let version = open.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
         Ok((open, version))
     }
@@ -175,6 +225,7 @@ impl ControlPlane {
         action: BackingDataAction,
     ) -> Result<(), Error> {
         let open = self.organization_of(caller, id.home(), WHAT).await?;
+        self.restore_for(caller, &open, id, right_for(action), WHAT).await?;
         let intent = caller.intent("state.backing-data");
         let caller = caller.clone();
         let changed = open.commit(intent, move |tx| {

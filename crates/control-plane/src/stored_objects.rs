@@ -16,6 +16,8 @@ use taco_ledger::seal::sealed_size;
 use taco_ledger::{Blobs, Bucket, BucketError, Dice, Key, LedgerName, LogChunks, MasterKeys, Trouble, layout};
 
 use crate::configuration_archives::{configuration_key, readme_key};
+use crate::error::Error;
+use crate::history::read_history;
 use crate::logs::log_digest;
 use crate::phase_uploads::{PlanForm, log_id};
 use crate::plan_files::plan_key_in;
@@ -89,47 +91,109 @@ pub async fn examine_objects(
     state: &OrganizationState,
     depth: &Depth,
 ) -> Result<ExaminedObjects, BucketError> {
-    let records = Records { ledger, organization, state };
     let keys = match depth {
         Depth::Quick => None,
         Depth::Deep(keys) => Some(Arc::clone(keys)),
     };
-    let blobs = Blobs::new(Arc::clone(bucket), keys);
-    let one = |expected: Expected| {
-        let blobs = &blobs;
-        async move {
-            let why = match depth {
-                Depth::Quick => quick_look(&**bucket, &expected).await?,
-                Depth::Deep(_) => deep_look(blobs, &expected).await?,
-            };
-            Ok::<_, BucketError>(why.map(|why| expected.damaged(why)))
-        }
+    let examination = Examination {
+        bucket,
+        ledger,
+        depth,
+        blobs: Blobs::new(Arc::clone(bucket), keys),
+        logs: LogChunks::new(Arc::clone(bucket), Dice::from_seed(0)),
+        pieces: listed_pieces(&**bucket, ledger).await?,
     };
-    let expected = records.objects();
-    let mut found = ExaminedObjects { objects: expected.len(), damaged: Vec::new() };
-    let outcomes: Vec<Option<DamagedObject>> = stream::iter(expected).map(one).buffered(AT_ONCE).try_collect().await?;
-    found.damaged.extend(outcomes.into_iter().flatten());
-
-    let logs = records.logs();
-    let listed = listed_pieces(&**bucket, ledger).await?;
-    found.objects += listed.values().map(BTreeSet::len).sum::<usize>();
-    let reader = LogChunks::new(Arc::clone(bucket), Dice::from_seed(0));
-    let none = BTreeSet::new();
-    let one = |log: ExpectedLog| {
-        let (reader, listed) = (&reader, listed.get(&(log.log.clone(), log.epoch)).unwrap_or(&none));
-        async move {
-            match (&log.stored, depth) {
-                (Some(stored), Depth::Deep(_)) => {
-                    let damaged = reader.verify(ledger, &log.log, log.epoch, &log_digest(stored)).await?;
-                    Ok(damaged.into_iter().map(|error| log.damaged(&error.key, &error.why)).collect())
+    let records = Records { ledger, organization, state, current: state };
+    let mut found = ExaminedObjects::default();
+    found.objects += examination.pieces.values().map(BTreeSet::len).sum::<usize>();
+    found.add(examination.records(&records).await?);
+    let history = read_history(bucket, ledger, state);
+    for segment in history.segments() {
+        found.objects += segment.parts.len();
+        let places = match history.places(segment).await {
+            Ok(places) => places,
+            Err(error) => {
+                found.damaged.push(damaged_history(error)?);
+                continue;
+            }
+        };
+        for places in places {
+            match history.records(places).await {
+                Ok(past) => {
+                    let records = Records { ledger, organization, state: &past, current: state };
+                    found.add(examination.records(&records).await?);
                 }
-                _ => look_at_pieces(&**bucket, ledger, &log, listed).await,
+                Err(error) => found.damaged.push(damaged_history(error)?),
             }
         }
-    };
-    let damaged: Vec<Vec<DamagedObject>> = stream::iter(logs).map(one).buffered(AT_ONCE).try_collect().await?;
-    found.damaged.extend(damaged.into_iter().flatten());
+    }
     Ok(found)
+}
+
+impl ExaminedObjects {
+    fn add(&mut self, more: Self) {
+        self.objects += more.objects;
+        self.damaged.extend(more.damaged);
+    }
+}
+
+/// A part of history that is not what was written there.
+fn damaged_history(error: Error) -> Result<DamagedObject, BucketError> {
+    match error {
+        Error::Corrupt(taco_ledger::Error::Corrupt { object, why }) => Ok(DamagedObject {
+            object: object.to_string(),
+            what: "a part of the organization's history: finished runs, states and configurations".to_owned(),
+            why,
+            advice: FROM_BACKUP,
+        }),
+        Error::Unavailable(taco_ledger::Error::Unavailable(error)) => Err(error),
+        other => Ok(DamagedObject {
+            object: "history".to_owned(),
+            what: "a part of the organization's history".to_owned(),
+            why: other.to_string(),
+            advice: FROM_BACKUP,
+        }),
+    }
+}
+
+/// What it takes to look at objects.
+struct Examination<'a> {
+    bucket: &'a Arc<dyn Bucket>,
+    ledger: &'a LedgerName,
+    depth: &'a Depth,
+    blobs: Blobs,
+    logs: LogChunks,
+    pieces: BTreeMap<(String, u64), BTreeSet<u64>>,
+}
+
+impl Examination<'_> {
+    async fn records(&self, records: &Records<'_>) -> Result<ExaminedObjects, BucketError> {
+        let expected = records.objects();
+        let mut found = ExaminedObjects { objects: expected.len(), damaged: Vec::new() };
+        let objects = stream::iter(expected).map(|expected| self.object(expected)).buffered(AT_ONCE);
+        found.damaged.extend(objects.try_collect::<Vec<_>>().await?.into_iter().flatten());
+        let logs = stream::iter(records.logs()).map(|log| self.log(log)).buffered(AT_ONCE);
+        found.damaged.extend(logs.try_collect::<Vec<_>>().await?.into_iter().flatten());
+        Ok(found)
+    }
+
+    async fn object(&self, expected: Expected) -> Result<Option<DamagedObject>, BucketError> {
+        let why = match self.depth {
+            Depth::Quick => quick_look(&**self.bucket, &expected).await?,
+            Depth::Deep(_) => deep_look(&self.blobs, &expected).await?,
+        };
+        Ok(why.map(|why| expected.damaged(why)))
+    }
+
+    async fn log(&self, log: ExpectedLog) -> Result<Vec<DamagedObject>, BucketError> {
+        if let (Some(stored), Depth::Deep(_)) = (&log.stored, self.depth) {
+            let damaged = self.logs.verify(self.ledger, &log.log, log.epoch, &log_digest(stored)).await?;
+            return Ok(damaged.into_iter().map(|error| log.damaged(&error.key, &error.why)).collect());
+        }
+        let none = BTreeSet::new();
+        let listed = self.pieces.get(&(log.log.clone(), log.epoch)).unwrap_or(&none);
+        look_at_pieces(&**self.bucket, self.ledger, &log, listed).await
+    }
 }
 
 impl Expected {
@@ -239,12 +303,14 @@ struct Records<'a> {
     ledger: &'a LedgerName,
     organization: &'a str,
     state: &'a OrganizationState,
+    /// The organization as it is now; `state` may be a part of its history.
+    current: &'a OrganizationState,
 }
 
 impl Records<'_> {
     fn workspace(&self, id: WorkspaceId) -> String {
         let name =
-            self.state.workspaces.get(&id).map_or_else(|| id.to_string(), |workspace| workspace.name.to_string());
+            self.current.workspaces.get(&id).map_or_else(|| id.to_string(), |workspace| workspace.name.to_string());
         format!("workspace {}/{name}", self.organization)
     }
 
@@ -262,7 +328,7 @@ impl Records<'_> {
         if !has_data {
             return Vec::new();
         }
-        let workspace = self.state.workspaces.get(&version.workspace);
+        let workspace = self.current.workspaces.get(&version.workspace);
         let is_current = workspace.is_some_and(|workspace| workspace.current_state_version == Some(version.id));
         let (which, advice) = match is_current {
             true => ("the current state", PUSH_OR_ROLL_BACK),
@@ -291,7 +357,7 @@ impl Records<'_> {
         if !matches!(version.status, S::Uploaded | S::BackingDataSoftDeleted) || version.blob.is_empty() {
             return Vec::new();
         }
-        let is_used = self.state.usable_configuration(version.workspace).is_some_and(|used| used.id == version.id);
+        let is_used = self.current.usable_configuration(version.workspace).is_some_and(|used| used.id == version.id);
         let note = if is_used { ", which the next run uses" } else { "" };
         let of = format!("configuration {} of {}{note}", version.id, self.workspace(version.workspace));
         let content = match version.sha256.is_empty() {

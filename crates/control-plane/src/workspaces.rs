@@ -6,6 +6,7 @@ use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::comment::Comment;
 use taco_domain::configuration_version::ConfigurationVersion;
+use taco_domain::history::WorkspaceHistory;
 use taco_domain::id::{ProjectId, RunId, SshKeyId, WorkspaceId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::project::Project;
@@ -406,8 +407,10 @@ fn check_nothing_applies(state: &OrganizationState, workspace: &Workspace) -> Re
 fn delete_runs_of(tx: &mut Transaction<OrganizationState>, workspace: WorkspaceId) {
     let state = tx.state();
     let runs: Vec<RunId> = state.runs_of(workspace).map(|run| run.id).collect();
-    let comments = state.comments.iter().filter(|comment| runs.contains(&comment.run));
+    let comments = runs.iter().flat_map(|run| state.comments.by().run.under(run));
     let comments: Vec<_> = comments.map(|comment| comment.id).collect();
+    let history = state.workspace_histories.get(&workspace);
+    let history = history.map(|_| WorkspaceHistory { deleted: true, ..WorkspaceHistory::new(workspace) });
     let configurations: Vec<_> = state.configurations_of(workspace).map(|version| version.id).collect();
     let triggers = state.run_triggers.by();
     let triggers = triggers.workspace.get(&workspace).chain(triggers.source.get(&workspace));
@@ -423,5 +426,8 @@ fn delete_runs_of(tx: &mut Transaction<OrganizationState>, workspace: WorkspaceI
     }
     for id in triggers {
         tx.delete::<RunTrigger>(&id);
+    }
+    if let Some(history) = history {
+        tx.put(&history);
     }
 }

@@ -95,6 +95,20 @@ fn derived(origin: &str, purpose: &str) -> [u8; LENGTH] {
     base58(random)
 }
 
+/// So often can an id be turned before it comes back to what it was.
+pub(crate) const MAX_TURNS: usize = 58 * 58;
+
+/// The characters of an id with the last two moved on in the alphabet, as a number of two digits.
+pub(crate) fn turned(characters: [u8; LENGTH], times: usize) -> String {
+    let digit = |character: u8| ALPHABET.iter().position(|other| *other == character).unwrap_or_default();
+    let mut turned = characters;
+    let number = digit(characters[LENGTH - 2]) * 58 + digit(characters[LENGTH - 1]);
+    let number = (number + times) % MAX_TURNS;
+    turned[LENGTH - 2] = ALPHABET[number / 58];
+    turned[LENGTH - 1] = ALPHABET[number % 58];
+    text(&turned).to_owned()
+}
+
 /// Stamps out the kinds of ids, so that none lacks parsing, display or serde.
 macro_rules! id_kinds {
     ($($(#[$attribute:meta])* $name:ident = $prefix:literal;)*) => {$(
@@ -128,6 +142,16 @@ macro_rules! id_kinds {
             /// The 16 characters after the prefix.
             pub fn characters(&self) -> &str {
                 text(&self.0)
+            }
+
+            /// The same characters as bytes.
+            pub fn to_bytes(self) -> [u8; LENGTH] {
+                self.0
+            }
+
+            /// The reverse of [`Self::to_bytes`].
+            pub fn from_bytes(bytes: [u8; LENGTH]) -> Result<Self, InvalidId> {
+                Self::from_characters(text(&bytes))
             }
 
             /// The reverse of [`Self::characters`].
@@ -235,6 +259,8 @@ id_kinds! {
     GrantId = "grant";
     /// A link with which someone sets a password once.
     PasswordLinkId = "link";
+    /// Records that left memory together.
+    HistorySegmentId = "hs";
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub mod engine_version;
 pub mod execution;
 pub mod global_queue;
 pub mod grant;
+pub mod history;
 pub mod id;
 pub mod invitation;
 pub mod json_cut;

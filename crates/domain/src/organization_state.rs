@@ -12,6 +12,7 @@ use crate::comment::Comment;
 use crate::configuration_version::ConfigurationVersion;
 use crate::done_request::DoneRequest;
 use crate::execution::Execution;
+use crate::history::{HistorySegment, RestoredBundle, WorkspaceHistory};
 use crate::id::{ProjectId, TagId, UserId, WorkspaceId};
 use crate::membership::Membership;
 use crate::name::{NameKey, ProjectName, TagKey, WorkspaceName};
@@ -54,6 +55,10 @@ tables! {
         pub variables: Variable;
         pub variable_sets: VariableSet;
         pub done_requests: DoneRequest;
+        /// Where finished runs are that left memory.
+        pub history_segments: HistorySegment;
+        pub restored_bundles: RestoredBundle;
+        pub workspace_histories: WorkspaceHistory;
     }
 }
 

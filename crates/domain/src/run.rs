@@ -10,7 +10,8 @@ use taco_tables::{KeyBytes, Record, SortKey, indexes};
 
 use crate::author::Author;
 use crate::engine::Engine;
-use crate::id::{AgentId, ApplyId, CommentId, ConfigurationVersionId, PlanId, RunEventId, RunId, WorkspaceId};
+use crate::id::{self, AgentId, ApplyId, CommentId, ConfigurationVersionId, PlanId, RunEventId, RunId, WorkspaceId};
+use crate::organization_state::OrganizationState;
 use crate::phase::{Executor, Phase, PhaseKind, PhaseStatus};
 use crate::run_status::{IllegalTransition, RunEvent, RunStatus};
 
@@ -177,9 +178,10 @@ impl Run {
         ApplyId::from_characters(self.id.characters()).expect("every id has these characters")
     }
 
-    /// The id of the entry at `index` of its history.
+    /// The id of the entry at `index` of its history: the run's own characters, a little changed. It leads back to the
+    /// run (see [`runs_with_event`]), so nobody has to remember the ids of all events.
     pub fn event_id(&self, index: usize) -> RunEventId {
-        RunEventId::derived(self.id.home(), &format!("{} {index}", self.id))
+        RunEventId::from_characters(&id::turned(self.id.to_bytes(), index + 1)).expect("turned characters are legal")
     }
 
     pub fn phase(&self, kind: PhaseKind) -> &Phase {
@@ -317,6 +319,30 @@ impl Run {
         phase.epoch += 1;
         phase.executor = Some(executor);
         Ok((run, kind))
+    }
+}
+
+/// The runs that could have an event of this id, with its index in each.
+fn runs_with_event(event: RunEventId) -> impl Iterator<Item = (RunId, usize)> {
+    (0..id::MAX_TURNS).filter_map(move |index| {
+        let characters = id::turned(event.to_bytes(), id::MAX_TURNS - (index + 1) % id::MAX_TURNS);
+        Some((RunId::from_characters(&characters).ok()?, index))
+    })
+}
+
+impl RunId {
+    /// Whether a run with this id could have such an event.
+    pub fn could_have(&self, event: RunEventId) -> bool {
+        let unturned = |id: [u8; 16]| <[u8; 14]>::try_from(&id[..14]).unwrap_or_default();
+        unturned(self.to_bytes()) == unturned(event.to_bytes())
+    }
+}
+
+impl OrganizationState {
+    /// The run that an event happened to, and which of its events it is.
+    pub fn run_with_event(&self, event: RunEventId) -> Option<(&Run, usize)> {
+        let known = runs_with_event(event).filter_map(|(run, index)| Some((self.runs.get(&run)?, index)));
+        known.into_iter().find(|(run, index)| *index < run.history.len())
     }
 }
 

@@ -2,14 +2,12 @@
 
 use jiff::SignedDuration;
 
+use crate::history::PastRun;
 use crate::id::WorkspaceId;
 use crate::organization_state::OrganizationState;
-use crate::phase::{Phase, PhaseStatus};
-use crate::run::Run;
-use crate::run_status::RunStatus;
 
 /// So many runs count, the newest. A workspace with a long history costs no more to show than another.
-const NEWEST: usize = 30;
+pub const CONSIDERED_RUNS: usize = 30;
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RunStatistics {
@@ -21,23 +19,28 @@ pub struct RunStatistics {
 
 impl OrganizationState {
     pub fn run_statistics(&self, workspace: WorkspaceId) -> RunStatistics {
-        let newest: Vec<&Run> = self.runs_of(workspace).take(NEWEST).collect();
+        let in_memory = self.runs_of(workspace).map(PastRun::of).take(CONSIDERED_RUNS);
+        let past = self.workspace_histories.get(&workspace).map_or(&[][..], |history| &history.newest);
+        let mut newest: Vec<PastRun> = in_memory.chain(past.iter().copied()).collect();
+        if !past.is_empty() {
+            // One that was read back from history is known twice.
+            newest.sort_by_key(|run| std::cmp::Reverse(run.number));
+            newest.dedup_by_key(|run| run.number);
+            newest.truncate(CONSIDERED_RUNS);
+        }
         RunStatistics {
             runs: newest.len(),
-            failures: newest.iter().filter(|run| run.status == RunStatus::Errored).count(),
-            plan_average: average(newest.iter().map(|run| &run.plan)),
-            apply_average: average(newest.iter().map(|run| &run.apply)),
+            failures: newest.iter().filter(|run| run.failed).count(),
+            plan_average: average(newest.iter().filter_map(|run| run.plan)),
+            apply_average: average(newest.iter().filter_map(|run| run.apply)),
         }
     }
 }
 
-fn average<'a>(phases: impl Iterator<Item = &'a Phase>) -> Option<SignedDuration> {
-    let finished = phases.filter(|phase| phase.status == PhaseStatus::Finished);
-    let times: Vec<SignedDuration> =
-        finished.filter_map(|phase| Some(phase.ended_at?.duration_since(phase.started_at?))).collect();
-    let count = i32::try_from(times.len()).ok().filter(|count| *count > 0)?;
-    let total = times.into_iter().fold(SignedDuration::ZERO, SignedDuration::saturating_add);
-    Some(total / count)
+fn average(milliseconds: impl Iterator<Item = i64>) -> Option<SignedDuration> {
+    let (total, count) =
+        milliseconds.fold((0_i64, 0_i64), |(total, count), one| (total.saturating_add(one), count + 1));
+    (count > 0).then(|| SignedDuration::from_millis(total / count))
 }
 
 #[cfg(test)]
@@ -45,8 +48,11 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
+    use crate::phase::{Phase, PhaseStatus};
+    use crate::run::Run;
     use crate::run::tests::given_run;
     use crate::run_queue::tests::given_state;
+    use crate::run_status::RunStatus;
 
     #[test]
     fn what_ended_well_makes_the_average() {

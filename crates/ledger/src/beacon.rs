@@ -53,6 +53,16 @@ pub struct Beacon {
     /// What the server says about the agents that it hears.
     #[serde(default)]
     pub agents: Vec<serde_json::Value>,
+    /// What the server can do that older ones cannot, for instance `history`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<String>,
+}
+
+/// The server reads what was moved into history.
+pub const HISTORY: &str = "history";
+
+fn own_features() -> Vec<String> {
+    vec![HISTORY.to_owned()]
 }
 
 /// The other servers, as far as this one knows: a cheap handle that follows what [`Beacons`] hears, and through which
@@ -82,6 +92,7 @@ impl Peers {
             address: None,
             ledgers: BTreeMap::new(),
             agents: Vec::new(),
+            features: own_features(),
         };
         Self { heard: watch::channel((1..=number).map(stranger).collect()).1, own: None, commits: Arc::default() }
     }
@@ -89,6 +100,11 @@ impl Peers {
     /// How many other servers are alive.
     pub fn alive(&self) -> usize {
         self.heard.borrow().len()
+    }
+
+    /// Whether every other server that is alive can do this.
+    pub fn all_can(&self, feature: &str) -> bool {
+        self.heard.borrow().iter().all(|beacon| beacon.features.iter().any(|one| one == feature))
     }
 
     /// The newest commit of a ledger that any living peer names. The bucket may hold newer ones.
@@ -177,6 +193,7 @@ impl Beacons {
             address,
             ledgers: BTreeMap::new(),
             agents: Vec::new(),
+            features: own_features(),
         };
         Self {
             bucket,

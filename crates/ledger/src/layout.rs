@@ -136,6 +136,23 @@ pub fn offset_of(key: &Key) -> Option<u64> {
     (digits.len() == 20).then(|| digits.parse().ok()).flatten()
 }
 
+/// All of an organization's history.
+pub fn history(ledger: &LedgerName) -> Key {
+    Key::new(format!("ledgers/{ledger}/history"))
+}
+
+/// A page of bundles of finished records.
+pub fn history_page(ledger: &LedgerName, page: &str) -> Key {
+    debug_assert!(is_plain(page), "page ids are generated");
+    Key::new(format!("ledgers/{ledger}/history/pages/{page}"))
+}
+
+/// A part of a segment of history. `part` is a fixed word such as `runs`.
+pub fn history_part(ledger: &LedgerName, segment: &str, part: &'static str) -> Key {
+    debug_assert!(is_plain(segment), "segment ids are generated");
+    Key::new(format!("ledgers/{ledger}/history/segments/{segment}/{part}.zst"))
+}
+
 /// All beacons.
 pub fn beacons() -> Key {
     Key::new("beacons")

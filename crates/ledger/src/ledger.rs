@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt, join, stream};
-use taco_tables::State;
+use serde_json::value::RawValue;
+use taco_tables::{Change, RecordKey, State};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::time::timeout;
 
@@ -115,6 +116,18 @@ impl<S> View<S> {
     /// The last commit it contains.
     pub fn seq(&self) -> u64 {
         self.0.seq
+    }
+}
+
+impl<S: State> View<S> {
+    /// The same moment, with further records in it: those that are kept elsewhere. Nothing of it reaches the ledger.
+    pub fn with<'a>(&self, records: impl IntoIterator<Item = &'a (RecordKey, Box<RawValue>)>) -> Self {
+        let Head { seq, hash, size, ref state } = *self.0;
+        let mut state = state.clone();
+        for (key, value) in records {
+            state.apply(&Change::Put(key.clone(), value.clone()));
+        }
+        Self(Arc::new(Head { seq, hash, size, state }))
     }
 }
 

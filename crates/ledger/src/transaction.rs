@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
-use taco_tables::{Holds, Record, RecordKey, State, fields_of};
+use taco_tables::{Change, Holds, Record, RecordKey, State, fields_of};
 
 use crate::commit::{Entry, Put};
 
@@ -57,6 +57,12 @@ impl<S: State> Transaction<S> {
             self.look_in_the_way::<R>(&key, &json, false);
             self.changes.insert(key, Some(json));
         }
+    }
+
+    /// Puts a record as it once stood in the log, with whatever a newer version wrote into it.
+    pub fn put_json(&mut self, key: &RecordKey, value: &RawValue) {
+        self.state.apply(&Change::Put(key.clone(), value.to_owned()));
+        self.changes.insert(key.clone(), Some(value.to_owned()));
     }
 
     /// Deletes a record; one that is not there is fine.

@@ -10,6 +10,7 @@ mod embedded_agent;
 mod environment;
 pub mod error_document;
 mod health;
+mod history;
 pub mod http;
 mod limits;
 mod logging;

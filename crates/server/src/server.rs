@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use jiff::SignedDuration;
 use taco_agent::{EngineTrust, RunUsers};
 use taco_agent_api::AgentApi;
-use taco_control_plane::{ControlPlane, Limits, Timeouts};
+use taco_control_plane::{ControlPlane, HistorySettings, Limits, Timeouts};
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::doctor::{ProbeError, Thoroughness, probe};
 use taco_ledger::{Bucket, Clock, Dice, Environment, LocationError, Options, SystemClock, Trouble, format};
@@ -32,7 +32,7 @@ use crate::neighbours::{self, ByBeacon};
 use crate::shutdown::Shutdown;
 use crate::tls::{self, TlsError};
 use crate::trusted_proxies::TrustedProxies;
-use crate::{bucket, connections, embedded_agent, http, limits, metrics, no_auth, open_files};
+use crate::{bucket, connections, embedded_agent, history, http, limits, metrics, no_auth, open_files};
 
 /// Nobody guesses a token of this many characters.
 const LONG_TOKEN: usize = 32;
@@ -162,6 +162,7 @@ impl Server {
         tasks.spawn(neighbours::tell_others(control_plane.clone(), Arc::clone(&beacons), shutdown.clone()));
         tasks.spawn(schedule(scheduler.clone(), beacons, shutdown.clone()));
         tasks.spawn(send_away(control_plane.clone(), scheduler, shutdown.clone()));
+        tasks.spawn(until(shutdown.clone(), history::archive_for_ever(control_plane.clone())));
         if settings.agent_concurrency > 0 {
             let authority = certificate_authority.as_ref().and_then(|path| path.as_deref());
             let secret = control_plane.journal_secret();
@@ -276,6 +277,7 @@ pub(crate) fn control_plane_settings(
         limits: Limits {
             organizations_per_user: Some(settings.organizations_per_user.into()).filter(|most| *most > 0),
         },
+        history: HistorySettings::default(),
     })
 }
 

@@ -79,6 +79,16 @@ impl<R: Record> Table<R> {
         &self.indexes
     }
 
+    /// Whether a record is the very one that another table has, which a later or an earlier state was.
+    pub fn is_unchanged(&self, since: &Self, id: &R::Id) -> bool {
+        let key = KeyBytes::of(id);
+        match (self.rows.get(&key), since.rows.get(&key)) {
+            (Some(now), Some(then)) => Arc::ptr_eq(now, then),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
     /// A record as it stands in the log.
     pub fn json_of(&self, id: &R::Id) -> Option<Box<RawValue>> {
         self.row(id)?.to_json().ok()

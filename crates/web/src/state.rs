@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use taco_control_plane::{Error, PageRequest, StateFilter, StateVersionView, WorkspaceRef, WorkspaceView};
 use taco_domain::id::StateVersionId;
-use taco_domain::state_version::{BackingDataAction, StateVersion, StateVersionStatus};
+use taco_domain::state_version::BackingDataAction;
 
 use crate::error::PageError;
 use crate::form::{Nothing, VisitorForm};
@@ -97,20 +97,6 @@ pub(crate) async fn find(
     Ok((workspace, state))
 }
 
-/// The version that came before this one. What the same apply wrote on the way is passed over: whoever looks at its end
-/// wants to see all that it changed.
-pub(crate) fn one_before(view: &StateVersionView) -> Option<StateVersionId> {
-    let state = &view.open.state;
-    let older = state.state_versions_of(view.version.workspace);
-    let older = older.skip_while(|other| other.id != view.version.id).skip(1);
-    let is_on_the_way =
-        |other: &StateVersion| !view.is_intermediate() && other.run == view.version.run && state.is_intermediate(other);
-    older
-        .filter(|other| !is_on_the_way(other))
-        .find(|other| !matches!(other.status, StateVersionStatus::Pending | StateVersionStatus::Discarded))
-        .map(|other| other.id)
-}
-
 /// The versions that one can be compared with: the newest ones, and `chosen` in any case.
 pub(crate) async fn others(
     web: &Web,
@@ -156,10 +142,11 @@ pub(crate) async fn show(
     let (workspace, state) = find(&web, &visitor, path).await?;
     let overview = address_of(&workspace);
     let address = format!("{overview}/states/{}", state.version.id);
+    let before = web.control_plane.state_before(&state).await?;
     let (summary, outputs, others) = tokio::try_join!(
         web.control_plane.resource_summary(&state),
         web.control_plane.outputs_without_secrets(&visitor.caller, state.version.id),
-        others(&web, &visitor, &state, one_before(&state)),
+        others(&web, &visitor, &state, before),
     )?;
     let (organization, name) = (workspace.open.entry().name.as_str(), workspace.workspace.name.as_str());
     let possible = DATA_STEPS.iter().filter(|(_, action, _)| state.is_possible(*action));

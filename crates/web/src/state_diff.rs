@@ -12,7 +12,7 @@ use taco_domain::state_diff::{Change, Difference};
 use crate::error::PageError;
 use crate::navigation::WorkspaceSection;
 use crate::page::Layout;
-use crate::state::{Other, StatePath, find, one_before, others};
+use crate::state::{Other, StatePath, find, others};
 use crate::state_parts::shortened;
 use crate::states::StateRow;
 use crate::text_diff::{self, Line};
@@ -127,7 +127,7 @@ pub(crate) async fn show(
 ) -> Result<Response, PageError> {
     let (workspace, after) = find(&web, &visitor, path).await?;
     let against: Option<StateVersionId> = match wanted.against.as_str() {
-        "" => one_before(&after),
+        "" => web.control_plane.state_before(&after).await?,
         id => Some(id.parse().map_err(|_| PageError::not_found("state version"))?),
     };
     let overview = address_of(&workspace);

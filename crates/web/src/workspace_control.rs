@@ -127,8 +127,8 @@ pub(crate) struct Deletion {
     /// Why not even with force.
     pub(crate) refusal: Option<String>,
     pub(crate) resources: u64,
-    pub(crate) states: usize,
-    pub(crate) runs: usize,
+    pub(crate) states: u64,
+    pub(crate) runs: u64,
     pub(crate) variables: usize,
 }
 
@@ -142,8 +142,8 @@ impl Deletion {
             unsafe_because: check_safe_delete(workspace).err().map(|refusal| refusal.to_string()),
             refusal: forced.err().map(|refusal| refusal.to_string()),
             resources: workspace.resource_count,
-            states: state.state_versions_of(workspace.id).count(),
-            runs: state.runs_of(workspace.id).count(),
+            states: state.state_version_count(workspace),
+            runs: state.run_count(workspace),
             variables: state.variables_of(VariableOwner::Workspace(workspace.id)).count(),
         }
     }

@@ -139,6 +139,7 @@ pub(crate) async fn open(environment: Environment) -> Result<ControlPlane, taco_
         ledger: Options { snapshot_every: 64, ..Options::default() },
         timeouts: Timeouts::default(),
         limits: Default::default(),
+        history: Default::default(),
     };
     ControlPlane::open(environment, settings).await
 }

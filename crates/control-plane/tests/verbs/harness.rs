@@ -119,6 +119,7 @@ async fn open(
         ledger: Options::default(),
         timeouts: Default::default(),
         limits: Default::default(),
+        history: Default::default(),
     };
     ControlPlane::open(environment, settings).await
 }

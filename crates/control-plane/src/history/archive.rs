@@ -1,0 +1,387 @@
+//! Moving finished records out of memory.
+//!
+//! Pages and catalogs are written first, under names that nothing else has; then one commit names them and deletes the
+//! records from the state. Whoever dies in between leaves objects that nothing names, which are removed after a while.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::SignedDuration;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use taco_boxed::boxed;
+use taco_domain::OrganizationState;
+use taco_domain::comment::Comment;
+use taco_domain::configuration_version::ConfigurationVersion;
+use taco_domain::history::{
+    BundleIds, HistoryPart, HistorySegment, RestoredBundle, due_bundles, may_leave, workspace_histories,
+};
+use taco_domain::id::HistorySegmentId;
+use taco_domain::run::Run;
+use taco_domain::state_version::StateVersion;
+use taco_history::{Bundle, CatalogBuilder, IdIndex, Malformed, PageWriter, Place, encode_texts};
+use taco_ledger::beacon::HISTORY;
+use taco_ledger::{Key, Transaction, View, layout};
+use taco_tables::{Holds, Record, RecordKey};
+
+use super::parts::{Part, PartName, damaged, unavailable};
+use super::rows::{Masked, RowTexts};
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+
+/// So many segments of about one size become one of the next size.
+const MERGED_AT_ONCE: usize = 16;
+/// A segment with more bundles than this is left as it is.
+const LARGEST_MERGED: u64 = 16_384;
+/// What nothing names is removed when it is older than this: whoever wrote it would have named it by then, and whoever
+/// reads from an older state is done.
+const ABANDONED_AFTER: SignedDuration = SignedDuration::from_hours(1);
+
+/// What moving records achieved.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Archived {
+    /// How many bundles left memory.
+    pub bundles: usize,
+    /// Whether more could leave at once.
+    pub more: bool,
+}
+
+/// The objects of a new segment.
+struct NewSegment {
+    record: HistorySegment,
+    objects: Vec<(Key, Bytes)>,
+}
+
+/// The catalogs of a segment that is being made.
+#[derive(Default)]
+struct Catalogs {
+    runs: CatalogBuilder,
+    state_versions: CatalogBuilder,
+    configuration_versions: CatalogBuilder,
+    comments: IdIndex,
+    outputs: IdIndex,
+}
+
+#[boxed]
+impl ControlPlane {
+    /// Moves what is finished into history, one batch at most of each organization that this server has open. Older servers
+    /// beside this one could not find it there, so nothing moves while there are any.
+    pub async fn archive_finished(&self) -> Result<Archived, Error> {
+        let mut all = Archived::default();
+        if !self.shared.environment.peers.all_can(HISTORY) {
+            return Ok(all);
+        }
+        for open in self.organizations_in_memory() {
+            let archived = self.archive_organization(&open).await?;
+            all.bundles += archived.bundles;
+            all.more |= archived.more;
+        }
+        Ok(all)
+    }
+
+    async fn archive_organization(&self, open: &OpenOrganization) -> Result<Archived, Error> {
+        let planned = open.last_seen();
+        let rules = self.shared.history_rules;
+        let bundles = due_bundles(&planned, rules, self.now());
+        if bundles.is_empty() {
+            self.merge_segments(open).await?;
+            return Ok(Archived::default());
+        }
+        let new = self.new_segment(open, &planned, &bundles)?;
+        let number = bundles.len();
+        let moved =
+            self.store_and_commit(open, new, move |tx, segment| move_out(tx, &planned, &bundles, segment)).await?;
+        metrics::counter!("taco_history_bundles_total").increment(if moved { number as u64 } else { 0 });
+        Ok(Archived { bundles: if moved { number } else { 0 }, more: moved })
+    }
+
+    /// Writes the objects of a segment, then commits it. False if that came to nothing, because things have changed.
+    async fn store_and_commit(
+        &self,
+        open: &OpenOrganization,
+        new: NewSegment,
+        mut decide: impl FnMut(&mut Transaction<OrganizationState>, &HistorySegment) -> bool + Send + 'static,
+    ) -> Result<bool, Error> {
+        for (key, bytes) in &new.objects {
+            self.bucket().put_new(key, bytes.clone()).await.map_err(unavailable)?;
+        }
+        let record = new.record;
+        let committed = open.commit(Self::own_intent("history.archive"), move |tx| {
+            if decide(tx, &record) { Ok(true) } else { Err(Error::Conflict(String::new())) }
+        });
+        match committed.await {
+            Err(Error::Conflict(_)) => {
+                for (key, _) in &new.objects {
+                    self.bucket().delete(key).await.map_err(unavailable)?;
+                }
+                Ok(false)
+            }
+            other => other,
+        }
+    }
+
+    fn new_segment(
+        &self,
+        open: &OpenOrganization,
+        state: &OrganizationState,
+        bundles: &[BundleIds],
+    ) -> Result<NewSegment, Error> {
+        let id = HistorySegmentId::at_home(open.id().home(), self.random());
+        // A segment's first page has its name; merged ones speak of several.
+        let page = id.to_string();
+        let page_key = layout::history_page(open.ledger.name(), &page);
+        let broken = |error: Malformed| damaged(&page_key, &error.0);
+        let mut writer = PageWriter::new().map_err(broken)?;
+        let mut catalogs = Catalogs::default();
+        for ids in bundles {
+            let place = writer.add(0, &bundle_of(state, ids)).map_err(broken)?;
+            catalogs.add(state, ids, &page, place).map_err(broken)?;
+        }
+        let mut new = self.segment_of(open, id, catalogs, bundles.len() as u64).map_err(broken)?;
+        new.objects.push((page_key, writer.finish().into()));
+        Ok(new)
+    }
+
+    fn segment_of(
+        &self,
+        open: &OpenOrganization,
+        id: HistorySegmentId,
+        catalogs: Catalogs,
+        bundles: u64,
+    ) -> Result<NewSegment, Malformed> {
+        let mut parts = BTreeMap::new();
+        let mut objects = Vec::new();
+        for (name, rows, bytes) in catalogs.encode()? {
+            let (size, sha256) = (bytes.len() as u64, hex::encode(Sha256::digest(&bytes)));
+            parts.insert(name.as_str().to_owned(), HistoryPart { rows, size, sha256 });
+            let key = layout::history_part(open.ledger.name(), &id.to_string(), name.as_str());
+            objects.push((key, Bytes::from(bytes)));
+        }
+        let record = HistorySegment { id, created_at: self.now(), bundles, parts };
+        Ok(NewSegment { record, objects })
+    }
+
+    /// Makes one segment of many small ones, so that their number stays small. Pages stay where they are.
+    async fn merge_segments(&self, open: &OpenOrganization) -> Result<(), Error> {
+        let planned = open.last_seen();
+        let Some(small) = segments_to_merge(&planned) else { return Ok(()) };
+        let reader = self.history_of(open);
+        let masked = Masked::of(&planned);
+        let mut catalogs = Catalogs::default();
+        let mut pages = BTreeSet::new();
+        let mut bundles = 0;
+        for segment in &small {
+            bundles += segment.bundles;
+            let mut texts: Arc<Vec<String>> = Arc::default();
+            if let Some(Part::Texts(found)) = reader.part(segment, PartName::Texts).await? {
+                texts = found;
+            }
+            for name in PartName::ALL {
+                match reader.part(segment, name).await? {
+                    Some(Part::Catalog(catalog)) => {
+                        pages.extend(catalog.pages().iter().cloned());
+                        let builder = catalogs.builder(name);
+                        for (index, row) in catalog.rows().enumerate().filter(|(_, row)| !masked.is_row(&catalog, row))
+                        {
+                            let text = texts.get(index).filter(|_| name == PartName::Runs).map_or("", String::as_str);
+                            builder.add(catalog.page(row.place), &row, text);
+                        }
+                    }
+                    Some(Part::Index(index)) => {
+                        let broken = |error: Malformed| damaged(&layout::history(open.ledger.name()), &error.0);
+                        for (id, page, place) in index.iter().filter(|(_, page, place)| !masked.is_place(page, *place))
+                        {
+                            catalogs.index(name).add(page, id, place).map_err(broken)?;
+                        }
+                    }
+                    Some(Part::Texts(_)) | None => {}
+                }
+            }
+        }
+        let id = HistorySegmentId::at_home(open.id().home(), self.random());
+        let new = self.segment_of(open, id, catalogs, bundles);
+        let new = new.map_err(|error| damaged(&layout::history(open.ledger.name()), &error.0))?;
+        self.store_and_commit(open, new, move |tx, merged| merge(tx, &planned, &small, &pages, merged)).await?;
+        self.remove_abandoned(open).await
+    }
+
+    /// Removes objects of history that nothing names any more.
+    async fn remove_abandoned(&self, open: &OpenOrganization) -> Result<(), Error> {
+        let state = self.organization_at(open.id().home(), "organization").await?.state;
+        let bucket = self.bucket();
+        let listed = bucket.list(&layout::history(open.ledger.name()), None).await.map_err(unavailable)?;
+        let now = self.now();
+        for key in listed {
+            let Some(segment) = segment_of_part(&key) else { continue };
+            if state.history_segments.contains(&segment) {
+                continue;
+            }
+            let Some(object) = bucket.get(&key).await.map_err(unavailable)? else { continue };
+            if now.duration_since(object.last_modified) > ABANDONED_AFTER {
+                bucket.delete(&key).await.map_err(unavailable)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The segment that an object is a part of; `None` for pages, which merged segments speak of, too.
+fn segment_of_part(key: &Key) -> Option<HistorySegmentId> {
+    let (folder, _) = key.as_str().rsplit_once('/')?;
+    let (above, segment) = folder.rsplit_once('/')?;
+    above.ends_with("/segments").then(|| segment.parse().ok())?
+}
+
+/// The oldest segments of about one size, if there are enough of them.
+fn segments_to_merge(state: &OrganizationState) -> Option<Vec<HistorySegment>> {
+    let mut sizes: BTreeMap<u32, Vec<&HistorySegment>> = BTreeMap::new();
+    for segment in state.history_segments.iter().filter(|segment| segment.bundles < LARGEST_MERGED) {
+        sizes.entry(segment.bundles.max(1).ilog(MERGED_AT_ONCE as u64)).or_default().push(segment);
+    }
+    let mut enough = sizes.into_values().find(|segments| segments.len() >= MERGED_AT_ONCE)?;
+    enough.sort_by_key(|segment| (segment.created_at, segment.id));
+    enough.truncate(MERGED_AT_ONCE);
+    Some(enough.into_iter().cloned().collect())
+}
+
+/// The records of a bundle as they stand in the log.
+fn bundle_of(state: &OrganizationState, ids: &BundleIds) -> Bundle {
+    fn json<R: Record>(state: &impl Holds<R>, id: &R::Id) -> Option<(RecordKey, Box<RawValue>)> {
+        let value = state.table().json_of(id)?;
+        Some((RecordKey { kind: R::KIND.to_owned(), id: id.to_string() }, value))
+    }
+    let run = ids.run.iter().filter_map(|id| json::<Run>(state, id));
+    let comments = ids.comments.iter().filter_map(|id| json::<Comment>(state, id));
+    let versions = ids.state_versions.iter().filter_map(|id| json::<StateVersion>(state, id));
+    let configuration = ids.configuration_version.iter().filter_map(|id| json::<ConfigurationVersion>(state, id));
+    Bundle { records: run.chain(comments).chain(versions).chain(configuration).collect() }
+}
+
+impl Catalogs {
+    fn add(&mut self, state: &OrganizationState, ids: &BundleIds, page: &str, place: Place) -> Result<(), Malformed> {
+        if let Some(run) = ids.run.and_then(|id| state.runs.get(&id)) {
+            self.runs.add(page, &RowTexts::of_run(run).run(run, place), &run.options.message);
+        }
+        for id in &ids.comments {
+            self.comments.add(page, id.to_bytes(), place)?;
+        }
+        for version in ids.state_versions.iter().filter_map(|id| state.state_versions.get(id)) {
+            let texts = RowTexts::of_state(version);
+            self.state_versions.add(page, &texts.state(version, state.is_intermediate(version), place), "");
+            for output in &version.outputs {
+                self.outputs.add(page, output.id.to_bytes(), place)?;
+            }
+        }
+        if let Some(version) = ids.configuration_version.and_then(|id| state.configuration_versions.get(&id)) {
+            let texts = RowTexts::of_configuration(version);
+            self.configuration_versions.add(page, &texts.configuration(version, place), "");
+        }
+        Ok(())
+    }
+
+    fn builder(&mut self, name: PartName) -> &mut CatalogBuilder {
+        match name {
+            PartName::StateVersions => &mut self.state_versions,
+            PartName::ConfigurationVersions => &mut self.configuration_versions,
+            PartName::Runs | PartName::Texts | PartName::Comments | PartName::Outputs => &mut self.runs,
+        }
+    }
+
+    fn index(&mut self, name: PartName) -> &mut IdIndex {
+        match name {
+            PartName::Outputs => &mut self.outputs,
+            _ => &mut self.comments,
+        }
+    }
+
+    /// The parts that have anything in them.
+    fn encode(mut self) -> Result<Vec<(PartName, u64, Vec<u8>)>, Malformed> {
+        let mut parts = Vec::new();
+        let (runs, texts) = self.runs.finish()?;
+        let (state_versions, _) = self.state_versions.finish()?;
+        let (configuration_versions, _) = self.configuration_versions.finish()?;
+        parts.push((PartName::Texts, texts.len() as u64, encode_texts(&texts)?));
+        for (name, catalog) in [
+            (PartName::Runs, runs),
+            (PartName::StateVersions, state_versions),
+            (PartName::ConfigurationVersions, configuration_versions),
+        ] {
+            parts.push((name, catalog.len() as u64, catalog.encode()?));
+        }
+        for (name, index) in [(PartName::Comments, &mut self.comments), (PartName::Outputs, &mut self.outputs)] {
+            parts.push((name, index.len() as u64, index.encode()?));
+        }
+        parts.retain(|(_, rows, _)| *rows > 0);
+        Ok(parts)
+    }
+}
+
+/// Takes bundles out of the state, unless anything about them has changed since they were written down.
+fn move_out(
+    tx: &mut Transaction<OrganizationState>,
+    planned: &View<OrganizationState>,
+    bundles: &[BundleIds],
+    segment: &HistorySegment,
+) -> bool {
+    let state = tx.state();
+    let unchanged = |bundle: &BundleIds| {
+        bundle.run.iter().all(|id| state.runs.contains(id) && state.runs.is_unchanged(&planned.runs, id))
+            && bundle.comments.iter().all(|id| state.comments.is_unchanged(&planned.comments, id))
+            && bundle.state_versions.iter().all(|id| {
+                state.state_versions.contains(id) && state.state_versions.is_unchanged(&planned.state_versions, id)
+            })
+            && bundle.configuration_version.iter().all(|id| {
+                let versions = &state.configuration_versions;
+                versions.contains(id) && versions.is_unchanged(&planned.configuration_versions, id)
+            })
+            && nothing_was_added(state, bundle)
+            && may_leave(state, bundle)
+    };
+    if !bundles.iter().all(unchanged) {
+        return false;
+    }
+    let histories = workspace_histories(state, bundles);
+    for bundle in bundles {
+        bundle.comments.iter().for_each(|id| tx.delete::<Comment>(id));
+        bundle.state_versions.iter().for_each(|id| tx.delete::<StateVersion>(id));
+        bundle.configuration_version.iter().for_each(|id| tx.delete::<ConfigurationVersion>(id));
+        bundle.run.iter().for_each(|id| tx.delete::<Run>(id));
+    }
+    histories.iter().for_each(|history| tx.put(history));
+    tx.put(segment);
+    true
+}
+
+/// Whether a bundle has all that hangs on its run.
+fn nothing_was_added(state: &OrganizationState, bundle: &BundleIds) -> bool {
+    bundle.run.is_none_or(|run| {
+        state.comments.by().run.under(&run).count() == bundle.comments.len()
+            && state.state_versions.by().run.get(&run).count() == bundle.state_versions.len()
+    })
+}
+
+/// Puts one segment in the place of many, unless something about them has changed.
+fn merge(
+    tx: &mut Transaction<OrganizationState>,
+    planned: &View<OrganizationState>,
+    small: &[HistorySegment],
+    pages: &BTreeSet<String>,
+    merged: &HistorySegment,
+) -> bool {
+    let state = tx.state();
+    let is_there = |segment: &HistorySegment| state.history_segments.contains(&segment.id);
+    let same_masks = state.restored_bundles.len() == planned.restored_bundles.len();
+    if !small.iter().all(is_there) || !same_masks {
+        return false;
+    }
+    // Restored bundles in these pages have no row any more.
+    let dropped: Vec<String> = (state.restored_bundles.iter())
+        .filter(|bundle| bundle.place().is_some_and(|(page, _)| pages.contains(page)))
+        .map(|bundle| bundle.id.clone())
+        .collect();
+    dropped.iter().for_each(|id| tx.delete::<RestoredBundle>(id));
+    small.iter().for_each(|segment| tx.delete::<HistorySegment>(&segment.id));
+    tx.put(merged);
+    true
+}

@@ -1,0 +1,273 @@
+//! Pages of lists over what is in memory and what is in history.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use taco_boxed::boxed;
+use taco_domain::Author;
+use taco_domain::id::{RunId, WorkspaceId};
+use taco_history::{Catalog, Row, RowFilter, RowId, Source, select};
+
+use super::parts::{Located, PartName};
+use super::rows::Masked;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+use crate::page::PageRequest;
+use crate::run_filter::RunFilter;
+
+/// What a list is sorted by: the greatest order first, then the smallest tie.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct ListKey {
+    pub(crate) order: i64,
+    pub(crate) tie: u64,
+    pub(crate) id: RowId,
+}
+
+/// The ids of one page of a list, and how many the whole list has.
+pub(crate) struct ListedIds {
+    pub(crate) ids: Vec<RowId>,
+    pub(crate) total: usize,
+    /// The organization with all of them in it.
+    pub(crate) open: OpenOrganization,
+}
+
+/// Which rows of a workspace are listed, and in which order.
+pub(crate) struct WorkspaceList<'a> {
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) kind: HistoricKind,
+    /// The second argument is what people search in, where that was asked for.
+    pub(crate) fits: &'a (dyn Fn(&Row<'_>, &str) -> bool + Send + Sync),
+    pub(crate) searches_texts: bool,
+}
+
+/// A kind of record that has catalogs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum HistoricKind {
+    Runs,
+    StateVersions,
+    ConfigurationVersions,
+}
+
+impl HistoricKind {
+    fn part(self) -> PartName {
+        match self {
+            Self::Runs => PartName::Runs,
+            Self::StateVersions => PartName::StateVersions,
+            Self::ConfigurationVersions => PartName::ConfigurationVersions,
+        }
+    }
+
+    /// The key of a row in the list of a workspace.
+    fn key(self, row: &Row<'_>) -> ListKey {
+        match self {
+            Self::Runs | Self::ConfigurationVersions => ListKey::by_number(row.number, row.id),
+            Self::StateVersions => ListKey { order: row.at, tie: u64::MAX - row.number, id: row.id },
+        }
+    }
+}
+
+impl ListKey {
+    /// Sorts as the list does.
+    pub(crate) fn in_list(&self) -> (Reverse<i64>, u64, RowId) {
+        (Reverse(self.order), self.tie, self.id)
+    }
+
+    pub(crate) fn by_number(number: u64, id: RowId) -> Self {
+        Self { order: i64::try_from(number).unwrap_or(i64::MAX), tie: 0, id }
+    }
+
+    pub(crate) fn by_time(at: jiff::Timestamp, id: RowId) -> Self {
+        Self { order: super::rows::nanoseconds(at), tie: 0, id }
+    }
+
+    pub(crate) fn of_state(version: &taco_domain::state_version::StateVersion) -> Self {
+        let order = super::rows::nanoseconds(version.created_at);
+        Self { order, tie: u64::MAX - version.serial, id: version.id.to_bytes() }
+    }
+}
+
+/// Keys in the order of the list.
+struct Keys(Vec<ListKey>);
+
+impl Source for Keys {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn order(&self, index: usize) -> i64 {
+        self.0[index].order
+    }
+
+    fn tie(&self, index: usize) -> (u64, RowId) {
+        (self.0[index].tie, self.0[index].id)
+    }
+}
+
+/// Rows of a catalog, newest first.
+struct CatalogRows {
+    catalog: Arc<Catalog>,
+    /// `None` is all of them.
+    rows: Option<Vec<u32>>,
+}
+
+impl CatalogRows {
+    fn row(&self, index: usize) -> usize {
+        self.rows.as_ref().map_or(index, |rows| rows[index] as usize)
+    }
+}
+
+impl Source for CatalogRows {
+    fn len(&self) -> usize {
+        self.rows.as_ref().map_or(self.catalog.len(), Vec::len)
+    }
+
+    fn order(&self, index: usize) -> i64 {
+        self.catalog.times()[self.row(index)]
+    }
+
+    fn tie(&self, index: usize) -> (u64, RowId) {
+        (0, self.catalog.ids()[self.row(index)])
+    }
+}
+
+#[boxed]
+impl ControlPlane {
+    /// One page of a workspace's records of a kind. `in_memory` are the keys of those that are wanted and in memory.
+    pub(crate) async fn list_workspace(
+        &self,
+        open: OpenOrganization,
+        list: &WorkspaceList<'_>,
+        in_memory: Vec<ListKey>,
+        page: PageRequest,
+    ) -> Result<ListedIds, Error> {
+        let mut keys: Vec<(ListKey, Option<Located>)> = in_memory.into_iter().map(|key| (key, None)).collect();
+        let historic = self.keys_in_history(&open, list).await?;
+        keys.extend(historic.into_iter().map(|(key, located)| (key, Some(located))));
+        let total = keys.len();
+        keys.sort_by_key(|(key, _)| key.in_list());
+        let wanted: Vec<_> = keys.into_iter().skip(page.skip()).take(page.size()).collect();
+        let ids = wanted.iter().map(|(key, _)| key.id).collect();
+        let places = wanted.into_iter().filter_map(|(_, located)| located).collect();
+        let open = self.with_places(open, places).await?;
+        Ok(ListedIds { ids, total, open })
+    }
+
+    /// The keys of a workspace's records that are wanted and in history, in whatever order.
+    pub(crate) async fn keys_in_history(
+        &self,
+        open: &OpenOrganization,
+        list: &WorkspaceList<'_>,
+    ) -> Result<Vec<(ListKey, Located)>, Error> {
+        let state = &open.state;
+        if !state.workspace_histories.contains(&list.workspace) {
+            return Ok(Vec::new());
+        }
+        let reader = self.history_of(open);
+        let catalogs = reader.catalogs(state, list.kind.part()).await?;
+        let texts = match list.searches_texts {
+            true => reader.texts(state).await?,
+            false => Vec::new(),
+        };
+        let masked = Masked::of(state);
+        let mut keys = Vec::new();
+        for (number, catalog) in catalogs.iter().enumerate() {
+            for index in catalog.of_owner(&list.workspace.to_bytes()) {
+                let row = catalog.row(index as usize);
+                let text = texts.get(number).and_then(|texts| texts.get(index as usize)).map_or("", String::as_str);
+                if !masked.is_row(catalog, &row) && (list.fits)(&row, text) {
+                    keys.push((list.kind.key(&row), (catalog.page(row.place).to_owned(), row.place)));
+                }
+            }
+        }
+        Ok(keys)
+    }
+
+    /// One page of an organization's runs, newest first. `in_memory` are the keys of those that are wanted and in memory,
+    /// in order; `sees` tells whether the runs of a workspace are wanted, and is `None` where all of them are.
+    pub(crate) async fn list_runs(
+        &self,
+        open: OpenOrganization,
+        filter: &RunFilter,
+        site: &taco_domain::Site,
+        sees: Option<&(dyn Fn(WorkspaceId) -> bool + Send + Sync)>,
+        in_memory: Vec<ListKey>,
+        page: PageRequest,
+    ) -> Result<ListedIds, Error> {
+        let in_memory = Keys(in_memory);
+        let historic = self.historic_runs(&open, filter, site, sees).await?;
+        let mut sources: Vec<&dyn Source> = vec![&in_memory];
+        sources.extend(historic.iter().map(|rows| rows as &dyn Source));
+        let total = sources.iter().map(|source| source.len()).sum();
+        let wanted = select(&sources, page.skip(), page.size());
+        let ids = wanted.iter().map(|(source, index)| sources[*source].tie(*index).1).collect();
+        let place = |(source, index): (usize, usize)| {
+            let rows = historic.get(source.checked_sub(1)?)?;
+            let row = rows.catalog.row(rows.row(index));
+            Some((rows.catalog.page(row.place).to_owned(), row.place))
+        };
+        let places = wanted.into_iter().filter_map(place).collect();
+        let open = self.with_places(open, places).await?;
+        Ok(ListedIds { ids, total, open })
+    }
+
+    async fn historic_runs(
+        &self,
+        open: &OpenOrganization,
+        filter: &RunFilter,
+        site: &taco_domain::Site,
+        sees: Option<&(dyn Fn(WorkspaceId) -> bool + Send + Sync)>,
+    ) -> Result<Vec<CatalogRows>, Error> {
+        let state = &open.state;
+        if state.history_segments.is_empty() || filter.takes_nothing() {
+            return Ok(Vec::new());
+        }
+        let reader = self.history_of(open);
+        let catalogs = reader.catalogs(state, PartName::Runs).await?;
+        let texts = match filter.searches_texts() {
+            true => reader.texts(state).await?,
+            false => Vec::new(),
+        };
+        let masked = Masked::of(state);
+        let wants_all = sees.is_none() && filter.is_empty();
+        let rows_of = |(number, catalog): (usize, Arc<Catalog>)| {
+            let is_masked = masked.concerns(&catalog);
+            if wants_all && !is_masked {
+                return CatalogRows { catalog, rows: None };
+            }
+            let owner = |owner: &RowId| {
+                let workspace = WorkspaceId::from_bytes(*owner).ok().and_then(|id| state.workspaces.get(&id));
+                workspace.is_some_and(|workspace| {
+                    sees.is_none_or(|sees| sees(workspace.id)) && filter.takes_workspace(state, workspace)
+                })
+            };
+            let mut rows = catalog.filter(&RowFilter {
+                owner: &owner,
+                status: &|status| filter.takes_status(status),
+                source: &|source| filter.takes_source(source),
+                author: &|author| filter.takes_author(site, Author::spelled(author)),
+                flags: &|flags| filter.takes_options(&super::rows::options_of(flags)),
+                at: &|at| filter.takes_time(at),
+            });
+            if is_masked {
+                rows.retain(|index| !masked.is_row(&catalog, &catalog.row(*index as usize)));
+            }
+            if let Some(texts) = texts.get(number) {
+                rows.retain(|index| {
+                    let id = RunId::from_bytes(catalog.ids()[*index as usize]);
+                    let text = texts.get(*index as usize).map_or("", String::as_str);
+                    id.is_ok_and(|id| filter.takes_text(id, text))
+                });
+            }
+            CatalogRows { catalog, rows: Some(rows) }
+        };
+        Ok(catalogs.into_iter().enumerate().map(rows_of).collect())
+    }
+
+    async fn with_places(&self, open: OpenOrganization, places: Vec<Located>) -> Result<OpenOrganization, Error> {
+        if places.is_empty() {
+            return Ok(open);
+        }
+        let bundles = self.history_of(&open).bundles(places).await?;
+        Ok(open.with_bundles(bundles.iter().map(|(_, bundle)| bundle)))
+    }
+}

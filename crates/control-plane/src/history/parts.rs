@@ -1,0 +1,211 @@
+//! The parts of segments, as they lie in the bucket, and a cache of those that were read lately.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use quick_cache::Weighter;
+use quick_cache::unsync::Cache;
+use sha2::{Digest, Sha256};
+use taco_domain::OrganizationState;
+use taco_domain::history::HistorySegment;
+use taco_history::{Bundle, Catalog, IdIndex, Malformed, Place, decode_texts, read_bundle};
+use taco_ledger::{Bucket, BucketError, Key, LedgerName, layout};
+
+use crate::error::Error;
+use crate::state_blobs::blob_error;
+
+/// So many objects are asked for together.
+const AT_ONCE: usize = 16;
+/// Bundles that lie so near to each other are read with one request.
+const NEAR: u32 = 32 * 1024;
+/// For the cache's own book-keeping: most parts are about this large.
+const USUAL_PART: u64 = 256 * 1024;
+
+/// What a segment consists of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) enum PartName {
+    Runs,
+    StateVersions,
+    ConfigurationVersions,
+    /// Messages of runs, in the order of `Runs`.
+    Texts,
+    Comments,
+    Outputs,
+}
+
+impl PartName {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Runs, Self::StateVersions, Self::ConfigurationVersions, Self::Texts, Self::Comments, Self::Outputs];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::StateVersions => "state-versions",
+            Self::ConfigurationVersions => "configuration-versions",
+            Self::Texts => "texts",
+            Self::Comments => "comments",
+            Self::Outputs => "outputs",
+        }
+    }
+}
+
+/// A part that was read.
+#[derive(Clone, Debug)]
+pub(super) enum Part {
+    Catalog(Arc<Catalog>),
+    Index(Arc<IdIndex>),
+    Texts(Arc<Vec<String>>),
+}
+
+impl Part {
+    fn decode(name: PartName, bytes: &[u8]) -> Result<Self, Malformed> {
+        Ok(match name {
+            PartName::Runs | PartName::StateVersions | PartName::ConfigurationVersions => {
+                Self::Catalog(Arc::new(Catalog::decode(bytes)?))
+            }
+            PartName::Comments | PartName::Outputs => Self::Index(Arc::new(IdIndex::decode(bytes)?)),
+            PartName::Texts => Self::Texts(Arc::new(decode_texts(bytes)?)),
+        })
+    }
+
+    fn weight(&self) -> u64 {
+        let bytes = match self {
+            Self::Catalog(catalog) => catalog.weight(),
+            Self::Index(index) => index.weight(),
+            Self::Texts(texts) => texts.iter().map(|text| text.len() + size_of::<String>()).sum(),
+        };
+        bytes.max(1) as u64
+    }
+}
+
+/// Parts that were read lately, within a bound.
+pub(crate) struct HistoryCache(Mutex<Cache<Key, Part, ByWeight>>);
+
+#[derive(Clone)]
+struct ByWeight;
+
+impl Weighter<Key, Part> for ByWeight {
+    fn weight(&self, _: &Key, part: &Part) -> u64 {
+        part.weight()
+    }
+}
+
+impl HistoryCache {
+    pub(crate) fn new(bytes: u64) -> Self {
+        let usual = usize::try_from(bytes / USUAL_PART).unwrap_or_default().max(16);
+        Self(Mutex::new(Cache::with_weighter(usual, bytes, ByWeight)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Cache<Key, Part, ByWeight>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads an organization's history.
+#[derive(Clone, Copy)]
+pub(super) struct HistoryReader<'a> {
+    pub(super) bucket: &'a Arc<dyn Bucket>,
+    pub(super) ledger: &'a LedgerName,
+    pub(super) cache: &'a HistoryCache,
+}
+
+/// A bundle's page and its place there.
+pub(super) type Located = (String, Place);
+
+impl HistoryReader<'_> {
+    /// A part of each segment that has it, in the order of segments.
+    pub(super) async fn parts(&self, state: &OrganizationState, name: PartName) -> Result<Vec<Part>, Error> {
+        let segments: Vec<HistorySegment> = state.history_segments.iter().cloned().collect();
+        let part = |segment: HistorySegment| async move { self.part(&segment, name).await };
+        let parts = stream::iter(segments.into_iter().map(part)).buffered(AT_ONCE);
+        Ok(parts.try_collect::<Vec<_>>().await?.into_iter().flatten().collect())
+    }
+
+    pub(super) async fn catalogs(&self, state: &OrganizationState, name: PartName) -> Result<Vec<Arc<Catalog>>, Error> {
+        let parts = self.parts(state, name).await?.into_iter();
+        Ok(parts.filter_map(|part| if let Part::Catalog(catalog) = part { Some(catalog) } else { None }).collect())
+    }
+
+    pub(super) async fn indexes(&self, state: &OrganizationState, name: PartName) -> Result<Vec<Arc<IdIndex>>, Error> {
+        let parts = self.parts(state, name).await?.into_iter();
+        Ok(parts.filter_map(|part| if let Part::Index(index) = part { Some(index) } else { None }).collect())
+    }
+
+    pub(super) async fn texts(&self, state: &OrganizationState) -> Result<Vec<Arc<Vec<String>>>, Error> {
+        let parts = self.parts(state, PartName::Texts).await?.into_iter();
+        Ok(parts.filter_map(|part| if let Part::Texts(texts) = part { Some(texts) } else { None }).collect())
+    }
+
+    pub(super) async fn part(&self, segment: &HistorySegment, name: PartName) -> Result<Option<Part>, Error> {
+        let Some(expected) = segment.parts.get(name.as_str()) else { return Ok(None) };
+        let key = layout::history_part(self.ledger, &segment.id.to_string(), name.as_str());
+        if let Some(part) = self.cache.lock().get(&key).cloned() {
+            return Ok(Some(part));
+        }
+        let object = self.bucket.get(&key).await.map_err(unavailable)?;
+        let object = object.ok_or_else(|| damaged(&key, "it is missing"))?;
+        if hex::encode(Sha256::digest(&object.bytes)) != expected.sha256 {
+            return Err(damaged(&key, "it is not what was written there"));
+        }
+        let part = Part::decode(name, &object.bytes).map_err(|error| damaged(&key, &error.0))?;
+        self.cache.lock().insert(key, part.clone());
+        Ok(Some(part))
+    }
+
+    /// The bundles that lie at these places, in whatever order. Those that lie close together are read together.
+    pub(super) async fn bundles(&self, mut places: Vec<Located>) -> Result<Vec<(Located, Bundle)>, Error> {
+        places.sort();
+        places.dedup();
+        let mut stretches: Vec<Vec<Located>> = Vec::new();
+        for located in places {
+            match stretches.last_mut() {
+                Some(stretch) if is_near(stretch.last(), &located) => stretch.push(located),
+                _ => stretches.push(vec![located]),
+            }
+        }
+        let read = |stretch: Vec<Located>| async move { self.stretch(stretch).await };
+        let read = stream::iter(stretches.into_iter().map(read)).buffered(AT_ONCE);
+        Ok(read.try_collect::<Vec<_>>().await?.into_iter().flatten().collect())
+    }
+
+    async fn stretch(&self, places: Vec<Located>) -> Result<Vec<(Located, Bundle)>, Error> {
+        let (Some((page, first)), Some((_, last))) = (places.first(), places.last()) else { return Ok(Vec::new()) };
+        let key = layout::history_page(self.ledger, page);
+        let range = u64::from(first.offset)..u64::from(last.offset) + u64::from(last.length);
+        let begin = first.offset;
+        let bytes = self.range(&key, range).await?;
+        let bundle = |located: Located| {
+            let place = located.1;
+            let from = (place.offset - begin) as usize;
+            let bytes = bytes.get(from..from + place.length as usize).unwrap_or_default();
+            let bundle = read_bundle(place, bytes).map_err(|error| damaged(&key, &error.0))?;
+            Ok((located, bundle))
+        };
+        places.into_iter().map(bundle).collect()
+    }
+
+    async fn range(&self, key: &Key, range: std::ops::Range<u64>) -> Result<Bytes, Error> {
+        let download = self.bucket.download(key, Some(range)).await.map_err(unavailable)?;
+        let download = download.ok_or_else(|| damaged(key, "it is missing"))?;
+        let pieces: Vec<Bytes> = download.body.try_collect().await.map_err(unavailable)?;
+        Ok(match <[Bytes; 1]>::try_from(pieces) {
+            Ok([whole]) => whole,
+            Err(pieces) => pieces.concat().into(),
+        })
+    }
+}
+
+fn is_near(before: Option<&Located>, next: &Located) -> bool {
+    before.is_some_and(|(page, place)| {
+        *page == next.0 && next.1.offset.saturating_sub(place.offset.saturating_add(place.length)) <= NEAR
+    })
+}
+
+pub(super) fn unavailable(error: BucketError) -> Error {
+    blob_error(error.into())
+}
+
+pub(super) fn damaged(key: &Key, why: &str) -> Error {
+    Error::Corrupt(taco_ledger::Error::Corrupt { object: key.clone(), why: why.to_owned() })
+}

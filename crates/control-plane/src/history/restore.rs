@@ -1,0 +1,99 @@
+//! Bringing records back into memory, before something changes them.
+
+use taco_boxed::boxed;
+use taco_domain::OrganizationState;
+use taco_domain::history::{RestoredBundle, without_restored};
+use taco_domain::id::WorkspaceId;
+use taco_domain::permission::{Action, Resource};
+use taco_domain::run::Run;
+use taco_history::Bundle;
+use taco_ledger::Transaction;
+use taco_tables::Record as _;
+
+use super::lookup::HistoricId;
+use super::parts::{Located, PartName};
+use super::rows::{Masked, run_flags};
+use crate::caller::Caller;
+use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::error::Error;
+
+#[boxed]
+impl ControlPlane {
+    /// Brings a record that left memory back for someone who is about to change it, if they may. Whoever looks for it
+    /// afterwards finds it, or it is nowhere.
+    pub(crate) async fn restore_for(
+        &self,
+        caller: &Caller,
+        open: &OpenOrganization,
+        id: impl Into<HistoricId> + Send,
+        action: Action,
+        what: &'static str,
+    ) -> Result<(), Error> {
+        let id = id.into();
+        if open.state.history_segments.is_empty() || id.is_in_memory(open) {
+            return Ok(());
+        }
+        let Some((located, bundle)) = self.historic_bundle(open, id).await? else { return Ok(()) };
+        let with_it = open.clone().with_bundles([&bundle]);
+        let state = &with_it.state;
+        let workspace =
+            owner_of(state, &bundle).and_then(|id| state.workspaces.get(&id)).ok_or(Error::NotFound(what))?;
+        caller.require(action, Resource::Workspace(state, workspace), what)?;
+        self.restore_bundle(open, located, bundle).await
+    }
+
+    async fn restore_bundle(&self, open: &OpenOrganization, located: Located, bundle: Bundle) -> Result<(), Error> {
+        let restored = RestoredBundle { id: RestoredBundle::id_of(&located.0, located.1.offset), at: self.now() };
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            restore(tx, &restored, &bundle);
+            Ok(())
+        };
+        open.commit(Self::own_intent("history.restore"), decide).await
+    }
+
+    /// Brings back every run that has sealed variables, so that they follow when the master key changes.
+    pub(crate) async fn restore_sealed(&self, open: &OpenOrganization) -> Result<(), Error> {
+        let reader = self.history_of(open);
+        let mut places = Vec::new();
+        let masked = Masked::of(&open.state);
+        for catalog in reader.catalogs(&open.state, PartName::Runs).await? {
+            let sealed = catalog.rows().filter(|row| row.flags & run_flags::SEALED != 0);
+            let counting = sealed.filter(|row| !masked.is_row(&catalog, row));
+            places.extend(counting.map(|row| (catalog.page(row.place).to_owned(), row.place)));
+        }
+        for (located, bundle) in reader.bundles(places).await? {
+            self.restore_bundle(open, located, bundle).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts the records of a bundle back, unless that was done already, or their workspace is gone.
+fn restore(tx: &mut Transaction<OrganizationState>, restored: &RestoredBundle, bundle: &Bundle) {
+    if tx.state().restored_bundles.contains(&restored.id) {
+        return;
+    }
+    for (key, value) in &bundle.records {
+        tx.put_json(key, value);
+    }
+    let state = tx.state();
+    let Some(history) = owner_of(state, bundle).and_then(|id| state.workspace_histories.get(&id)) else { return };
+    let of_kind = |kind: &'static str| bundle.records.iter().filter(move |(key, _)| key.kind == kind);
+    let run = of_kind(Run::KIND).next().and_then(|(key, _)| state.runs.get(&key.id.parse().ok()?));
+    let states = of_kind(taco_domain::state_version::StateVersion::KIND).count() as u64;
+    let configurations = of_kind(taco_domain::configuration_version::ConfigurationVersion::KIND).count() as u64;
+    let history = without_restored(history, run, states, configurations);
+    tx.put(&history);
+    tx.put(restored);
+}
+
+/// The workspace of a bundle whose records are in `state`.
+fn owner_of(state: &OrganizationState, bundle: &Bundle) -> Option<WorkspaceId> {
+    bundle.records.iter().find_map(|(key, _)| {
+        let run = key.id.parse().ok().and_then(|id| state.runs.get(&id)).map(|run| run.workspace);
+        let version = || key.id.parse().ok().and_then(|id| state.state_versions.get(&id)).map(|found| found.workspace);
+        let configuration =
+            || key.id.parse().ok().and_then(|id| state.configuration_versions.get(&id)).map(|found| found.workspace);
+        run.or_else(version).or_else(configuration)
+    })
+}

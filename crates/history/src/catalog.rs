@@ -1,0 +1,321 @@
+//! Catalogs: one row for each record of a kind, newest first, column by column.
+
+use std::collections::BTreeMap;
+
+use crate::Malformed;
+use crate::page::Place;
+
+/// The 16 characters that tell a record of its kind from all others.
+pub type RowId = [u8; 16];
+
+/// What a catalog knows of a record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Row<'a> {
+    pub id: RowId,
+    /// What the record belongs to: its workspace.
+    pub owner: RowId,
+    /// When it was made, in microseconds.
+    pub at: i64,
+    /// Its number within the owner: a run's number, a state's serial.
+    pub number: u64,
+    pub status: &'a str,
+    pub source: &'a str,
+    pub author: &'a str,
+    /// What else is asked for in filters; the bits are the caller's.
+    pub flags: u8,
+    pub place: Place,
+}
+
+/// All rows of one kind, newest first, those of one moment by id.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Catalog {
+    /// The pages that places speak of.
+    pub(crate) pages: Vec<String>,
+    /// Sorted.
+    pub(crate) owners: Vec<RowId>,
+    /// Statuses and sources.
+    pub(crate) words: Vec<String>,
+    pub(crate) authors: Vec<String>,
+    pub(crate) columns: Columns,
+}
+
+/// One value for each row in every one.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub(crate) struct Columns {
+    pub(crate) id: Vec<RowId>,
+    pub(crate) owner: Vec<u16>,
+    pub(crate) at: Vec<i64>,
+    pub(crate) number: Vec<u64>,
+    pub(crate) status: Vec<u8>,
+    pub(crate) source: Vec<u8>,
+    pub(crate) author: Vec<u16>,
+    pub(crate) flags: Vec<u8>,
+    pub(crate) place: Vec<Place>,
+}
+
+impl Catalog {
+    pub fn len(&self) -> usize {
+        self.columns.id.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many bytes it takes in memory, roughly.
+    pub fn weight(&self) -> usize {
+        let row = size_of::<(RowId, u16, i64, u64, u8, u8, u16, u8, Place)>();
+        let texts = [&self.pages, &self.words, &self.authors].into_iter().flatten().map(|text| text.len() + 24);
+        self.len() * row + self.owners.len() * 16 + texts.sum::<usize>()
+    }
+
+    pub fn row(&self, index: usize) -> Row<'_> {
+        let columns = &self.columns;
+        Row {
+            id: columns.id[index],
+            owner: self.owners[usize::from(columns.owner[index])],
+            at: columns.at[index],
+            number: columns.number[index],
+            status: &self.words[usize::from(columns.status[index])],
+            source: &self.words[usize::from(columns.source[index])],
+            author: &self.authors[usize::from(columns.author[index])],
+            flags: columns.flags[index],
+            place: columns.place[index],
+        }
+    }
+
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
+        (0..self.len()).map(|index| self.row(index))
+    }
+
+    /// The row of the record with this id.
+    pub fn find(&self, id: &RowId) -> Option<usize> {
+        self.columns.id.iter().position(|other| other == id)
+    }
+
+    pub fn page(&self, place: Place) -> &str {
+        &self.pages[usize::from(place.page)]
+    }
+
+    pub fn pages(&self) -> &[String] {
+        &self.pages
+    }
+
+    /// What rows belong to, sorted.
+    pub fn owners(&self) -> &[RowId] {
+        &self.owners
+    }
+
+    /// When each row was made, newest first.
+    pub fn times(&self) -> &[i64] {
+        &self.columns.at
+    }
+
+    pub fn ids(&self) -> &[RowId] {
+        &self.columns.id
+    }
+
+    pub fn numbers(&self) -> &[u64] {
+        &self.columns.number
+    }
+
+    /// Which rows fit. Whatever can be told from a word, an owner or an author is asked once for each of these, not once
+    /// for each row.
+    pub fn filter(&self, wanted: &RowFilter<'_>) -> Vec<u32> {
+        let columns = &self.columns;
+        let owners: Vec<bool> = self.owners.iter().map(wanted.owner).collect();
+        let statuses: Vec<bool> = self.words.iter().map(|word| (wanted.status)(word)).collect();
+        let sources: Vec<bool> = self.words.iter().map(|word| (wanted.source)(word)).collect();
+        let authors: Vec<bool> = self.authors.iter().map(|author| (wanted.author)(author)).collect();
+        let flags: Vec<bool> = (0..=u8::MAX).map(wanted.flags).collect();
+        let fits = |index: usize| {
+            owners[usize::from(columns.owner[index])]
+                && statuses[usize::from(columns.status[index])]
+                && sources[usize::from(columns.source[index])]
+                && flags[usize::from(columns.flags[index])]
+                && authors[usize::from(columns.author[index])]
+                && (wanted.at)(columns.at[index])
+        };
+        (0..self.len()).filter(|&index| fits(index)).map(|index| index as u32).collect()
+    }
+
+    /// The rows of one owner.
+    pub fn of_owner(&self, owner: &RowId) -> Vec<u32> {
+        let Ok(number) = self.owners.binary_search(owner) else { return Vec::new() };
+        let rows = self.columns.owner.iter().enumerate();
+        rows.filter(|(_, owner)| usize::from(**owner) == number).map(|(index, _)| index as u32).collect()
+    }
+}
+
+/// Which rows are wanted.
+pub struct RowFilter<'a> {
+    pub owner: &'a dyn Fn(&RowId) -> bool,
+    pub status: &'a dyn Fn(&str) -> bool,
+    pub source: &'a dyn Fn(&str) -> bool,
+    pub author: &'a dyn Fn(&str) -> bool,
+    pub flags: &'a dyn Fn(u8) -> bool,
+    pub at: &'a dyn Fn(i64) -> bool,
+}
+
+/// A catalog that is being made, from rows in whatever order.
+#[derive(Default, Debug)]
+pub struct CatalogBuilder {
+    pages: Numbered,
+    words: Numbered,
+    authors: Numbered,
+    rows: Vec<Parts>,
+}
+
+#[derive(Debug)]
+struct Parts {
+    text: String,
+    id: RowId,
+    owner: RowId,
+    at: i64,
+    number: u64,
+    status: usize,
+    source: usize,
+    author: usize,
+    flags: u8,
+    place: Place,
+}
+
+/// Texts, each with a number.
+#[derive(Default, Debug)]
+struct Numbered {
+    numbers: BTreeMap<String, usize>,
+    texts: Vec<String>,
+}
+
+impl Numbered {
+    fn number(&mut self, text: &str) -> usize {
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        let number = self.texts.len();
+        self.numbers.insert(text.to_owned(), number);
+        self.texts.push(text.to_owned());
+        number
+    }
+}
+
+/// So many owners, pages and authors fit into one catalog: their numbers have two bytes.
+const MAX_NUMBERED: usize = 1 << 16;
+/// And so many words.
+const MAX_WORDS: usize = 1 << 8;
+
+impl CatalogBuilder {
+    /// Adds the row of a record that lies in `page`. `text` is what people search in.
+    pub fn add(&mut self, page: &str, row: &Row<'_>, text: &str) {
+        let page = self.pages.number(page) as u16;
+        self.rows.push(Parts {
+            text: text.to_owned(),
+            id: row.id,
+            owner: row.owner,
+            at: row.at,
+            number: row.number,
+            status: self.words.number(row.status),
+            source: self.words.number(row.source),
+            author: self.authors.number(row.author),
+            flags: row.flags,
+            place: Place { page, ..row.place },
+        });
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The catalog, and the texts of its rows in the same order.
+    pub fn finish(mut self) -> Result<(Catalog, Vec<String>), Malformed> {
+        self.rows.sort_by_key(|row| (std::cmp::Reverse(row.at), row.id));
+        let mut owners: Vec<RowId> = self.rows.iter().map(|row| row.owner).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        let (pages, words, authors) = (self.pages.texts, self.words.texts, self.authors.texts);
+        let most = owners.len().max(pages.len()).max(authors.len());
+        if most > MAX_NUMBERED || words.len() > MAX_WORDS {
+            return Err(Malformed("a catalog cannot have so many owners, pages, authors or words".to_owned()));
+        }
+        let mut columns = Columns::default();
+        let mut texts = Vec::with_capacity(self.rows.len());
+        for row in self.rows {
+            columns.id.push(row.id);
+            columns.owner.push(owners.binary_search(&row.owner).unwrap_or_default() as u16);
+            columns.at.push(row.at);
+            columns.number.push(row.number);
+            columns.status.push(row.status as u8);
+            columns.source.push(row.source as u8);
+            columns.author.push(row.author as u16);
+            columns.flags.push(row.flags);
+            columns.place.push(row.place);
+            texts.push(row.text);
+        }
+        Ok((Catalog { pages, owners, words, authors, columns }, texts))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn place(offset: u32) -> Place {
+        Place { page: 0, offset, length: 1, digest: [7; 8] }
+    }
+
+    pub(crate) fn row(id: u8, owner: u8, at: i64, status: &str) -> Row<'_> {
+        let (id, owner) = ([id; 16], [owner; 16]);
+        Row { id, owner, at, number: at as u64, status, source: "tfe-api", author: "jane", flags: 1, place: place(0) }
+    }
+
+    pub(crate) fn catalog() -> Catalog {
+        let mut builder = CatalogBuilder::default();
+        builder.add("one", &row(1, 9, 10, "applied"), "");
+        builder.add("two", &Row { place: place(5), ..row(2, 8, 30, "errored") }, "boom");
+        builder.add("one", &Row { author: "john", ..row(3, 9, 20, "applied") }, "");
+        builder.add("two", &Row { source: "tfe-ui", flags: 2, ..row(4, 7, 20, "applied") }, "");
+        let (catalog, texts) = builder.finish().expect("few");
+        assert_eq!(texts, ["boom", "", "", ""]);
+        catalog
+    }
+
+    #[test]
+    fn rows_are_newest_first_and_hold_what_was_put_in() {
+        let catalog = catalog();
+        let ids: Vec<u8> = catalog.rows().map(|row| row.id[0]).collect();
+        assert_eq!(ids, [2, 3, 4, 1]);
+        let row = catalog.row(catalog.find(&[2; 16]).expect("there"));
+        assert_eq!((row.owner, row.status, row.number, row.place.offset), ([8; 16], "errored", 30, 5));
+        assert_eq!(catalog.page(row.place), "two");
+        assert_eq!(catalog.find(&[5; 16]), None);
+        assert_eq!(catalog.of_owner(&[9; 16]), [1, 3]);
+        assert_eq!(catalog.of_owner(&[6; 16]), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn rows_are_filtered_by_every_column() {
+        let all = RowFilter {
+            owner: &|_| true,
+            status: &|_| true,
+            source: &|_| true,
+            author: &|_| true,
+            flags: &|_| true,
+            at: &|_| true,
+        };
+        let catalog = catalog();
+        let ids = |filter: RowFilter<'_>| -> Vec<u8> {
+            catalog.filter(&filter).into_iter().map(|index| catalog.row(index as usize).id[0]).collect()
+        };
+        assert_eq!(ids(RowFilter { ..all }), [2, 3, 4, 1]);
+        assert_eq!(ids(RowFilter { owner: &|owner| *owner == [9; 16], ..all }), [3, 1]);
+        assert_eq!(ids(RowFilter { status: &|status| status == "applied", ..all }), [3, 4, 1]);
+        assert_eq!(ids(RowFilter { source: &|source| source == "tfe-ui", ..all }), [4]);
+        assert_eq!(ids(RowFilter { author: &|author| author == "john", ..all }), [3]);
+        assert_eq!(ids(RowFilter { flags: &|flags| flags == 2, ..all }), [4]);
+        assert_eq!(ids(RowFilter { at: &|at| at > 20, ..all }), [2]);
+    }
+}

@@ -1,0 +1,151 @@
+//! How a catalog is written: a line of JSON that describes it, then its columns, numbers with the lowest byte first; all
+//! of it under zstd.
+
+use std::io::Read;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Malformed;
+use crate::catalog::{Catalog, Columns, RowId};
+use crate::page::{Place, malformed};
+
+const FORMAT: u32 = 1;
+const LEVEL: i32 = 9;
+/// No catalog is larger: rows are few enough, and texts are names.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    format: u32,
+    rows: usize,
+    pages: Vec<String>,
+    owners: usize,
+    words: Vec<String>,
+    authors: Vec<String>,
+}
+
+impl Catalog {
+    pub fn encode(&self) -> Result<Vec<u8>, Malformed> {
+        let header = Header {
+            format: FORMAT,
+            rows: self.len(),
+            pages: self.pages.clone(),
+            owners: self.owners.len(),
+            words: self.words.clone(),
+            authors: self.authors.clone(),
+        };
+        let mut bytes = serde_json::to_vec(&header).map_err(malformed)?;
+        bytes.push(b'\n');
+        let columns = &self.columns;
+        self.owners.iter().for_each(|owner| bytes.extend_from_slice(owner));
+        columns.id.iter().for_each(|id| bytes.extend_from_slice(id));
+        columns.owner.iter().for_each(|owner| bytes.extend_from_slice(&owner.to_le_bytes()));
+        columns.at.iter().for_each(|at| bytes.extend_from_slice(&at.to_le_bytes()));
+        columns.number.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+        bytes.extend_from_slice(&columns.status);
+        bytes.extend_from_slice(&columns.source);
+        columns.author.iter().for_each(|author| bytes.extend_from_slice(&author.to_le_bytes()));
+        bytes.extend_from_slice(&columns.flags);
+        columns.place.iter().for_each(|place| bytes.extend_from_slice(&place.page.to_le_bytes()));
+        columns.place.iter().for_each(|place| bytes.extend_from_slice(&place.offset.to_le_bytes()));
+        columns.place.iter().for_each(|place| bytes.extend_from_slice(&place.length.to_le_bytes()));
+        columns.place.iter().for_each(|place| bytes.extend_from_slice(&place.digest));
+        zstd::bulk::compress(&bytes, LEVEL).map_err(malformed)
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut plain = Vec::new();
+        zstd::Decoder::new(bytes).map_err(malformed)?.take(MAX_BYTES).read_to_end(&mut plain).map_err(malformed)?;
+        let end = plain.iter().position(|byte| *byte == b'\n').ok_or_else(|| Malformed("it is cut off".to_owned()))?;
+        let header: Header = serde_json::from_slice(&plain[..end]).map_err(malformed)?;
+        if header.format > FORMAT {
+            return Err(Malformed(format!("it has format {}, written by a newer server", header.format)));
+        }
+        let mut rest = Rest(&plain[end + 1..]);
+        let owners = rest.many(header.owners, |id: RowId| id)?;
+        let rows = header.rows;
+        let columns = Columns {
+            id: rest.many(rows, |id: RowId| id)?,
+            owner: rest.many(rows, u16::from_le_bytes)?,
+            at: rest.many(rows, i64::from_le_bytes)?,
+            number: rest.many(rows, u64::from_le_bytes)?,
+            status: rest.many(rows, u8::from_le_bytes)?,
+            source: rest.many(rows, u8::from_le_bytes)?,
+            author: rest.many(rows, u16::from_le_bytes)?,
+            flags: rest.many(rows, u8::from_le_bytes)?,
+            place: rest.places(rows)?,
+        };
+        let Header { pages, words, authors, .. } = header;
+        let catalog = Self { pages, owners, words, authors, columns };
+        catalog.check()?;
+        Ok(catalog)
+    }
+
+    /// Every number leads somewhere, so that nobody has to ask afterwards.
+    fn check(&self) -> Result<(), Malformed> {
+        let columns = &self.columns;
+        let within = |count: usize, number: usize| number < count;
+        let sound = columns.owner.iter().all(|owner| within(self.owners.len(), usize::from(*owner)))
+            && columns.status.iter().all(|word| within(self.words.len(), usize::from(*word)))
+            && columns.source.iter().all(|word| within(self.words.len(), usize::from(*word)))
+            && columns.author.iter().all(|author| within(self.authors.len(), usize::from(*author)))
+            && columns.place.iter().all(|place| within(self.pages.len(), usize::from(place.page)));
+        if sound { Ok(()) } else { Err(Malformed("a row names something that is not there".to_owned())) }
+    }
+}
+
+/// The bytes that are yet to be read.
+struct Rest<'a>(&'a [u8]);
+
+impl Rest<'_> {
+    fn many<const N: usize, T>(&mut self, count: usize, read: impl Fn([u8; N]) -> T) -> Result<Vec<T>, Malformed> {
+        let Some((column, rest)) = self.0.split_at_checked(count.saturating_mul(N)) else {
+            return Err(Malformed("it is cut off".to_owned()));
+        };
+        self.0 = rest;
+        let (values, _) = column.as_chunks::<N>();
+        Ok(values.iter().map(|value| read(*value)).collect())
+    }
+
+    fn places(&mut self, count: usize) -> Result<Vec<Place>, Malformed> {
+        let pages = self.many(count, u16::from_le_bytes)?;
+        let offsets = self.many(count, u32::from_le_bytes)?;
+        let lengths = self.many(count, u32::from_le_bytes)?;
+        let digests = self.many(count, |digest: [u8; 8]| digest)?;
+        let parts = pages.into_iter().zip(offsets).zip(lengths).zip(digests);
+        Ok(parts.map(|(((page, offset), length), digest)| Place { page, offset, length, digest }).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::tests::catalog;
+
+    #[test]
+    fn a_catalog_is_read_back_as_it_was() {
+        let bytes = catalog().encode().expect("encoded");
+        assert_eq!(Catalog::decode(&bytes).expect("sound"), catalog());
+        let empty = Catalog::default();
+        assert_eq!(Catalog::decode(&empty.encode().expect("encoded")).expect("sound"), empty);
+    }
+
+    #[test]
+    fn whatever_is_wrong_with_a_catalog_it_is_refused_and_nothing_breaks() {
+        let bytes = catalog().encode().expect("encoded");
+        for length in 0..bytes.len() {
+            assert!(Catalog::decode(&bytes[..length]).is_err(), "{length} bytes");
+        }
+        let plain = zstd::decode_all(&bytes[..]).expect("zstd");
+        for at in 0..plain.len() {
+            for value in [0, 0xff] {
+                let mut changed = plain.clone();
+                changed[at] = value;
+                // It may still be one; what matters is that every row of it can be shown.
+                if let Ok(catalog) = Catalog::decode(&zstd::bulk::compress(&changed, 1).expect("zstd")) {
+                    catalog.rows().for_each(|row| assert!(!catalog.page(row.place).is_empty() || row.id[0] > 0));
+                }
+            }
+        }
+    }
+}

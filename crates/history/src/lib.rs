@@ -1,0 +1,35 @@
+//! History: what happens no more, and so does not have to be in memory.
+//!
+//! A [`bundle`](Bundle) is a finished run with everything that hangs on it, as the records stood in the ledger. Bundles
+//! lie one behind the other in a [`page`](PageWriter), each compressed on its own, so that one of them can be read
+//! without the others. A [`Catalog`] has one row for each record: enough to find, filter, sort and count without reading
+//! a page. Both are immutable.
+//!
+//! This crate is about bytes and order alone. It knows no record type, and reads and writes nothing.
+
+mod catalog;
+mod catalog_format;
+mod id_index;
+mod page;
+mod select;
+
+pub use catalog::{Catalog, CatalogBuilder, Row, RowFilter, RowId};
+pub use id_index::IdIndex;
+pub use page::{Bundle, PageWriter, Place, read_bundle};
+pub use select::{Source, select};
+
+/// Texts of a catalog's rows, in the same order.
+pub fn encode_texts(texts: &[String]) -> Result<Vec<u8>, Malformed> {
+    let plain = serde_json::to_vec(texts).map_err(page::malformed)?;
+    zstd::bulk::compress(&plain, 9).map_err(page::malformed)
+}
+
+pub fn decode_texts(bytes: &[u8]) -> Result<Vec<String>, Malformed> {
+    let decoder = zstd::Decoder::new(bytes).map_err(page::malformed)?;
+    serde_json::from_reader(std::io::BufReader::new(decoder)).map_err(page::malformed)
+}
+
+/// Why bytes are not what they should be.
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
+#[error("{0}")]
+pub struct Malformed(pub String);

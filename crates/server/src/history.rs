@@ -1,0 +1,26 @@
+//! Finished runs leave memory in the background.
+
+use std::time::Duration;
+
+use taco_control_plane::ControlPlane;
+use tokio::time::sleep;
+
+/// How often a server looks whether something may leave.
+const INTERVAL: Duration = Duration::from_secs(60);
+/// The pause between two batches: requests go first.
+const BETWEEN_BATCHES: Duration = Duration::from_millis(200);
+
+/// Moves what is finished into history, for as long as the server lives.
+pub(crate) async fn archive_for_ever(control_plane: ControlPlane) {
+    loop {
+        let pause = match control_plane.archive_finished().await {
+            Ok(archived) if archived.more => BETWEEN_BATCHES,
+            Ok(_) => INTERVAL,
+            Err(error) => {
+                tracing::warn!(event = "history.archive_failed", %error, "finished runs could not be moved into history");
+                INTERVAL
+            }
+        };
+        sleep(pause).await;
+    }
+}

@@ -1,0 +1,319 @@
+//! Finished runs that left memory: whoever reads them notices nothing, and whoever changes them neither.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use harness::api_server::{ApiServer, Client};
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use taco_control_plane::PhaseOutcome;
+use taco_domain::history::HistoryRules;
+
+use crate::configuration_versions::given_configuration;
+use crate::run_phases::{applied, execute, planned};
+use crate::runs::{act, read_run, run_body, start_run, status};
+use crate::states::{described, given_member, state};
+
+/// Whatever may leave leaves, three at a time.
+const AT_ONCE: HistoryRules = HistoryRules { keep: 0, batch: 3, settled_after: SignedDuration::ZERO };
+
+/// What a server was made to do.
+struct Scene {
+    server: ApiServer,
+    admin: Client,
+    /// Sees one of the workspaces only.
+    member: Client,
+    workspaces: [String; 2],
+    runs: Vec<String>,
+    configurations: Vec<String>,
+    states: Vec<String>,
+    comments: Vec<String>,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let server = ApiServer::with_history(AT_ONCE).await;
+        let admin = server.admin();
+        server.given_organization("acme").await;
+        let workspaces = [server.given_workspace("acme", "web").await, server.given_workspace("acme", "api").await];
+        let member = given_member(&server, "jane", &workspaces[1], "read").await;
+        let (runs, configurations, states, comments) = Default::default();
+        let mut scene = Self { server, admin, member, workspaces, runs, configurations, states, comments };
+        for round in 0..6_u64 {
+            for workspace in scene.workspaces.clone() {
+                scene.round(&workspace, round).await;
+            }
+        }
+        scene
+    }
+
+    /// A run of each kind, with what people and engines leave behind.
+    async fn round(&mut self, workspace: &str, round: u64) {
+        let minute = SignedDuration::from_mins(1);
+        self.server.pass(minute);
+        if round % 2 == 0 {
+            self.configurations.push(given_configuration(&self.server, workspace).await);
+        }
+        let options = [
+            json!({ "message": format!("Apply {round}") }),
+            json!({ "message": "Only a plan", "plan-only": true }),
+            json!({ "message": "Take it down", "is-destroy": true, "variables": [{ "key": "a", "value": "\"b\"" }] }),
+        ];
+        for (kind, options) in options.into_iter().enumerate() {
+            self.server.pass(minute);
+            let run = start_run(&self.admin, workspace, options).await.expect(StatusCode::CREATED).id();
+            self.runs.push(run.clone());
+            match kind {
+                0 => {
+                    execute(&self.server, planned(true)).await;
+                    act(&self.admin, &run, "apply").await.expect(StatusCode::ACCEPTED);
+                    execute(&self.server, applied()).await;
+                    self.state_of(workspace, Some(&run), 2 * round + 1).await;
+                    let body =
+                        json!({ "data": { "type": "comments", "attributes": { "body": format!("Done {round}") } } });
+                    let comment = self.admin.post(&format!("/api/v2/runs/{run}/comments"), &body).await;
+                    self.comments.push(comment.expect(StatusCode::CREATED).id());
+                }
+                1 => execute(&self.server, planned(false)).await,
+                _ => execute(&self.server, failed()).await,
+            }
+        }
+        self.state_of(workspace, None, 2 * round + 2).await;
+    }
+
+    /// A state with an output, perhaps of a run.
+    async fn state_of(&mut self, workspace: &str, run: Option<&str>, serial: u64) {
+        let path = format!("/api/v2/workspaces/{workspace}");
+        let bytes = state(serial, workspace, "content");
+        let mut body = described(serial, workspace, &bytes);
+        if let Some(run) = run {
+            body["data"]["relationships"] = json!({ "run": { "data": { "type": "runs", "id": run } } });
+        }
+        self.admin.act(&format!("{path}/actions/lock")).await.expect(StatusCode::OK);
+        let made = self.admin.post(&format!("{path}/state-versions"), &body).await.expect(StatusCode::CREATED);
+        self.states.push(made.id());
+        self.admin.act(&format!("{path}/actions/unlock")).await.expect(StatusCode::OK);
+    }
+
+    /// Moves into history what may go there.
+    async fn archive(&self) -> usize {
+        let mut moved = 0;
+        loop {
+            let archived = self.server.control_plane.archive_finished().await.expect("a bucket");
+            moved += archived.bundles;
+            if !archived.more {
+                return moved;
+            }
+        }
+    }
+
+    async fn runs_in_memory(&self) -> usize {
+        self.server.control_plane.all_organizations().await.expect("organizations")[0].state.runs.len()
+    }
+
+    /// Everything that can be asked about what may be in history, and the answers.
+    async fn everything(&self, server: &ApiServer) -> BTreeMap<String, Value> {
+        let mut paths = Vec::new();
+        let pages = ["page[size]=5", "page[size]=5&page[number]=2", "page[size]=100", "page[size]=7&page[number]=99"];
+        let filters = [
+            "",
+            "filter[status]=applied",
+            "filter[status]=errored,planned_and_finished",
+            "filter[status_group]=final",
+            "filter[status_group]=non_final",
+            "filter[operation]=plan_only",
+            "filter[operation]=destroy",
+            "filter[operation]=plan_and_apply",
+            "filter[source]=tfe-api",
+            "filter[source]=tfe-ui",
+            "filter[timeframe]=2026",
+            "filter[timeframe]=2025",
+            "search[basic]=apply%203",
+            "search[basic]=take",
+            "search[user]=adm",
+            "search[user]=nobody",
+            "search[commit]=abc",
+        ];
+        for filter in filters {
+            for page in pages {
+                paths.push(format!("/api/v2/organizations/acme/runs?{filter}&{page}"));
+                let of_workspace = |workspace| format!("/api/v2/workspaces/{workspace}/runs?{filter}&{page}");
+                paths.extend(self.workspaces.iter().map(of_workspace));
+            }
+        }
+        paths.push("/api/v2/organizations/acme/runs?filter[workspace_names]=api&page[size]=100".to_owned());
+        for workspace in &self.workspaces {
+            for page in pages {
+                paths.push(format!("/api/v2/workspaces/{workspace}/configuration-versions?{page}"));
+                paths.push(format!("/api/v2/workspaces/{workspace}/state-versions?{page}"));
+            }
+            paths.push(format!("/api/v2/workspaces/{workspace}"));
+        }
+        paths.push("/api/v2/organizations/acme/workspaces".to_owned());
+        for run in &self.runs {
+            let include = "include=plan,apply,workspace,created_by,configuration_version,comments,run_events";
+            paths.push(format!("/api/v2/runs/{run}?{include}"));
+            for part in ["plan", "apply", "run-events", "comments", "cost-estimate"] {
+                paths.push(format!("/api/v2/runs/{run}/{part}"));
+            }
+            let events = self.admin.get(&format!("/api/v2/runs/{run}/run-events")).await.data();
+            let events =
+                events.as_array().expect("a list").iter().map(|event| event["id"].as_str().expect("an id").to_owned());
+            paths.extend(events.map(|event| format!("/api/v2/run-events/{event}?include=comment")));
+        }
+        paths.extend(self.configurations.iter().map(|id| format!("/api/v2/configuration-versions/{id}")));
+        paths.extend(self.comments.iter().map(|id| format!("/api/v2/comments/{id}")));
+        for id in &self.states {
+            paths.push(format!("/api/v2/state-versions/{id}?include=run,outputs"));
+            paths.push(format!("/api/v2/state-versions/{id}/outputs"));
+            let outputs = self.admin.get(&format!("/api/v2/state-versions/{id}/outputs")).await.data();
+            let outputs = outputs.as_array().expect("a list").iter();
+            paths.extend(
+                outputs.map(|one| format!("/api/v2/state-version-outputs/{}", one["id"].as_str().expect("an id"))),
+            );
+        }
+        let mut answers = BTreeMap::new();
+        for path in paths {
+            for client in [server.admin(), self.member_at(server)] {
+                let answer = client.get(&path).await;
+                assert!(answer.status.as_u16() < 500, "{path}: {}", answer.status);
+                let who = if answers.contains_key(&path) { "member " } else { "" };
+                answers.insert(format!("{who}{path}"), json!([answer.status.as_u16(), answer.json()]));
+            }
+        }
+        answers
+    }
+
+    fn member_at(&self, server: &ApiServer) -> Client {
+        server.with_authorization(self.member.authorization())
+    }
+}
+
+fn failed() -> PhaseOutcome {
+    PhaseOutcome::Errored { message: "it broke".to_owned(), engine: None }
+}
+
+#[track_caller]
+fn assert_same(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) {
+    assert_eq!(before.len(), after.len());
+    for (path, answer) in before {
+        if let Some(difference) = difference(answer, &after[path]) {
+            panic!("{path}: {difference}");
+        }
+    }
+}
+
+/// Where two documents differ first.
+fn difference(before: &Value, after: &Value) -> Option<String> {
+    let within = |key: &dyn std::fmt::Display, inner: Option<String>| inner.map(|inner| format!("/{key}{inner}"));
+    match (before, after) {
+        (Value::Object(one), Value::Object(other)) if one.keys().eq(other.keys()) => {
+            one.iter().find_map(|(key, value)| within(key, difference(value, &other[key])))
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            let mut pairs = one.iter().zip(other).enumerate();
+            pairs.find_map(|(index, (one, other))| within(&index, difference(one, other)))
+        }
+        _ if before == after => None,
+        _ => Some(format!(" was {before}, is {after}")),
+    }
+}
+
+#[tokio::test]
+async fn what_left_memory_reads_as_before() {
+    let scene = Scene::new().await;
+    let before = scene.everything(&scene.server).await;
+    let in_memory = scene.runs_in_memory().await;
+    let moved = scene.archive().await;
+    assert!(moved > 30, "{moved} bundles left");
+    assert!(scene.runs_in_memory().await <= in_memory - 20);
+    assert_same(&before, &scene.everything(&scene.server).await);
+    let another = scene.server.another().await;
+    assert_same(&before, &scene.everything(&another).await);
+}
+
+#[tokio::test]
+async fn what_left_memory_can_still_be_changed() {
+    let scene = Scene::new().await;
+    let (admin, run) = (&scene.admin, &scene.runs[0]);
+    scene.archive().await;
+    let in_memory = scene.runs_in_memory().await;
+
+    let body = json!({ "data": { "type": "comments", "attributes": { "body": "Much later" } } });
+    let refused = scene.member.post(&format!("/api/v2/runs/{}/comments", scene.runs[3]), &body).await;
+    assert!(refused.status.is_client_error());
+    assert_eq!(scene.runs_in_memory().await, in_memory, "who may not change it brings nothing back");
+    admin.post(&format!("/api/v2/runs/{run}/comments"), &body).await.expect(StatusCode::CREATED);
+    let listed = admin.get(&format!("/api/v2/runs/{run}/comments")).await;
+    assert_eq!(listed.data().as_array().map(Vec::len), Some(2));
+    assert_eq!(scene.runs_in_memory().await, in_memory + 1);
+    act(admin, &scene.runs[1], "cancel").await.expect(StatusCode::CONFLICT);
+
+    let again = run_body(&scene.workspaces[0], Some(&scene.configurations[0]), json!({ "message": "Once more" }));
+    let again = admin.post("/api/v2/runs", &again).await.expect(StatusCode::CREATED);
+    assert_eq!(again.data()["relationships"]["configuration-version"]["data"]["id"], scene.configurations[0].as_str());
+    execute(&scene.server, planned(false)).await;
+    assert_eq!(status(admin, &again.id()).await, "planned_and_finished");
+
+    let old = &scene.states[0];
+    let data = format!("/api/v2/state-versions/{old}/actions");
+    admin.act(&format!("{data}/soft_delete_backing_data")).await.expect(StatusCode::NO_CONTENT);
+    let read = admin.get(&format!("/api/v2/state-versions/{old}")).await;
+    assert_eq!(read.attribute("status"), "backing_data_soft_deleted");
+    admin.act(&format!("{data}/restore_backing_data")).await.expect(StatusCode::NO_CONTENT);
+
+    // All of it leaves again, and nothing is listed twice.
+    let before = scene.everything(&scene.server).await;
+    assert!(scene.archive().await > 0);
+    assert_same(&before, &scene.everything(&scene.server).await);
+}
+
+#[tokio::test]
+async fn segments_are_merged_and_nobody_notices() {
+    let scene = Scene::new().await;
+    let before = scene.everything(&scene.server).await;
+    for _ in 0..40 {
+        scene.archive().await;
+    }
+    let organization = &scene.server.control_plane.all_organizations().await.expect("organizations")[0];
+    let segments = organization.state.history_segments.len();
+    assert!(segments < 16, "{segments} segments are left");
+    assert_same(&before, &scene.everything(&scene.server).await);
+}
+
+#[tokio::test]
+async fn a_deleted_workspace_takes_its_history_along() {
+    let scene = Scene::new().await;
+    scene.archive().await;
+    let gone = &scene.workspaces[0];
+    let path = format!("/api/v2/workspaces/{gone}");
+    scene.admin.delete(&path).await.expect(StatusCode::NO_CONTENT);
+    for run in &scene.runs {
+        let of_gone = scene.admin.get(&format!("/api/v2/runs/{run}")).await.status == StatusCode::NOT_FOUND;
+        let number = scene.runs.iter().position(|other| other == run).expect("one of them");
+        assert_eq!(of_gone, number % 6 < 3, "run {number}");
+    }
+    let listed = scene.admin.get("/api/v2/organizations/acme/runs?page[size]=100").await;
+    assert_eq!(listed.json()["meta"]["pagination"]["total-count"], scene.runs.len() / 2);
+    let runs = scene.member.get("/api/v2/organizations/acme/runs?page[size]=100").await;
+    assert_eq!(runs.data().as_array().map(Vec::len), Some(scene.runs.len() / 2));
+    assert!(read_run(&scene.admin, &scene.runs[3]).await.data().is_object());
+}
+
+#[tokio::test]
+async fn two_servers_that_move_at_once_move_nothing_twice() {
+    let scene = Scene::new().await;
+    let before = scene.everything(&scene.server).await;
+    let another = scene.server.another().await;
+    another.control_plane.all_organizations().await.expect("organizations");
+    for _ in 0..40 {
+        let (here, there) =
+            tokio::join!(scene.server.control_plane.archive_finished(), another.control_plane.archive_finished());
+        let (here, there) = (here.expect("a bucket"), there.expect("a bucket"));
+        if here.bundles + there.bundles == 0 && !here.more && !there.more {
+            break;
+        }
+    }
+    assert_same(&before, &scene.everything(&scene.server).await);
+    assert_same(&before, &scene.everything(&another).await);
+}
