@@ -20,6 +20,7 @@ pub mod home;
 pub mod installation;
 pub mod kill_point;
 pub mod large_site;
+pub mod newer_server;
 pub mod page_routes;
 pub mod page_server;
 pub mod pages;

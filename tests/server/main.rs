@@ -12,6 +12,7 @@ mod help;
 mod idle;
 mod key_rotation;
 mod memory;
+mod newer_records;
 mod password_load;
 mod passwords;
 mod requests;

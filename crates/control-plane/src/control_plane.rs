@@ -18,6 +18,7 @@ use taco_ledger::seal::{HEADER, MasterKeys};
 use taco_ledger::{
     Blobs, Bucket, Changes, CommitError, Environment, Intent, Ledger, LedgerName, LogChunks, Options, Transaction, View,
 };
+use taco_tables::State as _;
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::caller::{About, Ahead, Caller};
@@ -279,6 +280,14 @@ impl ControlPlane {
     /// Wakes whoever waits on it when this server has seen a change of the site: organizations come and go.
     pub fn site_changes(&self) -> Changes<Site> {
         self.shared.site.changes()
+    }
+
+    /// How many records this version cannot read, in the ledgers that this server has opened.
+    pub(crate) fn unreadable_records(&self) -> usize {
+        let organizations = self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = organizations.values().filter_map(|cell| cell.get());
+        let in_organizations: usize = opened.map(|ledger| ledger.last_seen().set_aside().len()).sum();
+        in_organizations + self.shared.site.last_seen().set_aside().len()
     }
 
     /// The ledgers that this server has opened, and how far it has read each.

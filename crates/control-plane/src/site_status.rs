@@ -28,6 +28,8 @@ pub struct SiteStatus {
     pub site_commits: u64,
     pub users: usize,
     pub organizations: usize,
+    /// Records that this version cannot read, in the ledgers that this server has opened.
+    pub unreadable_records: usize,
 }
 
 /// What the bucket answered just now.
@@ -69,6 +71,7 @@ impl ControlPlane {
             site_commits: self.shared.site.last_seen().seq(),
             users: caller.site.users.len(),
             organizations: caller.site.organizations.len(),
+            unreadable_records: self.unreadable_records(),
         })
     }
 

@@ -22,6 +22,7 @@ use crate::layout::{self, LedgerName};
 use crate::newest_commit::Confirmation;
 use crate::pace::Pace;
 use crate::seal::MasterKeys;
+use crate::set_aside_report::SetAsideReport;
 use crate::snapshot;
 use crate::transaction::{Intent, Transaction};
 use crate::writer::{self, Pending, Request};
@@ -88,6 +89,7 @@ pub(crate) struct Shared<S> {
     probes_ended: AtomicU64,
     probe: Mutex<Probe>,
     pub(crate) confirmation: Confirmation,
+    set_aside_report: SetAsideReport,
     /// The newest commit that this server wrote, for the ledger's head object.
     pub(crate) newest_own: watch::Sender<Option<Named>>,
     /// The number that the last head object has which this server wrote.
@@ -169,13 +171,14 @@ impl<S: State> Ledger<S> {
             probes_ended: AtomicU64::new(0),
             probe: Mutex::new(Probe { number: 0, outcome: Ok(()) }),
             confirmation: Confirmation::default(),
+            set_aside_report: SetAsideReport::default(),
             newest_own,
             head_written,
         });
         shared.refuse_a_gap(snapshot_seq).await?;
         shared.refuse_a_changed_end(snapshot_seq, &head_object).await?;
         let head = shared.head();
-        report_set_aside(&shared.name, &head.state);
+        shared.set_aside_report.tell(&shared.name, &head.state);
         if head.seq - snapshot_seq >= shared.options.snapshot_every {
             tokio::spawn(writer::write_snapshot(Arc::clone(&shared), head));
         }
@@ -350,6 +353,7 @@ impl<S: State> Shared<S> {
             }
             self.advance(head);
             if reached_end {
+                self.set_aside_report.tell(&self.name, &self.head().state);
                 return Ok(());
             }
             window = (window * 2).min(WIDEST_WINDOW);
@@ -444,10 +448,4 @@ async fn read_whole(bucket: &dyn Bucket, key: &Key) -> Result<Option<Vec<u8>>, E
         bytes.extend_from_slice(&piece);
     }
     Ok(Some(bytes))
-}
-
-fn report_set_aside<S: State>(name: &LedgerName, state: &S) {
-    for (key, record) in state.set_aside().iter() {
-        tracing::warn!(ledger = %name, record = %key, why = record.why, "a record cannot be read and is set aside");
-    }
 }

@@ -31,6 +31,7 @@ mod object_bucket;
 mod pace;
 mod retry;
 pub mod seal;
+mod set_aside_report;
 pub mod simulated;
 #[cfg(test)]
 mod simulation;

@@ -153,7 +153,10 @@ async fn examine_records(bucket: &dyn Bucket) -> Finding {
     if unreadable.is_empty() {
         return Finding::new(RECORDS, Outcome::Passed, "this version can read all of them");
     }
-    let detail = format!("this version cannot read, and carries along untouched: {}", unreadable.join("; "));
+    let detail = format!(
+        "written by a newer server, or damaged: this version cannot read, and carries along untouched: {}",
+        unreadable.join("; ")
+    );
     Finding::new(RECORDS, Outcome::Warned, detail)
 }
 
