@@ -7,6 +7,7 @@ mod command;
 mod conformance;
 mod install;
 mod prerequisites;
+mod samples;
 mod screenshots;
 mod test;
 mod tools;
@@ -28,6 +29,8 @@ enum Chore {
     Bench(bench::Options),
     /// Take pictures of every page: light, dark, and as wide as a phone.
     Screenshots(screenshots::Options),
+    /// Add samples of stored shapes and messages that changed; those that are there stay as they are.
+    Samples,
     /// Install what the tests need, and print it as shell variables for a plain `cargo test`.
     ///
     /// Use it as: eval "$(cargo xtask tools)"
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Chore::Conformance(options) => conformance::conformance(&options),
         Chore::Bench(options) => bench::bench(&options),
         Chore::Screenshots(options) => screenshots::take(&options),
+        Chore::Samples => samples::add(),
         Chore::Tools => tools::print_exports(),
     });
     match outcome {

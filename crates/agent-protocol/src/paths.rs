@@ -51,3 +51,22 @@ pub struct LogConflict {
 pub fn phase_path(phase: &PhaseRef) -> String {
     format!("/api/agent/v1/phases/{}/{}/{}", phase.run, phase.phase, phase.epoch)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PROTOCOL, PhaseKind};
+
+    /// Agents and servers of other releases know these. What they send is pinned by `tests/formats`.
+    #[test]
+    fn addresses_stay_where_they_are() {
+        assert_eq!((PROTOCOL, CONNECT_PATH), (1, "/api/agent/v1/connect"));
+        let run = "run-4Tk9mXbq7cWvZpHn".parse().expect("an id");
+        for (phase, path) in [(PhaseKind::Plan, "plan"), (PhaseKind::Apply, "apply")] {
+            let expected = format!("/api/agent/v1/phases/run-4Tk9mXbq7cWvZpHn/{path}/3");
+            assert_eq!(phase_path(&PhaseRef { run, phase, epoch: 3 }), expected);
+        }
+        let words = ["plan", "json-plan", "redacted-plan", "log", "state", "outcome"];
+        assert_eq!(Upload::ALL.map(Upload::word), words);
+    }
+}

@@ -196,6 +196,21 @@ mod tests {
         }
     }
 
+    /// An agent that is upgraded finds what the one before it noted. `cargo xtask samples` adds new ones.
+    #[test]
+    fn entries_of_earlier_versions_are_read() {
+        let file = "../../migrations-in-bucket/0001-first-format/samples/agent/journal-entry.jsonl";
+        let samples = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("samples");
+        for sample in samples.lines() {
+            let entry: Entry = serde_json::from_str(sample).expect("it can be read");
+            let written = serde_json::to_value(&entry).expect("it can be written");
+            let sample: serde_json::Value = serde_json::from_str(sample).expect("JSON");
+            for (name, value) in sample.as_object().expect("an object") {
+                assert_eq!(written.get(name), Some(value), "{name} is dropped");
+            }
+        }
+    }
+
     #[test]
     fn entries_are_there_after_a_restart_and_nobody_else_can_read_them() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -206,3 +206,22 @@ pub(crate) async fn compare(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those with a MAC and those without. `cargo xtask samples` adds new ones.
+    #[test]
+    fn heads_of_earlier_versions_are_read() {
+        let file = "../../migrations-in-bucket/0001-first-format/samples/bucket/head.jsonl";
+        let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        let samples = std::fs::read_to_string(samples).expect("samples");
+        for sample in samples.lines() {
+            let found = decode(&LedgerName::site(), sample.as_bytes(), None);
+            assert!(matches!(found, FoundHead::Names(..)), "{sample}: {found:?}");
+            let object: HeadObject = serde_json::from_str(sample).expect("a head");
+            assert_eq!(serde_json::to_string(&object).expect("JSON"), sample);
+        }
+    }
+}

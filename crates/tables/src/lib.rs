@@ -22,7 +22,7 @@ pub use key::{KeyBytes, KeyPrefix, SortKey};
 #[doc(hidden)]
 pub use set_aside::{Fields, fields_of};
 pub use set_aside::{SetAside, SetAsideRecord};
-pub use state::{Holds, State};
+pub use state::{Holds, RecordTypes, State, VisitRecordType};
 pub use table::{Record, Table};
 pub use tree::Records;
 

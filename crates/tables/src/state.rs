@@ -22,6 +22,17 @@ pub trait Holds<R: Record>: State {
     fn table_mut(&mut self) -> &mut Table<R>;
 }
 
+/// The types of the records that a state has tables of. Declared with [`tables!`](crate::tables), so that no check of them
+/// can forget one.
+pub trait RecordTypes {
+    fn visit<V: VisitRecordType>(visitor: &mut V);
+}
+
+/// Something to do with each type of record.
+pub trait VisitRecordType {
+    fn visit<R: Record>(&mut self);
+}
+
 /// Declares a state: a struct of tables.
 ///
 /// ```
@@ -86,6 +97,12 @@ macro_rules! tables {
 
             fn set_aside(&self) -> &$crate::SetAside {
                 &self.set_aside
+            }
+        }
+
+        impl $crate::RecordTypes for $name {
+            fn visit<V: $crate::VisitRecordType>(visitor: &mut V) {
+                $(visitor.visit::<$record>();)*
             }
         }
 
