@@ -3,17 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use harness::bucket_servers::{BucketServer, variables_of};
 use harness::home::{Home, ServerProcess};
-use reqwest::{Client, Method, StatusCode};
-use serde_json::{Value, json};
+use harness::run_site::SITE_TOKEN;
+use reqwest::{Method, StatusCode};
+use serde_json::json;
 use taco_ledger::{Dice, Location};
-use tokio::sync::RwLock;
 
-const SITE_TOKEN: &str = "a token that only this test knows";
+use crate::balanced_site::BalancedSite;
+
 const ORGANIZATION: &str = "acme";
 const SERVERS: usize = 2;
 const KILLS: usize = 10;
@@ -26,34 +27,9 @@ fn start(home: &Home, location: &Location) -> ServerProcess {
     ServerProcess::start(&mut command)
 }
 
-/// The servers that live now. A client asks the next one each time, as a load balancer would.
-struct Site {
-    servers: RwLock<Vec<ServerProcess>>,
-    turn: AtomicUsize,
-    client: Client,
-}
-
-impl Site {
-    /// The status and the document of an answer; `None` if there was none, because a server died.
-    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Option<(StatusCode, Value)> {
-        let address = {
-            let servers = self.servers.read().await;
-            servers[self.turn.fetch_add(1, Ordering::SeqCst) % servers.len()].address.clone()
-        };
-        let mut request = self.client.request(method, format!("http://{address}{path}")).bearer_auth(SITE_TOKEN);
-        if let Some(body) = body {
-            request = request.header("content-type", "application/vnd.api+json").body(body.to_string());
-        }
-        let answer = request.send().await.ok()?;
-        let status = answer.status();
-        let document = answer.bytes().await.ok()?;
-        Some((status, serde_json::from_slice(&document).unwrap_or(Value::Null)))
-    }
-}
-
 /// Makes workspaces and describes them, until told to stop. Returns each name with the last description that was
 /// acknowledged.
-async fn client(site: Arc<Site>, number: usize, over: Arc<AtomicBool>) -> BTreeMap<String, String> {
+async fn client(site: Arc<BalancedSite>, number: usize, over: Arc<AtomicBool>) -> BTreeMap<String, String> {
     let mut acknowledged = BTreeMap::new();
     let all = format!("/api/v2/organizations/{ORGANIZATION}/workspaces");
     for round in 0.. {
@@ -81,8 +57,7 @@ async fn client(site: Arc<Site>, number: usize, over: Arc<AtomicBool>) -> BTreeM
 async fn nothing_is_lost_on(location: &Location) {
     let home = Home::default();
     let servers = (0..SERVERS).map(|_| start(&home, location)).collect();
-    let client_of_all = Client::builder().timeout(Duration::from_secs(15)).build().expect("a client");
-    let site = Arc::new(Site { servers: RwLock::new(servers), turn: AtomicUsize::new(0), client: client_of_all });
+    let site = Arc::new(BalancedSite::of(servers));
     let found = json!({ "data": { "type": "organizations",
         "attributes": { "name": ORGANIZATION, "email": "admin@acme.test" } } });
     let (status, document) = site.ask(Method::POST, "/api/v2/organizations", Some(&found)).await.expect("an answer");
@@ -123,7 +98,7 @@ async fn nothing_is_lost_on(location: &Location) {
 }
 
 /// Names and descriptions of all workspaces, asked page by page of one server.
-async fn all_workspaces(site: &Site) -> BTreeMap<String, String> {
+async fn all_workspaces(site: &BalancedSite) -> BTreeMap<String, String> {
     let mut shown = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for page in 1.. {

@@ -1,5 +1,6 @@
 //! Real processes, really killed.
 
+mod balanced_site;
 mod damaged_organizations;
 mod fair_turns;
 mod kill_points;
@@ -8,3 +9,4 @@ mod killed_in_runs;
 mod killed_servers;
 mod killed_writers;
 mod partitions;
+mod previous_release;

@@ -24,6 +24,7 @@ pub mod newer_server;
 pub mod page_routes;
 pub mod page_server;
 pub mod pages;
+pub mod previous_release;
 pub mod process;
 pub mod provider_mirror;
 pub mod proxy;

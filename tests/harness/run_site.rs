@@ -42,9 +42,18 @@ impl RunSite {
 
     /// On a bucket somewhere, with its first server.
     pub async fn on(location: Option<Location>, lease: u16) -> (Self, ServerProcess) {
+        Self::founded_by(location, lease, Self::server).await
+    }
+
+    /// On a bucket somewhere, with a first server that is started in a way of its own.
+    pub async fn founded_by(
+        location: Option<Location>,
+        lease: u16,
+        start: impl FnOnce(&Self) -> ServerProcess,
+    ) -> (Self, ServerProcess) {
         let (home, engine) = (Home::default(), StandInEngine::install());
         let mut site = Self { home, engine, lease, location, pool: String::new(), pool_token: String::new() };
-        let server = site.server();
+        let server = start(&site);
         let admin = admin_of(&server.address);
         admin.given_organization("acme").await;
         let pool = json!({ "data": { "type": "agent-pools", "attributes": { "name": "rack" } } });

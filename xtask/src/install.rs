@@ -40,13 +40,23 @@ pub(crate) enum Source {
     GoTests { module: &'static str },
     /// An npm package of the tool's name.
     Npm,
+    /// Programs of this very repository, as they were at a commit.
+    OwnHistory { packages: &'static [&'static str] },
 }
 
 impl Tool {
+    pub(crate) fn is_installed(&self) -> anyhow::Result<bool> {
+        Ok(self.home_on(&shelf()?).join(self.executable).exists())
+    }
+
+    fn home_on(&self, shelf: &Path) -> PathBuf {
+        shelf.join(format!("{}-{}", self.name, self.version))
+    }
+
     /// Where the tool is, after installing it if need be.
     pub(crate) fn ensure(&self) -> anyhow::Result<PathBuf> {
         let shelf = shelf()?;
-        let home = shelf.join(format!("{}-{}", self.name, self.version));
+        let home = self.home_on(&shelf);
         let executable = home.join(self.executable);
         if executable.exists() {
             return Ok(executable);
@@ -75,6 +85,7 @@ impl Tool {
 
     fn build_in(&self, directory: &Path) -> anyhow::Result<()> {
         match self.source {
+            Source::OwnHistory { packages } => self.build_own_history(packages, directory),
             Source::Crate { features } => self.build_crate(features, directory),
             Source::GoCommand { package } => {
                 let versioned = format!("{package}@v{}", self.version);
@@ -107,6 +118,36 @@ impl Tool {
                 .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
                 .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
         )?;
+        remove_directory(&target)
+    }
+
+    /// Nothing is taken from this checkout but its history, so that what was changed here is not in it.
+    fn build_own_history(&self, packages: &[&str], directory: &Path) -> anyhow::Result<()> {
+        let (source, target) = (directory.join("source"), directory.join("target"));
+        fs::create_dir(&source)?;
+        let archive = directory.join("source.tar");
+        quietly(Command::new("git").args(["archive", "--format=tar", self.version, "--output"]).arg(&archive))?;
+        quietly(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&source))?;
+        fs::remove_file(&archive)?;
+        let mut build = gently("cargo");
+        build.current_dir(&source).args(["build", "--locked", "--bins"]);
+        for package in packages {
+            build.args(["--package", package]);
+        }
+        // Cargo tells the programs that it starts where it found their own workspace: this one has another.
+        for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_MANIFEST_")) {
+            build.env_remove(name);
+        }
+        quietly(build.arg("--target-dir").arg(&target).env("CARGO_PROFILE_DEV_DEBUG", "0"))?;
+        let programs = directory.join("bin");
+        fs::create_dir(&programs)?;
+        for entry in fs::read_dir(target.join("debug"))? {
+            let (path, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
+            if path.is_file() && path.extension().is_none() && !name.to_string_lossy().starts_with('.') {
+                fs::rename(&path, programs.join(name))?;
+            }
+        }
+        remove_directory(&source)?;
         remove_directory(&target)
     }
 

@@ -13,6 +13,7 @@
 //! | `TACO_TEST_PROVIDER_NULL` | provider of `null_resource`, which go-tfe's fixtures use         |
 //! | `TACO_TEST_AXE`       | axe-core, a script that finds what keeps people from using a page    |
 //! | `TACO_TEST_TERRAFORM` | Terraform 1.11, from `PATH` if it is there                           |
+//! | `TACO_TEST_PREVIOUS_RELEASE` | `taco` of the release before this one, with `taco-agent` beside it |
 //!
 //! `cargo xtask test` sets them all; `eval "$(cargo xtask tools)"` does it for a shell.
 
@@ -93,12 +94,23 @@ const PROVIDER_NULL: Tool = Tool {
     executable: "bin/terraform-provider-null",
 };
 
+/// The commit of the release before this one: during an upgrade, its servers and agents work beside those of this one.
+/// Every release names the one before it here.
+const PREVIOUS_RELEASE: &str = "aec5411bbd32238ecec49ce6742875e86bb19673";
+
+const PREVIOUS_TACO: Tool = Tool {
+    name: "taco",
+    version: PREVIOUS_RELEASE,
+    source: Source::OwnHistory { packages: &["taco-server", "taco-agent"] },
+    executable: "bin/taco",
+};
+
 /// A variable that tests read, and the program it leads to.
 pub(crate) type Variable = (&'static str, PathBuf);
 
 /// Installs what tests start. The quick ones come first: somebody may be waiting for them.
 pub(crate) fn for_tests() -> anyhow::Result<Vec<Variable>> {
-    Ok(vec![
+    let mut variables = vec![
         ("TACO_TEST_GOFAKES3", GOFAKES3.ensure()?),
         ("TACO_TEST_VERSITYGW", VERSITYGW.ensure()?),
         ("TACO_TEST_AZURITE", AZURITE.ensure()?),
@@ -108,7 +120,23 @@ pub(crate) fn for_tests() -> anyhow::Result<Vec<Variable>> {
         ("TACO_TEST_PROVIDER_NULL", PROVIDER_NULL.ensure()?),
         ("TACO_TEST_TOFU", TOFU.ensure()?),
         ("TACO_TEST_TERRAFORM", terraform()?),
-    ])
+    ];
+    variables.extend(previous_release()?.map(|program| ("TACO_TEST_PREVIOUS_RELEASE", program)));
+    Ok(variables)
+}
+
+/// `None` where the history is not here, as in a tarball: the tests that need it say so.
+fn previous_release() -> anyhow::Result<Option<PathBuf>> {
+    let commit = format!("{PREVIOUS_RELEASE}^{{commit}}");
+    let known = Command::new("git").args(["cat-file", "-e", &commit]).output();
+    if PREVIOUS_TACO.is_installed()? || known.is_ok_and(|known| known.status.success()) {
+        return PREVIOUS_TACO.ensure().map(Some);
+    }
+    eprintln!(
+        "the previous release cannot be built: commit {PREVIOUS_RELEASE} is not in the history of this checkout. \
+         Tests beside the previous release will fail; a clone with its history (`git fetch --unshallow`) has it."
+    );
+    Ok(None)
 }
 
 /// Installs what a server with something to show starts.

@@ -1,0 +1,32 @@
+//! Programs of the release before this one, as they still run during an upgrade.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const VARIABLE: &str = "TACO_TEST_PREVIOUS_RELEASE";
+
+/// The same command with the program of the previous release, which sees the same environment.
+///
+/// The command must have begun with an empty environment, as those of this harness do.
+pub fn of_previous_release(command: &Command) -> Command {
+    let name = Path::new(command.get_program()).file_name().expect("a program has a name");
+    let mut previous = Command::new(directory().join(name));
+    previous.args(command.get_args()).env_clear();
+    previous.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(directory) = command.get_current_dir() {
+        previous.current_dir(directory);
+    }
+    previous
+}
+
+fn directory() -> PathBuf {
+    let Some(taco) = std::env::var_os(VARIABLE).map(PathBuf::from) else {
+        panic!(
+            "{VARIABLE} does not say where the previous release is. `cargo xtask test` and `eval \"$(cargo xtask tools)\"` \
+             build it from the history of this repository; a tarball or a shallow clone has no such history: \
+             `git fetch --unshallow`, or name a built `taco` (with `taco-agent` beside it) in {VARIABLE}"
+        );
+    };
+    assert!(taco.is_file(), "{VARIABLE} names {}, which is no program", taco.display());
+    taco.parent().expect("a file lies in a directory").to_owned()
+}
