@@ -131,11 +131,11 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 
     fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
         let is_record = item.trait_.as_ref().is_some_and(|(_, path, _)| path.is_ident("Record"));
-        let constants = item.items.iter().filter_map(|item| match item {
+        let mut constants = item.items.iter().filter_map(|item| match item {
             syn::ImplItem::Const(constant) if constant.ident == "KIND" => Some(&constant.expr),
             _ => None,
         });
-        if let Some(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(kind), .. })) = constants.last()
+        if let Some(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(kind), .. })) = constants.next()
             && is_record
         {
             self.source.records.insert(kind.value(), item.self_ty.to_token_stream().to_string());

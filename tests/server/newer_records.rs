@@ -26,7 +26,7 @@ async fn operators_are_told_what_a_server_cannot_read() {
     let newer = NewerServer::on(&home.bucket(), &organization).await;
     let source = |word: &'static str| {
         move |fields: &mut std::collections::BTreeMap<String, Value>| {
-            drop(fields.insert("source".to_owned(), word.into()))
+            drop(fields.insert("source".to_owned(), word.into()));
         }
     };
     newer.change(&web, source("tfe-of-tomorrow")).await;
