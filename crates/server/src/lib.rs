@@ -1,5 +1,6 @@
 //! Builds the parts of taco into one process, the binary `taco`. It knows no rules: it only connects.
 
+mod access_log;
 mod body_pace;
 mod bucket;
 pub mod cli;
@@ -13,6 +14,7 @@ mod health;
 mod history;
 pub mod http;
 mod limits;
+mod log_writer;
 mod logging;
 mod master_keys;
 mod metrics;

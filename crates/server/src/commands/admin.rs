@@ -45,7 +45,7 @@ struct SetupLink {
 pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Command::SetupLink(SetupLink { flags }) = &arguments.command;
     let configuration = Configuration::load(flags, &Surroundings::of_this_process())?;
-    logging::start(&configuration.settings);
+    let _logging = logging::start(&configuration.settings);
     let made = setup_link(&configuration).await.with_context(|| configuration.bucket_in_words())?;
     let Some(first_start) = made else {
         bail!("{} is empty: start the server first, with the same settings", configuration.bucket_in_words());

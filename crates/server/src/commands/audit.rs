@@ -49,7 +49,7 @@ struct Verify {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn run(Arguments { verb: Verb::Verify(verify) }: &Arguments) -> anyhow::Result<ExitCode> {
     let configuration = Configuration::load(&verify.flags, &Surroundings::of_this_process())?;
-    logging::start(&configuration.settings);
+    let _logging = logging::start(&configuration.settings);
     let which = || configuration.bucket_in_words();
     let dice = Dice::from_system();
     let bucket = bucket::open(&configuration.settings, &dice).with_context(which)?.patient;

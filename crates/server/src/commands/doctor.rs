@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let configuration = Configuration::load(&arguments.flags, &Surroundings::of_this_process())?;
-    logging::start(&configuration.settings);
+    let _logging = logging::start(&configuration.settings);
     let dice = Dice::from_system();
     let bucket = bucket::open(&configuration.settings, &dice).with_context(|| configuration.bucket_in_words())?.patient;
     let keys = master_keys::find(&configuration.settings, &dice)?;

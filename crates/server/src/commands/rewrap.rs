@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let configuration = Configuration::load(&arguments.flags, &Surroundings::of_this_process())?;
-    logging::start(&configuration.settings);
+    let _logging = logging::start(&configuration.settings);
     let done = rewrap(&configuration).await.with_context(|| configuration.bucket_in_words())?;
     if arguments.json {
         let shown = done.iter().map(|(what, one)| {

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let hidden = environment::hide();
     let configuration = Configuration::load(&arguments.flags, &Surroundings::of_this_process())?;
-    logging::start(&configuration.settings);
+    let _logging = logging::start(&configuration.settings);
     if let Err(error) = hidden {
         tracing::warn!(%error, "the server's variables are visible to other processes of its user");
     }
@@ -72,6 +72,7 @@ async fn serve(configuration: Configuration) -> anyhow::Result<ExitCode> {
         () = running.wait() => Ok(ExitCode::SUCCESS),
         signal = signals.next() => {
             tracing::warn!(%signal, "second signal: stopping at once");
+            logging::flush();
             std::process::exit(signal.exit_code())
         }
     }
