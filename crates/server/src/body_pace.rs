@@ -10,7 +10,6 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::middleware::Next;
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -23,22 +22,33 @@ const WINDOW: Duration = Duration::from_secs(30);
 /// A KiB in a second: a modem of forty years ago was faster.
 const MIN_BYTES: u64 = 30 * 1024;
 
+/// Whether a request's body came too slowly. Nothing to ask where there is no body.
+pub(crate) struct Pace(Option<Arc<AtomicBool>>);
+
 /// Gives up on bodies that come too slowly.
-pub(crate) async fn enforce(request: Request, next: Next) -> Response {
+pub(crate) fn enforce(request: Request) -> (Request, Pace) {
     if request.body().is_end_stream() {
-        return next.run(request).await;
+        return (request, Pace(None));
     }
     let too_slow = Arc::new(AtomicBool::new(false));
-    let response = next.run(request.map(|body| Body::new(PacedBody::new(body, Arc::clone(&too_slow))))).await;
-    if !too_slow.load(Ordering::Relaxed) || response.status().is_success() {
-        return response;
+    let request = request.map(|body| Body::new(PacedBody::new(body, Arc::clone(&too_slow))));
+    (request, Pace(Some(too_slow)))
+}
+
+impl Pace {
+    /// The answer, unless it failed because the body came too slowly: then what the client can do about it.
+    pub(crate) fn explain(self, response: Response) -> Response {
+        let too_slow = self.0.is_some_and(|too_slow| too_slow.load(Ordering::Relaxed));
+        if !too_slow || response.status().is_success() {
+            return response;
+        }
+        let detail = format!(
+            "The body came too slowly: within {} s, at least {} KiB have to come, or its end. Nothing was changed; send it again.",
+            WINDOW.as_secs(),
+            MIN_BYTES / 1024
+        );
+        error_document(StatusCode::REQUEST_TIMEOUT, "request timeout", &detail)
     }
-    let detail = format!(
-        "The body came too slowly: within {} s, at least {} KiB have to come, or its end. Nothing was changed; send it again.",
-        WINDOW.as_secs(),
-        MIN_BYTES / 1024
-    );
-    error_document(StatusCode::REQUEST_TIMEOUT, "request timeout", &detail)
 }
 
 struct PacedBody {

@@ -185,7 +185,7 @@ async fn answer(
     proxies: &TrustedProxies,
     routes: Router,
     activity: &Arc<Activity>,
-) -> Response<Body> {
+) -> Response<AnswerBody> {
     let answering = activity.begin_answer();
     let client = proxies.client(peer.ip(), request.headers());
     request.extensions_mut().insert(ConnectInfo(SocketAddr::new(client, peer.port())));
@@ -200,7 +200,7 @@ async fn answer(
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         activity.upgraded();
     }
-    response.map(|body| Body::new(AnswerBody { body, _answering: answering }))
+    response.map(|body| AnswerBody { body, _answering: answering })
 }
 
 /// The body of an answer, which is under way until it is dropped.

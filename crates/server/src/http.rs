@@ -1,43 +1,85 @@
 //! The routes of all doors, and what surrounds every one of them.
 
-use std::any::Any;
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{Context, Poll};
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Response;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use taco_ledger::Dice;
-use tower::ServiceBuilder;
+use tower::Service;
+use tower::layer::layer_fn;
 use tower_http::CompressionLevel;
-use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
-use tower_http::set_header::SetResponseHeaderLayer;
+use tracing::Instrument as _;
 
 use crate::error_document::error_document;
-use crate::observe::observe;
+use crate::observe::Observer;
 use crate::{body_pace, limits};
 
 /// Surrounds routes with what each of them needs: a request id, the access log, limits, and an answer where there is
 /// no route or a handler panics.
 pub fn surround(routes: Router, dice: Dice) -> Router {
-    routes
-        .fallback(no_such_path)
-        .method_not_allowed_fallback(no_such_method)
-        // From the outside inwards.
-        .layer(
-            ServiceBuilder::new()
-                .layer(from_fn_with_state(dice, observe))
-                .layer(SetResponseHeaderLayer::if_not_present(
-                    X_CONTENT_TYPE_OPTIONS,
-                    HeaderValue::from_static("nosniff"),
-                ))
-                .layer(CatchPanicLayer::custom(after_panic))
-                .layer(from_fn(limits::head))
-                .layer(from_fn(body_pace::enforce))
-                .layer(DefaultBodyLimit::max(limits::BODY)),
-        )
+    let observer = Observer::new(dice);
+    let layer = layer_fn(move |inner| Surrounded { inner, observer: observer.clone() });
+    routes.fallback(no_such_path).method_not_allowed_fallback(no_such_method).layer(layer)
+}
+
+/// A route and what surrounds it. Every request pays for this, and pays a box and a clone of the route for each layer
+/// of its own: so it is one.
+#[derive(Clone)]
+struct Surrounded<S> {
+    inner: S,
+    observer: Observer,
+}
+
+impl<S> Service<Request> for Surrounded<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let observation = self.observer.begin(&mut request);
+        if let Some(mut refused) = limits::refuse_head(&request) {
+            return Box::pin(async move {
+                observation.end(forbid_sniffing(&mut refused));
+                Ok(refused)
+            });
+        }
+        let (mut request, pace) = body_pace::enforce(request);
+        DefaultBodyLimit::max(limits::BODY).apply(&mut request);
+        let span = observation.span();
+        let answering = span.in_scope(|| catch_unwind(AssertUnwindSafe(|| self.inner.call(request))));
+        Box::pin(async move {
+            let answered = match answering {
+                Ok(answering) => AssertUnwindSafe(answering).catch_unwind().instrument(span).await,
+                Err(panic) => Err(panic),
+            };
+            let response = answered.unwrap_or_else(|_| Ok(after_panic()));
+            let mut response = pace.explain(response?);
+            observation.end(forbid_sniffing(&mut response));
+            Ok(response)
+        })
+    }
+}
+
+/// Browsers take an answer for what it says it is.
+fn forbid_sniffing(response: &mut Response) -> &mut Response {
+    response.headers_mut().entry(X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
+    response
 }
 
 /// Packs pages for browsers that can unpack them, but not streams of events, of which each has to arrive at once.
@@ -61,7 +103,7 @@ async fn no_such_method(method: Method, request: Request) -> Response {
 }
 
 /// The panic's own message went to the log.
-fn after_panic(_: Box<dyn Any + Send>) -> Response {
+fn after_panic() -> Response {
     let detail = "Something went wrong on our side. The server's log tells more under this answer's x-request-id.";
     error_document(StatusCode::INTERNAL_SERVER_ERROR, "internal error", detail)
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::middleware::Next;
 use axum::response::Response;
 
 use crate::error_document::error_document;
@@ -24,20 +23,20 @@ const PATH: usize = 2048;
 const PARAMETERS: usize = 100;
 
 /// Refuses heads that no client of ours makes.
-pub(crate) async fn head(request: Request, next: Next) -> Response {
+pub(crate) fn refuse_head(request: &Request) -> Option<Response> {
     if request.extensions().get::<AmbiguousLength>().is_some() {
         let detail = "Content-Length and Transfer-Encoding are both there; a request has one of them.";
-        return error_document(StatusCode::BAD_REQUEST, "bad request", detail);
+        return Some(error_document(StatusCode::BAD_REQUEST, "bad request", detail));
     }
     let uri = request.uri();
     if uri.path().len() > PATH {
         let detail = format!("A path may have {PATH} bytes; this one has {}.", uri.path().len());
-        return error_document(StatusCode::URI_TOO_LONG, "path too long", &detail);
+        return Some(error_document(StatusCode::URI_TOO_LONG, "path too long", &detail));
     }
     let parameters = uri.query().map_or(0, |query| 1 + query.matches('&').count());
     if parameters > PARAMETERS {
         let detail = format!("There may be {PARAMETERS} query parameters; here are {parameters}.");
-        return error_document(StatusCode::BAD_REQUEST, "too many query parameters", &detail);
+        return Some(error_document(StatusCode::BAD_REQUEST, "too many query parameters", &detail));
     }
-    next.run(request).await
+    None
 }

@@ -28,6 +28,9 @@ impl TrustedProxies {
     /// Whose request it is that came from `peer`: of those who passed it on, the last one whom we do not trust.
     pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
+        if !self.contains(client) {
+            return client;
+        }
         let passed_on: Vec<&str> = (headers.get_all("x-forwarded-for").iter())
             .flat_map(|line| line.to_str().unwrap_or("unreadable").split(','))
             .map(str::trim)

@@ -69,7 +69,7 @@ pub(super) struct Activity {
     ambiguous: AtomicBool,
     /// The client may still be sending what nobody reads.
     lingers: AtomicBool,
-    /// The deadline may be nearer than it was.
+    /// Whoever waits for the end should look at once.
     changed: Notify,
 }
 
@@ -106,7 +106,6 @@ impl Activity {
             }
             Stage::Idle { .. } => {
                 *stage = Stage::NextHead { since: Instant::now() };
-                self.changed.notify_one();
                 Arrival::NewHead
             }
             Stage::NextHead { .. } => Arrival::SameHead,
@@ -127,7 +126,6 @@ impl Activity {
     pub(super) fn cannot_send(&self) {
         if let Stage::Answering { blocked: blocked @ None } = &mut *self.lock() {
             *blocked = Some(Instant::now());
-            self.changed.notify_one();
         }
     }
 
@@ -163,27 +161,27 @@ impl Activity {
     }
 
     /// Waits until the connection has to be closed, and says why.
+    ///
+    /// It looks now and then, rather than being told of each stage: a request goes through three of them, and each would
+    /// wake the task once more. No stage has less time than [`HEAD_TIMEOUT`], so no deadline passes between two looks.
     pub(super) async fn ended(&self) -> &'static str {
         loop {
             if self.evicted.load(Ordering::Relaxed) {
                 return "it made room for another";
             }
-            let stage = self.stage();
-            match stage.deadline() {
-                None => self.changed.notified().await,
-                Some(deadline) if deadline <= Instant::now() => {
-                    return match stage {
-                        Stage::Idle { .. } => "it was idle",
-                        Stage::Answering { .. } => "its client took nothing of the answer",
-                        _ => "the head of a request took too long",
-                    };
-                }
-                Some(deadline) => {
-                    tokio::select! {
-                        () = sleep_until(deadline) => {}
-                        () = self.changed.notified() => {}
-                    }
-                }
+            let (stage, now) = (self.stage(), Instant::now());
+            let deadline = stage.deadline();
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                return match stage {
+                    Stage::Idle { .. } => "it was idle",
+                    Stage::Answering { .. } => "its client took nothing of the answer",
+                    _ => "the head of a request took too long",
+                };
+            }
+            let next_look = now + HEAD_TIMEOUT;
+            tokio::select! {
+                () = sleep_until(deadline.map_or(next_look, |deadline| deadline.min(next_look))) => {}
+                () = self.changed.notified() => {}
             }
         }
     }
@@ -198,7 +196,6 @@ impl Drop for Answering {
         let mut stage = self.0.lock();
         if let Stage::Answering { .. } = *stage {
             *stage = Stage::Idle { since: Instant::now() };
-            self.0.changed.notify_one();
         }
     }
 }
@@ -236,6 +233,22 @@ mod tests {
         assert_eq!(activity.received(), Arrival::NewHead);
         assert!(!closes_after(&activity, Duration::from_secs(9)).await);
         assert!(closes_after(&activity, Duration::from_secs(1)).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_is_kept_to_the_moment_also_where_it_came_between_two_looks() {
+        let activity = Arc::new(Activity::new());
+        let begun = Instant::now();
+        let ended = tokio::spawn({
+            let activity = Arc::clone(&activity);
+            async move { activity.ended().await }
+        });
+        drop(activity.begin_answer());
+        // The first look is over, the second is at 10 s.
+        sleep_until(begun + Duration::from_secs(4)).await;
+        assert_eq!(activity.received(), Arrival::NewHead);
+        assert!(ended.await.expect("it ends").contains("head"));
+        assert_eq!(begun.elapsed().as_secs(), 4 + HEAD_TIMEOUT.as_secs());
     }
 
     #[tokio::test(start_paused = true)]

@@ -27,6 +27,13 @@ impl HeadWatch {
             true => &bytes[bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count()..],
             false => bytes,
         };
+        // Most heads come in one piece, and need not be kept.
+        if self.head.is_empty()
+            && let Some(end) = end_of_head(bytes)
+        {
+            self.is_over = true;
+            return is_ambiguous(&bytes[..end]);
+        }
         let room = LONGEST_HEAD.saturating_sub(self.head.len());
         // The end may have begun in what came before.
         let from = self.head.len().saturating_sub(2);
@@ -52,11 +59,13 @@ fn end_of_head(bytes: &[u8]) -> Option<usize> {
 }
 
 fn is_ambiguous(head: &[u8]) -> bool {
-    let has = |name: &str| {
-        let names = head.split(|byte| *byte == b'\n').skip(1).map(|line| line.split(|byte| *byte == b':').next());
-        names.flatten().any(|sent| sent.trim_ascii().eq_ignore_ascii_case(name.as_bytes()))
-    };
-    has("content-length") && has("transfer-encoding")
+    let (mut length, mut encoding) = (false, false);
+    for line in head.split(|byte| *byte == b'\n').skip(1) {
+        let name = line.split(|byte| *byte == b':').next().unwrap_or_default().trim_ascii();
+        length |= name.eq_ignore_ascii_case(b"content-length");
+        encoding |= name.eq_ignore_ascii_case(b"transfer-encoding");
+    }
+    length && encoding
 }
 
 #[cfg(test)]

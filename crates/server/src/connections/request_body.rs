@@ -80,7 +80,7 @@ where
     A: Future<Output = Response<Body>>,
 {
     if request.body().is_end_stream() {
-        return answer(request.map(Body::new)).await;
+        return answer(request.map(|_| Body::empty())).await;
     }
     // Reading would ask such a client to send the body.
     let waits_for_us = request.headers().contains_key(EXPECT);
