@@ -84,6 +84,12 @@ impl Resource {
         self
     }
 
+    /// About how long it is as text.
+    fn rough_size(&self) -> usize {
+        let attributes = self.attributes.as_ref().map_or(0, |attributes| attributes.get().len());
+        attributes + 128 * (1 + self.relationships.len() + self.links.len())
+    }
+
     fn is_same_as(&self, other: &Self) -> bool {
         self.kind == other.kind && self.id == other.id
     }
@@ -235,7 +241,16 @@ impl Document {
 
     /// As it goes over the wire.
     pub(crate) fn to_bytes(&self) -> Bytes {
-        serde_json::to_vec(self).expect("a document is plain data").into()
+        // Room from the start: a long list would be copied each time that it outgrows what it has.
+        let data = match &self.data {
+            Data::Nothing => 0,
+            Data::One(resource) => resource.rough_size(),
+            Data::Many(resources) => resources.iter().map(Resource::rough_size).sum(),
+        };
+        let included: usize = self.included.iter().map(Resource::rough_size).sum();
+        let mut text = Vec::with_capacity(256 + data + included);
+        serde_json::to_writer(&mut text, self).expect("a document is plain data");
+        text.into()
     }
 }
 

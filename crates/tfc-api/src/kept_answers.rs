@@ -10,8 +10,9 @@ use taco_domain::id::OrganizationId;
 use taco_domain::permission::Actor;
 
 /// So much text is kept; then all is forgotten, and what is asked for comes back.
-const MOST: usize = 4 * 1024 * 1024;
-const LARGEST: usize = 128 * 1024;
+const MOST: usize = 8 * 1024 * 1024;
+/// A page of a hundred workspaces, the largest there is, has room in it.
+const LARGEST: usize = 512 * 1024;
 
 /// Everything that an answer follows from.
 #[derive(Clone, Debug)]

@@ -195,24 +195,27 @@ struct Permissions {
 impl Permissions {
     fn of(caller: &Caller, view: &WorkspaceView) -> Self {
         let may = |action| caller.may(action, view.resource()).allowed;
+        // Each question costs, and a page asks them for a hundred workspaces: so none is asked twice.
+        let [delete, lock] = [Action::DeleteWorkspace, Action::LockWorkspace].map(may);
+        let [update, apply] = [Action::UpdateWorkspace, Action::ApplyRun].map(may);
         Self {
             can_create_state_versions: may(Action::WriteState),
-            can_destroy: may(Action::DeleteWorkspace),
-            can_force_delete: may(Action::DeleteWorkspace) && view.forced_deletion(caller).is_ok(),
+            can_destroy: delete,
+            can_force_delete: delete && view.forced_deletion(caller).is_ok(),
             can_force_unlock: may(Action::ForceUnlockWorkspace),
-            can_lock: may(Action::LockWorkspace),
+            can_lock: lock,
             can_manage_hyok: false,
             can_manage_run_tasks: may(Action::AttachRunTasks),
-            can_manage_tags: may(Action::UpdateWorkspace),
-            can_queue_apply: may(Action::ApplyRun),
-            can_queue_destroy: may(Action::ApplyRun),
+            can_manage_tags: update,
+            can_queue_apply: apply,
+            can_queue_destroy: apply,
             can_queue_run: may(Action::QueuePlan),
             can_read_settings: may(Action::ReadWorkspace),
             can_read_state_outputs: may(Action::ReadOutputs),
             can_read_state_versions: may(Action::ReadState),
             can_read_variable: may(Action::ReadVariables),
-            can_unlock: may(Action::LockWorkspace),
-            can_update: may(Action::UpdateWorkspace),
+            can_unlock: lock,
+            can_update: update,
             can_update_variable: may(Action::WriteVariables),
         }
     }
@@ -287,7 +290,7 @@ pub(crate) fn resource(caller: &Caller, view: &WorkspaceView) -> Resource {
     let state_version = workspace.current_state_version;
     let outputs = open.state.current_state_version(workspace).map(|version| version.outputs.as_slice());
     let effective = tag_bindings::effective_bindings(view);
-    let may_see = caller.may(Action::ReadVariables, view.resource()).allowed;
+    let may_see = attributes.permissions.can_read_variable;
     let own_variables = open.state.variables_of(VariableOwner::Workspace(id)).filter(|_| may_see);
     let (current_run, latest_run) = (open.state.current_run(id), open.state.runs_of(id).next());
     let configuration = open.state.current_configuration(id);
