@@ -5,9 +5,11 @@
 //! [`IgnoredAny`] for the value's type where they are not wanted. Resources go one by one into whatever the caller
 //! collects: a list, or a [`ResourceSummary`].
 
+mod thinned;
+
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -15,8 +17,13 @@ use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAcc
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
+use thinned::Thinned;
+
 /// The one format that Terraform since 0.12 and OpenTofu write.
 const FORMAT: u64 = 4;
+
+/// How much of a state that comes as a stream is looked at in one go.
+const READ_AT_ONCE: usize = 64 * 1024;
 
 /// What stands before the type of a data source.
 const DATA: &str = "data.";
@@ -228,9 +235,10 @@ impl<V: DeserializeOwned, R: Default + Extend<Resource>> StateFile<V, R> {
         serde_json::from_slice::<Document<V, R>>(bytes).map_err(explain)?.check()
     }
 
-    /// Reads to the end. Give it a buffered reader: it asks byte by byte.
+    /// Reads to the end. Of bytes that are no JSON it tells the line, but not the column.
     pub fn read(reader: impl Read) -> Result<Self, StateFileError> {
-        serde_json::from_reader::<_, Document<V, R>>(reader).map_err(explain)?.check()
+        let reader = BufReader::with_capacity(READ_AT_ONCE, Thinned::new(reader));
+        serde_json::from_reader::<_, Document<V, R>>(reader).map_err(|error| without_column(explain(error)))?.check()
     }
 }
 
@@ -241,6 +249,19 @@ fn explain(error: serde_json::Error) -> StateFileError {
         Category::Eof if (error.line(), error.column()) <= (1, 0) => StateFileError::Empty,
         Category::Eof | Category::Syntax => StateFileError::NotJson(error.to_string()),
         Category::Data => StateFileError::NotState(error.to_string()),
+    }
+}
+
+/// Attributes were left out of the text that the parser saw, so that its columns are not those of the state.
+fn without_column(error: StateFileError) -> StateFileError {
+    let cut = |text: String| match text.rsplit_once(" column ") {
+        Some((text, _)) => text.to_owned(),
+        None => text,
+    };
+    match error {
+        StateFileError::NotJson(text) => StateFileError::NotJson(cut(text)),
+        StateFileError::NotState(text) => StateFileError::NotState(cut(text)),
+        other => other,
     }
 }
 

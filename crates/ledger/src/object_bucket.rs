@@ -12,7 +12,10 @@ use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use object_store::path::Path;
-use object_store::{Error as StoreError, GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode};
+use object_store::{
+    Error as StoreError, GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode, UploadPart,
+};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Trouble};
@@ -62,11 +65,17 @@ impl ObjectBucket {
         key: &Key,
     ) -> Result<u64, BucketError> {
         let mut size = 0;
+        let mut sending = Sending::default();
         loop {
             while filled.len() >= self.part {
                 let part = filled.split_to(self.part).freeze();
                 size += part.len() as u64;
-                upload.put_part(part.into()).await.map_err(|error| explain("upload", key, &error))?;
+                sending.end().await.map_err(|error| explain("upload", key, &error))?;
+                sending.begin(upload.put_part(part.into()));
+                // A part for the network is large, and only one is held in memory.
+                if self.directory.is_none() {
+                    sending.end().await.map_err(|error| explain("upload", key, &error))?;
+                }
             }
             match body.try_next().await? {
                 Some(bytes) => {
@@ -79,6 +88,7 @@ impl ObjectBucket {
                 None => break,
             }
         }
+        sending.end().await.map_err(|error| explain("upload", key, &error))?;
         if !filled.is_empty() {
             size += filled.len() as u64;
             let last = filled.freeze();
@@ -86,6 +96,24 @@ impl ObjectBucket {
         }
         upload.complete().await.map_err(|error| explain("upload", key, &error))?;
         Ok(size)
+    }
+}
+
+/// A part that is being written while the next one comes.
+#[derive(Default)]
+struct Sending(Option<JoinHandle<object_store::Result<()>>>);
+
+impl Sending {
+    fn begin(&mut self, part: UploadPart) {
+        self.0 = Some(tokio::spawn(part));
+    }
+
+    /// Waits until it is written, if there is one.
+    async fn end(&mut self) -> object_store::Result<()> {
+        match self.0.take() {
+            Some(part) => part.await?,
+            None => Ok(()),
+        }
     }
 }
 
