@@ -1,22 +1,13 @@
 //! How fast the API is, beside a bare axum handler that returns the same bytes in the same run.
 
-use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+mod site;
 
-use axum::Router;
-use axum::extract::State;
-use axum::routing::get;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use md5::{Digest, Md5};
-use serde_json::{Value, json};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use site::{Client, Server, Way, bare_server, json, organization, state, timed};
 use taco_bench::{Sample, Table, ratio, time};
 
-const TOKEN: &str = "a-token-for-automation-of-more-than-32-letters";
 const GETS: usize = 2000;
 
 /// While GETs are compared, the client has one core and the servers another, as if they were two machines. Whoever shares
@@ -25,14 +16,8 @@ const CLIENTS_CORE: &str = "0";
 const SERVERS_CORE: &str = "1";
 const ALL_CORES: &str = "0-1";
 
-/// Before the file whose bytes a bare server answers with.
-const BARE: &str = "--bare";
-
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let [_, BARE, body] = arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        return serve_bare(std::fs::read(body).expect("a body"));
-    }
+    site::be_bare_if_asked();
     let mut table = Table::new("API, on a local directory");
     let home = tempfile::tempdir().expect("a directory");
     let server = Server::start(Command::new(env!("CARGO_BIN_EXE_taco")), home.path());
@@ -183,195 +168,9 @@ fn fsyncs(table: &mut Table) {
     table.note(&format!("{what}, announced and uploaded: two commits"), format!("{uploaded:.1}"));
 }
 
-fn timed(work: impl FnOnce()) -> Duration {
-    let begun = Instant::now();
-    work();
-    begun.elapsed()
-}
-
-fn organization(name: &str) -> Value {
-    json!({ "data": { "type": "organizations", "attributes": { "name": name, "email": "a@acme.test" } } })
-}
-
-fn state(serial: u64, size: usize) -> String {
-    let mut text = format!(
-        r#"{{"version":4,"terraform_version":"1.11.4","serial":{serial},"lineage":"8094ef40","outputs":{{"address":{{"value":"10.0.0.1","type":"string"}}}},"resources":["#
-    );
-    let filler = "0123456789abcdef".repeat(100);
-    let mut number = 0;
-    while number == 0 || text.len() + 2000 < size {
-        let comma = if number == 0 { "" } else { "," };
-        write!(text, r#"{comma}{{"mode":"managed","type":"terraform_data","name":"number_{number}","provider":"provider[\"terraform.io/builtin/terraform\"]","instances":[{{"schema_version":0,"attributes":{{"id":"{number}","input":"{filler}"}}}}]}}"#).expect("text");
-        number += 1;
-    }
-    text + "]}"
-}
-
-#[derive(Clone, Copy)]
-enum Way {
-    Inline,
-    Upload,
-}
-
-fn json(bytes: &[u8]) -> Value {
-    serde_json::from_slice(bytes).expect("JSON")
-}
-
-/// Answers every request with the same bytes, and says where.
-fn serve_bare(body: Vec<u8>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async move {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        println!("{}", listener.local_addr().expect("an address"));
-        let handler = |State(body): State<bytes::Bytes>| async move { body };
-        let routes = Router::new().route("/", get(handler)).with_state(bytes::Bytes::from(body));
-        axum::serve(listener, routes).await.expect("it serves");
-    });
-}
-
-/// A bare server in a process of its own, as ours is: whoever shares a process with its client is woken sooner.
-fn bare_server(body: &[u8]) -> Server {
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), body).expect("it can be written");
-    let mut command = Command::new(std::env::current_exe().expect("a program"));
-    command.arg(BARE).arg(file.path()).stdout(Stdio::piped());
-    let mut process = command.spawn().expect("it starts");
-    let mut address = String::new();
-    let said = process.stdout.take().expect("its output");
-    BufReader::new(said).read_line(&mut address).expect("an address");
-    Server { process, address: address.trim().parse().expect("an address") }
-}
-
 /// Lets a process have these cores only, where there are so many and a program that can do it.
 fn pin(process: u32, cores: &str) {
     let process = process.to_string();
     let taskset = Command::new("taskset").args(["-a", "-c", "-p", cores, &process]).output();
     drop(taskset);
-}
-
-/// One connection that is kept open, with as little of its own to do as possible.
-struct Client {
-    connection: BufReader<TcpStream>,
-}
-
-impl Client {
-    fn to(address: SocketAddr) -> Self {
-        let connection = TcpStream::connect(address).expect("it listens");
-        connection.set_nodelay(true).expect("it can be set");
-        Self { connection: BufReader::with_capacity(256 * 1024, connection) }
-    }
-
-    fn send(&mut self, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
-        let length = body.len();
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: {length}\r\n\r\n"
-        );
-        let request = [head.as_bytes(), body].concat();
-        self.connection.get_mut().write_all(&request).expect("it is sent");
-        let (mut status, mut length) = (String::new(), 0);
-        self.connection.read_line(&mut status).expect("a status");
-        loop {
-            let mut line = String::new();
-            self.connection.read_line(&mut line).expect("a header");
-            if line.trim().is_empty() {
-                break;
-            }
-            if let Some((_, value)) =
-                line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
-            {
-                length = value.trim().parse().expect("a length");
-            }
-        }
-        let mut answer = vec![0; length];
-        self.connection.read_exact(&mut answer).expect("a body");
-        assert!(status.contains(" 20"), "{method} {path}: {status}{}", String::from_utf8_lossy(&answer));
-        answer
-    }
-
-    fn get(&mut self, path: &str) -> Vec<u8> {
-        self.send("GET", path, b"")
-    }
-
-    fn post(&mut self, path: &str, document: &Value) -> Value {
-        json(&self.send("POST", path, document.to_string().as_bytes()))
-    }
-
-    /// A locked workspace's id.
-    fn given_workspace(&mut self, organization: &str, name: &str) -> String {
-        let document = json!({ "data": { "type": "workspaces", "attributes": { "name": name } } });
-        let made = self.post(&format!("/api/v2/organizations/{organization}/workspaces"), &document);
-        let id = made["data"]["id"].as_str().expect("an id").to_owned();
-        if organization == "first" {
-            self.post(&format!("/api/v2/workspaces/{id}/actions/lock"), &json!({}));
-        }
-        id
-    }
-
-    fn push(&mut self, workspace: &str, serial: u64, state: &str, way: Way) {
-        let md5 = hex(&Md5::digest(state));
-        let mut attributes = json!({ "serial": serial, "md5": md5, "lineage": "8094ef40" });
-        if let Way::Inline = way {
-            attributes["state"] = STANDARD.encode(state).into();
-        }
-        let document = json!({ "data": { "type": "state-versions", "attributes": attributes } });
-        let announced = self.post(&format!("/api/v2/workspaces/{workspace}/state-versions"), &document);
-        if let Way::Upload = way {
-            let address = announced["data"]["attributes"]["hosted-state-upload-url"].as_str().expect("an address");
-            let path = address.splitn(4, '/').nth(3).expect("a path");
-            self.send("PUT", &format!("/{path}"), state.as_bytes());
-        }
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A server that stops when it is dropped.
-struct Server {
-    process: Child,
-    address: SocketAddr,
-}
-
-impl Server {
-    fn start(mut command: Command, home: &Path) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        command.arg("server").env_clear().env("HOME", home).env("PATH", path).current_dir(home);
-        command.env("TACO_LISTEN", free.to_string()).env("TACO_SITE_TOKEN", TOKEN);
-        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("taco starts");
-        let begun = Instant::now();
-        while TcpStream::connect(free).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(30), "no answer within 30 s");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        Self { process, address: free }
-    }
-
-    fn client(&self) -> Client {
-        Client::to(self.address)
-    }
-
-    /// How long its threads have been on a core.
-    fn cpu(&self) -> Duration {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.process.id())).into_iter().flatten().flatten();
-        let nanoseconds = threads.filter_map(|thread| {
-            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-            text.split_whitespace().next()?.parse::<u64>().ok()
-        });
-        Duration::from_nanos(nanoseconds.sum())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Where `strace` was started, the server is its child, and would outlive it.
-        let id = self.process.id();
-        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-        for child in children.split_whitespace() {
-            let _ = Command::new("kill").args(["-KILL", child]).status();
-        }
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
