@@ -31,4 +31,5 @@ mod token_lifetimes;
 mod two_servers;
 mod variable_sets;
 mod variables;
+mod wire_documents;
 mod workspaces;

@@ -19,10 +19,10 @@ use crate::runs::{act, start_run};
 use crate::states::{lock, push};
 
 /// A site in which every path of the table leads somewhere.
-struct Fixture {
-    server: ApiServer,
+pub(crate) struct Fixture {
+    pub(crate) server: ApiServer,
     /// What stands for the words in braces.
-    names: BTreeMap<&'static str, String>,
+    pub(crate) names: BTreeMap<&'static str, String>,
 }
 
 /// Who asks.
@@ -146,7 +146,7 @@ const CALLERS: &[(&str, Who)] = &[
 
 /// Where a right has to be.
 #[derive(Clone, Copy)]
-enum Place {
+pub(crate) enum Place {
     Site,
     /// The account of the site's admin.
     Account,
@@ -158,7 +158,7 @@ enum Place {
 }
 
 /// What a request takes.
-enum Takes {
+pub(crate) enum Takes {
     /// Everyone with a token is answered so.
     Anyone(StatusCode),
     /// To be a user.
@@ -170,8 +170,8 @@ enum Takes {
 }
 
 /// One request to a route. Where its answer depends on which thing it names, a route has several.
-struct Request {
-    path: String,
+pub(crate) struct Request {
+    pub(crate) path: String,
     takes: Takes,
 }
 
@@ -190,7 +190,7 @@ fn attributes(kind: &str, attributes: Value) -> Value {
 }
 
 impl Fixture {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let server = ApiServer::start().await;
         let admin = server.admin();
         server.given_organization("acme").await;
@@ -464,7 +464,7 @@ impl Fixture {
     }
 
     /// All requests that a route and a method are tried with.
-    fn requests(&self, route: &Route, method: &str) -> Vec<Request> {
+    pub(crate) fn requests(&self, route: &Route, method: &str) -> Vec<Request> {
         use Place::{Account, Organization};
         let to = |word: &str, name: &str, rights: &[(Action, Place)]| {
             let path = route.path.replace(word, &self.names[name]);
@@ -611,7 +611,7 @@ impl Fixture {
         json!({ "data": data }).to_string()
     }
 
-    async fn send(&self, client: &Client, route: &Route, method: &str, path: &str) -> Answer {
+    pub(crate) async fn send(&self, client: &Client, route: &Route, method: &str, path: &str) -> Answer {
         let body = if method == "GET" { String::new() } else { self.body(route, method) };
         client.send(method, path, Some("application/vnd.api+json"), body).await
     }
