@@ -121,7 +121,7 @@ pub use stored_objects::{DamagedObject, Depth, ExaminedObjects, examine_objects}
 pub use taco_ledger::{Changes, LedgerName, View};
 pub use tags::{TagFilter, TagRef};
 pub use team_members::MemberRef;
-pub use teams::{MembershipFilter, MembershipView, TeamFilter, TeamPatch, TeamView};
+pub use teams::{MembershipFilter, MembershipView, TeamFilter, TeamPatch, TeamRights, TeamView};
 pub use token_lifetimes::TokenLifetimeView;
 pub use tokens::{IssuedToken, NewToken, OrganizationTokenKind, TeamTokenOrder};
 pub use unreadable::UnreadableLedger;

@@ -56,10 +56,7 @@ impl ControlPlane {
         match decision {
             RunDecision::Confirm => illegal(RunEvent::Confirmed),
             RunDecision::Discard => illegal(RunEvent::Discarded),
-            RunDecision::Cancel if run.cancel.is_some() && run.status.is_executing() => {
-                Some("the run was asked to stop already: its agent is ending it".to_owned())
-            }
-            RunDecision::Cancel => illegal(RunEvent::Canceled),
+            RunDecision::Cancel => run.check_cancel().err().map(|refusal| refusal.to_string()),
             RunDecision::ForceCancel if run.cancel.as_ref().is_some_and(|cancel| cancel.force) => {
                 Some("the run is being stopped by force already".to_owned())
             }

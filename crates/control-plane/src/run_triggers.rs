@@ -42,6 +42,21 @@ impl RunTriggerView {
     pub fn view_of(&self, workspace: &Workspace) -> WorkspaceView {
         WorkspaceView { workspace: workspace.clone(), open: self.open.clone() }
     }
+
+    /// The workspace in which it starts runs, if the caller may read it.
+    pub fn readable_workspace(&self, caller: &Caller) -> Option<WorkspaceView> {
+        self.readable(caller, &self.workspace)
+    }
+
+    /// The workspace whose applies pull it, if the caller may read it.
+    pub fn readable_source(&self, caller: &Caller) -> Option<WorkspaceView> {
+        self.readable(caller, &self.source)
+    }
+
+    fn readable(&self, caller: &Caller, workspace: &Workspace) -> Option<WorkspaceView> {
+        let view = WorkspaceView { workspace: workspace.clone(), open: self.open.clone() };
+        caller.may(Action::ReadWorkspace, view.resource()).allowed.then_some(view)
+    }
 }
 
 /// From which end a workspace's triggers are seen.

@@ -75,6 +75,11 @@ impl ControlPlane {
         })
     }
 
+    /// Whether the caller is an admin of the site: for what only admins may ask, and nothing has to be looked up.
+    pub fn require_site_admin(&self, caller: &Caller) -> Result<(), Error> {
+        caller.require(Action::ManageSite, Resource::Site, "page")
+    }
+
     /// The organizations that could not be read when this server last looked, by name, for the site's admins.
     pub fn unreadable_organizations(&self, caller: &Caller) -> Result<Vec<(String, UnreadableLedger)>, Error> {
         caller.require(Action::ManageSite, Resource::Site, "page")?;

@@ -6,7 +6,7 @@ use taco_boxed::boxed;
 use taco_domain::id::{ProjectId, TagId, WorkspaceId};
 use taco_domain::organization_state::TagUse;
 use taco_domain::permission::{Action, Resource};
-use taco_domain::tag::{TagBinding, with_tags};
+use taco_domain::tag::{TagBinding, tag_id, with_tags};
 use taco_domain::workspace::Workspace;
 
 use crate::caller::Caller;
@@ -64,6 +64,28 @@ impl ControlPlane {
         .await
     }
 
+    /// Adds tags to a workspace that are named as clients name them, without values.
+    pub async fn tag_workspace(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        tags: Vec<TagRef>,
+    ) -> Result<WorkspaceView, Error> {
+        let now = self.now();
+        self.change_workspace(caller, wanted, Action::UpdateWorkspace, "workspace.tag", move |tx, workspace| {
+            let key = |tag: &TagRef| match tag {
+                TagRef::Key(key) => Ok(key.clone()),
+                TagRef::Id(id) => tx.state().tag_key(id).map(ToString::to_string).ok_or(Error::NotFound("tag")),
+            };
+            let binding = |tag: &TagRef| key(tag).map(|key| TagBinding { key, value: None });
+            let bindings = tags.iter().map(binding).collect::<Result<Vec<_>, _>>()?;
+            let tags = with_tags(&workspace.tags, &bindings)?;
+            let updated_at = if tags == workspace.tags { workspace.updated_at } else { now };
+            Ok(Workspace { tags, updated_at, ..workspace })
+        })
+        .await
+    }
+
     /// Takes tags from a workspace; those that it does not carry are fine.
     pub async fn remove_workspace_tags(
         &self,
@@ -100,6 +122,24 @@ impl ControlPlane {
             Ok(project)
         })
         .await
+    }
+
+    /// The tags that a workspace carries, by key. `query` is a part of the key.
+    pub async fn workspace_tags(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        query: Option<&str>,
+        page: PageRequest,
+    ) -> Result<(OpenOrganization, Listed<TagUse>), Error> {
+        let WorkspaceView { workspace, open } = self.workspace_with_runs(caller, wanted).await?;
+        let keys = workspace.tags.keys().filter(|key| query.is_none_or(|text| key.as_str().contains(text)));
+        let listed = Listed::from_all(keys, page).map(|key| TagUse {
+            id: tag_id(workspace.id.home(), key),
+            key: key.clone(),
+            workspaces: open.state.workspaces_tagged(key).count(),
+        });
+        Ok((open, listed))
     }
 
     /// The tags that an organization's workspaces carry, by key, as far as the caller may see the workspaces.

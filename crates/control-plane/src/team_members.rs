@@ -73,7 +73,7 @@ impl ControlPlane {
             let found = members.iter().filter_map(|member| member.find(asker, state));
             let mut changed: Vec<Membership> =
                 found.filter(|membership| membership.teams.contains(&team)).cloned().collect();
-            if owners_team(state) == Some(team) {
+            if state.is_owners(team) {
                 check_owners_left(state, &changed.iter().map(|membership| membership.id).collect())?;
             }
             for membership in &mut changed {
@@ -111,12 +111,9 @@ impl ControlPlane {
 }
 
 /// What it takes to choose who is in these teams.
-fn choosing(state: &OrganizationState, teams: &BTreeSet<TeamId>) -> Action {
-    match owners_team(state) {
-        // Who may manage members may not make owners of them, nor of themselves: that is for owners.
-        Some(owners) if teams.contains(&owners) => Action::ManageOwners,
-        _ => Action::ManageMembership,
-    }
+pub(crate) fn choosing<'a>(state: &OrganizationState, teams: impl IntoIterator<Item = &'a TeamId>) -> Action {
+    // Who may manage members may not make owners of them, nor of themselves: that is for owners.
+    if teams.into_iter().any(|team| state.is_owners(*team)) { Action::ManageOwners } else { Action::ManageMembership }
 }
 
 impl MembershipView {

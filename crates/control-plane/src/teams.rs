@@ -8,7 +8,7 @@ use taco_domain::OrganizationState;
 use taco_domain::attribute::nullable;
 use taco_domain::id::{MembershipId, TeamId};
 use taco_domain::membership::{Membership, MembershipStatus};
-use taco_domain::permission::{Action, Actor, Resource, covers_in_organization};
+use taco_domain::permission::{Action, Actor, Resource, covers, covers_in_organization};
 use taco_domain::team::{Team, TeamVisibility};
 use taco_domain::team_access::{TeamProject, TeamWorkspace};
 use taco_domain::token::{Token, TokenHolder};
@@ -20,7 +20,7 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::done_requests::once;
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
-use crate::team_members::{check_owners_left, require_choice_of};
+use crate::team_members::{check_owners_left, choosing, require_choice_of};
 
 /// A team with its members, as a door shows it.
 #[derive(Clone)]
@@ -28,6 +28,38 @@ pub struct TeamView {
     pub team: Team,
     pub open: OpenOrganization,
     pub members: Vec<MembershipView>,
+}
+
+/// What a caller may do to a team.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TeamRights {
+    pub change_members: bool,
+    pub delete: bool,
+    pub change_organization_access: bool,
+    pub manage_token: bool,
+    pub change_visibility: bool,
+}
+
+impl TeamView {
+    /// What the caller may do to it. The owners' team is changed by owners alone, and never deleted.
+    pub fn rights(&self, caller: &Caller) -> TeamRights {
+        let state = &self.open.state;
+        let may = |action| caller.may(action, self.open.resource()).allowed;
+        let is_owners = state.is_owners(self.team.id);
+        let manages = may(Action::ManageTeams);
+        TeamRights {
+            change_members: may(choosing(state, [&self.team.id])),
+            delete: manages && !is_owners,
+            change_organization_access: may(Action::ManageOrganizationAccess) && !is_owners,
+            manage_token: may(token_action(state, self.team.id)) && covers(&caller.actor, state, &self.team),
+            change_visibility: manages && !is_owners,
+        }
+    }
+}
+
+/// What it takes to manage a team's tokens. A token of the owners can do everything, so that is for owners.
+pub(crate) fn token_action(state: &OrganizationState, team: TeamId) -> Action {
+    if state.is_owners(team) { Action::ManageOwners } else { Action::ManageTeams }
 }
 
 /// The attributes of a request that makes or changes a team, spelled as on the wire.
@@ -142,8 +174,7 @@ impl ControlPlane {
     pub async fn update_team(&self, caller: &Caller, id: TeamId, patch: TeamPatch) -> Result<TeamView, Error> {
         let open = self.organization_of(caller, id.home(), "team").await?;
         self.put_team(caller, open, "team.update", patch, move |state| {
-            let owners = state.organization().map(|organization| organization.owners_team);
-            if owners == Some(id) {
+            if state.is_owners(id) {
                 return Err(Error::Conflict("The owners' team cannot be changed: owners may do everything".to_owned()));
             }
             state.teams.get(&id).cloned().ok_or(Error::NotFound("team"))
@@ -187,7 +218,7 @@ impl ControlPlane {
             if !state.teams.contains(&id) {
                 return Err(Error::NotFound("team"));
             }
-            if state.organization().is_some_and(|organization| organization.owners_team == id) {
+            if state.is_owners(id) {
                 return Err(Error::Conflict("The owners' team cannot be deleted".to_owned()));
             }
             let members = state.memberships.by().team.get(&id);

@@ -18,6 +18,7 @@ use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::first_start::first_admin;
 use crate::page::{Listed, PageRequest};
+use crate::teams::token_action;
 
 /// What a request says about the token it wants.
 #[derive(Clone, Default, Debug)]
@@ -501,8 +502,7 @@ fn check_covers(caller: &Caller, state: &OrganizationState, id: TeamId) -> Resul
     )))
 }
 
-/// Those who manage teams may, and a team's own members where the team allows it. A token of the owners can do
-/// everything, so that is for owners.
+/// Those who manage teams may, and a team's own members where the team allows it.
 fn require_team_tokens(caller: &Caller, state: &OrganizationState, id: TeamId) -> Result<(), Error> {
     let team = state.teams.get(&id).ok_or(Error::NotFound("team"))?;
     let is_member = match &caller.actor {
@@ -512,7 +512,5 @@ fn require_team_tokens(caller: &Caller, state: &OrganizationState, id: TeamId) -
     if is_member && team.allow_member_token_management {
         return Ok(());
     }
-    let is_owners = state.organization().is_some_and(|organization| organization.owners_team == id);
-    let action = if is_owners { Action::ManageOwners } else { Action::ManageTeams };
-    caller.require(action, Resource::Organization(state), "team")
+    caller.require(token_action(state, id), Resource::Organization(state), "team")
 }

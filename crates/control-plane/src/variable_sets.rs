@@ -15,8 +15,9 @@ use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OpenOrganization};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
+use crate::projects::ProjectView;
 use crate::variables::{check_unique, delete_variables_of};
-use crate::workspaces::{ListChange, WorkspaceRef, sees_project, sees_workspace};
+use crate::workspaces::{ListChange, WorkspaceRef, WorkspaceView, sees_project, sees_workspace};
 
 const WHAT: &str = "variable set";
 
@@ -41,6 +42,20 @@ impl VariableSetView {
     /// The projects that it is applied to, as far as the caller may see them.
     pub fn projects_seen_by(&self, caller: &Caller) -> Vec<ProjectId> {
         self.set.projects.iter().copied().filter(|id| sees_project(caller, &self.open.state, id)).collect()
+    }
+
+    /// Those workspaces that the caller may read. Whoever sees a set need not see all that it is applied to.
+    pub fn readable_workspaces(&self, caller: &Caller) -> Vec<WorkspaceView> {
+        let found = self.set.workspaces.iter().filter_map(|id| self.open.state.workspaces.get(id));
+        let views = found.map(|workspace| WorkspaceView { workspace: workspace.clone(), open: self.open.clone() });
+        views.filter(|view| caller.may(Action::ReadWorkspace, view.resource()).allowed).collect()
+    }
+
+    /// Those projects that the caller may read.
+    pub fn readable_projects(&self, caller: &Caller) -> Vec<ProjectView> {
+        let found = self.set.projects.iter().filter_map(|id| self.open.state.projects.get(id));
+        let views = found.map(|project| ProjectView { project: project.clone(), open: self.open.clone() });
+        views.filter(|view| caller.may(Action::ReadProject, view.resource()).allowed).collect()
     }
 
     /// May the caller change it? With the reason, for pages.

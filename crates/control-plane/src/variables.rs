@@ -69,6 +69,14 @@ impl Vault for Prepared<'_> {
     }
 }
 
+impl WorkspaceView {
+    /// Its own variables by key, if the caller may read them.
+    pub fn variables_seen_by(&self, caller: &Caller) -> impl Iterator<Item = &Variable> {
+        let may_see = caller.may(Action::ReadVariables, self.resource()).allowed;
+        self.open.state.variables_of(VariableOwner::Workspace(self.workspace.id)).filter(move |_| may_see)
+    }
+}
+
 #[boxed]
 impl ControlPlane {
     pub(crate) async fn organization_of_owner(

@@ -13,7 +13,7 @@ use crate::configuration_version::ConfigurationVersion;
 use crate::done_request::DoneRequest;
 use crate::execution::Execution;
 use crate::history::{HistorySegment, RestoredBundle, WorkspaceHistory};
-use crate::id::{ProjectId, TagId, UserId, WorkspaceId};
+use crate::id::{ProjectId, TagId, TeamId, UserId, WorkspaceId};
 use crate::membership::Membership;
 use crate::name::{NameKey, ProjectName, TagKey, WorkspaceName};
 use crate::organization::Organization;
@@ -74,6 +74,11 @@ impl OrganizationState {
     /// The organization itself; `None` before the ledger's first commit.
     pub fn organization(&self) -> Option<&Organization> {
         self.organizations.iter().next()
+    }
+
+    /// Whether a team is the owners', who may do everything.
+    pub fn is_owners(&self, team: TeamId) -> bool {
+        self.organization().is_some_and(|organization| organization.owners_team == team)
     }
 
     /// The membership of a user who belongs to the organization; an invitation is none.

@@ -691,9 +691,8 @@ impl<'a> Within<'a> {
         if site_admin {
             sources.push((everything, Source::SiteAdmin));
         }
-        let owners = self.state.organization().map(|organization| organization.owners_team);
         for team in teams {
-            if Some(team.id) == owners {
+            if self.state.is_owners(team.id) {
                 sources.push((everything, Source::Owner));
                 continue;
             }
@@ -722,7 +721,7 @@ impl<'a> Within<'a> {
 /// they make, or by rights that they give it.
 pub fn covers(actor: &Actor, state: &OrganizationState, team: &Team) -> bool {
     let organization = Within { state, project: None, workspace: None };
-    if state.organization().is_some_and(|organization| organization.owners_team == team.id) {
+    if state.is_owners(team.id) {
         return allow(actor, Action::ManageOwners, Resource::Organization(state)).allowed;
     }
     let accesses = state.team_projects.iter().filter(|access| access.team == team.id);

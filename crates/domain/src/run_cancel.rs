@@ -7,6 +7,15 @@ use crate::author::Author;
 use crate::run::{CancelRequest, Run, RunHistoryEntry};
 use crate::run_status::{IllegalTransition, RunEvent};
 
+/// Why a run cannot be canceled.
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
+pub enum CancelRefused {
+    #[error("the run was asked to stop already: its agent is ending it")]
+    AskedAlready,
+    #[error(transparent)]
+    Illegal(#[from] IllegalTransition),
+}
+
 /// Why a run cannot be stopped by force.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 pub enum NoForce {
@@ -19,6 +28,15 @@ pub enum NoForce {
 }
 
 impl Run {
+    /// May it be canceled now?
+    pub fn check_cancel(&self) -> Result<(), CancelRefused> {
+        if self.status.is_executing() && self.cancel.is_some() {
+            return Err(CancelRefused::AskedAlready);
+        }
+        self.status.after(RunEvent::Canceled)?;
+        Ok(())
+    }
+
     /// The run after someone wants it to stop: over, or with a request that its agent gets. Asking again changes
     /// nothing.
     pub fn canceled(&self, by: Author, now: Timestamp) -> Result<Self, IllegalTransition> {
