@@ -38,11 +38,6 @@ impl RunTriggerView {
         [self.workspace.id, self.source.id].iter().all(|id| sees_workspace(caller, &self.open.state, id))
     }
 
-    /// One of its two workspaces, as a door shows it.
-    pub fn view_of(&self, workspace: &Workspace) -> WorkspaceView {
-        WorkspaceView { workspace: workspace.clone(), open: self.open.clone() }
-    }
-
     /// The workspace in which it starts runs, if the caller may read it.
     pub fn readable_workspace(&self, caller: &Caller) -> Option<WorkspaceView> {
         self.readable(caller, &self.workspace)

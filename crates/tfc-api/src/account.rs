@@ -1,25 +1,18 @@
 //! The caller's own account.
 
-use axum::extract::State;
-use taco_control_plane::{AccountPatch, Caller, ControlPlane};
+use taco_control_plane::AccountPatch;
 
-use crate::body::Body;
-use crate::document::Document;
-use crate::error::ApiError;
+use crate::request::{Answer, ApiRequest};
 use crate::users;
 
 /// `GET /api/v2/account/details`
-pub(crate) async fn read(State(control_plane): State<ControlPlane>, caller: Caller) -> Result<Document, ApiError> {
-    Ok(Document::one(users::resource(&control_plane.account(&caller).await?)))
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    request.one(&request.control_plane.account(&request.caller).await?).await
 }
 
 /// `PATCH /api/v2/account/update`
-pub(crate) async fn update(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    body: Body,
-) -> Result<Document, ApiError> {
-    let patch = body.resource::<AccountPatch>(users::KIND)?.attributes;
-    let account = control_plane.account(&caller).await?;
-    Ok(Document::one(users::resource(&control_plane.update_user(&caller, account.id, patch).await?)))
+pub(crate) async fn update(request: ApiRequest) -> Answer {
+    let patch: AccountPatch = request.attributes(users::KIND).await?;
+    let account = request.control_plane.account(&request.caller).await?;
+    request.changed(&request.control_plane.update_user(&request.caller, account.id, patch).await?)
 }

@@ -1,8 +1,5 @@
 //! Under which address the client reached us. Some addresses in answers have to be complete.
 
-use std::convert::Infallible;
-
-use axum::extract::FromRequestParts;
 use axum::http::header::HOST;
 use axum::http::request::Parts;
 
@@ -17,20 +14,16 @@ impl Address {
     pub(crate) fn of(&self, path: &str) -> String {
         format!("{}{path}", self.0)
     }
-}
 
-/// The host that the client asked for leads back to where it came from, also where the same server has several names.
-/// The scheme is the public address's: a proxy before the server may have taken the encryption off.
-impl FromRequestParts<Api> for Address {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Infallible> {
+    /// The host that the client asked for leads back to where it came from, also where the same server has several names.
+    /// The scheme is the public address's: a proxy before the server may have taken the encryption off.
+    pub(crate) fn of_request(parts: &Parts, api: &Api) -> Self {
         let asked = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).or_else(|| parts.uri.host());
         let plain = |host: &&str| host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte));
         let scheme = api.public_address.split_once("://").map_or("http", |(scheme, _)| scheme);
-        Ok(match asked.filter(plain).filter(|host| !host.is_empty()) {
+        match asked.filter(plain).filter(|host| !host.is_empty()) {
             Some(host) => Self(format!("{scheme}://{host}")),
-            None => Self(api.public_address.clone()),
-        })
+            None => Self(api.public_address.to_string()),
+        }
     }
 }

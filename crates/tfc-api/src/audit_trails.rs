@@ -1,21 +1,21 @@
 //! What happened in an organization. Of all that clients ask for, this alone is no JSON:API in Terraform Cloud.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{AuditEvent, AuditTrail, Caller, ControlPlane, Listed, PageRequest};
+use taco_control_plane::{AuditEvent, AuditTrail, Listed, PageRequest};
 use taco_domain::attribute::shown;
 use taco_domain::id::OrganizationId;
 use taco_domain::permission::Actor;
 
 use crate::error::ApiError;
-use crate::path::InPath;
 use crate::query::Query;
+use crate::request::{Answer, ApiRequest};
 
 #[derive(Serialize)]
-pub(crate) struct Trail {
+struct Trail {
     data: Vec<Event>,
     pagination: Pagination,
 }
@@ -133,25 +133,21 @@ fn page(query: &Query) -> Result<PageRequest, ApiError> {
 }
 
 /// `GET /api/v2/organization/audit-trail`, where the token says which organization it is.
-pub(crate) async fn of_token(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    query: Query,
-) -> Result<Json<Trail>, ApiError> {
-    if !matches!(caller.actor, Actor::Organization(_) | Actor::AuditTrail(_)) {
+pub(crate) async fn of_token(request: ApiRequest) -> Answer {
+    if !matches!(request.caller.actor, Actor::Organization(_) | Actor::AuditTrail(_)) {
         let detail = "An organization's token, or one for its audit trail, says whose trail it is. With any other token \
                       ask for /api/v2/organizations/NAME/audit-trail.";
         return Err(ApiError::new(StatusCode::NOT_FOUND, "not found", detail));
     }
-    Ok(trail(control_plane.audit_trail(&caller, None, since(&query)?, page(&query)?).await?))
+    read(&request, None).await
 }
 
 /// `GET /api/v2/organizations/{organization}/audit-trail`
-pub(crate) async fn of_organization(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    query: Query,
-) -> Result<Json<Trail>, ApiError> {
-    Ok(trail(control_plane.audit_trail(&caller, Some(&organization), since(&query)?, page(&query)?).await?))
+pub(crate) async fn of_organization(request: ApiRequest) -> Answer {
+    read(&request, Some(request.organization()?)).await
+}
+
+async fn read(request: &ApiRequest, organization: Option<&str>) -> Answer {
+    let (since, page) = (since(&request.query)?, page(&request.query)?);
+    Ok(trail(request.control_plane.audit_trail(&request.caller, organization, since, page).await?).into_response())
 }

@@ -1,21 +1,18 @@
 //! Tokens of every kind, as resources and by id.
 
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_control_plane::{Caller, ControlPlane, IssuedToken, NewToken};
-use taco_domain::id::TokenId;
+use taco_control_plane::{IssuedToken, NewToken};
 use taco_domain::token::{Token, TokenHolder};
 
 use crate::body::Body;
-use crate::document::{Document, Identifier, Resource};
+use crate::document::{Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
+use crate::request::{Answer, ApiRequest, no_content};
+use crate::resource::Resource;
 use crate::users;
 
-pub(crate) const KIND: &str = "authentication-tokens";
+const KIND: &str = "authentication-tokens";
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -42,7 +39,7 @@ pub(crate) fn wanted(body: Body) -> Result<NewToken, ApiError> {
     Ok(NewToken { description: wanted.description, expires_at: wanted.expired_at })
 }
 
-pub(crate) fn resource(token: &Token, text: Option<String>) -> Resource {
+fn object(token: &Token, text: Option<String>) -> ResourceObject {
     let attributes = Attributes {
         created_at: token.created_at,
         last_used_at: token.last_used_at,
@@ -50,35 +47,38 @@ pub(crate) fn resource(token: &Token, text: Option<String>) -> Resource {
         token: text,
         expired_at: token.expires_at,
     };
-    let resource =
-        Resource::new(KIND, token.id, &attributes).has_optional("created-by", users::author(&token.created_by));
+    let object =
+        ResourceObject::new(KIND, token.id, &attributes).has_optional("created-by", users::author(&token.created_by));
     match token.holder {
-        TokenHolder::Team(team) => resource.has_one("team", Identifier::new("teams", team)),
-        _ => resource,
+        TokenHolder::Team(team) => object.has_one("team", Identifier::new("teams", team)),
+        _ => object,
     }
 }
 
-/// The one answer that has the token's text.
-pub(crate) fn issued(issued: &IssuedToken) -> Response {
-    let document = Document::one(resource(&issued.token, Some(issued.text.reveal())));
-    (StatusCode::CREATED, document).into_response()
+impl Resource for Token {
+    const KIND: &'static str = KIND;
+
+    fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        Ok(object(self, None))
+    }
+}
+
+/// In the one answer that has the token's text.
+impl Resource for IssuedToken {
+    const KIND: &'static str = KIND;
+
+    fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        Ok(object(&self.token, Some(self.text.reveal())))
+    }
 }
 
 /// `GET /api/v2/authentication-tokens/{token}`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(token): InPath<TokenId>,
-) -> Result<Document, ApiError> {
-    Ok(Document::one(resource(&control_plane.token_with_id(&caller, token).await?, None)))
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    request.one(&request.control_plane.token_with_id(&request.caller, request.id("token")?).await?).await
 }
 
 /// `DELETE /api/v2/authentication-tokens/{token}`
-pub(crate) async fn delete(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(token): InPath<TokenId>,
-) -> Result<StatusCode, ApiError> {
-    control_plane.revoke_token(&caller, token).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn delete(request: ApiRequest) -> Answer {
+    request.control_plane.revoke_token(&request.caller, request.id("token")?).await?;
+    no_content()
 }

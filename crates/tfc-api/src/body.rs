@@ -8,8 +8,7 @@ use std::error::Error as _;
 use std::fmt;
 use std::str::FromStr;
 
-use axum::body::to_bytes;
-use axum::extract::{FromRequest, Request};
+use axum::body::{Body as HttpBody, to_bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -38,19 +37,10 @@ pub(crate) struct Sent<A> {
     pointer: String,
 }
 
-impl<S: Sync> FromRequest<S> for Body {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
-        read(request, LIMIT).await
-    }
-}
-
 /// Reads a body of at most `limit` bytes.
-pub(crate) async fn read(request: Request, limit: usize) -> Result<Body, ApiError> {
-    let (parts, body) = request.into_parts();
+pub(crate) async fn read(headers: &HeaderMap, body: HttpBody, limit: usize) -> Result<Body, ApiError> {
     let bytes = to_bytes(body, limit).await.map_err(|error| broken_off(&error, limit))?;
-    Body::from_bytes(&parts.headers, &bytes)
+    Body::from_bytes(headers, &bytes)
 }
 
 /// `to_bytes` hides the one cause that the caller can do something about.
@@ -116,6 +106,11 @@ impl Body {
     /// A list of resource objects, or of identifiers.
     pub(crate) fn resources<A: DeserializeOwned>(self, kind: &str) -> Result<Vec<Sent<A>>, ApiError> {
         read_list(self.data()?, kind, "/data")
+    }
+
+    /// The ids in a list of resource identifiers.
+    pub(crate) fn ids<I: FromStr<Err: fmt::Display>, C: FromIterator<I>>(self, kind: &str) -> Result<C, ApiError> {
+        self.resources::<NoAttributes>(kind)?.iter().map(Sent::id).collect()
     }
 
     /// What an action may say: nothing, plain attributes, or a document with attributes.
@@ -213,6 +208,16 @@ impl<A> Sent<A> {
     pub(crate) fn required<I: FromStr<Err: fmt::Display>>(&self, name: &str) -> Result<I, ApiError> {
         let pointer = || format!("{}/relationships/{name}", self.pointer);
         self.to_one(name)?.flatten().ok_or_else(|| ApiError::invalid(pointer(), format!("The {name} must be given")))
+    }
+
+    /// The ids in a relationship to a list of things, if it is there.
+    pub(crate) fn ids<I: FromStr<Err: fmt::Display>, C: FromIterator<I>>(
+        &self,
+        name: &str,
+        kind: &str,
+    ) -> Result<Option<C>, ApiError> {
+        let named = self.to_many::<NoAttributes>(name, kind)?;
+        named.map(|named| named.iter().map(Sent::id).collect()).transpose()
     }
 
     /// A relationship to a list of things, if it is there.
@@ -364,7 +369,6 @@ impl<'de> Visitor<'de> for Strict {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body as HttpBody;
     use axum::response::IntoResponse;
     use taco_domain::attribute::nullable;
     use taco_domain::id::ProjectId;
@@ -382,12 +386,11 @@ mod tests {
     }
 
     async fn body(content_type: Option<&str>, text: &str) -> Result<Body, ApiError> {
-        let mut request = Request::builder();
+        let mut headers = HeaderMap::new();
         if let Some(content_type) = content_type {
-            request = request.header(CONTENT_TYPE, content_type);
+            headers.insert(CONTENT_TYPE, content_type.parse().expect("a header"));
         }
-        let request = request.body(HttpBody::from(text.to_owned())).expect("a request");
-        Body::from_request(request, &()).await
+        read(&headers, HttpBody::from(text.to_owned()), LIMIT).await
     }
 
     async fn refusal(error: ApiError) -> (u16, Value) {

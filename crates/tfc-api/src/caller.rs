@@ -73,7 +73,21 @@ async fn can_lead_somewhere(parts: &mut Parts) -> bool {
     })
 }
 
-async fn recognise(api: &Api, parts: &mut Parts, token: Option<String>) -> Result<Caller, ApiError> {
+/// How a token may come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Credentials {
+    /// As a bearer token.
+    Bearer,
+    /// Also as the password of Basic authentication: terraform's `http` backend knows no other way.
+    BearerOrBasic,
+}
+
+/// Finds out who sent a request.
+pub(crate) async fn recognise(api: &Api, parts: &mut Parts, credentials: Credentials) -> Result<Caller, ApiError> {
+    let token = match credentials {
+        Credentials::Bearer => bearer(&parts.headers),
+        Credentials::BearerOrBasic => bearer(&parts.headers).or_else(|| basic_password(&parts.headers)),
+    };
     let info = request_info(parts)?;
     // To recognise the caller is a look into the bucket, which nonsense is not worth.
     if token.is_some() && !can_lead_somewhere(parts).await {
@@ -85,25 +99,4 @@ async fn recognise(api: &Api, parts: &mut Parts, token: Option<String>) -> Resul
         None => return Err(ApiError::unauthorized("send a token as `Authorization: Bearer …`")),
     };
     Ok(caller)
-}
-
-impl FromRequestParts<Api> for Caller {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, ApiError> {
-        let token = bearer(&parts.headers);
-        recognise(api, parts, token).await
-    }
-}
-
-/// A caller who may also send the token as Basic password: terraform's `http` backend knows no other way.
-pub(crate) struct BasicCaller(pub(crate) Caller);
-
-impl FromRequestParts<Api> for BasicCaller {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, ApiError> {
-        let token = bearer(&parts.headers).or_else(|| basic_password(&parts.headers));
-        recognise(api, parts, token).await.map(Self)
-    }
 }

@@ -4,25 +4,19 @@ use axum::body::Body as ResponseBody;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{
-    Caller, ConfigurationAction, ConfigurationVersionView, ControlPlane, NewConfiguration, PassPurpose,
-};
+use taco_control_plane::{ConfigurationAction, ControlPlane, NewConfiguration, PassPurpose};
 use taco_domain::configuration_version::{ConfigurationStatus, ConfigurationVersion};
-use taco_domain::id::ConfigurationVersionId;
 use taco_domain::state_version::BackingDataAction;
 
-use crate::address::Address;
-use crate::body::Body;
-use crate::document::{Document, Identifier, Resource};
+use crate::document::{Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
-use crate::query::Query;
+use crate::request::{Answer, ApiRequest, accepted};
+use crate::resource::Resource;
 use crate::signed_url::{Signed, body_of, check, signed};
-use crate::workspaces::InWorkspace;
-use crate::{Api, client, workspaces};
+use crate::{client, workspaces};
 
 pub(crate) const KIND: &str = "configuration-versions";
 
@@ -53,7 +47,13 @@ struct StatusTimestamps {
     finished_at: Option<Timestamp>,
 }
 
-pub(crate) fn resource(version: &ConfigurationVersion, upload_url: Option<String>) -> Resource {
+/// A version that was announced just now, with the address to which its archive is sent.
+struct Announced {
+    version: ConfigurationVersion,
+    upload_url: String,
+}
+
+fn object(version: &ConfigurationVersion, upload_url: Option<String>) -> ResourceObject {
     let attributes = Attributes {
         status: version.status,
         auto_queue_runs: version.auto_queue_runs,
@@ -67,57 +67,56 @@ pub(crate) fn resource(version: &ConfigurationVersion, upload_url: Option<String
         status_timestamps: StatusTimestamps { uploaded_at: version.uploaded_at, finished_at: version.uploaded_at },
         upload_url,
     };
-    Resource::new(KIND, version.id, &attributes)
+    ResourceObject::new(KIND, version.id, &attributes)
         .has_one("workspace", Identifier::new(workspaces::KIND, version.workspace))
         .has_optional("ingress-attributes", None)
         .link("self", format!("/api/v2/configuration-versions/{}", version.id))
         .link("download", format!("/api/v2/configuration-versions/{}/download", version.id))
 }
 
+impl Resource for ConfigurationVersion {
+    const KIND: &'static str = KIND;
+
+    fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        Ok(object(self, None))
+    }
+}
+
+impl Resource for Announced {
+    const KIND: &'static str = KIND;
+
+    fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        Ok(object(&self.version, Some(self.upload_url.clone())))
+    }
+}
+
 /// `POST /api/v2/workspaces/{workspace}/configuration-versions`
-pub(crate) async fn create(
-    State(api): State<Api>,
-    caller: Caller,
-    address: Address,
-    InWorkspace(workspace): InWorkspace,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let new: NewConfiguration = body.resource(KIND)?.attributes;
-    let source = client::source(&headers);
-    let made = api.control_plane.create_configuration_version(&caller, &workspace, new, source).await?;
-    let ConfigurationVersionView { version, .. } = made;
-    let upload_url = signed(&api, &caller, &address, PassPurpose::UploadConfiguration, version.id);
-    Ok((StatusCode::CREATED, Document::one(resource(&version, Some(upload_url)))).into_response())
+pub(crate) async fn create(request: ApiRequest) -> Answer {
+    let workspace = request.workspace()?;
+    let new: NewConfiguration = request.attributes(KIND).await?;
+    let source = client::source(request.headers());
+    let made = request.control_plane.create_configuration_version(&request.caller, &workspace, new, source).await?;
+    let upload_url = signed(&request, PassPurpose::UploadConfiguration, made.version.id);
+    request.created(&Announced { version: made.version, upload_url })
 }
 
 /// `GET /api/v2/workspaces/{workspace}/configuration-versions`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InWorkspace(workspace): InWorkspace,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let listed = control_plane.configuration_versions(&caller, &workspace, query.page()?).await?;
-    Ok(Document::page(listed.map(|view| resource(&view.version, None))))
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    let (workspace, page) = (request.workspace()?, request.query.page()?);
+    let listed = request.control_plane.configuration_versions(&request.caller, &workspace, page).await?;
+    request.page(listed.map(|view| view.version)).await
 }
 
 /// `GET /api/v2/configuration-versions/{configuration_version}`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(id): InPath<ConfigurationVersionId>,
-) -> Result<Document, ApiError> {
-    Ok(Document::one(resource(&control_plane.configuration_version(&caller, id).await?.version, None)))
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    let id = request.id("configuration_version")?;
+    request.one(&request.control_plane.configuration_version(&request.caller, id).await?.version).await
 }
 
 /// `GET /api/v2/configuration-versions/{configuration_version}/download`
-pub(crate) async fn download(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(id): InPath<ConfigurationVersionId>,
-) -> Result<Response, ApiError> {
-    let download = control_plane.download_configuration(&caller, id).await?;
+pub(crate) async fn download(request: ApiRequest) -> Answer {
+    let id = request.id("configuration_version")?;
+    let download = request.control_plane.download_configuration(&request.caller, id).await?;
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/gzip"));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(download.size));
@@ -125,20 +124,17 @@ pub(crate) async fn download(
 }
 
 /// `POST /api/v2/configuration-versions/{configuration_version}/actions/{action}`
-pub(crate) async fn act(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath((id, action)): InPath<(ConfigurationVersionId, String)>,
-) -> Result<StatusCode, ApiError> {
-    let action = match action.as_str() {
+pub(crate) async fn act(request: ApiRequest) -> Answer {
+    let action = match request.name("action")? {
         "archive" => ConfigurationAction::Archive,
         "soft_delete_backing_data" => ConfigurationAction::BackingData(BackingDataAction::SoftDelete),
         "restore_backing_data" => ConfigurationAction::BackingData(BackingDataAction::Restore),
         "permanently_delete_backing_data" => ConfigurationAction::BackingData(BackingDataAction::PermanentlyDelete),
         _ => return Err(ApiError::not_found()),
     };
-    control_plane.change_configuration(&caller, id, action).await?;
-    Ok(StatusCode::ACCEPTED)
+    let id = request.id("configuration_version")?;
+    request.control_plane.change_configuration(&request.caller, id, action).await?;
+    accepted()
 }
 
 /// `PUT /signed/configuration/{configuration_version}/{pass}`

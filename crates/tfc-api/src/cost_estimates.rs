@@ -1,15 +1,13 @@
 //! What a plan will cost. There are no prices here: an estimate counts the resources that it knows no price of.
 
-use axum::extract::State;
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{Caller, ControlPlane};
 use taco_domain::cost_estimate::{CostEstimate, CostEstimateProgress};
-use taco_domain::id::CostEstimateId;
 
-use crate::document::{Document, Identifier, Resource};
+use crate::document::{Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
+use crate::request::{Answer, ApiRequest};
+use crate::resource::Resource;
 
 const KIND: &str = "cost-estimates";
 
@@ -41,35 +39,34 @@ pub(crate) fn identifier(estimate: &CostEstimate) -> Identifier {
     Identifier::new(KIND, estimate.id)
 }
 
-pub(crate) fn resource(estimate: &CostEstimate) -> Resource {
-    let ended = |progress| estimate.ended_at.filter(|_| estimate.progress == progress);
-    let attributes = Attributes {
-        status: match estimate.progress {
-            CostEstimateProgress::Pending => "pending",
-            CostEstimateProgress::Finished => "finished",
-            CostEstimateProgress::Canceled => "canceled",
-        },
-        status_timestamps: StatusTimestamps {
-            finished_at: ended(CostEstimateProgress::Finished),
-            canceled_at: ended(CostEstimateProgress::Canceled),
-        },
-        resources_count: estimate.resources,
-        matched_resources_count: 0,
-        unmatched_resources_count: estimate.resources,
-        prior_monthly_cost: "0.0",
-        proposed_monthly_cost: "0.0",
-        delta_monthly_cost: "0.0",
-        error_message: None,
-    };
-    Resource::new(KIND, estimate.id, &attributes).link("self", format!("/api/v2/cost-estimates/{}", estimate.id))
+impl Resource for CostEstimate {
+    const KIND: &'static str = KIND;
+
+    fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let ended = |progress| self.ended_at.filter(|_| self.progress == progress);
+        let attributes = Attributes {
+            status: match self.progress {
+                CostEstimateProgress::Pending => "pending",
+                CostEstimateProgress::Finished => "finished",
+                CostEstimateProgress::Canceled => "canceled",
+            },
+            status_timestamps: StatusTimestamps {
+                finished_at: ended(CostEstimateProgress::Finished),
+                canceled_at: ended(CostEstimateProgress::Canceled),
+            },
+            resources_count: self.resources,
+            matched_resources_count: 0,
+            unmatched_resources_count: self.resources,
+            prior_monthly_cost: "0.0",
+            proposed_monthly_cost: "0.0",
+            delta_monthly_cost: "0.0",
+            error_message: None,
+        };
+        Ok(ResourceObject::new(KIND, self.id, &attributes).link("self", format!("/api/v2/cost-estimates/{}", self.id)))
+    }
 }
 
 /// `GET /api/v2/cost-estimates/{cost_estimate}`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(estimate): InPath<CostEstimateId>,
-) -> Result<Document, ApiError> {
-    let estimate = control_plane.cost_estimate(&caller, estimate).await?;
-    Ok(Document::one(resource(&estimate)))
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    request.one(&request.control_plane.cost_estimate(&request.caller, request.id("cost_estimate")?).await?).await
 }

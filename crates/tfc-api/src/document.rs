@@ -9,11 +9,15 @@ use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use taco_control_plane::Listed;
 
+use crate::error::ApiError;
+use crate::request::ApiRequest;
+use crate::resource::Resource;
+
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.api+json";
 
 /// A thing: its type, id, attributes, and how it relates to others.
 #[derive(Debug)]
-pub(crate) struct Resource {
+pub(crate) struct ResourceObject {
     kind: &'static str,
     id: String,
     attributes: Option<Box<RawValue>>,
@@ -49,7 +53,7 @@ enum RelationshipData {
     Many(Vec<Identifier>),
 }
 
-impl Resource {
+impl ResourceObject {
     pub(crate) fn new(kind: &'static str, id: impl ToString, attributes: &impl Serialize) -> Self {
         let attributes = Some(to_raw_value(attributes).expect("attributes are plain data"));
         Self { kind, id: id.to_string(), attributes, relationships: Vec::new(), links: Vec::new() }
@@ -115,7 +119,7 @@ impl Serialize for Relationship {
     }
 }
 
-impl Serialize for Resource {
+impl Serialize for ResourceObject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("id", &self.id)?;
@@ -163,8 +167,8 @@ impl Pagination {
 #[serde(untagged)]
 enum Data {
     Nothing,
-    One(Box<Resource>),
-    Many(Vec<Resource>),
+    One(Box<ResourceObject>),
+    Many(Vec<ResourceObject>),
 }
 
 #[derive(Serialize, Debug)]
@@ -191,13 +195,13 @@ pub(crate) struct UnreadableOrganization {
 pub(crate) struct Document {
     data: Data,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    included: Vec<Resource>,
+    included: Vec<ResourceObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     meta: Option<Meta>,
 }
 
 impl Document {
-    pub(crate) fn one(resource: Resource) -> Self {
+    pub(crate) fn one(resource: ResourceObject) -> Self {
         Self { data: Data::One(Box::new(resource)), included: Vec::new(), meta: None }
     }
 
@@ -207,12 +211,12 @@ impl Document {
     }
 
     /// All there is.
-    pub(crate) fn many(resources: Vec<Resource>) -> Self {
+    pub(crate) fn many(resources: Vec<ResourceObject>) -> Self {
         Self { data: Data::Many(resources), included: Vec::new(), meta: None }
     }
 
     /// One page of a list.
-    pub(crate) fn page(listed: Listed<Resource>) -> Self {
+    pub(crate) fn page(listed: Listed<ResourceObject>) -> Self {
         let meta = Some(Meta { pagination: Pagination::of(&listed), taco_unreadable_organizations: Vec::new() });
         Self { data: Data::Many(listed.items), included: Vec::new(), meta }
     }
@@ -226,13 +230,34 @@ impl Document {
     }
 
     /// Sends something along, once however often it is named.
-    pub(crate) fn include(&mut self, resource: Resource) {
+    pub(crate) fn include(&mut self, resource: ResourceObject) {
         if !self.included.iter().any(|known| known.is_same_as(&resource)) {
             self.included.push(resource);
         }
     }
 
-    pub(crate) fn including(mut self, resources: impl IntoIterator<Item = Resource>) -> Self {
+    /// Sends a related resource along, if there is one.
+    pub(crate) fn include_some<R: Resource>(
+        &mut self,
+        thing: Option<&R>,
+        request: &ApiRequest,
+    ) -> Result<(), ApiError> {
+        if let Some(thing) = thing {
+            self.include(thing.object(request)?);
+        }
+        Ok(())
+    }
+
+    /// Sends related resources along.
+    pub(crate) fn include_all<'a, R: Resource + 'a>(
+        &mut self,
+        things: impl IntoIterator<Item = &'a R>,
+        request: &ApiRequest,
+    ) -> Result<(), ApiError> {
+        things.into_iter().try_for_each(|thing| self.include_some(Some(thing), request))
+    }
+
+    pub(crate) fn including(mut self, resources: impl IntoIterator<Item = ResourceObject>) -> Self {
         for resource in resources {
             self.include(resource);
         }
@@ -282,8 +307,8 @@ mod tests {
         created_at: Timestamp,
     }
 
-    fn thing(id: &str) -> Resource {
-        Resource::new("things", id, &Attributes { created_at: Timestamp::UNIX_EPOCH })
+    fn thing(id: &str) -> ResourceObject {
+        ResourceObject::new("things", id, &Attributes { created_at: Timestamp::UNIX_EPOCH })
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::document::MEDIA_TYPE;
 
 /// An answer that is none. Texts help the caller and give nothing away.
 #[derive(Debug)]
-pub struct ApiError {
+pub(crate) struct ApiError {
     status: StatusCode,
     errors: Vec<ErrorObject>,
     header: Option<(HeaderName, HeaderValue)>,

@@ -1,18 +1,18 @@
 //! The explorer: a row for each workspace, for whoever looks over an organization.
 
-use axum::extract::State;
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{Caller, ControlPlane, WorkspaceFilter, WorkspaceOrder, WorkspaceView};
+use taco_control_plane::{WorkspaceFilter, WorkspaceOrder, WorkspaceView};
 use taco_domain::attribute::shown;
 use taco_domain::id::{ProjectId, RunId, WorkspaceId};
 use taco_domain::permission::Action;
 use taco_domain::run_status::RunStatus;
 
-use crate::document::{Document, Resource};
+use crate::document::ResourceObject;
 use crate::error::ApiError;
-use crate::path::InPath;
 use crate::query::Query;
+use crate::request::{Answer, ApiRequest};
+use crate::resource::Resource;
 
 /// What nobody here keeps count of is `null`: drift and checks, and what modules and providers a state has.
 #[derive(Serialize)]
@@ -45,37 +45,45 @@ struct Row<'a> {
     providers: Option<&'a str>,
 }
 
-fn row(WorkspaceView { workspace, open }: &WorkspaceView) -> Resource {
-    let run = open.state.current_run(workspace.id);
-    let state = open.state.current_state_version(workspace);
-    let attributes = Row {
-        organization_name: open.entry().name.as_str(),
-        project_name: open.state.projects.get(&workspace.project).map(|project| project.name.as_str()),
-        project_external_id: workspace.project,
-        external_id: workspace.id,
-        workspace_name: workspace.name.as_str(),
-        workspace_created_at: workspace.created_at,
-        workspace_updated_at: workspace.updated_at,
-        workspace_terraform_version: &workspace.terraform_version,
-        state_version_terraform_version: state.and_then(|state| state.terraform_version.as_deref()),
-        current_run_external_id: run.map(|run| run.id),
-        current_run_status: run.map(|run| run.status),
-        current_run_applied_at: run.and_then(|run| run.timestamps.get("applied-at").copied()),
-        vcs_repo_identifier: workspace.vcs_repository.as_ref().map(|repository| repository.identifier.as_str()),
-        all_checks_succeeded: None,
-        checks_errored: None,
-        checks_failed: None,
-        checks_passed: None,
-        checks_unknown: None,
-        drifted: None,
-        resources_drifted: None,
-        resources_undrifted: None,
-        module_count: None,
-        modules: None,
-        provider_count: None,
-        providers: None,
-    };
-    Resource::new("visibility-workspace", workspace.id, &attributes)
+/// A workspace as the explorer shows it.
+struct ExplorerRow(WorkspaceView);
+
+impl Resource for ExplorerRow {
+    const KIND: &'static str = "visibility-workspace";
+
+    fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let WorkspaceView { workspace, open } = &self.0;
+        let run = open.state.current_run(workspace.id);
+        let state = open.state.current_state_version(workspace);
+        let attributes = Row {
+            organization_name: open.entry().name.as_str(),
+            project_name: open.state.projects.get(&workspace.project).map(|project| project.name.as_str()),
+            project_external_id: workspace.project,
+            external_id: workspace.id,
+            workspace_name: workspace.name.as_str(),
+            workspace_created_at: workspace.created_at,
+            workspace_updated_at: workspace.updated_at,
+            workspace_terraform_version: &workspace.terraform_version,
+            state_version_terraform_version: state.and_then(|state| state.terraform_version.as_deref()),
+            current_run_external_id: run.map(|run| run.id),
+            current_run_status: run.map(|run| run.status),
+            current_run_applied_at: run.and_then(|run| run.timestamps.get("applied-at").copied()),
+            vcs_repo_identifier: workspace.vcs_repository.as_ref().map(|repository| repository.identifier.as_str()),
+            all_checks_succeeded: None,
+            checks_errored: None,
+            checks_failed: None,
+            checks_passed: None,
+            checks_unknown: None,
+            drifted: None,
+            resources_drifted: None,
+            resources_undrifted: None,
+            module_count: None,
+            modules: None,
+            provider_count: None,
+            providers: None,
+        };
+        Ok(ResourceObject::new(Self::KIND, workspace.id, &attributes))
+    }
 }
 
 /// Whoever asks for less, or for something else, must not take all workspaces for the answer.
@@ -101,16 +109,13 @@ fn order(query: &Query) -> Result<WorkspaceOrder, ApiError> {
 }
 
 /// `GET /api/v2/organizations/{organization}/explorer?type=workspaces`: those that the caller may see.
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    query: Query,
-) -> Result<Document, ApiError> {
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    let ApiRequest { control_plane, caller, query, .. } = &request;
+    let organization = request.organization()?;
     // Before anything is said about the query: a stranger learns nothing from it.
-    let open = control_plane.organization_named(&caller, &organization).await?;
+    let open = control_plane.organization_named(caller, organization).await?;
     caller.require(Action::ReadDirectory, open.resource(), "organization")?;
-    let filter = WorkspaceFilter { order: order(&query)?, ..WorkspaceFilter::default() };
-    let listed = control_plane.workspaces(&caller, &organization, &filter, query.page()?).await?;
-    Ok(Document::page(listed.map(|view| row(&view))))
+    let filter = WorkspaceFilter { order: order(query)?, ..WorkspaceFilter::default() };
+    let listed = control_plane.workspaces(caller, organization, &filter, query.page()?).await?;
+    request.page(listed.map(ExplorerRow)).await
 }

@@ -8,52 +8,40 @@
 
 use axum::Json;
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
 use axum::http::header::ALLOW;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt;
-use taco_control_plane::{Caller, ControlPlane, Error, WorkspaceRef};
+use taco_control_plane::{Error, WorkspaceRef};
 use taco_domain::lock::{Claim, Lock, LockInfo};
 
 use crate::body::broken_off;
-use crate::caller::BasicCaller;
 use crate::error::{ApiError, no_such_method};
-use crate::query::Query;
+use crate::request::{Answer, ApiRequest, no_content};
 use crate::signed_url::json_bytes;
-use crate::workspaces::InWorkspace;
 
 /// A client tells about its lock in a few lines.
 const LARGEST_LOCK: usize = 64 * 1024;
 
 /// `GET /api/http-backend/{organization}/{workspace}`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    BasicCaller(caller): BasicCaller,
-    InWorkspace(wanted): InWorkspace,
-) -> Result<Response, ApiError> {
-    match control_plane.download_current_state(&caller, &wanted).await? {
-        None => Ok(StatusCode::NO_CONTENT.into_response()),
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    match request.control_plane.download_current_state(&request.caller, &request.workspace()?).await? {
+        None => no_content(),
         Some((_, download)) => Ok(json_bytes(download.size, Body::from_stream(download.body))),
     }
 }
 
 /// `POST /api/http-backend/{organization}/{workspace}?ID=…`
-pub(crate) async fn write(
-    State(control_plane): State<ControlPlane>,
-    BasicCaller(caller): BasicCaller,
-    InWorkspace(wanted): InWorkspace,
-    query: Query,
-    request: Request,
-) -> Result<Response, ApiError> {
-    let lock_id = query.get("ID").map(str::to_owned);
+pub(crate) async fn write(request: ApiRequest) -> Answer {
+    let wanted = request.workspace()?;
+    let lock_id = request.query.text("ID");
     let md5 = content_md5(request.headers())?;
-    let body = request.into_body().into_data_stream().map(|piece| piece);
-    match control_plane.write_state_with(&caller, &wanted, lock_id.clone(), md5, body).await {
+    let body = request.take_body().into_data_stream().map(|piece| piece);
+    match request.control_plane.write_state_with(&request.caller, &wanted, lock_id.clone(), md5, body).await {
         Ok(_) => Ok(StatusCode::OK.into_response()),
-        Err(Error::Conflict(detail)) => match other_lock(&control_plane, &caller, &wanted, lock_id.as_deref()).await {
+        Err(Error::Conflict(detail)) => match other_lock(&request, &wanted, lock_id.as_deref()).await {
             Some(lock) => Ok((StatusCode::LOCKED, Json(told(&lock, &wanted))).into_response()),
             None => Err(Error::Conflict(detail).into()),
         },
@@ -71,14 +59,11 @@ fn content_md5(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 
 /// All that is done to a workspace's lock: `LOCK`, `UNLOCK`, `POST`, `PUT` or `DELETE` at
 /// `/api/http-backend/{organization}/{workspace}/lock`
-pub(crate) async fn lock(
-    State(control_plane): State<ControlPlane>,
-    BasicCaller(caller): BasicCaller,
-    InWorkspace(wanted): InWorkspace,
-    request: Request,
-) -> Result<Response, ApiError> {
-    let (method, uri) = (request.method().clone(), request.uri().clone());
-    let body = to_bytes(request.into_body(), LARGEST_LOCK).await.map_err(|error| broken_off(&error, LARGEST_LOCK))?;
+pub(crate) async fn lock(request: ApiRequest) -> Answer {
+    let ApiRequest { control_plane, caller, .. } = &request;
+    let wanted = request.workspace()?;
+    let (method, uri) = (request.parts.method.clone(), request.uri().clone());
+    let body = to_bytes(request.take_body(), LARGEST_LOCK).await.map_err(|error| broken_off(&error, LARGEST_LOCK))?;
     let unlocks = match method.as_str() {
         "LOCK" | "POST" | "PUT" => false,
         "UNLOCK" | "DELETE" => true,
@@ -93,14 +78,14 @@ pub(crate) async fn lock(
     };
     let lock_id = Some(info.id.clone()).filter(|id| !id.is_empty());
     let done = match (unlocks, lock_id.clone()) {
-        (true, Some(id)) if id == id_in_api(&wanted) => control_plane.force_unlock_workspace(&caller, &wanted).await,
-        (true, lock_id) => control_plane.unlock_workspace_with(&caller, &wanted, lock_id).await,
-        (false, _) => control_plane.lock_workspace_with(&caller, &wanted, info).await,
+        (true, Some(id)) if id == id_in_api(&wanted) => control_plane.force_unlock_workspace(caller, &wanted).await,
+        (true, lock_id) => control_plane.unlock_workspace_with(caller, &wanted, lock_id).await,
+        (false, _) => control_plane.lock_workspace_with(caller, &wanted, info).await,
     };
     match done {
         Ok(_) => Ok(StatusCode::OK.into_response()),
         Err(Error::Invalid { detail, .. }) if !unlocks => Err(ApiError::bad_request(detail)),
-        Err(Error::Conflict(detail)) => match other_lock(&control_plane, &caller, &wanted, lock_id.as_deref()).await {
+        Err(Error::Conflict(detail)) => match other_lock(&request, &wanted, lock_id.as_deref()).await {
             Some(lock) => Ok((StatusCode::CONFLICT, Json(told(&lock, &wanted))).into_response()),
             None => Err(Error::Conflict(detail).into()),
         },
@@ -109,14 +94,9 @@ pub(crate) async fn lock(
 }
 
 /// The lock that is in the way, if it is another one.
-async fn other_lock(
-    control_plane: &ControlPlane,
-    caller: &Caller,
-    wanted: &WorkspaceRef,
-    own: Option<&str>,
-) -> Option<Lock> {
-    let lock = control_plane.workspace(caller, wanted).await.ok()?.workspace.lock?;
-    let claim = Claim::Http { author: caller.author(), lock_id: own.map(str::to_owned) };
+async fn other_lock(request: &ApiRequest, wanted: &WorkspaceRef, own: Option<&str>) -> Option<Lock> {
+    let lock = request.control_plane.workspace(&request.caller, wanted).await.ok()?.workspace.lock?;
+    let claim = Claim::Http { author: request.caller.author(), lock_id: own.map(str::to_owned) };
     (!lock.is_held_by(&claim)).then_some(lock)
 }
 

@@ -3,8 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::body::BodyDataStream;
-use axum::extract::Request;
+use axum::body::{Body as HttpBody, BodyDataStream};
 use axum::http::HeaderMap;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, stream};
@@ -63,18 +62,17 @@ impl Surroundings {
 }
 
 /// Reads a body up to its state.
-pub(crate) async fn read(request: Request) -> Result<Sent, ApiError> {
-    let (parts, body) = request.into_parts();
+pub(crate) async fn read(headers: &HeaderMap, body: HttpBody) -> Result<Sent, ApiError> {
     let mut reader = Reader::new(body.into_data_stream());
     while let Some(decoded) = reader.next().await? {
         if !decoded.is_empty() {
-            check_content_type(&parts.headers)?;
+            check_content_type(headers)?;
             let mut inline = InlineState { reader, first: decoded };
-            inline.reader.headers = parts.headers;
+            inline.reader.headers = headers.clone();
             return Ok(Sent::WithState(Box::new(inline)));
         }
     }
-    Body::from_bytes(&parts.headers, &reader.kept).map(Sent::WithoutState)
+    Body::from_bytes(headers, &reader.kept).map(Sent::WithoutState)
 }
 
 impl InlineState {

@@ -1,20 +1,17 @@
 //! The caller's own invitations: what they are asked to join, and their answer.
 
-use axum::extract::State;
-use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_control_plane::{Caller, ControlPlane, InvitationRef, InvitationView, Listed};
+use taco_control_plane::{InvitationRef, InvitationView};
 use taco_domain::invitation::InvitationText;
 
 use crate::address::Address;
-use crate::body::{Body, Sent};
-use crate::document::{Document, Identifier, Resource};
+use crate::body::Sent;
+use crate::document::{Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::query::Query;
+use crate::request::{Answer, ApiRequest, no_content};
+use crate::resource::Resource;
 use crate::{organization_memberships, organizations};
-
-const KIND: &str = "invitations";
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -25,16 +22,20 @@ struct Attributes<'a> {
 }
 
 /// An invitation has the id of its membership.
-fn resource(view: &InvitationView) -> Resource {
-    let InvitationView { membership, organization } = view;
-    let attributes = Attributes {
-        organization_name: organization,
-        email: membership.email.as_str(),
-        created_at: membership.created_at,
-    };
-    Resource::new(KIND, membership.id, &attributes)
-        .has_one("organization", organizations::identifier(organization))
-        .has_one("organization-membership", Identifier::new(organization_memberships::KIND, membership.id))
+impl Resource for InvitationView {
+    const KIND: &'static str = "invitations";
+
+    fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let Self { membership, organization } = self;
+        let attributes = Attributes {
+            organization_name: organization,
+            email: membership.email.as_str(),
+            created_at: membership.created_at,
+        };
+        Ok(ResourceObject::new(Self::KIND, membership.id, &attributes)
+            .has_one("organization", organizations::identifier(organization))
+            .has_one("organization-membership", Identifier::new(organization_memberships::KIND, membership.id)))
+    }
 }
 
 /// The complete address of an invitation's page.
@@ -44,12 +45,12 @@ pub(crate) fn link(address: &Address, text: &InvitationText) -> String {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Answer {
+struct Reply {
     link: Option<String>,
 }
 
-fn asked(body: Body) -> Result<InvitationRef, ApiError> {
-    let sent: Sent<Answer> = body.resource(KIND)?;
+async fn asked(request: &ApiRequest) -> Result<InvitationRef, ApiError> {
+    let sent: Sent<Reply> = request.resource(InvitationView::KIND).await?;
     match &sent.attributes.link {
         Some(link) => match link.parse() {
             Ok(text) => Ok(InvitationRef::Link(text)),
@@ -64,33 +65,20 @@ fn asked(body: Body) -> Result<InvitationRef, ApiError> {
 }
 
 /// `GET /api/v2/account/invitations`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let invitations = control_plane.invitations(&caller).await?;
-    Ok(Document::page(Listed::from_all(invitations, query.page()?).map(|view| resource(&view))))
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    request.page_of(request.control_plane.invitations(&request.caller).await?).await
 }
 
 /// `POST /api/v2/account/invitations/actions/accept`
-pub(crate) async fn accept(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    body: Body,
-) -> Result<Document, ApiError> {
-    control_plane.account(&caller).await?;
-    let view = control_plane.accept_invitation(&caller, &asked(body)?).await?;
-    Ok(Document::one(resource(&view)))
+pub(crate) async fn accept(request: ApiRequest) -> Answer {
+    request.control_plane.account(&request.caller).await?;
+    let invitation = asked(&request).await?;
+    request.changed(&request.control_plane.accept_invitation(&request.caller, &invitation).await?)
 }
 
 /// `POST /api/v2/account/invitations/actions/decline`
-pub(crate) async fn decline(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    control_plane.account(&caller).await?;
-    control_plane.decline_invitation(&caller, &asked(body)?).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn decline(request: ApiRequest) -> Answer {
+    request.control_plane.account(&request.caller).await?;
+    request.control_plane.decline_invitation(&request.caller, &asked(&request).await?).await?;
+    no_content()
 }

@@ -70,12 +70,13 @@ impl KeptAnswers {
     }
 
     /// The answer to a question, made only if it must be.
-    pub(crate) fn or_make(&self, question: Question, make: impl FnOnce() -> Bytes) -> Bytes {
-        self.get(&question).unwrap_or_else(|| {
-            let answer = make();
-            self.keep(question, &answer);
-            answer
-        })
+    pub(crate) fn or_make<E>(&self, question: Question, make: impl FnOnce() -> Result<Bytes, E>) -> Result<Bytes, E> {
+        if let Some(kept) = self.get(&question) {
+            return Ok(kept);
+        }
+        let answer = make()?;
+        self.keep(question, &answer);
+        Ok(answer)
     }
 }
 
@@ -97,7 +98,8 @@ mod tests {
         let answers = KeptAnswers::default();
         let asked = question(1, Actor::Anonymous, "/a");
         answers.keep(asked.clone(), &Bytes::from_static(b"answer"));
-        assert_eq!(answers.or_make(asked.clone(), || unreachable!()), "answer");
+        let made = answers.or_make(asked.clone(), || Err("it is there already"));
+        assert_eq!(made, Ok(Bytes::from_static(b"answer")));
         let other_actor = Actor::Organization(asked.organization);
         let later = Question { moment: Moment { site: 2, organization: 1 }, ..asked.clone() };
         for other in [

@@ -40,6 +40,8 @@ mod ping;
 mod projects;
 mod query;
 mod rate_limit;
+mod request;
+mod resource;
 pub mod routes;
 mod run_events;
 mod run_triggers;
@@ -66,6 +68,8 @@ mod workspace_resources;
 mod workspace_surroundings;
 mod workspaces;
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::FromRef;
 use axum::middleware::from_fn_with_state;
@@ -82,7 +86,7 @@ use crate::rate_limit::RateLimit;
 pub struct Api {
     pub(crate) control_plane: ControlPlane,
     /// Where people and terraform reach this server, without a slash at the end.
-    pub(crate) public_address: String,
+    pub(crate) public_address: Arc<str>,
     /// Everyone is the first admin: for a laptop.
     pub(crate) without_login: bool,
     pub(crate) answers: KeptAnswers,
@@ -92,7 +96,7 @@ pub struct Api {
 
 impl Api {
     pub fn new(control_plane: ControlPlane, public_address: &str) -> Self {
-        let public_address = public_address.trim_end_matches('/').to_owned();
+        let public_address = public_address.trim_end_matches('/').into();
         Self {
             control_plane,
             public_address,
@@ -117,7 +121,7 @@ impl Api {
     pub fn into_router(self) -> Router {
         let mut router = Router::new();
         for route in routes::all() {
-            router = router.route(route.path, route.handler);
+            router = router.route(route.path, route.into_service());
         }
         router = router
             .route("/api", any(error::no_such_path))

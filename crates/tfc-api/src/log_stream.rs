@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use axum::extract::State;
+use axum::http::Uri;
 use axum::http::header::{CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS};
 use taco_control_plane::{ControlPlane, PassPurpose};
 use taco_domain::attribute::shown;
@@ -33,8 +34,9 @@ fn number(query: &Query, key: &str, default: u64) -> Result<u64, ApiError> {
 pub(crate) async fn read(
     State(control_plane): State<ControlPlane>,
     InPath((log, pass)): Signed,
-    query: Query,
+    uri: Uri,
 ) -> Result<([(HeaderName, &'static str); 2], Vec<u8>), ApiError> {
+    let query = Query::parse(uri.query().unwrap_or_default());
     let (kind, purpose) = match log.parse::<PlanId>() {
         Ok(_) => (PhaseKind::Plan, PassPurpose::ReadPlanLog),
         Err(_) => (PhaseKind::Apply, PassPurpose::ReadApplyLog),

@@ -1,23 +1,15 @@
 //! Who belongs to an organization.
 
-use std::collections::BTreeSet;
-
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_control_plane::{Caller, ControlPlane, MadeInvitation, MembershipFilter, MembershipView};
+use taco_control_plane::{MadeInvitation, MembershipFilter, MembershipView};
 use taco_domain::attribute::shown;
-use taco_domain::id::MembershipId;
 use taco_domain::membership::MembershipStatus;
 
-use crate::address::Address;
-use crate::body::{Body, NoAttributes};
-use crate::document::{Document, Identifier, Resource};
+use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
-use crate::query::Query;
+use crate::request::{Answer, ApiRequest, no_content};
+use crate::resource::Resource;
 use crate::{invitations, organizations, teams, users};
 
 pub(crate) const KIND: &str = "organization-memberships";
@@ -41,11 +33,7 @@ struct Invitation {
     email: Option<String>,
 }
 
-pub(crate) fn resource(_: &Caller, view: &MembershipView) -> Resource {
-    with_link(view, None)
-}
-
-fn with_link(view: &MembershipView, invitation_link: Option<String>) -> Resource {
+fn object(view: &MembershipView, invitation_link: Option<String>) -> ResourceObject {
     let MembershipView { membership, open, .. } = view;
     let expires_at = membership.link.map(|link| link.expires_at);
     let attributes = Attributes {
@@ -55,32 +43,42 @@ fn with_link(view: &MembershipView, invitation_link: Option<String>) -> Resource
         invitation_link_expires_at: expires_at.filter(|_| invitation_link.is_some()),
         invitation_link,
     };
-    Resource::new(KIND, membership.id, &attributes)
+    ResourceObject::new(KIND, membership.id, &attributes)
         .has_one("organization", organizations::identifier(open.entry().name.as_str()))
         .has_one("user", Identifier::new(users::KIND, membership.user))
         .has_many("teams", membership.teams.iter().map(|team| Identifier::new(teams::KIND, team)))
         .link("self", format!("/api/v2/organization-memberships/{}", membership.id))
 }
 
-/// An invitation, to whoever makes it.
-fn made(address: &Address, made: &MadeInvitation) -> Resource {
-    with_link(&made.view, made.text.as_ref().map(|text| invitations::link(address, text)))
+impl Resource for MembershipView {
+    const KIND: &'static str = KIND;
+    const INCLUDES: &'static [&'static str] = &["user"];
+
+    fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        Ok(object(self, None))
+    }
+
+    async fn include(&self, _: &str, request: &ApiRequest, document: &mut Document) -> Result<(), ApiError> {
+        if let Some(user) = &self.user {
+            document.include(user.object(request)?);
+        }
+        Ok(())
+    }
 }
 
-fn included(view: &MembershipView, query: &Query) -> Vec<Resource> {
-    if !query.includes("user") {
-        return Vec::new();
+/// An invitation, to whoever makes it.
+impl Resource for MadeInvitation {
+    const KIND: &'static str = KIND;
+
+    fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let link = self.text.as_ref().map(|text| invitations::link(&request.address, text));
+        Ok(object(&self.view, link))
     }
-    view.user.as_ref().map(users::resource).into_iter().collect()
 }
 
 /// `GET /api/v2/organizations/{organization}/organization-memberships`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    query: Query,
-) -> Result<Document, ApiError> {
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    let query = &request.query;
     let status = match query.get("filter[status]") {
         None => None,
         Some("active") => Some(MembershipStatus::Active),
@@ -90,58 +88,32 @@ pub(crate) async fn list(
             return Err(ApiError::parameter("filter[status]", detail));
         }
     };
-    let emails = query.list("filter[email]").into_iter().map(str::to_owned).collect();
-    let filter = MembershipFilter { emails, status, query: query.get("q").map(str::to_owned) };
-    let listed = control_plane.memberships(&caller, &organization, &filter, query.page()?).await?;
-    let along: Vec<Resource> = listed.items.iter().flat_map(|view| included(view, &query)).collect();
-    Ok(Document::page(listed.map(|view| resource(&caller, &view))).including(along))
+    let filter = MembershipFilter { emails: query.texts("filter[email]"), status, query: query.text("q") };
+    let organization = request.organization()?;
+    request.page(request.control_plane.memberships(&request.caller, organization, &filter, query.page()?).await?).await
 }
 
 /// `POST /api/v2/organizations/{organization}/organization-memberships`
-pub(crate) async fn create(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    address: Address,
-    InPath(organization): InPath<String>,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let sent = body.resource::<Invitation>(KIND)?;
-    let teams = sent.to_many::<NoAttributes>("teams", teams::KIND)?.unwrap_or_default();
-    let teams = teams.iter().map(|team| team.id()).collect::<Result<BTreeSet<_>, _>>()?;
-    let email = sent.attributes.email.unwrap_or_default();
-    let invitation = control_plane.create_invitation(&caller, &organization, &email, teams).await?;
-    Ok((StatusCode::CREATED, Document::one(made(&address, &invitation))).into_response())
+pub(crate) async fn create(request: ApiRequest) -> Answer {
+    let sent = request.resource::<Invitation>(KIND).await?;
+    let teams = sent.ids("teams", teams::KIND)?.unwrap_or_default();
+    let (organization, email) = (request.organization()?, sent.attributes.email.unwrap_or_default());
+    request.created(&request.control_plane.create_invitation(&request.caller, organization, &email, teams).await?)
 }
 
 /// `POST /api/v2/organization-memberships/{membership}/actions/renew-invitation`
-pub(crate) async fn renew(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    address: Address,
-    InPath(membership): InPath<MembershipId>,
-) -> Result<Document, ApiError> {
-    let invitation = control_plane.renew_invitation(&caller, membership).await?;
-    Ok(Document::one(made(&address, &invitation)))
+pub(crate) async fn renew(request: ApiRequest) -> Answer {
+    request.changed(&request.control_plane.renew_invitation(&request.caller, request.id("membership")?).await?)
 }
 
 /// `GET /api/v2/organization-memberships/{membership}`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(membership): InPath<MembershipId>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    query.check_include(&["user", "teams"])?;
-    let view = control_plane.membership(&caller, membership).await?;
-    Ok(Document::one(resource(&caller, &view)).including(included(&view, &query)))
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    request.query.check_include(&["user", "teams"])?;
+    request.one(&request.control_plane.membership(&request.caller, request.id("membership")?).await?).await
 }
 
 /// `DELETE /api/v2/organization-memberships/{membership}`
-pub(crate) async fn delete(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(membership): InPath<MembershipId>,
-) -> Result<StatusCode, ApiError> {
-    control_plane.delete_membership(&caller, membership).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn delete(request: ApiRequest) -> Answer {
+    request.control_plane.delete_membership(&request.caller, request.id("membership")?).await?;
+    no_content()
 }

@@ -1,54 +1,34 @@
 //! The tags that an organization's workspaces carry.
 
-use axum::extract::State;
-use axum::http::StatusCode;
-use taco_control_plane::{Caller, ControlPlane, TagFilter};
-use taco_domain::id::TagId;
+use taco_control_plane::TagFilter;
 
-use crate::body::{Body, NoAttributes};
-use crate::document::Document;
-use crate::error::ApiError;
-use crate::path::InPath;
-use crate::query::Query;
+use crate::request::{Answer, ApiRequest, no_content};
+use crate::tags::ShownTag;
 use crate::{tags, workspaces};
 
 /// `GET /api/v2/organizations/{organization}/tags`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    query: Query,
-) -> Result<Document, ApiError> {
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    let ApiRequest { control_plane, caller, query, .. } = &request;
     let filter = TagFilter {
-        query: query.get("q").map(str::to_owned),
+        query: query.text("q"),
         not_on: query.get("filter[exclude][taggable][id]").and_then(|id| id.parse().ok()),
     };
-    let (open, listed) = control_plane.organization_tags(&caller, &organization, &filter, query.page()?).await?;
-    Ok(Document::page(listed.map(|tag| tags::resource(&open, &tag))))
+    let organization = request.organization()?;
+    let (open, listed) = control_plane.organization_tags(caller, organization, &filter, query.page()?).await?;
+    request.page(listed.map(|tag| ShownTag { tag, open: open.clone() })).await
 }
 
 /// `DELETE /api/v2/organizations/{organization}/tags`
-pub(crate) async fn delete(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    let sent = body.resources::<NoAttributes>(tags::KIND)?;
-    let ids = sent.iter().map(|tag| tag.id()).collect::<Result<Vec<_>, _>>()?;
-    control_plane.delete_organization_tags(&caller, &organization, ids).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn delete(request: ApiRequest) -> Answer {
+    let tags = request.ids(tags::KIND).await?;
+    request.control_plane.delete_organization_tags(&request.caller, request.organization()?, tags).await?;
+    no_content()
 }
 
 /// `POST /api/v2/tags/{tag}/relationships/workspaces`
-pub(crate) async fn add_workspaces(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(tag): InPath<TagId>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    let sent = body.resources::<NoAttributes>(workspaces::KIND)?;
-    let ids = sent.iter().map(|workspace| workspace.id()).collect::<Result<Vec<_>, _>>()?;
-    control_plane.tag_workspaces(&caller, tag, ids).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn add_workspaces(request: ApiRequest) -> Answer {
+    let tag = request.id("tag")?;
+    let workspaces = request.ids(workspaces::KIND).await?;
+    request.control_plane.tag_workspaces(&request.caller, tag, workspaces).await?;
+    no_content()
 }

@@ -1,17 +1,12 @@
 //! An organization's own token, and the one that reads its audit trail: `?token=audit-trails`.
 
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::Response;
-use taco_control_plane::{Caller, ControlPlane, OrganizationTokenKind};
+use taco_control_plane::OrganizationTokenKind;
 use taco_domain::attribute::shown;
 
-use crate::authentication_tokens::{issued, resource, wanted};
-use crate::body::Body;
-use crate::document::Document;
+use crate::authentication_tokens::wanted;
 use crate::error::ApiError;
-use crate::path::InPath;
 use crate::query::Query;
+use crate::request::{Answer, ApiRequest, no_content};
 
 fn kind(query: &Query) -> Result<OrganizationTokenKind, ApiError> {
     match query.get("token") {
@@ -25,35 +20,21 @@ fn kind(query: &Query) -> Result<OrganizationTokenKind, ApiError> {
 }
 
 /// `GET /api/v2/organizations/{organization}/authentication-token`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let token = control_plane.organization_token(&caller, &organization, kind(&query)?).await?;
-    Ok(Document::one(resource(&token, None)))
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    let (organization, kind) = (request.organization()?, kind(&request.query)?);
+    request.one(&request.control_plane.organization_token(&request.caller, organization, kind).await?).await
 }
 
 /// `POST /api/v2/organizations/{organization}/authentication-token`
-pub(crate) async fn create(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    query: Query,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let new = wanted(body)?;
-    Ok(issued(&control_plane.create_organization_token(&caller, &organization, kind(&query)?, new).await?))
+pub(crate) async fn create(request: ApiRequest) -> Answer {
+    let new = wanted(request.body().await?)?;
+    let (organization, kind) = (request.organization()?, kind(&request.query)?);
+    request.created(&request.control_plane.create_organization_token(&request.caller, organization, kind, new).await?)
 }
 
 /// `DELETE /api/v2/organizations/{organization}/authentication-token`
-pub(crate) async fn delete(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    query: Query,
-) -> Result<StatusCode, ApiError> {
-    control_plane.delete_organization_token(&caller, &organization, kind(&query)?).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn delete(request: ApiRequest) -> Answer {
+    let (organization, kind) = (request.organization()?, kind(&request.query)?);
+    request.control_plane.delete_organization_token(&request.caller, organization, kind).await?;
+    no_content()
 }

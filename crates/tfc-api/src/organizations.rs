@@ -1,22 +1,19 @@
 //! Organizations, their entitlements and their capacity. On the wire an organization's id is its name.
 
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{Caller, ControlPlane, OrganizationView};
+use taco_control_plane::{Caller, OrganizationView};
 use taco_domain::execution::ExecutionMode;
 use taco_domain::id::OrganizationId;
 use taco_domain::organization::{AuthenticationPolicy, OrganizationPatch};
 use taco_domain::permission::Action;
 
-use crate::body::Body;
-use crate::document::{Document, Identifier, Resource};
+use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
 use crate::projects;
-use crate::query::Query;
+use crate::request::{Answer, ApiRequest, no_content};
+use crate::resource::Resource;
 
 pub(crate) const KIND: &str = "organizations";
 
@@ -115,123 +112,102 @@ pub(crate) fn identifier(name: &str) -> Identifier {
     Identifier::new(KIND, name)
 }
 
-pub(crate) fn resource(caller: &Caller, view: &OrganizationView) -> Resource {
-    let organization = &view.organization;
-    let attributes = Attributes {
-        name: &view.name,
-        external_id: organization.id,
-        email: organization.email.as_str(),
-        created_at: organization.created_at,
-        default_execution_mode: organization.default_execution.mode,
-        collaborator_auth_policy: organization.collaborator_auth_policy,
-        session_timeout: organization.session_timeout,
-        session_remember: organization.session_remember,
-        owners_team_saml_role_id: organization.owners_team_saml_role_id.as_deref(),
-        assessments_enforced: organization.assessments_enforced,
-        cost_estimation_enabled: organization.cost_estimation_enabled,
-        stacks_enabled: organization.stacks_enabled,
-        send_passing_statuses_for_untriggered_speculative_plans: organization
-            .send_passing_statuses_for_untriggered_speculative_plans,
-        aggregated_commit_status_enabled: organization.aggregated_commit_status_enabled,
-        speculative_plan_management_enabled: organization.speculative_plan_management_enabled,
-        allow_force_delete_workspaces: organization.allow_force_delete_workspaces,
-        user_tokens_enabled: organization.user_tokens_enabled,
-        max_ttl_enabled: organization.max_ttl_enabled,
-        is_unified: false,
-        saml_enabled: false,
-        two_factor_conformant: true,
-        fair_run_queuing_enabled: true,
-        trial_expires_at: None,
-        remaining_testable_count: u32::MAX,
-        enforce_hyok: false,
-        plan_expired: false,
-        permissions: Permissions::of(caller, view),
-    };
-    let name = &view.name;
-    let pool = organization.default_execution.agent_pool.map(|pool| Identifier::new("agent-pools", pool));
-    Resource::new(KIND, name, &attributes)
-        .has_one("default-project", Identifier::new(projects::KIND, organization.default_project))
-        .related(format!("/api/v2/projects/{}", organization.default_project))
-        .has_optional("default-agent-pool", pool)
-        .has_one("entitlement-set", Identifier::new("entitlement-sets", organization.id))
-        .related(format!("/api/v2/organizations/{name}/entitlement-set"))
-        .link("self", format!("/api/v2/organizations/{name}"))
+impl Resource for OrganizationView {
+    const KIND: &'static str = KIND;
+
+    fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let organization = &self.organization;
+        let attributes = Attributes {
+            name: &self.name,
+            external_id: organization.id,
+            email: organization.email.as_str(),
+            created_at: organization.created_at,
+            default_execution_mode: organization.default_execution.mode,
+            collaborator_auth_policy: organization.collaborator_auth_policy,
+            session_timeout: organization.session_timeout,
+            session_remember: organization.session_remember,
+            owners_team_saml_role_id: organization.owners_team_saml_role_id.as_deref(),
+            assessments_enforced: organization.assessments_enforced,
+            cost_estimation_enabled: organization.cost_estimation_enabled,
+            stacks_enabled: organization.stacks_enabled,
+            send_passing_statuses_for_untriggered_speculative_plans: organization
+                .send_passing_statuses_for_untriggered_speculative_plans,
+            aggregated_commit_status_enabled: organization.aggregated_commit_status_enabled,
+            speculative_plan_management_enabled: organization.speculative_plan_management_enabled,
+            allow_force_delete_workspaces: organization.allow_force_delete_workspaces,
+            user_tokens_enabled: organization.user_tokens_enabled,
+            max_ttl_enabled: organization.max_ttl_enabled,
+            is_unified: false,
+            saml_enabled: false,
+            two_factor_conformant: true,
+            fair_run_queuing_enabled: true,
+            trial_expires_at: None,
+            remaining_testable_count: u32::MAX,
+            enforce_hyok: false,
+            plan_expired: false,
+            permissions: Permissions::of(&request.caller, self),
+        };
+        let name = &self.name;
+        let pool = organization.default_execution.agent_pool.map(|pool| Identifier::new("agent-pools", pool));
+        Ok(ResourceObject::new(KIND, name, &attributes)
+            .has_one("default-project", Identifier::new(projects::KIND, organization.default_project))
+            .related(format!("/api/v2/projects/{}", organization.default_project))
+            .has_optional("default-agent-pool", pool)
+            .has_one("entitlement-set", Identifier::new("entitlement-sets", organization.id))
+            .related(format!("/api/v2/organizations/{name}/entitlement-set"))
+            .link("self", format!("/api/v2/organizations/{name}")))
+    }
 }
 
-fn read_patch(body: Body) -> Result<OrganizationPatch, ApiError> {
-    let sent = body.resource::<OrganizationPatch>(KIND)?;
+async fn patch(request: &ApiRequest) -> Result<OrganizationPatch, ApiError> {
+    let sent = request.resource::<OrganizationPatch>(KIND).await?;
     let default_agent_pool = sent.to_one("default-agent-pool")?;
     Ok(OrganizationPatch { default_agent_pool, ..sent.attributes })
 }
 
 /// `GET /api/v2/organizations`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    query: Query,
-) -> Result<Document, ApiError> {
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    let query = &request.query;
     let text = query.get("q").or(query.get("q[name]")).or(query.get("q[email]"));
-    let listed = control_plane.organizations(&caller, text, query.page()?).await?;
-    Ok(Document::page(listed.map(|view| resource(&caller, &view))))
+    request.page(request.control_plane.organizations(&request.caller, text, query.page()?).await?).await
 }
 
 /// `POST /api/v2/organizations`
-pub(crate) async fn create(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let view = control_plane.create_organization(&caller, &read_patch(body)?).await?;
-    Ok((StatusCode::CREATED, Document::one(resource(&caller, &view))).into_response())
+pub(crate) async fn create(request: ApiRequest) -> Answer {
+    request.created(&request.control_plane.create_organization(&request.caller, &patch(&request).await?).await?)
 }
 
 /// `GET /api/v2/organizations/{organization}`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(name): InPath<String>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let view = control_plane.organization(&caller, &name).await?;
-    let document = Document::one(resource(&caller, &view));
-    if query.includes("default-project") {
-        let project = control_plane.project(&caller, view.organization.default_project).await?;
-        return Ok(document.including([projects::resource(&caller, &project)]));
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    let view = request.control_plane.organization(&request.caller, request.organization()?).await?;
+    let mut document = request.document(&view).await?;
+    if request.query.includes("default-project") {
+        let project = request.control_plane.project(&request.caller, view.organization.default_project).await?;
+        document.include(project.object(&request)?);
     }
-    Ok(document)
+    Ok(document.into_response())
 }
 
 /// `PATCH /api/v2/organizations/{organization}`
-pub(crate) async fn update(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(name): InPath<String>,
-    body: Body,
-) -> Result<Document, ApiError> {
-    let view = control_plane.update_organization(&caller, &name, &read_patch(body)?).await?;
-    Ok(Document::one(resource(&caller, &view)))
+pub(crate) async fn update(request: ApiRequest) -> Answer {
+    let patch = patch(&request).await?;
+    let organization = request.organization()?;
+    request.changed(&request.control_plane.update_organization(&request.caller, organization, &patch).await?)
 }
 
 /// `DELETE /api/v2/organizations/{organization}`
-pub(crate) async fn delete(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(name): InPath<String>,
-) -> Result<StatusCode, ApiError> {
-    control_plane.delete_organization(&caller, &name).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn delete(request: ApiRequest) -> Answer {
+    request.control_plane.delete_organization(&request.caller, request.organization()?).await?;
+    no_content()
 }
 
 /// `GET /api/v2/organizations/{organization}/entitlement-set`
-pub(crate) async fn entitlements(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(name): InPath<String>,
-) -> Result<Document, ApiError> {
-    let (view, entitlements) = control_plane.entitlements(&caller, &name).await?;
-    let resource = Resource::new("entitlement-sets", view.organization.id, &entitlements)
+pub(crate) async fn entitlements(request: ApiRequest) -> Answer {
+    let name = request.organization()?;
+    let (view, entitlements) = request.control_plane.entitlements(&request.caller, name).await?;
+    let object = ResourceObject::new("entitlement-sets", view.organization.id, &entitlements)
         .link("self", format!("/api/v2/organizations/{name}/entitlement-set"));
-    Ok(Document::one(resource))
+    Ok(Document::one(object).into_response())
 }
 
 #[derive(Serialize)]
@@ -241,11 +217,10 @@ struct Capacity {
 }
 
 /// `GET /api/v2/organizations/{organization}/capacity`
-pub(crate) async fn capacity(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(name): InPath<String>,
-) -> Result<Document, ApiError> {
-    let taco_control_plane::Capacity { pending, running } = control_plane.capacity(&caller, &name).await?;
-    Ok(Document::one(Resource::new("organization-capacity", name, &Capacity { pending, running })))
+pub(crate) async fn capacity(request: ApiRequest) -> Answer {
+    let name = request.organization()?;
+    let taco_control_plane::Capacity { pending, running } =
+        request.control_plane.capacity(&request.caller, name).await?;
+    let object = ResourceObject::new("organization-capacity", name, &Capacity { pending, running });
+    Ok(Document::one(object).into_response())
 }

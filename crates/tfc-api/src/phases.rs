@@ -1,20 +1,16 @@
 //! Plans and applies, with the address of their log.
 
 use axum::body::Body as ResponseBody;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{Caller, ControlPlane, PassPurpose, PlanForm, PlanOutput, RunView};
-use taco_domain::id::{AgentId, AgentPoolId, ApplyId, PlanId, RunId};
+use taco_control_plane::{PassPurpose, PlanForm, PlanOutput, RunView};
+use taco_domain::id::{AgentId, AgentPoolId, PlanId, RunId};
 use taco_domain::phase::{Executor, Phase, PhaseKind, PhaseStatus};
 
-use crate::Api;
-use crate::address::Address;
-use crate::document::{Document, Resource};
+use crate::document::{Document, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
+use crate::request::{Answer, ApiRequest, no_content};
 use crate::signed_url::{json_bytes, signed};
 
 pub(crate) const PLANS: &str = "plans";
@@ -97,12 +93,13 @@ impl<'a> From<&'a Executor> for ExecutionDetails<'a> {
     }
 }
 
-pub(crate) fn resource(api: &Api, caller: &Caller, address: &Address, view: &RunView, kind: PhaseKind) -> Resource {
+/// The plan or the apply of a run.
+pub(crate) fn object(request: &ApiRequest, view: &RunView, kind: PhaseKind) -> ResourceObject {
     let run = &view.run;
     let phase = run.phase(kind);
     let log_read_url = match kind {
-        PhaseKind::Plan => signed(api, caller, address, PassPurpose::ReadPlanLog, run.plan_id()),
-        PhaseKind::Apply => signed(api, caller, address, PassPurpose::ReadApplyLog, run.apply_id()),
+        PhaseKind::Plan => signed(request, PassPurpose::ReadPlanLog, run.plan_id()),
+        PhaseKind::Apply => signed(request, PassPurpose::ReadApplyLog, run.apply_id()),
     };
     let plan = PlanAttributes {
         has_changes: run.has_changes.unwrap_or_default(),
@@ -126,97 +123,65 @@ pub(crate) fn resource(api: &Api, caller: &Caller, address: &Address, view: &Run
         PhaseKind::Plan => {
             let path = format!("/api/v2/plans/{}", run.plan_id());
             let output = format!("{path}/json-output");
-            Resource::new(PLANS, run.plan_id(), &attributes)
+            ResourceObject::new(PLANS, run.plan_id(), &attributes)
                 .has_many("exports", [])
                 .link("self", path)
                 .link("json-output", output)
         }
-        PhaseKind::Apply => Resource::new(APPLIES, run.apply_id(), &attributes)
+        PhaseKind::Apply => ResourceObject::new(APPLIES, run.apply_id(), &attributes)
             .has_many("state-versions", [])
             .link("self", format!("/api/v2/applies/{}", run.apply_id())),
     }
 }
 
+fn document(request: &ApiRequest, view: &RunView, kind: PhaseKind) -> Answer {
+    Ok(Document::one(object(request, view, kind)).into_response())
+}
+
 /// `GET /api/v2/plans/{plan}`
-pub(crate) async fn read_plan(
-    State(api): State<Api>,
-    caller: Caller,
-    address: Address,
-    InPath(plan): InPath<PlanId>,
-) -> Result<Document, ApiError> {
-    let view = api.control_plane.run_of_plan(&caller, plan).await?;
-    Ok(Document::one(resource(&api, &caller, &address, &view, PhaseKind::Plan)))
+pub(crate) async fn read_plan(request: ApiRequest) -> Answer {
+    let view = request.control_plane.run_of_plan(&request.caller, request.id("plan")?).await?;
+    document(&request, &view, PhaseKind::Plan)
 }
 
 /// `GET /api/v2/applies/{apply}`
-pub(crate) async fn read_apply(
-    State(api): State<Api>,
-    caller: Caller,
-    address: Address,
-    InPath(apply): InPath<ApplyId>,
-) -> Result<Document, ApiError> {
-    let view = api.control_plane.run_of_apply(&caller, apply).await?;
-    Ok(Document::one(resource(&api, &caller, &address, &view, PhaseKind::Apply)))
+pub(crate) async fn read_apply(request: ApiRequest) -> Answer {
+    let view = request.control_plane.run_of_apply(&request.caller, request.id("apply")?).await?;
+    document(&request, &view, PhaseKind::Apply)
 }
 
 /// `GET /api/v2/runs/{run}/plan`
-pub(crate) async fn plan_of_run(
-    State(api): State<Api>,
-    caller: Caller,
-    address: Address,
-    InPath(run): InPath<RunId>,
-) -> Result<Document, ApiError> {
-    let view = api.control_plane.run(&caller, run).await?;
-    Ok(Document::one(resource(&api, &caller, &address, &view, PhaseKind::Plan)))
+pub(crate) async fn plan_of_run(request: ApiRequest) -> Answer {
+    let view = request.control_plane.run(&request.caller, request.id("run")?).await?;
+    document(&request, &view, PhaseKind::Plan)
 }
 
 /// `GET /api/v2/runs/{run}/apply`
-pub(crate) async fn apply_of_run(
-    State(api): State<Api>,
-    caller: Caller,
-    address: Address,
-    InPath(run): InPath<RunId>,
-) -> Result<Document, ApiError> {
-    let view = api.control_plane.run(&caller, run).await?;
-    Ok(Document::one(resource(&api, &caller, &address, &view, PhaseKind::Apply)))
+pub(crate) async fn apply_of_run(request: ApiRequest) -> Answer {
+    let view = request.control_plane.run(&request.caller, request.id("run")?).await?;
+    document(&request, &view, PhaseKind::Apply)
 }
 
-async fn output(
-    control_plane: &ControlPlane,
-    caller: &Caller,
-    plan: PlanId,
-    form: PlanForm,
-) -> Result<Response, ApiError> {
-    Ok(match control_plane.plan_output(caller, plan, form).await? {
-        PlanOutput::Ready(download) => json_bytes(download.size, ResponseBody::from_stream(download.body)),
-        PlanOutput::NotYet => StatusCode::NO_CONTENT.into_response(),
-    })
+async fn output(request: &ApiRequest, plan: PlanId, form: PlanForm) -> Answer {
+    match request.control_plane.plan_output(&request.caller, plan, form).await? {
+        PlanOutput::Ready(download) => Ok(json_bytes(download.size, ResponseBody::from_stream(download.body))),
+        PlanOutput::NotYet => no_content(),
+    }
 }
 
 /// `GET /api/v2/plans/{plan}/json-output`, also below a run
-pub(crate) async fn json_output(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(plan): InPath<PlanId>,
-) -> Result<Response, ApiError> {
-    output(&control_plane, &caller, plan, PlanForm::Json).await
+pub(crate) async fn json_output(request: ApiRequest) -> Answer {
+    output(&request, request.id("plan")?, PlanForm::Json).await
 }
 
 /// `GET /api/v2/plans/{plan}/json-output-redacted`
-pub(crate) async fn json_output_redacted(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(plan): InPath<PlanId>,
-) -> Result<Response, ApiError> {
-    output(&control_plane, &caller, plan, PlanForm::Redacted).await
+pub(crate) async fn json_output_redacted(request: ApiRequest) -> Answer {
+    output(&request, request.id("plan")?, PlanForm::Redacted).await
 }
 
 /// `GET /api/v2/runs/{run}/plan/json-output`
-pub(crate) async fn json_output_of_run(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(run): InPath<RunId>,
-) -> Result<Response, ApiError> {
+pub(crate) async fn json_output_of_run(request: ApiRequest) -> Answer {
+    let run: RunId = request.id("run")?;
     let plan = PlanId::from_characters(run.characters()).map_err(|_| ApiError::not_found())?;
-    output(&control_plane, &caller, plan, PlanForm::Json).await
+    output(&request, plan, PlanForm::Json).await
 }

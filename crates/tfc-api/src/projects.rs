@@ -1,23 +1,19 @@
 //! Projects.
 
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{Caller, ControlPlane, ProjectFilter, ProjectView};
+use taco_control_plane::{ProjectFilter, ProjectView};
 use taco_domain::execution::{Execution, ExecutionMode};
-use taco_domain::id::ProjectId;
 use taco_domain::permission::Action;
 use taco_domain::project::ProjectPatch;
 
-use crate::body::Body;
-use crate::document::{Document, Identifier, Resource};
+use crate::body::Sent;
+use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
-use crate::query::Query;
-use crate::tag_bindings::{self, effective_bindings_of_project};
-use crate::{organizations, tag_bindings::sent_bindings};
+use crate::organizations;
+use crate::request::{Answer, ApiRequest, no_content};
+use crate::resource::Resource;
+use crate::tag_bindings::{self, effective_bindings_of_project, sent_bindings};
 
 pub(crate) const KIND: &str = "projects";
 
@@ -53,40 +49,54 @@ struct Permissions {
     can_manage_teams: bool,
 }
 
-pub(crate) fn resource(caller: &Caller, view: &ProjectView) -> Resource {
-    let ProjectView { project, open } = view;
-    let may = |action| caller.may(action, view.resource()).allowed;
-    let execution: Execution = open.state.default_execution(&project.id);
-    let overwrites = project.default_execution.is_some();
-    let attributes = Attributes {
-        name: project.name.as_str(),
-        description: &project.description,
-        created_at: project.created_at,
-        default_execution_mode: execution.mode,
-        auto_destroy_activity_duration: project.auto_destroy_activity_duration.as_deref(),
-        is_unified: false,
-        workspace_count: open.state.workspaces_in(project.id).count(),
-        setting_overwrites: Overwrites { default_execution_mode: overwrites, default_agent_pool: overwrites },
-        permissions: Permissions {
-            can_read: may(Action::ReadProject),
-            can_update: may(Action::UpdateProject),
-            can_destroy: may(Action::DeleteProject),
-            can_create_workspace: may(Action::CreateWorkspace),
-            can_move_workspace: may(Action::MoveWorkspace),
-            can_manage_teams: may(Action::ManageProjectTeams),
-        },
-    };
-    let bindings = effective_bindings_of_project(project);
-    Resource::new(KIND, project.id, &attributes)
-        .has_one("organization", organizations::identifier(open.entry().name.as_str()))
-        .has_optional("default-agent-pool", execution.agent_pool.map(|pool| Identifier::new("agent-pools", pool)))
-        .has_many("effective-tag-bindings", bindings.iter().map(|binding| binding.identifier(tag_bindings::EFFECTIVE)))
-        .related(format!("/api/v2/projects/{}/effective-tag-bindings", project.id))
-        .link("self", format!("/api/v2/projects/{}", project.id))
+impl Resource for ProjectView {
+    const KIND: &'static str = KIND;
+    const INCLUDES: &'static [&'static str] = &["effective-tag-bindings"];
+
+    fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let Self { project, open } = self;
+        let may = |action| request.caller.may(action, self.resource()).allowed;
+        let execution: Execution = open.state.default_execution(&project.id);
+        let overwrites = project.default_execution.is_some();
+        let attributes = Attributes {
+            name: project.name.as_str(),
+            description: &project.description,
+            created_at: project.created_at,
+            default_execution_mode: execution.mode,
+            auto_destroy_activity_duration: project.auto_destroy_activity_duration.as_deref(),
+            is_unified: false,
+            workspace_count: open.state.workspaces_in(project.id).count(),
+            setting_overwrites: Overwrites { default_execution_mode: overwrites, default_agent_pool: overwrites },
+            permissions: Permissions {
+                can_read: may(Action::ReadProject),
+                can_update: may(Action::UpdateProject),
+                can_destroy: may(Action::DeleteProject),
+                can_create_workspace: may(Action::CreateWorkspace),
+                can_move_workspace: may(Action::MoveWorkspace),
+                can_manage_teams: may(Action::ManageProjectTeams),
+            },
+        };
+        let bindings = effective_bindings_of_project(project);
+        Ok(ResourceObject::new(KIND, project.id, &attributes)
+            .has_one("organization", organizations::identifier(open.entry().name.as_str()))
+            .has_optional("default-agent-pool", execution.agent_pool.map(|pool| Identifier::new("agent-pools", pool)))
+            .has_many(
+                "effective-tag-bindings",
+                bindings.iter().map(|binding| binding.identifier(tag_bindings::EFFECTIVE)),
+            )
+            .related(format!("/api/v2/projects/{}/effective-tag-bindings", project.id))
+            .link("self", format!("/api/v2/projects/{}", project.id)))
+    }
+
+    async fn include(&self, _: &str, _: &ApiRequest, document: &mut Document) -> Result<(), ApiError> {
+        for binding in effective_bindings_of_project(&self.project) {
+            document.include(binding.object(tag_bindings::EFFECTIVE));
+        }
+        Ok(())
+    }
 }
 
-fn read_patch(body: Body) -> Result<ProjectPatch, ApiError> {
-    let sent = body.resource::<ProjectPatch>(KIND)?;
+fn patch(sent: Sent<ProjectPatch>) -> Result<ProjectPatch, ApiError> {
     let pool = sent.to_one("default-agent-pool")?;
     let tag_bindings = sent_bindings(&sent, "tag-bindings")?;
     let default_agent_pool_id = sent.attributes.default_agent_pool_id.or(pool);
@@ -94,69 +104,34 @@ fn read_patch(body: Body) -> Result<ProjectPatch, ApiError> {
 }
 
 /// `GET /api/v2/organizations/{organization}/projects`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let filter = ProjectFilter {
-        names: query.list("filter[names]").into_iter().map(str::to_owned).collect(),
-        query: query.get("q").map(str::to_owned),
-        tagged: query.tagged(),
-    };
-    let listed = control_plane.projects(&caller, &organization, &filter, query.page()?).await?;
-    let included: Vec<Resource> = listed.items.iter().flat_map(|view| included(view, &query)).collect();
-    Ok(Document::page(listed.map(|view| resource(&caller, &view))).including(included))
-}
-
-fn included(view: &ProjectView, query: &Query) -> Vec<Resource> {
-    if !query.includes("effective-tag-bindings") {
-        return Vec::new();
-    }
-    let bindings = effective_bindings_of_project(&view.project);
-    bindings.iter().map(|binding| binding.resource(tag_bindings::EFFECTIVE)).collect()
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    let query = &request.query;
+    let filter = ProjectFilter { names: query.texts("filter[names]"), query: query.text("q"), tagged: query.tagged() };
+    let organization = request.organization()?;
+    request.page(request.control_plane.projects(&request.caller, organization, &filter, query.page()?).await?).await
 }
 
 /// `POST /api/v2/organizations/{organization}/projects`
-pub(crate) async fn create(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let view = control_plane.create_project(&caller, &organization, read_patch(body)?).await?;
-    Ok((StatusCode::CREATED, Document::one(resource(&caller, &view))).into_response())
+pub(crate) async fn create(request: ApiRequest) -> Answer {
+    let patch = patch(request.resource(KIND).await?)?;
+    let organization = request.organization()?;
+    request.created(&request.control_plane.create_project(&request.caller, organization, patch).await?)
 }
 
 /// `GET /api/v2/projects/{project}`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(project): InPath<ProjectId>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let view = control_plane.project(&caller, project).await?;
-    Ok(Document::one(resource(&caller, &view)).including(included(&view, &query)))
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    request.one(&request.control_plane.project(&request.caller, request.id("project")?).await?).await
 }
 
 /// `PATCH /api/v2/projects/{project}`
-pub(crate) async fn update(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(project): InPath<ProjectId>,
-    body: Body,
-) -> Result<Document, ApiError> {
-    let view = control_plane.update_project(&caller, project, read_patch(body)?).await?;
-    Ok(Document::one(resource(&caller, &view)))
+pub(crate) async fn update(request: ApiRequest) -> Answer {
+    let project = request.id("project")?;
+    let patch = patch(request.resource(KIND).await?)?;
+    request.changed(&request.control_plane.update_project(&request.caller, project, patch).await?)
 }
 
 /// `DELETE /api/v2/projects/{project}`
-pub(crate) async fn delete(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(project): InPath<ProjectId>,
-) -> Result<StatusCode, ApiError> {
-    control_plane.delete_project(&caller, project).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn delete(request: ApiRequest) -> Answer {
+    request.control_plane.delete_project(&request.caller, request.id("project")?).await?;
+    no_content()
 }

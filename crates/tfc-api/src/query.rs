@@ -2,12 +2,9 @@
 //! real clients send some.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::fmt::Display;
 use std::str::FromStr;
 
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
 use taco_control_plane::PageRequest;
 use taco_domain::attribute::shown;
 use url::form_urlencoded;
@@ -40,11 +37,25 @@ impl Query {
         parts.map(str::trim).filter(|part| !part.is_empty()).collect()
     }
 
+    /// The value of a key that has to be there.
+    pub(crate) fn required(&self, key: &str) -> Result<&str, ApiError> {
+        self.get(key).ok_or_else(|| ApiError::parameter(key, format!("{key} must be given")))
+    }
+
     /// The id of something that has to be named.
     pub(crate) fn id<I: FromStr<Err: Display>>(&self, key: &str) -> Result<I, ApiError> {
-        let text = self.get(key).ok_or_else(|| ApiError::parameter(key, format!("{key} must be given")))?;
         // An id that cannot be one belongs to nothing.
-        text.parse().map_err(|_| ApiError::not_found())
+        self.required(key)?.parse().map_err(|_| ApiError::not_found())
+    }
+
+    /// The value of a key, if it is there.
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
+        self.get(key).map(str::to_owned)
+    }
+
+    /// The parts of a list that is separated by commas, as texts of their own.
+    pub(crate) fn texts(&self, key: &str) -> Vec<String> {
+        self.list(key).into_iter().map(str::to_owned).collect()
     }
 
     /// Sizes beyond the largest mean the largest, as in Terraform Cloud; what is no positive number is refused.
@@ -98,14 +109,6 @@ impl Query {
         }
         let pairs = tagged.into_values().filter_map(|(key, value)| Some((key?.to_owned(), value.map(str::to_owned))));
         pairs.collect()
-    }
-}
-
-impl<S: Sync> FromRequestParts<S> for Query {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::parse(parts.uri.query().unwrap_or_default()))
     }
 }
 

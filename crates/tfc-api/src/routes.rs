@@ -1,10 +1,15 @@
 //! The one table of routes. The router is made from it, and so is the test that calls every route with every kind of
 //! caller.
 
-use axum::handler::Handler;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::handler::Handler as AxumHandler;
 use axum::routing::{MethodFilter, MethodRouter, any, on};
 use taco_domain::permission::Action;
 
+use crate::caller::Credentials;
+use crate::request::{Answer, ApiRequest, Handler, dispatch};
 use crate::{
     Api, absent, account, admin, agent_pools, agents, audit_trails, authentication_tokens, comments,
     configuration_versions, cost_estimates, discovery, explorer, http_backend, invitations, log_stream,
@@ -29,18 +34,66 @@ pub enum Access {
 }
 
 /// One row of the table.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Route {
     /// Usually one; where clients may choose among several, all of them.
     pub methods: &'static [&'static str],
     pub path: &'static str,
     pub access: Access,
-    pub(crate) handler: MethodRouter<Api>,
+    endpoint: Endpoint,
 }
 
-fn route<H, T>(methods: &'static [&'static str], path: &'static str, access: Access, handler: H) -> Route
+#[derive(Clone)]
+enum Endpoint {
+    /// For callers with a token.
+    Api(Handler, Credentials),
+    /// For everyone, or for whoever knows the address.
+    Open(Box<MethodRouter<Api>>),
+}
+
+/// A route for callers with a token.
+fn route<H, F>(methods: &'static [&'static str], path: &'static str, access: Access, handler: H) -> Route
 where
-    H: Handler<T, Api>,
+    H: Fn(ApiRequest) -> F + Send + Sync + 'static,
+    F: Future<Output = Answer> + Send + 'static,
+{
+    let handler: Handler = Arc::new(move |request| Box::pin(handler(request)));
+    Route { methods, path, access, endpoint: Endpoint::Api(handler, Credentials::Bearer) }
+}
+
+/// A route that takes no token.
+fn open<H, T>(methods: &'static [&'static str], path: &'static str, access: Access, handler: H) -> Route
+where
+    H: AxumHandler<T, Api>,
+    T: 'static,
+{
+    Route { methods, path, access, endpoint: Endpoint::Open(Box::new(by_method(methods, handler))) }
+}
+
+impl Route {
+    /// Takes a token also as the password of Basic authentication.
+    fn or_basic(self) -> Self {
+        match self.endpoint {
+            Endpoint::Api(handler, _) => Self { endpoint: Endpoint::Api(handler, Credentials::BearerOrBasic), ..self },
+            Endpoint::Open(_) => self,
+        }
+    }
+
+    pub(crate) fn into_service(self) -> MethodRouter<Api> {
+        match self.endpoint {
+            Endpoint::Open(service) => *service,
+            Endpoint::Api(handler, credentials) => {
+                by_method(self.methods, move |State(api): State<Api>, request: Request| {
+                    dispatch(api, credentials, Arc::clone(&handler), request)
+                })
+            }
+        }
+    }
+}
+
+fn by_method<H, T>(methods: &[&str], handler: H) -> MethodRouter<Api>
+where
+    H: AxumHandler<T, Api>,
     T: 'static,
 {
     let standard = |method: &&str| match *method {
@@ -52,12 +105,11 @@ where
         _ => None,
     };
     let filter: Option<Vec<MethodFilter>> = methods.iter().map(standard).collect();
-    let handler = match filter.and_then(|filters| filters.into_iter().reduce(MethodFilter::or)) {
+    match filter.and_then(|filters| filters.into_iter().reduce(MethodFilter::or)) {
         Some(filter) => on(filter, handler),
         // The router knows standard methods alone; such a handler looks at the method itself.
         None => any(handler),
-    };
-    Route { methods, path, access, handler }
+    }
 }
 
 const GET: &[&str] = &["GET"];
@@ -72,9 +124,9 @@ pub fn all() -> Vec<Route> {
     use Access::{Public, Right, SignedAddress, Token};
     use Action as A;
     vec![
-        route(GET, "/.well-known/terraform.json", Public, discovery::discovery),
-        route(GET, "/api/v2/ping", Public, ping::ping),
-        route(GET, "/versions", Public, versions::versions),
+        open(GET, "/.well-known/terraform.json", Public, discovery::discovery),
+        open(GET, "/api/v2/ping", Public, ping::ping),
+        open(GET, "/versions", Public, versions::versions),
 
         route(GET, "/api/v2/account/details", Token, account::read),
         route(PATCH, "/api/v2/account/update", Token, account::update),
@@ -220,7 +272,7 @@ pub fn all() -> Vec<Route> {
         route(GET, "/api/v2/configuration-versions/{configuration_version}", Right(A::ReadRuns), configuration_versions::read),
         route(GET, "/api/v2/configuration-versions/{configuration_version}/download", Right(A::QueuePlan), configuration_versions::download),
         route(POST, "/api/v2/configuration-versions/{configuration_version}/actions/{action}", Right(A::ApplyRun), configuration_versions::act),
-        route(PUT, "/signed/configuration/{configuration_version}/{pass}", SignedAddress, configuration_versions::upload),
+        open(PUT, "/signed/configuration/{configuration_version}/{pass}", SignedAddress, configuration_versions::upload),
 
         route(POST, "/api/v2/runs", Right(A::QueuePlan), runs::create),
         route(GET, "/api/v2/runs/{run}", Right(A::ReadRuns), runs::read),
@@ -247,7 +299,7 @@ pub fn all() -> Vec<Route> {
         route(GET, "/api/v2/plans/{plan}/json-output-redacted", Right(A::ReadRuns), phases::json_output_redacted),
         route(GET, "/api/v2/applies/{apply}", Right(A::ReadRuns), phases::read_apply),
         route(GET, "/api/v2/cost-estimates/{cost_estimate}", Right(A::ReadRuns), cost_estimates::read),
-        route(GET, "/signed/log/{log}/{pass}", SignedAddress, log_stream::read),
+        open(GET, "/signed/log/{log}/{pass}", SignedAddress, log_stream::read),
         route(GET, "/api/v2/workspaces/{workspace}/run-triggers", Right(A::ReadRuns), run_triggers::list),
         route(POST, "/api/v2/workspaces/{workspace}/run-triggers", Right(A::UpdateWorkspace), run_triggers::create),
         route(GET, "/api/v2/run-triggers/{run_trigger}", Right(A::ReadRuns), run_triggers::read),
@@ -264,14 +316,14 @@ pub fn all() -> Vec<Route> {
         route(GET, "/api/v2/state-versions/{state_version}/outputs", Right(A::ReadOutputs), state_version_outputs::list),
         route(GET, "/api/v2/workspaces/{workspace}/current-state-version-outputs", Right(A::ReadOutputs), state_version_outputs::current),
         route(GET, "/api/v2/state-version-outputs/{output}", Right(A::ReadOutputs), state_version_outputs::read),
-        route(GET, "/signed/state/{state_version}/{pass}", SignedAddress, signed_url::download_state),
-        route(PUT, "/signed/state/{state_version}/{pass}", SignedAddress, signed_url::upload_state),
-        route(GET, "/signed/json-state/{state_version}/{pass}", SignedAddress, signed_url::download_json_state),
-        route(PUT, "/signed/json-state/{state_version}/{pass}", SignedAddress, signed_url::upload_json_state),
+        open(GET, "/signed/state/{state_version}/{pass}", SignedAddress, signed_url::download_state),
+        open(PUT, "/signed/state/{state_version}/{pass}", SignedAddress, signed_url::upload_state),
+        open(GET, "/signed/json-state/{state_version}/{pass}", SignedAddress, signed_url::download_json_state),
+        open(PUT, "/signed/json-state/{state_version}/{pass}", SignedAddress, signed_url::upload_json_state),
 
-        route(GET, "/api/http-backend/{organization}/{workspace}", Right(A::ReadState), http_backend::read),
-        route(&["POST", "PUT"], "/api/http-backend/{organization}/{workspace}", Right(A::WriteState), http_backend::write),
-        route(&["LOCK", "UNLOCK", "POST", "PUT", "DELETE"], "/api/http-backend/{organization}/{workspace}/lock", Right(A::LockWorkspace), http_backend::lock),
+        route(GET, "/api/http-backend/{organization}/{workspace}", Right(A::ReadState), http_backend::read).or_basic(),
+        route(&["POST", "PUT"], "/api/http-backend/{organization}/{workspace}", Right(A::WriteState), http_backend::write).or_basic(),
+        route(&["LOCK", "UNLOCK", "POST", "PUT", "DELETE"], "/api/http-backend/{organization}/{workspace}/lock", Right(A::LockWorkspace), http_backend::lock).or_basic(),
 
         route(GET, "/api/v2/organizations/{organization}/policies", Right(A::ReadOrganization), absent::of_organization),
         route(GET, "/api/v2/organizations/{organization}/policy-sets", Right(A::ReadOrganization), absent::of_organization),

@@ -1,16 +1,13 @@
 //! What happened to a run. Clients refuse to go on without the list.
 
-use axum::extract::State;
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{Caller, ControlPlane, RunEventView};
-use taco_domain::Author;
-use taco_domain::id::{RunEventId, RunId};
+use taco_control_plane::RunEventView;
 
-use crate::document::{Document, Identifier, Resource};
+use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
-use crate::query::Query;
+use crate::request::{Answer, ApiRequest};
+use crate::resource::Resource;
 use crate::{comments, users};
 
 pub(crate) const KIND: &str = "run-events";
@@ -23,61 +20,40 @@ struct Attributes<'a> {
     description: Option<&'a str>,
 }
 
-fn resource(event: &RunEventView) -> Resource {
-    let entry = &event.entry;
-    let description = entry.description.as_deref();
-    let attributes = Attributes { action: &entry.action, created_at: entry.at, description };
-    let comment = entry.comment.map(|id| Identifier::new(comments::KIND, id));
-    Resource::new(KIND, event.id, &attributes)
-        .has_optional("actor", users::user(&entry.by))
-        .has_optional("comment", comment)
-        .link("self", format!("/api/v2/run-events/{}", event.id))
-}
+impl Resource for RunEventView {
+    const KIND: &'static str = KIND;
+    const INCLUDES: &'static [&'static str] = &["actor", "comment"];
 
-async fn include(
-    control_plane: &ControlPlane,
-    caller: &Caller,
-    event: &RunEventView,
-    query: &Query,
-    document: &mut Document,
-) {
-    if query.includes("actor")
-        && let Author::User(actor) = event.entry.by
-        && let Ok(user) = control_plane.user(caller, actor).await
-    {
-        document.include(users::resource(&user));
+    fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let entry = &self.entry;
+        let description = entry.description.as_deref();
+        let attributes = Attributes { action: &entry.action, created_at: entry.at, description };
+        let comment = entry.comment.map(|id| Identifier::new(comments::KIND, id));
+        Ok(ResourceObject::new(KIND, self.id, &attributes)
+            .has_optional("actor", users::user(&entry.by))
+            .has_optional("comment", comment)
+            .link("self", format!("/api/v2/run-events/{}", self.id)))
     }
-    if query.includes("comment")
-        && let Some(comment) = &event.comment
-    {
-        document.include(comments::resource(comment));
+
+    async fn include(&self, name: &str, request: &ApiRequest, document: &mut Document) -> Result<(), ApiError> {
+        match (name, &self.comment) {
+            ("actor", _) => users::include(&self.entry.by, request, document).await,
+            (_, Some(comment)) => {
+                document.include(comment.object(request)?);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 }
 
 /// `GET /api/v2/runs/{run}/run-events`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(run): InPath<RunId>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let events = control_plane.run(&caller, run).await?.events();
-    let mut document = Document::many(events.iter().map(resource).collect());
-    for event in &events {
-        include(&control_plane, &caller, event, &query, &mut document).await;
-    }
-    Ok(document)
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    let run = request.control_plane.run(&request.caller, request.id("run")?).await?;
+    request.all(&run.events()).await
 }
 
 /// `GET /api/v2/run-events/{run_event}`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(event): InPath<RunEventId>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let event = control_plane.run_event(&caller, event).await?;
-    let mut document = Document::one(resource(&event));
-    include(&control_plane, &caller, &event, &query, &mut document).await;
-    Ok(document)
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    request.one(&request.control_plane.run_event(&request.caller, request.id("run_event")?).await?).await
 }

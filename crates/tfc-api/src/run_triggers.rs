@@ -1,22 +1,16 @@
 //! Run triggers: an apply in one workspace, the source, starts a run in another.
 
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{Caller, ControlPlane, RunTriggerView, TriggerDirection};
+use taco_control_plane::{RunTriggerView, TriggerDirection};
 use taco_domain::attribute::shown;
-use taco_domain::id::RunTriggerId;
 
-use crate::body::{Body, NoAttributes};
-use crate::document::{Document, Identifier, Resource};
+use crate::body::NoAttributes;
+use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
-use crate::query::Query;
-use crate::workspaces::{self, InWorkspace};
-
-const KIND: &str = "run-triggers";
+use crate::request::{Answer, ApiRequest, no_content};
+use crate::resource::Resource;
+use crate::workspaces;
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -26,38 +20,33 @@ struct Attributes<'a> {
     sourceable_name: &'a str,
 }
 
-fn resource(view: &RunTriggerView) -> Resource {
-    let attributes = Attributes {
-        created_at: view.trigger.created_at,
-        workspace_name: view.workspace.name.as_str(),
-        sourceable_name: view.source.name.as_str(),
-    };
-    let source = Identifier::new(workspaces::KIND, view.source.id);
-    Resource::new(KIND, view.trigger.id, &attributes)
-        .has_one("workspace", Identifier::new(workspaces::KIND, view.workspace.id))
-        .has_one("sourceable", source)
-        .link("self", format!("/api/v2/run-triggers/{}", view.trigger.id))
-}
+impl Resource for RunTriggerView {
+    const KIND: &'static str = "run-triggers";
+    const INCLUDES: &'static [&'static str] = &["workspace", "sourceable"];
 
-fn include(caller: &Caller, view: &RunTriggerView, query: &Query, document: &mut Document) {
-    for (name, workspace) in [("workspace", &view.workspace), ("sourceable", &view.source)] {
-        let beside = view.view_of(workspace);
-        let may_see = caller.may(taco_domain::permission::Action::ReadWorkspace, beside.resource()).allowed;
-        if query.includes(name) && may_see {
-            document.include(workspaces::resource(caller, &beside));
-        }
+    fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let attributes = Attributes {
+            created_at: self.trigger.created_at,
+            workspace_name: self.workspace.name.as_str(),
+            sourceable_name: self.source.name.as_str(),
+        };
+        Ok(ResourceObject::new(Self::KIND, self.trigger.id, &attributes)
+            .has_one("workspace", Identifier::new(workspaces::KIND, self.workspace.id))
+            .has_one("sourceable", Identifier::new(workspaces::KIND, self.source.id))
+            .link("self", format!("/api/v2/run-triggers/{}", self.trigger.id)))
+    }
+
+    async fn include(&self, name: &str, request: &ApiRequest, document: &mut Document) -> Result<(), ApiError> {
+        let caller = &request.caller;
+        let beside = if name == "workspace" { self.readable_workspace(caller) } else { self.readable_source(caller) };
+        document.include_some(beside.as_ref(), request)
     }
 }
 
 /// `GET /api/v2/workspaces/{workspace}/run-triggers`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InWorkspace(workspace): InWorkspace,
-    query: Query,
-) -> Result<Document, ApiError> {
+pub(crate) async fn list(request: ApiRequest) -> Answer {
     let name = "filter[run-trigger][type]";
-    let direction = match query.get(name) {
+    let direction = match request.query.get(name) {
         None | Some("inbound") => TriggerDirection::Inbound,
         Some("outbound") => TriggerDirection::Outbound,
         Some(other) => {
@@ -65,49 +54,27 @@ pub(crate) async fn list(
             return Err(ApiError::parameter(name, detail));
         }
     };
-    let listed = control_plane.run_triggers(&caller, &workspace, direction, query.page()?).await?;
-    let views = listed.items.clone();
-    let mut document = Document::page(listed.map(|view| resource(&view)));
-    for view in &views {
-        include(&caller, view, &query, &mut document);
-    }
-    Ok(document)
+    let (workspace, page) = (request.workspace()?, request.query.page()?);
+    request.page(request.control_plane.run_triggers(&request.caller, &workspace, direction, page).await?).await
 }
 
 /// `POST /api/v2/workspaces/{workspace}/run-triggers`
-pub(crate) async fn create(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InWorkspace(workspace): InWorkspace,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let sent = body.resource::<NoAttributes>(KIND)?;
+pub(crate) async fn create(request: ApiRequest) -> Answer {
+    let workspace = request.workspace()?;
+    let sent = request.resource::<NoAttributes>(RunTriggerView::KIND).await?;
     let source = sent.to_one("sourceable")?.flatten().ok_or_else(|| {
         ApiError::invalid("/data/relationships/sourceable", "The workspace whose applies start runs must be given")
     })?;
-    let view = control_plane.create_run_trigger(&caller, &workspace, source).await?;
-    Ok((StatusCode::CREATED, Document::one(resource(&view))).into_response())
+    request.created(&request.control_plane.create_run_trigger(&request.caller, &workspace, source).await?)
 }
 
 /// `GET /api/v2/run-triggers/{run_trigger}`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(trigger): InPath<RunTriggerId>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let view = control_plane.run_trigger(&caller, trigger).await?;
-    let mut document = Document::one(resource(&view));
-    include(&caller, &view, &query, &mut document);
-    Ok(document)
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    request.one(&request.control_plane.run_trigger(&request.caller, request.id("run_trigger")?).await?).await
 }
 
 /// `DELETE /api/v2/run-triggers/{run_trigger}`
-pub(crate) async fn delete(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(trigger): InPath<RunTriggerId>,
-) -> Result<StatusCode, ApiError> {
-    control_plane.delete_run_trigger(&caller, trigger).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn delete(request: ApiRequest) -> Answer {
+    request.control_plane.delete_run_trigger(&request.caller, request.id("run_trigger")?).await?;
+    no_content()
 }

@@ -2,13 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_control_plane::{Caller, ControlPlane, Listed, RunFilter, RunView};
-use taco_domain::Author;
+use taco_control_plane::{Caller, RunFilter, RunView};
 use taco_domain::engine::Engine;
 use taco_domain::id::RunId;
 use taco_domain::permission::Action;
@@ -17,14 +13,12 @@ use taco_domain::run::RunSource;
 use taco_domain::run_request::RunRequest;
 use taco_domain::wait_reason::WaitReason;
 
-use crate::address::Address;
-use crate::body::Body;
-use crate::document::{Document, Identifier, Resource};
+use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
 use crate::query::Query;
-use crate::workspaces::InWorkspace;
-use crate::{Api, client, comments, configuration_versions, cost_estimates, phases, run_events, users, workspaces};
+use crate::request::{Answer, ApiRequest, accepted};
+use crate::resource::Resource;
+use crate::{client, comments, configuration_versions, cost_estimates, phases, run_events, users, workspaces};
 
 pub(crate) const KIND: &str = "runs";
 
@@ -123,217 +117,138 @@ fn unless_empty(list: &[String]) -> Option<&[String]> {
     Some(list).filter(|list| !list.is_empty())
 }
 
-pub(crate) fn resource(control_plane: &ControlPlane, caller: &Caller, view: &RunView) -> Result<Resource, ApiError> {
-    let RunView { run, open, .. } = view;
-    let variables = control_plane.run_variables(caller, view)?;
-    let variables = variables.into_iter().map(|(key, value)| Variable { key, value }).collect::<Vec<_>>();
-    let waits = control_plane.wait_reasons(view).into_iter();
-    let attributes = Attributes {
-        status: run.status_on_the_wire(),
-        status_timestamps: &run.timestamps,
-        message: &run.options.message,
-        source: run.source,
-        trigger_reason: trigger_reason(run.source),
-        created_at: run.created_at,
-        canceled_at: run.cancel.as_ref().map(|request| request.at),
-        force_cancel_available_at: control_plane.force_cancel_available_at(run),
-        has_changes: run.has_changes.unwrap_or_default(),
-        is_destroy: run.options.is_destroy,
-        auto_apply: run.options.auto_apply,
-        plan_only: run.options.plan_only,
-        save_plan: run.options.save_plan,
-        refresh: run.options.refresh,
-        refresh_only: run.options.refresh_only,
-        allow_empty_apply: run.options.allow_empty_apply,
-        allow_config_generation: run.options.allow_config_generation,
-        target_addrs: unless_empty(&run.options.target_addrs),
-        replace_addrs: unless_empty(&run.options.replace_addrs),
-        variables: Some(variables).filter(|variables| !variables.is_empty()),
-        terraform_version: &run.options.terraform_version,
-        taco_engine: run.options.engine,
-        position_in_queue: open.state.position_in_queue(run),
-        taco_wait_reasons: waits.map(|reason| Waits { detail: reason.in_words(), reason }).collect(),
-        actions: Actions {
-            is_cancelable: run.status.is_cancelable() && run.cancel.is_none(),
-            is_confirmable: run.status.is_confirmable(),
-            is_discardable: run.status.is_discardable(),
-            is_force_cancelable: control_plane.is_force_cancelable(run),
-        },
-        permissions: Permissions::of(caller, view),
-    };
-    let id = run.id;
-    let events = (0..run.history.len()).map(|index| Identifier::new(run_events::KIND, run.event_id(index)));
-    let comments = view.comments().into_iter().map(|comment| Identifier::new(comments::KIND, comment.id));
-    Ok(Resource::new(KIND, id, &attributes)
-        .has_one("workspace", Identifier::new(workspaces::KIND, run.workspace))
-        .has_one("plan", Identifier::new(phases::PLANS, run.plan_id()))
-        .related(format!("/api/v2/runs/{id}/plan"))
-        .has_one("apply", Identifier::new(phases::APPLIES, run.apply_id()))
-        .related(format!("/api/v2/runs/{id}/apply"))
-        .has_one("configuration-version", Identifier::new(configuration_versions::KIND, run.configuration_version))
-        .related(format!("/api/v2/configuration-versions/{}", run.configuration_version))
-        .has_optional("created-by", users::user(&run.created_by))
-        .has_optional("confirmed-by", run.confirmed_by.as_ref().and_then(users::user))
-        .has_optional("cost-estimate", run.cost_estimate().as_ref().map(cost_estimates::identifier))
-        .has_many("policy-checks", [])
-        .related(format!("/api/v2/runs/{id}/policy-checks"))
-        .has_many("task-stages", [])
-        .has_many("run-events", events)
-        .related(format!("/api/v2/runs/{id}/run-events"))
-        .has_many("comments", comments)
-        .related(format!("/api/v2/runs/{id}/comments"))
-        .link("self", format!("/api/v2/runs/{id}")))
-}
+impl Resource for RunView {
+    const KIND: &'static str = KIND;
+    const INCLUDES: &'static [&'static str] =
+        &["plan", "apply", "cost-estimate", "workspace", "configuration-version", "created-by"];
 
-/// What the query wants beside a run. What nobody knows is left out: clients ask for things that taco does not have.
-async fn include(
-    api: &Api,
-    caller: &Caller,
-    address: &Address,
-    view: &RunView,
-    query: &Query,
-    document: &mut Document,
-) -> Result<(), ApiError> {
-    if query.includes("plan") {
-        document.include(phases::resource(api, caller, address, view, PhaseKind::Plan));
+    fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let Self { run, open, .. } = self;
+        let control_plane = &request.control_plane;
+        let variables = control_plane.run_variables(&request.caller, self)?;
+        let variables = variables.into_iter().map(|(key, value)| Variable { key, value }).collect::<Vec<_>>();
+        let waits = control_plane.wait_reasons(self).into_iter();
+        let attributes = Attributes {
+            status: run.status_on_the_wire(),
+            status_timestamps: &run.timestamps,
+            message: &run.options.message,
+            source: run.source,
+            trigger_reason: trigger_reason(run.source),
+            created_at: run.created_at,
+            canceled_at: run.cancel.as_ref().map(|request| request.at),
+            force_cancel_available_at: control_plane.force_cancel_available_at(run),
+            has_changes: run.has_changes.unwrap_or_default(),
+            is_destroy: run.options.is_destroy,
+            auto_apply: run.options.auto_apply,
+            plan_only: run.options.plan_only,
+            save_plan: run.options.save_plan,
+            refresh: run.options.refresh,
+            refresh_only: run.options.refresh_only,
+            allow_empty_apply: run.options.allow_empty_apply,
+            allow_config_generation: run.options.allow_config_generation,
+            target_addrs: unless_empty(&run.options.target_addrs),
+            replace_addrs: unless_empty(&run.options.replace_addrs),
+            variables: Some(variables).filter(|variables| !variables.is_empty()),
+            terraform_version: &run.options.terraform_version,
+            taco_engine: run.options.engine,
+            position_in_queue: open.state.position_in_queue(run),
+            taco_wait_reasons: waits.map(|reason| Waits { detail: reason.in_words(), reason }).collect(),
+            actions: Actions {
+                is_cancelable: run.check_cancel().is_ok(),
+                is_confirmable: run.status.is_confirmable(),
+                is_discardable: run.status.is_discardable(),
+                is_force_cancelable: control_plane.is_force_cancelable(run),
+            },
+            permissions: Permissions::of(&request.caller, self),
+        };
+        let id = run.id;
+        let events = (0..run.history.len()).map(|index| Identifier::new(run_events::KIND, run.event_id(index)));
+        let comments = self.comments().into_iter().map(|comment| Identifier::new(comments::KIND, comment.id));
+        Ok(ResourceObject::new(KIND, id, &attributes)
+            .has_one("workspace", Identifier::new(workspaces::KIND, run.workspace))
+            .has_one("plan", Identifier::new(phases::PLANS, run.plan_id()))
+            .related(format!("/api/v2/runs/{id}/plan"))
+            .has_one("apply", Identifier::new(phases::APPLIES, run.apply_id()))
+            .related(format!("/api/v2/runs/{id}/apply"))
+            .has_one("configuration-version", Identifier::new(configuration_versions::KIND, run.configuration_version))
+            .related(format!("/api/v2/configuration-versions/{}", run.configuration_version))
+            .has_optional("created-by", users::user(&run.created_by))
+            .has_optional("confirmed-by", run.confirmed_by.as_ref().and_then(users::user))
+            .has_optional("cost-estimate", run.cost_estimate().as_ref().map(cost_estimates::identifier))
+            .has_many("policy-checks", [])
+            .related(format!("/api/v2/runs/{id}/policy-checks"))
+            .has_many("task-stages", [])
+            .has_many("run-events", events)
+            .related(format!("/api/v2/runs/{id}/run-events"))
+            .has_many("comments", comments)
+            .related(format!("/api/v2/runs/{id}/comments"))
+            .link("self", format!("/api/v2/runs/{id}")))
     }
-    if query.includes("apply") {
-        document.include(phases::resource(api, caller, address, view, PhaseKind::Apply));
-    }
-    if query.includes("cost-estimate")
-        && let Some(estimate) = view.run.cost_estimate()
-    {
-        document.include(cost_estimates::resource(&estimate));
-    }
-    if query.includes("workspace") {
-        document.include(workspaces::resource(caller, &workspaces::view_of(view)));
-    }
-    if query.includes("configuration-version")
-        && let Some(version) = view.configuration()
-    {
-        document.include(configuration_versions::resource(version, None));
-    }
-    if query.includes("created-by")
-        && let Author::User(author) = view.run.created_by
-        && let Ok(user) = api.control_plane.user(caller, author).await
-    {
-        document.include(users::resource(&user));
-    }
-    Ok(())
-}
 
-async fn document(
-    api: &Api,
-    caller: &Caller,
-    address: &Address,
-    view: &RunView,
-    query: &Query,
-) -> Result<Document, ApiError> {
-    let mut document = Document::one(resource(&api.control_plane, caller, view)?);
-    include(api, caller, address, view, query, &mut document).await?;
-    Ok(document)
-}
-
-async fn page(
-    api: &Api,
-    caller: &Caller,
-    address: &Address,
-    listed: Listed<RunView>,
-    query: &Query,
-) -> Result<Document, ApiError> {
-    let views = listed.items.clone();
-    let resources =
-        views.iter().map(|view| resource(&api.control_plane, caller, view)).collect::<Result<Vec<_>, _>>()?;
-    let mut document = Document::page(Listed { items: resources, page: listed.page, total: listed.total });
-    for view in &views {
-        include(api, caller, address, view, query, &mut document).await?;
+    async fn include(&self, name: &str, request: &ApiRequest, document: &mut Document) -> Result<(), ApiError> {
+        match name {
+            "plan" => document.include(phases::object(request, self, PhaseKind::Plan)),
+            "apply" => document.include(phases::object(request, self, PhaseKind::Apply)),
+            "workspace" => document.include(workspaces::view_of(self).object(request)?),
+            "created-by" => users::include(&self.run.created_by, request, document).await?,
+            "cost-estimate" => document.include_some(self.run.cost_estimate().as_ref(), request)?,
+            _ => document.include_some(self.configuration(), request)?,
+        }
+        Ok(())
     }
-    Ok(document)
 }
 
 fn filter(query: &Query) -> RunFilter {
-    let list = |key: &str| query.list(key).into_iter().map(str::to_owned).collect::<Vec<_>>();
-    let text = |key: &str| query.get(key).map(str::to_owned);
-    let (user, commit) = (text("search[user]"), text("search[commit]"));
+    let (user, commit) = (query.text("search[user]"), query.text("search[commit]"));
     // Terraform Cloud lets these two overrule the general one.
     let special = user.is_some() || commit.is_some();
     RunFilter {
-        statuses: list("filter[status]"),
-        status_groups: list("filter[status_group]"),
-        sources: list("filter[source]"),
-        operations: list("filter[operation]"),
-        workspaces: list("filter[workspace_names]"),
-        agent_pools: list("filter[agent_pool_names]"),
-        timeframe: text("filter[timeframe]"),
-        text: text("search[basic]").filter(|_| !special),
+        statuses: query.texts("filter[status]"),
+        status_groups: query.texts("filter[status_group]"),
+        sources: query.texts("filter[source]"),
+        operations: query.texts("filter[operation]"),
+        workspaces: query.texts("filter[workspace_names]"),
+        agent_pools: query.texts("filter[agent_pool_names]"),
+        timeframe: query.text("filter[timeframe]"),
+        text: query.text("search[basic]").filter(|_| !special),
         user,
         commit,
     }
 }
 
 /// `POST /api/v2/runs`
-pub(crate) async fn create(
-    State(api): State<Api>,
-    caller: Caller,
-    address: Address,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let sent = body.resource::<RunRequest>(KIND)?;
+pub(crate) async fn create(request: ApiRequest) -> Answer {
+    let sent = request.resource::<RunRequest>(KIND).await?;
     let workspace = sent.to_one("workspace")?.flatten();
     let configuration_version = sent.to_one("configuration-version")?.flatten();
-    let request = RunRequest { workspace, configuration_version, ..sent.attributes };
-    let view = api.control_plane.create_run(&caller, request, client::source(&headers)).await?;
-    let document = document(&api, &caller, &address, &view, &Query::default()).await?;
-    Ok((StatusCode::CREATED, document).into_response())
+    let wanted = RunRequest { workspace, configuration_version, ..sent.attributes };
+    let source = client::source(request.headers());
+    request.created(&request.control_plane.create_run(&request.caller, wanted, source).await?)
 }
 
 /// `GET /api/v2/runs/{run}`
-pub(crate) async fn read(
-    State(api): State<Api>,
-    caller: Caller,
-    address: Address,
-    InPath(run): InPath<RunId>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let view = api.control_plane.run(&caller, run).await?;
-    document(&api, &caller, &address, &view, &query).await
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    request.one(&request.control_plane.run(&request.caller, request.id("run")?).await?).await
 }
 
 /// `GET /api/v2/workspaces/{workspace}/runs`
-pub(crate) async fn list_of_workspace(
-    State(api): State<Api>,
-    caller: Caller,
-    address: Address,
-    InWorkspace(workspace): InWorkspace,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let listed = api.control_plane.workspace_runs(&caller, &workspace, &filter(&query), query.page()?).await?;
-    page(&api, &caller, &address, listed, &query).await
+pub(crate) async fn list_of_workspace(request: ApiRequest) -> Answer {
+    let ApiRequest { control_plane, caller, query, .. } = &request;
+    let workspace = request.workspace()?;
+    request.page(control_plane.workspace_runs(caller, &workspace, &filter(query), query.page()?).await?).await
 }
 
 /// `GET /api/v2/organizations/{organization}/runs`
-pub(crate) async fn list_of_organization(
-    State(api): State<Api>,
-    caller: Caller,
-    address: Address,
-    InPath(organization): InPath<String>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let listed = api.control_plane.organization_runs(&caller, &organization, &filter(&query), query.page()?).await?;
-    page(&api, &caller, &address, listed, &query).await
+pub(crate) async fn list_of_organization(request: ApiRequest) -> Answer {
+    let ApiRequest { control_plane, caller, query, .. } = &request;
+    let organization = request.organization()?;
+    request.page(control_plane.organization_runs(caller, organization, &filter(query), query.page()?).await?).await
 }
 
 /// `GET /api/v2/organizations/{organization}/runs/queue`
-pub(crate) async fn queue(
-    State(api): State<Api>,
-    caller: Caller,
-    address: Address,
-    InPath(organization): InPath<String>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let listed = api.control_plane.run_queue(&caller, &organization, query.page()?).await?;
-    page(&api, &caller, &address, listed, &query).await
+pub(crate) async fn queue(request: ApiRequest) -> Answer {
+    let (organization, page) = (request.organization()?, request.query.page()?);
+    request.page(request.control_plane.run_queue(&request.caller, organization, page).await?).await
 }
 
 /// What an action may say.
@@ -343,60 +258,43 @@ struct Said {
     comment: Option<String>,
 }
 
+/// The run that an action is about, and what is said with it.
+async fn decision(request: &ApiRequest) -> Result<(RunId, Option<String>), ApiError> {
+    let run = request.id("run")?;
+    let Said { comment } = request.body().await?.action()?;
+    Ok((run, comment))
+}
+
 /// `POST /api/v2/runs/{run}/actions/apply`
-pub(crate) async fn apply(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(run): InPath<RunId>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    let Said { comment } = body.action()?;
-    control_plane.confirm_run(&caller, run, comment).await?;
-    Ok(StatusCode::ACCEPTED)
+pub(crate) async fn apply(request: ApiRequest) -> Answer {
+    let (run, comment) = decision(&request).await?;
+    request.control_plane.confirm_run(&request.caller, run, comment).await?;
+    accepted()
 }
 
 /// `POST /api/v2/runs/{run}/actions/discard`
-pub(crate) async fn discard(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(run): InPath<RunId>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    let Said { comment } = body.action()?;
-    control_plane.discard_run(&caller, run, comment).await?;
-    Ok(StatusCode::ACCEPTED)
+pub(crate) async fn discard(request: ApiRequest) -> Answer {
+    let (run, comment) = decision(&request).await?;
+    request.control_plane.discard_run(&request.caller, run, comment).await?;
+    accepted()
 }
 
 /// `POST /api/v2/runs/{run}/actions/cancel`
-pub(crate) async fn cancel(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(run): InPath<RunId>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    let Said { comment } = body.action()?;
-    control_plane.cancel_run(&caller, run, comment).await?;
-    Ok(StatusCode::ACCEPTED)
+pub(crate) async fn cancel(request: ApiRequest) -> Answer {
+    let (run, comment) = decision(&request).await?;
+    request.control_plane.cancel_run(&request.caller, run, comment).await?;
+    accepted()
 }
 
 /// `POST /api/v2/runs/{run}/actions/force-cancel`
-pub(crate) async fn force_cancel(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(run): InPath<RunId>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    let Said { comment } = body.action()?;
-    control_plane.force_cancel_run(&caller, run, comment).await?;
-    Ok(StatusCode::ACCEPTED)
+pub(crate) async fn force_cancel(request: ApiRequest) -> Answer {
+    let (run, comment) = decision(&request).await?;
+    request.control_plane.force_cancel_run(&request.caller, run, comment).await?;
+    accepted()
 }
 
 /// `POST /api/v2/runs/{run}/actions/force-execute`
-pub(crate) async fn force_execute(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(run): InPath<RunId>,
-) -> Result<StatusCode, ApiError> {
-    control_plane.force_execute_run(&caller, run).await?;
-    Ok(StatusCode::ACCEPTED)
+pub(crate) async fn force_execute(request: ApiRequest) -> Answer {
+    request.control_plane.force_execute_run(&request.caller, request.id("run")?).await?;
+    accepted()
 }

@@ -10,12 +10,11 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use jiff::SignedDuration;
-use taco_control_plane::{Caller, ControlPlane, Pass, PassPurpose};
+use taco_control_plane::{ControlPlane, Pass, PassPurpose};
 
-use crate::Api;
-use crate::address::Address;
 use crate::error::ApiError;
 use crate::path::InPath;
+use crate::request::ApiRequest;
 
 const DOWNLOAD: SignedDuration = SignedDuration::from_hours(1);
 const UPLOAD: SignedDuration = SignedDuration::from_hours(25);
@@ -32,25 +31,19 @@ fn segment(purpose: PassPurpose) -> &'static str {
 }
 
 /// The address at which the caller can do what `purpose` says, without a token, for as long as they may.
-pub(crate) fn signed(
-    api: &Api,
-    caller: &Caller,
-    address: &Address,
-    purpose: PassPurpose,
-    id: impl fmt::Display,
-) -> String {
+pub(crate) fn signed(request: &ApiRequest, purpose: PassPurpose, id: impl fmt::Display) -> String {
     let lifetime = match purpose {
         PassPurpose::DownloadState | PassPurpose::DownloadJsonState => DOWNLOAD,
         PassPurpose::UploadState | PassPurpose::UploadJsonState | PassPurpose::UploadConfiguration => UPLOAD,
         PassPurpose::ReadPlanLog | PassPurpose::ReadApplyLog => FOLLOW,
     };
-    let pass = api.control_plane.issue_pass(caller, purpose, &id, lifetime);
-    address.of(&format!("/signed/{}/{id}/{pass}", segment(purpose)))
+    let pass = request.control_plane.issue_pass(&request.caller, purpose, &id, lifetime);
+    request.address.of(&format!("/signed/{}/{id}/{pass}", segment(purpose)))
 }
 
 /// Within it, the same address is signed for the same end.
-pub(crate) fn minute(api: &Api) -> i64 {
-    api.control_plane.now().as_second().div_euclid(60)
+pub(crate) fn minute(request: &ApiRequest) -> i64 {
+    request.control_plane.now().as_second().div_euclid(60)
 }
 
 pub(crate) type Signed = InPath<(String, String)>;

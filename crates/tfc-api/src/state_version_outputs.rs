@@ -1,16 +1,14 @@
 //! Outputs of states. Values of sensitive ones are there for whoever may read the whole state, except among those of a
 //! workspace's current state: clients ask for them one by one.
 
-use axum::extract::State;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use taco_control_plane::{Caller, ControlPlane, Listed, OutputView, WorkspaceRef};
-use taco_domain::id::{OutputId, StateVersionId, WorkspaceId};
+use taco_control_plane::OutputView;
 
-use crate::document::{Document, Resource};
+use crate::document::ResourceObject;
 use crate::error::ApiError;
-use crate::path::InPath;
-use crate::query::Query;
+use crate::request::{Answer, ApiRequest};
+use crate::resource::Resource;
 
 pub(crate) const KIND: &str = "state-version-outputs";
 
@@ -25,44 +23,34 @@ struct Attributes<'a> {
     detailed_type: Option<&'a RawValue>,
 }
 
-pub(crate) fn resource(output: &OutputView) -> Resource {
-    let attributes = Attributes {
-        name: &output.name,
-        sensitive: output.sensitive,
-        type_name: output.type_name,
-        value: output.value.as_deref(),
-        detailed_type: output.detailed_type.as_deref(),
-    };
-    Resource::new(KIND, output.id, &attributes).link("self", format!("/api/v2/state-version-outputs/{}", output.id))
+impl Resource for OutputView {
+    const KIND: &'static str = KIND;
+
+    fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let attributes = Attributes {
+            name: &self.name,
+            sensitive: self.sensitive,
+            type_name: self.type_name,
+            value: self.value.as_deref(),
+            detailed_type: self.detailed_type.as_deref(),
+        };
+        Ok(ResourceObject::new(KIND, self.id, &attributes)
+            .link("self", format!("/api/v2/state-version-outputs/{}", self.id)))
+    }
 }
 
 /// `GET /api/v2/state-versions/{state_version}/outputs`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(version): InPath<StateVersionId>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let outputs = control_plane.outputs(&caller, version).await?;
-    Ok(Document::page(Listed::from_all(outputs, query.page()?).map(|output| resource(&output))))
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    request.page_of(request.control_plane.outputs(&request.caller, request.id("state_version")?).await?).await
 }
 
 /// `GET /api/v2/workspaces/{workspace}/current-state-version-outputs`
-pub(crate) async fn current(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(workspace): InPath<WorkspaceId>,
-) -> Result<Document, ApiError> {
-    let outputs = control_plane.current_outputs(&caller, &WorkspaceRef::Id(workspace)).await?;
+pub(crate) async fn current(request: ApiRequest) -> Answer {
     // The CLIs ask for no further page.
-    Ok(Document::many(outputs.iter().map(resource).collect()))
+    request.all(&request.control_plane.current_outputs(&request.caller, &request.workspace()?).await?).await
 }
 
 /// `GET /api/v2/state-version-outputs/{output}`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(output): InPath<OutputId>,
-) -> Result<Document, ApiError> {
-    Ok(Document::one(resource(&control_plane.output(&caller, output).await?)))
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    request.one(&request.control_plane.output(&request.caller, request.id("output")?).await?).await
 }

@@ -1,14 +1,12 @@
 //! What an organization pays for: taco sells nothing, so that all of them have everything for nothing.
 
-use axum::extract::State;
+use axum::response::IntoResponse;
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{Caller, ControlPlane};
 
-use crate::document::{Document, Identifier, Resource};
-use crate::error::ApiError;
+use crate::document::{Document, Identifier, ResourceObject};
 use crate::organizations;
-use crate::path::InPath;
+use crate::request::{Answer, ApiRequest};
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -23,9 +21,9 @@ const FEATURE_SETS: &str = "feature-sets";
 const EVERYTHING: &str = "fs-everything";
 
 /// The one feature set that there is.
-pub(crate) fn everything() -> Resource {
+pub(crate) fn everything() -> ResourceObject {
     let attributes = FeatureSet { name: "Everything", cost: 0, is_current: true, is_free_tier: true };
-    Resource::new(FEATURE_SETS, EVERYTHING, &attributes)
+    ResourceObject::new(FEATURE_SETS, EVERYTHING, &attributes)
 }
 
 #[derive(Serialize)]
@@ -45,12 +43,8 @@ struct Attributes {
 }
 
 /// `GET /api/v2/organizations/{organization}/subscription`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(name): InPath<String>,
-) -> Result<Document, ApiError> {
-    let view = control_plane.organization(&caller, &name).await?;
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    let view = request.control_plane.organization(&request.caller, request.organization()?).await?;
     let attributes = Attributes {
         start_at: view.organization.created_at,
         end_at: None,
@@ -63,10 +57,10 @@ pub(crate) async fn read(
         contract_user_limit: None,
         contract_apply_limit: None,
     };
-    let resource = Resource::new("subscriptions", view.organization.id, &attributes)
+    let object = ResourceObject::new("subscriptions", view.organization.id, &attributes)
         .has_one("organization", organizations::identifier(&view.name))
         .has_optional("billing-account", None)
         .has_one("feature-set", Identifier::new(FEATURE_SETS, EVERYTHING))
         .link("self", format!("/api/v2/organizations/{}/subscription", view.name));
-    Ok(Document::one(resource).including([everything()]))
+    Ok(Document::one(object).including([everything()]).into_response())
 }

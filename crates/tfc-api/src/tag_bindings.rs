@@ -1,16 +1,17 @@
 //! Tags with values: those a workspace or project carries, and those that count for it.
 
-use axum::extract::State;
+use axum::response::IntoResponse;
 use serde::Serialize;
-use taco_control_plane::{Caller, ControlPlane, WorkspaceRef, WorkspaceView};
-use taco_domain::id::{Home, ProjectId, TagId, WorkspaceId};
+use taco_control_plane::WorkspaceView;
+use taco_domain::id::{Home, ProjectId, TagId};
 use taco_domain::project::Project;
 use taco_domain::tag::{TagBinding, Tags, effective_tags};
+use taco_domain::workspace::Workspace;
 
-use crate::body::{Body, Sent};
-use crate::document::{Document, Identifier, Resource};
+use crate::body::Sent;
+use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
+use crate::request::{Answer, ApiRequest};
 
 pub(crate) const KIND: &str = "tag-bindings";
 pub(crate) const EFFECTIVE: &str = "effective-tag-bindings";
@@ -42,11 +43,11 @@ impl Binding<'_> {
         Identifier::new(kind, self.id())
     }
 
-    pub(crate) fn resource(&self, kind: &'static str) -> Resource {
-        let resource = Resource::new(kind, self.id(), &Attributes { key: self.key, value: self.value });
+    pub(crate) fn object(&self, kind: &'static str) -> ResourceObject {
+        let object = ResourceObject::new(kind, self.id(), &Attributes { key: self.key, value: self.value });
         match self.inherited_from {
-            Some(project) => resource.link("inherited-from", format!("/api/v2/projects/{project}")),
-            None => resource,
+            Some(project) => object.link("inherited-from", format!("/api/v2/projects/{project}")),
+            None => object,
         }
     }
 }
@@ -61,6 +62,10 @@ fn own_bindings<'a>(carrier: &impl ToString, home: Home, tags: &'a Tags) -> Vec<
         inherited_from: None,
     };
     tags.iter().map(binding).collect()
+}
+
+fn own_bindings_of_workspace(workspace: &Workspace) -> Vec<Binding<'_>> {
+    own_bindings(&workspace.id, workspace.id.home(), &workspace.tags)
 }
 
 /// A project inherits from nobody.
@@ -91,8 +96,8 @@ pub(crate) fn effective_bindings(view: &WorkspaceView) -> Vec<Binding<'_>> {
         .collect()
 }
 
-fn document(bindings: &[Binding<'_>], kind: &'static str) -> Document {
-    Document::many(bindings.iter().map(|binding| binding.resource(kind)).collect())
+fn answer(bindings: &[Binding<'_>], kind: &'static str) -> Answer {
+    Ok(Document::many(bindings.iter().map(|binding| binding.object(kind)).collect()).into_response())
 }
 
 /// The tags that a request's relationship names, if it has one.
@@ -101,70 +106,45 @@ pub(crate) fn sent_bindings<A>(sent: &Sent<A>, name: &str) -> Result<Option<Vec<
     Ok(bindings.map(|bindings| bindings.into_iter().map(|binding| binding.attributes).collect()))
 }
 
-fn bindings_in(body: Body) -> Result<Vec<TagBinding>, ApiError> {
-    let bindings = body.resources::<TagBinding>(KIND)?;
+async fn bindings_in(request: &ApiRequest) -> Result<Vec<TagBinding>, ApiError> {
+    let bindings = request.body().await?.resources::<TagBinding>(KIND)?;
     Ok(bindings.into_iter().map(|binding| binding.attributes).collect())
 }
 
 /// `GET /api/v2/workspaces/{workspace}/tag-bindings`
-pub(crate) async fn of_workspace(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(workspace): InPath<WorkspaceId>,
-) -> Result<Document, ApiError> {
-    let workspace = control_plane.workspace_with_runs(&caller, &WorkspaceRef::Id(workspace)).await?.workspace;
-    Ok(document(&own_bindings(&workspace.id, workspace.id.home(), &workspace.tags), KIND))
+pub(crate) async fn of_workspace(request: ApiRequest) -> Answer {
+    let view = request.control_plane.workspace_with_runs(&request.caller, &request.workspace()?).await?;
+    answer(&own_bindings_of_workspace(&view.workspace), KIND)
 }
 
 /// `PATCH /api/v2/workspaces/{workspace}/tag-bindings`
-pub(crate) async fn add_to_workspace(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(workspace): InPath<WorkspaceId>,
-    body: Body,
-) -> Result<Document, ApiError> {
-    let wanted = WorkspaceRef::Id(workspace);
-    let workspace = control_plane.add_workspace_tags(&caller, &wanted, bindings_in(body)?).await?.workspace;
-    Ok(document(&own_bindings(&workspace.id, workspace.id.home(), &workspace.tags), KIND))
+pub(crate) async fn add_to_workspace(request: ApiRequest) -> Answer {
+    let (workspace, tags) = (request.workspace()?, bindings_in(&request).await?);
+    let view = request.control_plane.add_workspace_tags(&request.caller, &workspace, tags).await?;
+    answer(&own_bindings_of_workspace(&view.workspace), KIND)
 }
 
 /// `GET /api/v2/workspaces/{workspace}/effective-tag-bindings`
-pub(crate) async fn effective_of_workspace(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(workspace): InPath<WorkspaceId>,
-) -> Result<Document, ApiError> {
-    let view = control_plane.workspace_with_runs(&caller, &WorkspaceRef::Id(workspace)).await?;
-    Ok(document(&effective_bindings(&view), EFFECTIVE))
+pub(crate) async fn effective_of_workspace(request: ApiRequest) -> Answer {
+    let view = request.control_plane.workspace_with_runs(&request.caller, &request.workspace()?).await?;
+    answer(&effective_bindings(&view), EFFECTIVE)
 }
 
 /// `GET /api/v2/projects/{project}/tag-bindings`
-pub(crate) async fn of_project(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(project): InPath<ProjectId>,
-) -> Result<Document, ApiError> {
-    let view = control_plane.project(&caller, project).await?;
-    Ok(document(&effective_bindings_of_project(&view.project), KIND))
+pub(crate) async fn of_project(request: ApiRequest) -> Answer {
+    let view = request.control_plane.project(&request.caller, request.id("project")?).await?;
+    answer(&effective_bindings_of_project(&view.project), KIND)
 }
 
 /// `PATCH /api/v2/projects/{project}/tag-bindings`
-pub(crate) async fn add_to_project(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(project): InPath<ProjectId>,
-    body: Body,
-) -> Result<Document, ApiError> {
-    let view = control_plane.add_project_tags(&caller, project, bindings_in(body)?).await?;
-    Ok(document(&effective_bindings_of_project(&view.project), KIND))
+pub(crate) async fn add_to_project(request: ApiRequest) -> Answer {
+    let (project, tags) = (request.id("project")?, bindings_in(&request).await?);
+    let view = request.control_plane.add_project_tags(&request.caller, project, tags).await?;
+    answer(&effective_bindings_of_project(&view.project), KIND)
 }
 
 /// `GET /api/v2/projects/{project}/effective-tag-bindings`
-pub(crate) async fn effective_of_project(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(project): InPath<ProjectId>,
-) -> Result<Document, ApiError> {
-    let view = control_plane.project(&caller, project).await?;
-    Ok(document(&effective_bindings_of_project(&view.project), EFFECTIVE))
+pub(crate) async fn effective_of_project(request: ApiRequest) -> Answer {
+    let view = request.control_plane.project(&request.caller, request.id("project")?).await?;
+    answer(&effective_bindings_of_project(&view.project), EFFECTIVE)
 }

@@ -1,20 +1,16 @@
 //! Tags of a workspace, as `cloud` blocks with a list of tags see them.
 
-use axum::extract::State;
-use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use taco_control_plane::{Caller, ControlPlane, Listed, OpenOrganization, TagRef, WorkspaceRef};
-use taco_domain::id::WorkspaceId;
-use taco_domain::name::TagKey;
+use taco_control_plane::{OpenOrganization, TagRef};
 use taco_domain::organization_state::TagUse;
-use taco_domain::tag::{TagBinding, tag_id};
+use taco_domain::tag::TagBinding;
 
-use crate::body::{Body, Sent};
-use crate::document::{Document, Resource};
+use crate::body::Sent;
+use crate::document::ResourceObject;
 use crate::error::ApiError;
 use crate::organizations;
-use crate::path::InPath;
-use crate::query::Query;
+use crate::request::{Answer, ApiRequest, no_content};
+use crate::resource::Resource;
 
 pub(crate) const KIND: &str = "tags";
 
@@ -25,16 +21,39 @@ struct Attributes<'a> {
     instance_count: usize,
 }
 
-pub(crate) fn resource(open: &OpenOrganization, tag: &TagUse) -> Resource {
-    Resource::new(KIND, tag.id, &Attributes { name: tag.key.as_str(), instance_count: tag.workspaces })
-        .has_one("organization", organizations::identifier(open.entry().name.as_str()))
+/// A tag of an organization, with how many workspaces carry it.
+pub(crate) struct ShownTag {
+    pub(crate) tag: TagUse,
+    pub(crate) open: OpenOrganization,
+}
+
+impl Resource for ShownTag {
+    const KIND: &'static str = KIND;
+
+    fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let Self { tag, open } = self;
+        let attributes = Attributes { name: tag.key.as_str(), instance_count: tag.workspaces };
+        Ok(ResourceObject::new(KIND, tag.id, &attributes)
+            .has_one("organization", organizations::identifier(open.entry().name.as_str())))
+    }
 }
 
 /// A tag as a request names it: by its name, or by its id.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Named {
+struct Named {
     name: Option<String>,
+}
+
+fn tag_ref(sent: Sent<Named>) -> Result<TagRef, ApiError> {
+    match sent.attributes.name.clone() {
+        Some(name) => Ok(TagRef::Key(name)),
+        None => sent.id().map(TagRef::Id),
+    }
+}
+
+async fn tags_in(request: &ApiRequest) -> Result<Vec<TagRef>, ApiError> {
+    request.body().await?.resources::<Named>(KIND)?.into_iter().map(tag_ref).collect()
 }
 
 /// The tags that a request's relationship names, if it has one.
@@ -45,57 +64,23 @@ pub(crate) fn sent_tags<A>(sent: &Sent<A>) -> Result<Option<Vec<TagBinding>>, Ap
 }
 
 /// `GET /api/v2/workspaces/{workspace}/relationships/tags`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(workspace): InPath<WorkspaceId>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let view = control_plane.workspace_with_runs(&caller, &WorkspaceRef::Id(workspace)).await?;
-    let home = view.workspace.id.home();
-    let wanted = |key: &&TagKey| query.get("query").or(query.get("q")).is_none_or(|text| key.as_str().contains(text));
-    let usage = |key: &TagKey| TagUse {
-        id: tag_id(home, key),
-        key: key.clone(),
-        workspaces: view.open.state.workspaces_tagged(key).count(),
-    };
-    let listed = Listed::from_all(view.workspace.tags.keys().filter(wanted).map(usage), query.page()?);
-    Ok(Document::page(listed.map(|tag| resource(&view.open, &tag))))
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    let ApiRequest { control_plane, caller, query, .. } = &request;
+    let text = query.get("query").or(query.get("q"));
+    let (open, listed) = control_plane.workspace_tags(caller, &request.workspace()?, text, query.page()?).await?;
+    request.page(listed.map(|tag| ShownTag { tag, open: open.clone() })).await
 }
 
 /// `POST /api/v2/workspaces/{workspace}/relationships/tags`
-pub(crate) async fn add(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(workspace): InPath<WorkspaceId>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    let wanted = WorkspaceRef::Id(workspace);
-    let open = control_plane.workspace(&caller, &wanted).await?.open;
-    let mut tags = Vec::new();
-    for sent in body.resources::<Named>(KIND)? {
-        let key = match sent.attributes.name.clone() {
-            Some(name) => name,
-            None => open.state.tag_key(&sent.id()?).ok_or_else(ApiError::not_found)?.to_string(),
-        };
-        tags.push(TagBinding { key, value: None });
-    }
-    control_plane.add_workspace_tags(&caller, &wanted, tags).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn add(request: ApiRequest) -> Answer {
+    let (workspace, tags) = (request.workspace()?, tags_in(&request).await?);
+    request.control_plane.tag_workspace(&request.caller, &workspace, tags).await?;
+    no_content()
 }
 
 /// `DELETE /api/v2/workspaces/{workspace}/relationships/tags`
-pub(crate) async fn remove(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(workspace): InPath<WorkspaceId>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    let named = |sent: Sent<Named>| match sent.attributes.name.clone() {
-        Some(name) => Ok(TagRef::Key(name)),
-        None => sent.id().map(TagRef::Id),
-    };
-    let tags = body.resources::<Named>(KIND)?.into_iter().map(named).collect::<Result<Vec<_>, _>>()?;
-    control_plane.remove_workspace_tags(&caller, &WorkspaceRef::Id(workspace), tags).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn remove(request: ApiRequest) -> Answer {
+    let (workspace, tags) = (request.workspace()?, tags_in(&request).await?);
+    request.control_plane.remove_workspace_tags(&request.caller, &workspace, tags).await?;
+    no_content()
 }

@@ -1,65 +1,47 @@
 //! Who is in a team. A body names users by their names, or memberships by their ids.
 
-use axum::extract::State;
-use axum::http::StatusCode;
-use taco_control_plane::{Caller, ControlPlane, MemberRef};
-use taco_domain::id::TeamId;
+use taco_control_plane::MemberRef;
 
-use crate::body::{Body, NoAttributes};
 use crate::error::ApiError;
-use crate::path::InPath;
+use crate::request::{Answer, ApiRequest, no_content};
 use crate::{organization_memberships, users};
 
-fn memberships(body: Body) -> Result<Vec<MemberRef>, ApiError> {
-    let sent = body.resources::<NoAttributes>(organization_memberships::KIND)?;
-    sent.iter().map(|membership| Ok(MemberRef::Membership(membership.id()?))).collect()
+async fn memberships(request: &ApiRequest) -> Result<Vec<MemberRef>, ApiError> {
+    let ids: Vec<_> = request.ids(organization_memberships::KIND).await?;
+    Ok(ids.into_iter().map(MemberRef::Membership).collect())
 }
 
-fn users(body: Body) -> Result<Vec<MemberRef>, ApiError> {
-    let sent = body.resources::<NoAttributes>(users::KIND)?;
-    sent.iter().map(|user| Ok(MemberRef::Username(user.id()?))).collect()
+async fn users(request: &ApiRequest) -> Result<Vec<MemberRef>, ApiError> {
+    let names: Vec<_> = request.ids(users::KIND).await?;
+    Ok(names.into_iter().map(MemberRef::Username).collect())
+}
+
+async fn add(request: &ApiRequest, members: Vec<MemberRef>) -> Answer {
+    request.control_plane.add_team_members(&request.caller, request.id("team")?, members).await?;
+    no_content()
+}
+
+async fn remove(request: &ApiRequest, members: Vec<MemberRef>) -> Answer {
+    request.control_plane.remove_team_members(&request.caller, request.id("team")?, members).await?;
+    no_content()
 }
 
 /// `POST /api/v2/teams/{team}/relationships/organization-memberships`
-pub(crate) async fn add_memberships(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(team): InPath<TeamId>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    control_plane.add_team_members(&caller, team, memberships(body)?).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn add_memberships(request: ApiRequest) -> Answer {
+    add(&request, memberships(&request).await?).await
 }
 
 /// `DELETE /api/v2/teams/{team}/relationships/organization-memberships`
-pub(crate) async fn remove_memberships(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(team): InPath<TeamId>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    control_plane.remove_team_members(&caller, team, memberships(body)?).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn remove_memberships(request: ApiRequest) -> Answer {
+    remove(&request, memberships(&request).await?).await
 }
 
 /// `POST /api/v2/teams/{team}/relationships/users`
-pub(crate) async fn add_users(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(team): InPath<TeamId>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    control_plane.add_team_members(&caller, team, users(body)?).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn add_users(request: ApiRequest) -> Answer {
+    add(&request, users(&request).await?).await
 }
 
 /// `DELETE /api/v2/teams/{team}/relationships/users`
-pub(crate) async fn remove_users(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(team): InPath<TeamId>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    control_plane.remove_team_members(&caller, team, users(body)?).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn remove_users(request: ApiRequest) -> Answer {
+    remove(&request, users(&request).await?).await
 }

@@ -1,20 +1,14 @@
 //! Teams and their tokens.
 
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use taco_control_plane::{Caller, ControlPlane, TeamFilter, TeamPatch, TeamTokenOrder, TeamView};
-use taco_domain::id::TeamId;
-use taco_domain::permission::{Action, covers};
+use taco_control_plane::{TeamFilter, TeamTokenOrder, TeamView};
 use taco_domain::team::{OrganizationAccess, TeamVisibility};
 
-use crate::authentication_tokens::{self, issued, wanted};
-use crate::body::Body;
-use crate::document::{Document, Identifier, Resource};
+use crate::authentication_tokens::wanted;
+use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
-use crate::query::Query;
+use crate::request::{Answer, ApiRequest, no_content};
+use crate::resource::Resource;
 use crate::{organization_memberships, organizations, users};
 
 pub(crate) const KIND: &str = "teams";
@@ -42,113 +36,85 @@ struct Permissions {
     can_update_visibility: bool,
 }
 
-fn resource(caller: &Caller, view: &TeamView) -> Resource {
-    let TeamView { team, open, members } = view;
-    let may = |action| caller.may(action, open.resource()).allowed;
-    let is_owners = open.state.organization().is_some_and(|organization| organization.owners_team == team.id);
-    let attributes = Attributes {
-        name: team.name.as_str(),
-        visibility: team.visibility,
-        organization_access: team.organization_access,
-        sso_team_id: team.sso_team_id.as_deref(),
-        users_count: members.len(),
-        allow_member_token_management: team.allow_member_token_management,
-        is_unified: false,
-        permissions: Permissions {
-            can_update_membership: may(if is_owners { Action::ManageOwners } else { Action::ManageMembership }),
-            can_destroy: may(Action::ManageTeams) && !is_owners,
-            can_update_organization_access: may(Action::ManageOrganizationAccess) && !is_owners,
-            can_update_api_token: may(if is_owners { Action::ManageOwners } else { Action::ManageTeams })
-                && covers(&caller.actor, &open.state, team),
-            can_update_visibility: may(Action::ManageTeams) && !is_owners,
-        },
-    };
-    let users = members.iter().map(|member| Identifier::new(users::KIND, member.membership.user));
-    let memberships =
-        members.iter().map(|member| Identifier::new(organization_memberships::KIND, member.membership.id));
-    Resource::new(KIND, team.id, &attributes)
-        .has_one("organization", organizations::identifier(open.entry().name.as_str()))
-        .has_many("users", users)
-        .has_many("organization-memberships", memberships)
-        .link("self", format!("/api/v2/teams/{}", team.id))
-}
+impl Resource for TeamView {
+    const KIND: &'static str = KIND;
+    const INCLUDES: &'static [&'static str] = &["users", "organization-memberships"];
 
-fn included(caller: &Caller, view: &TeamView, query: &Query) -> Vec<Resource> {
-    let mut included = Vec::new();
-    if query.includes("users") {
-        included.extend(view.members.iter().filter_map(|member| member.user.as_ref()).map(users::resource));
+    fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let Self { team, open, members } = self;
+        let rights = self.rights(&request.caller);
+        let attributes = Attributes {
+            name: team.name.as_str(),
+            visibility: team.visibility,
+            organization_access: team.organization_access,
+            sso_team_id: team.sso_team_id.as_deref(),
+            users_count: members.len(),
+            allow_member_token_management: team.allow_member_token_management,
+            is_unified: false,
+            permissions: Permissions {
+                can_update_membership: rights.change_members,
+                can_destroy: rights.delete,
+                can_update_organization_access: rights.change_organization_access,
+                can_update_api_token: rights.manage_token,
+                can_update_visibility: rights.change_visibility,
+            },
+        };
+        let users = members.iter().map(|member| Identifier::new(users::KIND, member.membership.user));
+        let memberships =
+            members.iter().map(|member| Identifier::new(organization_memberships::KIND, member.membership.id));
+        Ok(ResourceObject::new(KIND, team.id, &attributes)
+            .has_one("organization", organizations::identifier(open.entry().name.as_str()))
+            .has_many("users", users)
+            .has_many("organization-memberships", memberships)
+            .link("self", format!("/api/v2/teams/{}", team.id)))
     }
-    if query.includes("organization-memberships") {
-        included.extend(view.members.iter().map(|member| organization_memberships::resource(caller, member)));
+
+    async fn include(&self, name: &str, request: &ApiRequest, document: &mut Document) -> Result<(), ApiError> {
+        for member in &self.members {
+            match name {
+                "users" => document.include_some(member.user.as_ref(), request)?,
+                _ => document.include(member.object(request)?),
+            }
+        }
+        Ok(())
     }
-    included
 }
 
 /// `GET /api/v2/organizations/{organization}/teams`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let names = query.list("filter[names]").into_iter().map(str::to_owned).collect();
-    let filter = TeamFilter { names, query: query.get("q").map(str::to_owned) };
-    let listed = control_plane.teams(&caller, &organization, &filter, query.page()?).await?;
-    let along: Vec<Resource> = listed.items.iter().flat_map(|view| included(&caller, view, &query)).collect();
-    Ok(Document::page(listed.map(|view| resource(&caller, &view))).including(along))
-}
-
-/// `GET /api/v2/teams/{team}`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(team): InPath<TeamId>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let view = control_plane.team(&caller, team).await?;
-    Ok(Document::one(resource(&caller, &view)).including(included(&caller, &view, &query)))
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    let query = &request.query;
+    let filter = TeamFilter { names: query.texts("filter[names]"), query: query.text("q") };
+    let organization = request.organization()?;
+    request.page(request.control_plane.teams(&request.caller, organization, &filter, query.page()?).await?).await
 }
 
 /// `POST /api/v2/organizations/{organization}/teams`
-pub(crate) async fn create(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let patch: TeamPatch = body.resource(KIND)?.attributes;
-    let view = control_plane.create_team(&caller, &organization, patch).await?;
-    Ok((StatusCode::CREATED, Document::one(resource(&caller, &view))).into_response())
+pub(crate) async fn create(request: ApiRequest) -> Answer {
+    let patch = request.attributes(KIND).await?;
+    let organization = request.organization()?;
+    request.created(&request.control_plane.create_team(&request.caller, organization, patch).await?)
+}
+
+/// `GET /api/v2/teams/{team}`
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    request.one(&request.control_plane.team(&request.caller, request.id("team")?).await?).await
 }
 
 /// `PATCH /api/v2/teams/{team}`
-pub(crate) async fn update(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(team): InPath<TeamId>,
-    body: Body,
-) -> Result<Document, ApiError> {
-    let patch: TeamPatch = body.resource(KIND)?.attributes;
-    Ok(Document::one(resource(&caller, &control_plane.update_team(&caller, team, patch).await?)))
+pub(crate) async fn update(request: ApiRequest) -> Answer {
+    let (team, patch) = (request.id("team")?, request.attributes(KIND).await?);
+    request.changed(&request.control_plane.update_team(&request.caller, team, patch).await?)
 }
 
 /// `DELETE /api/v2/teams/{team}`
-pub(crate) async fn delete(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(team): InPath<TeamId>,
-) -> Result<StatusCode, ApiError> {
-    control_plane.delete_team(&caller, team).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn delete(request: ApiRequest) -> Answer {
+    request.control_plane.delete_team(&request.caller, request.id("team")?).await?;
+    no_content()
 }
 
 /// `GET /api/v2/organizations/{organization}/team-tokens`
-pub(crate) async fn list_tokens(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    query: Query,
-) -> Result<Document, ApiError> {
+pub(crate) async fn list_tokens(request: ApiRequest) -> Answer {
+    let ApiRequest { control_plane, caller, query, .. } = &request;
     let sort = query.get("sort").unwrap_or_default();
     let order = match sort.trim_start_matches('-') {
         "expired-at" => TeamTokenOrder::Expiry,
@@ -157,38 +123,24 @@ pub(crate) async fn list_tokens(
         _ => TeamTokenOrder::TeamName,
     };
     let reversed = sort.starts_with('-');
-    let (teams, page) = (query.get("q"), query.page()?);
-    let listed = control_plane.team_tokens_of(&caller, &organization, teams, order, reversed, page).await?;
-    Ok(Document::page(listed.map(|token| authentication_tokens::resource(&token, None))))
+    let (organization, teams, page) = (request.organization()?, query.get("q"), query.page()?);
+    request.page(control_plane.team_tokens_of(caller, organization, teams, order, reversed, page).await?).await
 }
 
 /// `GET /api/v2/teams/{team}/authentication-token`
-pub(crate) async fn read_token(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(team): InPath<TeamId>,
-) -> Result<Document, ApiError> {
-    let token = control_plane.team_token(&caller, team).await?;
-    Ok(Document::one(authentication_tokens::resource(&token, None)))
+pub(crate) async fn read_token(request: ApiRequest) -> Answer {
+    request.one(&request.control_plane.team_token(&request.caller, request.id("team")?).await?).await
 }
 
 /// `POST /api/v2/teams/{team}/authentication-token`, and `…-tokens` for one of several
-pub(crate) async fn create_token(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(team): InPath<TeamId>,
-    body: Body,
-) -> Result<Response, ApiError> {
-    Ok(issued(&control_plane.create_team_token(&caller, team, wanted(body)?).await?))
+pub(crate) async fn create_token(request: ApiRequest) -> Answer {
+    let (team, new) = (request.id("team")?, wanted(request.body().await?)?);
+    request.created(&request.control_plane.create_team_token(&request.caller, team, new).await?)
 }
 
 /// `DELETE /api/v2/teams/{team}/authentication-token`
-pub(crate) async fn delete_token(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(team): InPath<TeamId>,
-) -> Result<StatusCode, ApiError> {
-    let token = control_plane.team_token(&caller, team).await?;
-    control_plane.revoke_token(&caller, token.id).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn delete_token(request: ApiRequest) -> Answer {
+    let token = request.control_plane.team_token(&request.caller, request.id("team")?).await?;
+    request.control_plane.revoke_token(&request.caller, token.id).await?;
+    no_content()
 }

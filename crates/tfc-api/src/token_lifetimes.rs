@@ -1,18 +1,14 @@
 //! How long an organization lets tokens live: what Terraform Cloud calls its token TTL policies.
 
-use axum::extract::State;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_control_plane::{Caller, ControlPlane, Listed, TokenLifetimeView};
+use taco_control_plane::TokenLifetimeView;
 use taco_domain::token_lifetime::{TokenLifetimePatch, word_of};
 
-use crate::body::Body;
-use crate::document::{Document, Resource};
+use crate::document::ResourceObject;
 use crate::error::ApiError;
-use crate::path::InPath;
-use crate::query::Query;
-
-const KIND: &str = "organization-token-ttl-policies";
+use crate::request::{Answer, ApiRequest};
+use crate::resource::Resource;
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -30,35 +26,29 @@ struct Patches {
     token_ttl_policies: Vec<TokenLifetimePatch>,
 }
 
-fn resource(view: &TokenLifetimeView) -> Resource {
-    let attributes = Attributes {
-        token_type: word_of(view.kind),
-        max_ttl_ms: view.lifetime.milliseconds,
-        created_at: view.lifetime.created_at,
-        updated_at: view.lifetime.updated_at,
-    };
-    Resource::new(KIND, view.id, &attributes)
+impl Resource for TokenLifetimeView {
+    const KIND: &'static str = "organization-token-ttl-policies";
+
+    fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let attributes = Attributes {
+            token_type: word_of(self.kind),
+            max_ttl_ms: self.lifetime.milliseconds,
+            created_at: self.lifetime.created_at,
+            updated_at: self.lifetime.updated_at,
+        };
+        Ok(ResourceObject::new(Self::KIND, self.id, &attributes))
+    }
 }
 
 /// `GET /api/v2/organizations/{organization}/token-ttl-policies`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let views = control_plane.token_lifetimes(&caller, &organization).await?;
-    Ok(Document::page(Listed::from_all(views.iter().map(resource), query.page()?)))
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    request.page_of(request.control_plane.token_lifetimes(&request.caller, request.organization()?).await?).await
 }
 
 /// `PATCH /api/v2/organizations/{organization}/token-ttl-policies`
-pub(crate) async fn update(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    body: Body,
-) -> Result<Document, ApiError> {
-    let Patches { token_ttl_policies } = body.resource::<Patches>(KIND)?.attributes;
-    let views = control_plane.update_token_lifetimes(&caller, &organization, token_ttl_policies).await?;
-    Ok(Document::many(views.iter().map(resource).collect()))
+pub(crate) async fn update(request: ApiRequest) -> Answer {
+    let Patches { token_ttl_policies } = request.attributes(TokenLifetimeView::KIND).await?;
+    let organization = request.organization()?;
+    let updated = request.control_plane.update_token_lifetimes(&request.caller, organization, token_ttl_policies);
+    request.all(&updated.await?).await
 }

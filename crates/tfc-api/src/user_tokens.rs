@@ -1,34 +1,15 @@
 //! Users' own tokens.
 
-use axum::extract::State;
-use axum::response::Response;
-use taco_control_plane::{Caller, ControlPlane, Listed};
-use taco_domain::id::UserId;
-
-use crate::authentication_tokens::{issued, resource, wanted};
-use crate::body::Body;
-use crate::document::Document;
-use crate::error::ApiError;
-use crate::path::InPath;
-use crate::query::Query;
+use crate::authentication_tokens::wanted;
+use crate::request::{Answer, ApiRequest};
 
 /// `GET /api/v2/users/{user}/authentication-tokens`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(user): InPath<UserId>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let tokens = control_plane.user_tokens(&caller, user).await?;
-    Ok(Document::page(Listed::from_all(tokens, query.page()?).map(|token| resource(&token, None))))
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    request.page_of(request.control_plane.user_tokens(&request.caller, request.id("user")?).await?).await
 }
 
 /// `POST /api/v2/users/{user}/authentication-tokens`
-pub(crate) async fn create(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(user): InPath<UserId>,
-    body: Body,
-) -> Result<Response, ApiError> {
-    Ok(issued(&control_plane.create_user_token(&caller, user, wanted(body)?).await?))
+pub(crate) async fn create(request: ApiRequest) -> Answer {
+    let (user, new) = (request.id("user")?, wanted(request.body().await?)?);
+    request.created(&request.control_plane.create_user_token(&request.caller, user, new).await?)
 }

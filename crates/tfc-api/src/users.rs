@@ -1,15 +1,13 @@
 //! Users, as resources.
 
-use axum::extract::State;
 use serde::Serialize;
-use taco_control_plane::{Caller, ControlPlane};
 use taco_domain::Author;
-use taco_domain::id::UserId;
 use taco_domain::user::User;
 
-use crate::document::{Document, Identifier, Resource};
+use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
+use crate::request::{Answer, ApiRequest};
+use crate::resource::Resource;
 
 pub(crate) const KIND: &str = "users";
 
@@ -43,25 +41,33 @@ struct Permissions {
     can_change_username: bool,
 }
 
-pub(crate) fn resource(user: &User) -> Resource {
-    let attributes = Attributes {
-        username: user.username.as_str(),
-        email: user.email.as_str(),
-        avatar_url: avatar(user),
-        is_service_account: user.service_account,
-        is_site_admin: user.site_admin,
-        is_admin: user.site_admin,
-        is_sso_login: false,
-        two_factor: TwoFactor { enabled: false, verified: false },
-        unconfirmed_email: None,
-        v2_only: true,
-        permissions: Permissions { can_create_organizations: true, can_change_email: true, can_change_username: true },
-    };
-    let tokens = format!("/api/v2/users/{}/authentication-tokens", user.id);
-    Resource::new(KIND, user.id, &attributes)
-        .has_many("authentication-tokens", [])
-        .related(tokens)
-        .link("self", format!("/api/v2/users/{}", user.id))
+impl Resource for User {
+    const KIND: &'static str = KIND;
+
+    fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let attributes = Attributes {
+            username: self.username.as_str(),
+            email: self.email.as_str(),
+            avatar_url: avatar(self),
+            is_service_account: self.service_account,
+            is_site_admin: self.site_admin,
+            is_admin: self.site_admin,
+            is_sso_login: false,
+            two_factor: TwoFactor { enabled: false, verified: false },
+            unconfirmed_email: None,
+            v2_only: true,
+            permissions: Permissions {
+                can_create_organizations: true,
+                can_change_email: true,
+                can_change_username: true,
+            },
+        };
+        let tokens = format!("/api/v2/users/{}/authentication-tokens", self.id);
+        Ok(ResourceObject::new(KIND, self.id, &attributes)
+            .has_many("authentication-tokens", [])
+            .related(tokens)
+            .link("self", format!("/api/v2/users/{}", self.id)))
+    }
 }
 
 /// A picture that asks no other server: the name's first letter.
@@ -92,11 +98,17 @@ pub(crate) fn user(author: &Author) -> Option<Identifier> {
     }
 }
 
+/// Sends along the user who did something, if it was one whom the caller may know.
+pub(crate) async fn include(author: &Author, request: &ApiRequest, document: &mut Document) -> Result<(), ApiError> {
+    if let Author::User(id) = author
+        && let Ok(user) = request.control_plane.user(&request.caller, *id).await
+    {
+        document.include(user.object(request)?);
+    }
+    Ok(())
+}
+
 /// `GET /api/v2/users/{user}`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(user): InPath<UserId>,
-) -> Result<Document, ApiError> {
-    Ok(Document::one(resource(&control_plane.user(&caller, user).await?)))
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    request.one(&request.control_plane.user(&request.caller, request.id("user")?).await?).await
 }

@@ -1,29 +1,18 @@
 //! Variable sets, and what they are applied to.
 
-use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
-
-use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use jiff::Timestamp;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use taco_control_plane::{
-    Caller, ControlPlane, ListChange, Listed, NewVariableSet, ProjectView, VariableSetTargets, VariableSetView,
-    WorkspaceRef, WorkspaceView,
-};
-use taco_domain::id::{ProjectId, VariableSetId, WorkspaceId};
-use taco_domain::permission::Action;
+use taco_control_plane::{ListChange, NewVariableSet, VariableSetTargets, VariableSetView};
 use taco_domain::variable::VariablePatch;
 use taco_domain::variable_set::VariableSetPatch;
 
-use crate::body::{Body, NoAttributes, Sent};
-use crate::document::{Document, Identifier, Resource};
+use crate::body::Sent;
+use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
-use crate::query::Query;
+use crate::request::{Answer, ApiRequest, no_content};
+use crate::resource::Resource;
 use crate::{organizations, projects, variables, workspaces};
 
 pub(crate) const KIND: &str = "varsets";
@@ -41,230 +30,131 @@ struct Attributes<'a> {
     project_count: usize,
 }
 
-fn resource(caller: &Caller, view: &VariableSetView) -> Resource {
-    let VariableSetView { set, open } = view;
-    let (workspaces, projects) = (view.workspaces_seen_by(caller), view.projects_seen_by(caller));
-    let attributes = Attributes {
-        name: set.name.as_str(),
-        description: &set.description,
-        global: set.global,
-        priority: set.priority,
-        created_at: set.created_at,
-        var_count: view.variables().count(),
-        workspace_count: workspaces.len(),
-        project_count: projects.len(),
-    };
-    let organization = organizations::identifier(open.entry().name.as_str());
-    let parent = set.parent.map(|project| Identifier::new(projects::KIND, project));
-    Resource::new(KIND, set.id, &attributes)
-        .has_one("organization", organization.clone())
-        .has_one("parent", parent.unwrap_or(organization))
-        .has_many("vars", view.variables().map(|variable| Identifier::new(variables::KIND, variable.id)))
-        .has_many("workspaces", workspaces.into_iter().map(|id| Identifier::new(workspaces::KIND, id)))
-        .has_many("projects", projects.into_iter().map(|id| Identifier::new(projects::KIND, id)))
-        .link("self", format!("/api/v2/varsets/{}", set.id))
-}
+impl Resource for VariableSetView {
+    const KIND: &'static str = KIND;
+    const INCLUDES: &'static [&'static str] = &["vars", "workspaces", "projects"];
 
-/// What the query wants beside a set. Whoever sees a set need not see all that it is applied to.
-fn included(caller: &Caller, view: &VariableSetView, query: &Query) -> Vec<Resource> {
-    let VariableSetView { set, open } = view;
-    let mut included = Vec::new();
-    if query.includes("vars") {
-        included.extend(view.variables().map(variables::resource));
+    fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let Self { set, open } = self;
+        let (workspaces, projects) = (self.workspaces_seen_by(&request.caller), self.projects_seen_by(&request.caller));
+        let attributes = Attributes {
+            name: set.name.as_str(),
+            description: &set.description,
+            global: set.global,
+            priority: set.priority,
+            created_at: set.created_at,
+            var_count: self.variables().count(),
+            workspace_count: workspaces.len(),
+            project_count: projects.len(),
+        };
+        let organization = organizations::identifier(open.entry().name.as_str());
+        let parent = set.parent.map(|project| Identifier::new(projects::KIND, project));
+        Ok(ResourceObject::new(KIND, set.id, &attributes)
+            .has_one("organization", organization.clone())
+            .has_one("parent", parent.unwrap_or(organization))
+            .has_many("vars", self.variables().map(|variable| Identifier::new(variables::KIND, variable.id)))
+            .has_many("workspaces", workspaces.into_iter().map(|id| Identifier::new(workspaces::KIND, id)))
+            .has_many("projects", projects.into_iter().map(|id| Identifier::new(projects::KIND, id)))
+            .link("self", format!("/api/v2/varsets/{}", set.id)))
     }
-    if query.includes("workspaces") {
-        let found = set.workspaces.iter().filter_map(|id| open.state.workspaces.get(id));
-        let views = found.map(|workspace| WorkspaceView { workspace: workspace.clone(), open: open.clone() });
-        let seen = views.filter(|view| caller.may(Action::ReadWorkspace, view.resource()).allowed);
-        included.extend(seen.map(|view| workspaces::resource(caller, &view)));
+
+    async fn include(&self, name: &str, request: &ApiRequest, document: &mut Document) -> Result<(), ApiError> {
+        match name {
+            "vars" => document.include_all(self.variables(), request),
+            "workspaces" => document.include_all(&self.readable_workspaces(&request.caller), request),
+            _ => document.include_all(&self.readable_projects(&request.caller), request),
+        }
     }
-    if query.includes("projects") {
-        let found = set.projects.iter().filter_map(|id| open.state.projects.get(id));
-        let views = found.map(|project| ProjectView { project: project.clone(), open: open.clone() });
-        let seen = views.filter(|view| caller.may(Action::ReadProject, view.resource()).allowed);
-        included.extend(seen.map(|view| projects::resource(caller, &view)));
-    }
-    included
 }
 
-fn document(caller: &Caller, view: &VariableSetView, query: &Query) -> Document {
-    Document::one(resource(caller, view)).including(included(caller, view, query))
-}
-
-fn page(caller: &Caller, listed: Listed<VariableSetView>, query: &Query) -> Document {
-    let beside: Vec<Resource> = listed.items.iter().flat_map(|view| included(caller, view, query)).collect();
-    Document::page(listed.map(|view| resource(caller, &view))).including(beside)
-}
-
-fn ids<A, I: FromStr<Err: fmt::Display> + Ord>(named: &[Sent<A>]) -> Result<BTreeSet<I>, ApiError> {
-    named.iter().map(Sent::id).collect()
-}
-
-fn related<A, I: FromStr<Err: fmt::Display> + Ord>(
-    sent: &Sent<A>,
-    name: &str,
-    kind: &str,
-) -> Result<Option<BTreeSet<I>>, ApiError> {
-    sent.to_many::<NoAttributes>(name, kind)?.map(|named| ids(&named)).transpose()
-}
-
-fn read_patch(sent: &Sent<VariableSetPatch>) -> Result<VariableSetPatch, ApiError> {
-    let workspaces = related(sent, "workspaces", workspaces::KIND)?;
-    let projects = related(sent, "projects", projects::KIND)?;
+fn patch(sent: &Sent<VariableSetPatch>) -> Result<VariableSetPatch, ApiError> {
+    let workspaces = sent.ids("workspaces", workspaces::KIND)?;
+    let projects = sent.ids("projects", projects::KIND)?;
     Ok(VariableSetPatch { workspaces, projects, ..sent.attributes.clone() })
 }
 
-fn attributes_of<A: DeserializeOwned + Clone>(sent: &[Sent<A>]) -> Vec<A> {
-    sent.iter().map(|item| item.attributes.clone()).collect()
-}
-
 /// `GET /api/v2/organizations/{organization}/varsets`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let listed = control_plane.variable_sets(&caller, &organization, query.get("q"), query.page()?).await?;
-    Ok(page(&caller, listed, &query))
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    let ApiRequest { control_plane, caller, query, .. } = &request;
+    let organization = request.organization()?;
+    request.page(control_plane.variable_sets(caller, organization, query.get("q"), query.page()?).await?).await
 }
 
 /// `GET /api/v2/workspaces/{workspace}/varsets`
-pub(crate) async fn list_of_workspace(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(workspace): InPath<WorkspaceId>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let wanted = WorkspaceRef::Id(workspace);
-    let listed = control_plane.variable_sets_of_workspace(&caller, &wanted, query.get("q"), query.page()?).await?;
-    Ok(page(&caller, listed, &query))
+pub(crate) async fn list_of_workspace(request: ApiRequest) -> Answer {
+    let ApiRequest { control_plane, caller, query, .. } = &request;
+    let (workspace, text, page) = (request.workspace()?, query.get("q"), query.page()?);
+    request.page(control_plane.variable_sets_of_workspace(caller, &workspace, text, page).await?).await
 }
 
 /// `GET /api/v2/projects/{project}/varsets`
-pub(crate) async fn list_of_project(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(project): InPath<ProjectId>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let listed = control_plane.variable_sets_of_project(&caller, project, query.get("q"), query.page()?).await?;
-    Ok(page(&caller, listed, &query))
+pub(crate) async fn list_of_project(request: ApiRequest) -> Answer {
+    let ApiRequest { control_plane, caller, query, .. } = &request;
+    let (project, text, page) = (request.id("project")?, query.get("q"), query.page()?);
+    request.page(control_plane.variable_sets_of_project(caller, project, text, page).await?).await
 }
 
 /// `POST /api/v2/organizations/{organization}/varsets`
-pub(crate) async fn create(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    query: Query,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let sent = body.resource::<VariableSetPatch>(KIND)?;
+pub(crate) async fn create(request: ApiRequest) -> Answer {
+    let sent = request.resource::<VariableSetPatch>(KIND).await?;
     let variables = sent.to_many::<VariablePatch>("vars", variables::KIND)?.unwrap_or_default();
     let new = NewVariableSet {
-        patch: read_patch(&sent)?,
+        patch: patch(&sent)?,
         parent: sent.to_one_of("parent", projects::KIND)?,
-        variables: attributes_of(&variables),
+        variables: variables.into_iter().map(|variable| variable.attributes).collect(),
     };
-    let view = control_plane.create_variable_set(&caller, &organization, new).await?;
-    Ok((StatusCode::CREATED, document(&caller, &view, &query)).into_response())
+    let view = request.control_plane.create_variable_set(&request.caller, request.organization()?, new).await?;
+    // Go-tfe wants related resources with what it writes, too.
+    Ok((StatusCode::CREATED, request.document(&view).await?).into_response())
 }
 
 /// `GET /api/v2/varsets/{variable_set}`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(set): InPath<VariableSetId>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let view = control_plane.variable_set(&caller, set).await?;
-    Ok(document(&caller, &view, &query))
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    request.one(&request.control_plane.variable_set(&request.caller, request.id("variable_set")?).await?).await
 }
 
 /// `PATCH /api/v2/varsets/{variable_set}`
-pub(crate) async fn update(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(set): InPath<VariableSetId>,
-    query: Query,
-    body: Body,
-) -> Result<Document, ApiError> {
-    let patch = read_patch(&body.resource(KIND)?)?;
-    let view = control_plane.update_variable_set(&caller, set, patch).await?;
-    Ok(document(&caller, &view, &query))
+pub(crate) async fn update(request: ApiRequest) -> Answer {
+    let (set, patch) = (request.id("variable_set")?, patch(&request.resource(KIND).await?)?);
+    request.one(&request.control_plane.update_variable_set(&request.caller, set, patch).await?).await
 }
 
 /// `DELETE /api/v2/varsets/{variable_set}`
-pub(crate) async fn delete(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(set): InPath<VariableSetId>,
-) -> Result<StatusCode, ApiError> {
-    control_plane.delete_variable_set(&caller, set).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn delete(request: ApiRequest) -> Answer {
+    request.control_plane.delete_variable_set(&request.caller, request.id("variable_set")?).await?;
+    no_content()
 }
 
-async fn change_workspaces(
-    control_plane: &ControlPlane,
-    caller: &Caller,
-    set: VariableSetId,
-    body: Body,
-    change: ListChange,
-) -> Result<StatusCode, ApiError> {
-    let targets = VariableSetTargets::Workspaces(ids(&body.resources::<NoAttributes>(workspaces::KIND)?)?);
-    control_plane.apply_variable_set(caller, set, targets, change).await?;
-    Ok(StatusCode::NO_CONTENT)
+async fn change_workspaces(request: &ApiRequest, change: ListChange) -> Answer {
+    let set = request.id("variable_set")?;
+    let targets = VariableSetTargets::Workspaces(request.ids(workspaces::KIND).await?);
+    request.control_plane.apply_variable_set(&request.caller, set, targets, change).await?;
+    no_content()
 }
 
-async fn change_projects(
-    control_plane: &ControlPlane,
-    caller: &Caller,
-    set: VariableSetId,
-    body: Body,
-    change: ListChange,
-) -> Result<StatusCode, ApiError> {
-    let targets = VariableSetTargets::Projects(ids(&body.resources::<NoAttributes>(projects::KIND)?)?);
-    control_plane.apply_variable_set(caller, set, targets, change).await?;
-    Ok(StatusCode::NO_CONTENT)
+async fn change_projects(request: &ApiRequest, change: ListChange) -> Answer {
+    let set = request.id("variable_set")?;
+    let targets = VariableSetTargets::Projects(request.ids(projects::KIND).await?);
+    request.control_plane.apply_variable_set(&request.caller, set, targets, change).await?;
+    no_content()
 }
 
 /// `POST /api/v2/varsets/{variable_set}/relationships/workspaces`
-pub(crate) async fn add_workspaces(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(set): InPath<VariableSetId>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    change_workspaces(&control_plane, &caller, set, body, ListChange::Add).await
+pub(crate) async fn add_workspaces(request: ApiRequest) -> Answer {
+    change_workspaces(&request, ListChange::Add).await
 }
 
 /// `DELETE /api/v2/varsets/{variable_set}/relationships/workspaces`
-pub(crate) async fn remove_workspaces(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(set): InPath<VariableSetId>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    change_workspaces(&control_plane, &caller, set, body, ListChange::Remove).await
+pub(crate) async fn remove_workspaces(request: ApiRequest) -> Answer {
+    change_workspaces(&request, ListChange::Remove).await
 }
 
 /// `POST /api/v2/varsets/{variable_set}/relationships/projects`
-pub(crate) async fn add_projects(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(set): InPath<VariableSetId>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    change_projects(&control_plane, &caller, set, body, ListChange::Add).await
+pub(crate) async fn add_projects(request: ApiRequest) -> Answer {
+    change_projects(&request, ListChange::Add).await
 }
 
 /// `DELETE /api/v2/varsets/{variable_set}/relationships/projects`
-pub(crate) async fn remove_projects(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(set): InPath<VariableSetId>,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    change_projects(&control_plane, &caller, set, body, ListChange::Remove).await
+pub(crate) async fn remove_projects(request: ApiRequest) -> Answer {
+    change_projects(&request, ListChange::Remove).await
 }

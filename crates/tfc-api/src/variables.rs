@@ -1,19 +1,15 @@
 //! Variables of workspaces. Values that are sensitive go in and never come out.
 
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{Caller, ControlPlane, VariableRef, WorkspaceRef};
-use taco_domain::id::{VariableId, WorkspaceId};
+use taco_control_plane::VariableRef;
+use taco_domain::id::WorkspaceId;
 use taco_domain::variable::{Variable, VariableCategory, VariableOwner, VariablePatch};
 
-use crate::body::{Body, Sent};
-use crate::document::{Document, Identifier, Resource};
+use crate::document::{Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
-use crate::query::Query;
+use crate::request::{Answer, ApiRequest, no_content};
+use crate::resource::Resource;
 use crate::{variable_sets, workspaces};
 
 pub(crate) const KIND: &str = "vars";
@@ -31,126 +27,88 @@ struct Attributes<'a> {
     version_id: String,
 }
 
-pub(crate) fn resource(variable: &Variable) -> Resource {
-    let attributes = Attributes {
-        key: &variable.key,
-        value: variable.shown_value(),
-        sensitive: variable.sensitive(),
-        category: variable.category,
-        hcl: variable.hcl,
-        created_at: variable.created_at,
-        description: &variable.description,
-        version_id: variable.version_id(),
-    };
-    let resource = Resource::new(KIND, variable.id, &attributes);
-    match variable.owner {
-        VariableOwner::Workspace(id) => resource
-            .has_one("configurable", Identifier::new(workspaces::KIND, id))
-            .related(format!("/api/v2/workspaces/{id}"))
-            .link("self", format!("/api/v2/workspaces/{id}/vars/{}", variable.id)),
-        VariableOwner::VariableSet(id) => resource
-            .has_one("varset", Identifier::new(variable_sets::KIND, id))
-            .related(format!("/api/v2/varsets/{id}"))
-            .link("self", format!("/api/v2/varsets/{id}/relationships/vars/{}", variable.id)),
+impl Resource for Variable {
+    const KIND: &'static str = KIND;
+
+    fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let attributes = Attributes {
+            key: &self.key,
+            value: self.shown_value(),
+            sensitive: self.sensitive(),
+            category: self.category,
+            hcl: self.hcl,
+            created_at: self.created_at,
+            description: &self.description,
+            version_id: self.version_id(),
+        };
+        let object = ResourceObject::new(KIND, self.id, &attributes);
+        Ok(match self.owner {
+            VariableOwner::Workspace(id) => object
+                .has_one("configurable", Identifier::new(workspaces::KIND, id))
+                .related(format!("/api/v2/workspaces/{id}"))
+                .link("self", format!("/api/v2/workspaces/{id}/vars/{}", self.id)),
+            VariableOwner::VariableSet(id) => object
+                .has_one("varset", Identifier::new(variable_sets::KIND, id))
+                .related(format!("/api/v2/varsets/{id}"))
+                .link("self", format!("/api/v2/varsets/{id}/relationships/vars/{}", self.id)),
+        })
     }
 }
 
-pub(crate) fn document(variables: &[Variable]) -> Document {
-    Document::many(variables.iter().map(resource).collect())
+fn owner(request: &ApiRequest) -> Result<VariableOwner, ApiError> {
+    request.id("workspace").map(VariableOwner::Workspace)
 }
 
-pub(crate) fn created(variable: &Variable) -> Response {
-    (StatusCode::CREATED, Document::one(resource(variable))).into_response()
+fn wanted(request: &ApiRequest) -> Result<VariableRef, ApiError> {
+    Ok(VariableRef { id: request.id("variable")?, owner: Some(owner(request)?) })
 }
 
-fn in_workspace((workspace, variable): (WorkspaceId, VariableId)) -> VariableRef {
-    VariableRef { id: variable, owner: Some(VariableOwner::Workspace(workspace)) }
+/// A variable at a path from before workspaces had paths of their own for them.
+fn wanted_by_id(request: &ApiRequest) -> Result<VariableRef, ApiError> {
+    Ok(VariableRef { id: request.id("variable")?, owner: None })
 }
 
 /// `GET /api/v2/workspaces/{workspace}/vars`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(workspace): InPath<WorkspaceId>,
-) -> Result<Document, ApiError> {
-    Ok(document(&control_plane.variables(&caller, VariableOwner::Workspace(workspace)).await?))
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    request.all(&request.control_plane.variables(&request.caller, owner(&request)?).await?).await
 }
 
 /// `GET /api/v2/workspaces/{workspace}/all-vars`
-pub(crate) async fn list_effective(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(workspace): InPath<WorkspaceId>,
-) -> Result<Document, ApiError> {
-    Ok(document(&control_plane.effective_variables(&caller, &WorkspaceRef::Id(workspace)).await?))
+pub(crate) async fn list_effective(request: ApiRequest) -> Answer {
+    request.all(&request.control_plane.effective_variables(&request.caller, &request.workspace()?).await?).await
 }
 
 /// `POST /api/v2/workspaces/{workspace}/vars`
-pub(crate) async fn create(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(workspace): InPath<WorkspaceId>,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let patch: VariablePatch = body.resource(KIND)?.attributes;
-    Ok(created(&control_plane.create_variable(&caller, VariableOwner::Workspace(workspace), patch).await?))
+pub(crate) async fn create(request: ApiRequest) -> Answer {
+    let (owner, patch) = (owner(&request)?, request.attributes(KIND).await?);
+    request.created(&request.control_plane.create_variable(&request.caller, owner, patch).await?)
 }
 
 /// `GET /api/v2/workspaces/{workspace}/vars/{variable}`
-pub(crate) async fn read(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(path): InPath<(WorkspaceId, VariableId)>,
-) -> Result<Document, ApiError> {
-    Ok(Document::one(resource(&control_plane.variable(&caller, in_workspace(path)).await?)))
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    request.one(&request.control_plane.variable(&request.caller, wanted(&request)?).await?).await
 }
 
 /// `PATCH /api/v2/workspaces/{workspace}/vars/{variable}`
-pub(crate) async fn update(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(path): InPath<(WorkspaceId, VariableId)>,
-    body: Body,
-) -> Result<Document, ApiError> {
-    let patch: VariablePatch = body.resource(KIND)?.attributes;
-    Ok(Document::one(resource(&control_plane.update_variable(&caller, in_workspace(path), patch).await?)))
+pub(crate) async fn update(request: ApiRequest) -> Answer {
+    let (variable, patch) = (wanted(&request)?, request.attributes(KIND).await?);
+    request.changed(&request.control_plane.update_variable(&request.caller, variable, patch).await?)
 }
 
 /// `DELETE /api/v2/workspaces/{workspace}/vars/{variable}`
-pub(crate) async fn delete(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(path): InPath<(WorkspaceId, VariableId)>,
-) -> Result<StatusCode, ApiError> {
-    control_plane.delete_variable(&caller, in_workspace(path)).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn delete(request: ApiRequest) -> Answer {
+    request.control_plane.delete_variable(&request.caller, wanted(&request)?).await?;
+    no_content()
 }
 
-/// `GET /api/v2/vars?filter[organization][name]=…&filter[workspace][name]=…`, from before workspaces had paths of their
-/// own for it; as are the following.
-pub(crate) async fn list_by_name(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let required = |name: &str| {
-        let value = query.get(name).map(str::to_owned);
-        value.ok_or_else(|| ApiError::parameter(name, format!("{name} must be given")))
-    };
-    let wanted = WorkspaceRef::Named {
-        organization: required("filter[organization][name]")?,
-        name: required("filter[workspace][name]")?,
-    };
-    Ok(document(&control_plane.variables_in(&caller, &wanted).await?))
+/// `GET /api/v2/vars?filter[organization][name]=…&filter[workspace][name]=…`
+pub(crate) async fn list_by_name(request: ApiRequest) -> Answer {
+    request.all(&request.control_plane.variables_in(&request.caller, &request.workspace_in_query()?).await?).await
 }
 
 /// `POST /api/v2/vars`
-pub(crate) async fn create_by_relationship(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let sent: Sent<VariablePatch> = body.resource(KIND)?;
+pub(crate) async fn create_by_relationship(request: ApiRequest) -> Answer {
+    let sent = request.resource::<VariablePatch>(KIND).await?;
     let workspace: Option<WorkspaceId> = match sent.to_one("workspace")?.flatten() {
         Some(workspace) => Some(workspace),
         None => sent.to_one("configurable")?.flatten(),
@@ -158,27 +116,17 @@ pub(crate) async fn create_by_relationship(
     let pointer = "/data/relationships/workspace";
     let workspace = workspace.ok_or_else(|| ApiError::invalid(pointer, "The workspace must be given"))?;
     let owner = VariableOwner::Workspace(workspace);
-    Ok(created(&control_plane.create_variable(&caller, owner, sent.attributes).await?))
+    request.created(&request.control_plane.create_variable(&request.caller, owner, sent.attributes).await?)
 }
 
 /// `PATCH /api/v2/vars/{variable}`
-pub(crate) async fn update_by_id(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(id): InPath<VariableId>,
-    body: Body,
-) -> Result<Document, ApiError> {
-    let patch: VariablePatch = body.resource(KIND)?.attributes;
-    let wanted = VariableRef { id, owner: None };
-    Ok(Document::one(resource(&control_plane.update_variable(&caller, wanted, patch).await?)))
+pub(crate) async fn update_by_id(request: ApiRequest) -> Answer {
+    let (variable, patch) = (wanted_by_id(&request)?, request.attributes(KIND).await?);
+    request.changed(&request.control_plane.update_variable(&request.caller, variable, patch).await?)
 }
 
 /// `DELETE /api/v2/vars/{variable}`
-pub(crate) async fn delete_by_id(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(id): InPath<VariableId>,
-) -> Result<StatusCode, ApiError> {
-    control_plane.delete_variable(&caller, VariableRef { id, owner: None }).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn delete_by_id(request: ApiRequest) -> Answer {
+    request.control_plane.delete_variable(&request.caller, wanted_by_id(&request)?).await?;
+    no_content()
 }

@@ -1,21 +1,13 @@
 //! What a workspace's current state manages.
 
-use axum::extract::State;
-use taco_control_plane::{Caller, ControlPlane, WorkspaceRef};
-use taco_domain::id::WorkspaceId;
+use axum::response::IntoResponse;
 
-use crate::document::{Document, Resource};
-use crate::error::ApiError;
-use crate::path::InPath;
-use crate::query::Query;
+use crate::document::{Document, ResourceObject};
+use crate::request::{Answer, ApiRequest};
 
 /// `GET /api/v2/workspaces/{workspace}/resources`
-pub(crate) async fn list(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(workspace): InPath<WorkspaceId>,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let listed = control_plane.workspace_resources(&caller, &WorkspaceRef::Id(workspace), query.page()?).await?;
-    Ok(Document::page(listed.map(|view| Resource::new("resources", &view.id, &view))))
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    let (workspace, page) = (request.workspace()?, request.query.page()?);
+    let listed = request.control_plane.workspace_resources(&request.caller, &workspace, page).await?;
+    Ok(Document::page(listed.map(|view| ResourceObject::new("resources", &view.id, &view))).into_response())
 }

@@ -1,21 +1,17 @@
 //! What clients want to have beside a workspace: its runs, its outputs, its README, and who has to do with it.
 
-use axum::extract::State;
+use axum::response::IntoResponse;
 use serde::Serialize;
-use taco_control_plane::{Caller, ControlPlane, OutputView, RunView, WorkspaceRef, WorkspaceView};
-use taco_domain::Author;
+use taco_control_plane::{OutputView, RunView, WorkspaceRef, WorkspaceView};
 use taco_domain::id::WorkspaceId;
 use taco_domain::permission::Action;
 use taco_domain::phase::PhaseKind;
 
-use crate::address::Address;
-use crate::document::{Document, Identifier, Resource};
+use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::path::InPath;
-use crate::query::Query;
-use crate::{
-    Api, configuration_versions, organizations, phases, projects, runs, state_versions, tag_bindings, users, workspaces,
-};
+use crate::request::{Answer, ApiRequest};
+use crate::resource::Resource;
+use crate::{phases, tag_bindings, users};
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -27,14 +23,14 @@ struct WorkspaceOutput<'a> {
 }
 
 /// An output as it stands beside a workspace.
-fn output_resource(output: &OutputView) -> Resource {
+fn output_object(output: &OutputView) -> ResourceObject {
     let attributes = WorkspaceOutput {
         name: &output.name,
         sensitive: output.sensitive,
         output_type: output.type_name,
         value: output.value.as_deref(),
     };
-    Resource::new("workspace-outputs", output.id, &attributes)
+    ResourceObject::new("workspace-outputs", output.id, &attributes)
 }
 
 const README: &str = "workspace-readme";
@@ -45,118 +41,110 @@ struct Readme {
     raw_markdown: String,
 }
 
-fn readme_resource(workspace: WorkspaceId, raw_markdown: String) -> Resource {
-    Resource::new(README, workspace, &Readme { raw_markdown })
+fn readme_object(workspace: WorkspaceId, raw_markdown: String) -> ResourceObject {
+    ResourceObject::new(README, workspace, &Readme { raw_markdown })
 }
 
 /// `GET /api/v2/workspaces/{workspace}/readme`
-pub(crate) async fn readme(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(workspace): InPath<WorkspaceId>,
-) -> Result<Document, ApiError> {
-    let readme = control_plane.readme(&caller, &WorkspaceRef::Id(workspace)).await?;
-    Ok(readme.map_or_else(Document::none, |readme| Document::one(readme_resource(workspace, readme))))
+pub(crate) async fn readme(request: ApiRequest) -> Answer {
+    let workspace = request.id("workspace")?;
+    let readme = request.control_plane.readme(&request.caller, &WorkspaceRef::Id(workspace)).await?;
+    let document = readme.map_or_else(Document::none, |readme| Document::one(readme_object(workspace, readme)));
+    Ok(document.into_response())
 }
 
-/// A workspace with what the query wants beside it.
-pub(crate) async fn document(
-    api: &Api,
-    caller: &Caller,
-    address: &Address,
-    view: &WorkspaceView,
-    query: &Query,
-) -> Result<Document, ApiError> {
-    let mut workspace = workspaces::resource(caller, view);
+/// One workspace with what the query wants beside it. Its README comes with no list.
+pub(crate) async fn document(request: &ApiRequest, view: &WorkspaceView) -> Result<Document, ApiError> {
+    let id = view.workspace.id;
+    let mut workspace = view.object(request)?;
     let mut readme = None;
-    let may_read_runs = caller.may(Action::ReadRuns, view.resource()).allowed;
-    if query.includes("readme")
+    let may_read_runs = request.caller.may(Action::ReadRuns, view.resource()).allowed;
+    if request.query.includes("readme")
         && may_read_runs
-        && let Some(raw_markdown) = api.control_plane.readme(caller, &WorkspaceRef::Id(view.workspace.id)).await?
+        && let Some(raw_markdown) = request.control_plane.readme(&request.caller, &WorkspaceRef::Id(id)).await?
     {
-        workspace = workspace.has_one("readme", Identifier::new(README, view.workspace.id));
-        readme = Some(readme_resource(view.workspace.id, raw_markdown));
+        workspace = workspace.has_one("readme", Identifier::new(README, id));
+        readme = Some(readme_object(id, raw_markdown));
     }
     let mut document = Document::one(workspace).including(readme);
-    include(api, caller, address, view, query, &mut document).await?;
+    request.include(std::slice::from_ref(view), &mut document).await?;
     Ok(document)
 }
 
+/// What can be included with a workspace.
+pub(crate) const INCLUDES: &[&str] = &[
+    "current-run",
+    "current-run.plan",
+    "current-run.configuration-version",
+    "current-configuration-version",
+    "organization",
+    "project",
+    "locked-by",
+    "current-state-version",
+    "outputs",
+    "effective-tag-bindings",
+];
+
 pub(crate) async fn include(
-    api: &Api,
-    caller: &Caller,
-    address: &Address,
+    name: &str,
+    request: &ApiRequest,
     view: &WorkspaceView,
-    query: &Query,
     document: &mut Document,
 ) -> Result<(), ApiError> {
-    let control_plane = &api.control_plane;
-    if caller.may(Action::ReadRuns, view.resource()).allowed {
-        include_runs(api, caller, address, view, query, document)?;
-    }
-    if query.includes("organization") {
-        let organization = control_plane.organization(caller, view.open.entry().name.as_str()).await?;
-        document.include(organizations::resource(caller, &organization));
-    }
-    if query.includes("project")
-        && let Ok(project) = control_plane.project(caller, view.workspace.project).await
-    {
-        document.include(projects::resource(caller, &project));
-    }
-    if query.includes("locked-by")
-        && let Some(Author::User(holder)) = view.workspace.lock.as_ref().map(|lock| lock.holder)
-        && let Ok(user) = control_plane.user(caller, holder).await
-    {
-        document.include(users::resource(&user));
-    }
-    if query.includes("current-state-version")
-        && let Ok(version) = control_plane.current_state_version(caller, view.workspace.id).await
-    {
-        document.include(state_versions::resource(api, caller, address, &version, None));
-    }
-    if query.includes("outputs") {
-        let wanted = WorkspaceRef::Id(view.workspace.id);
-        for output in control_plane.current_outputs(caller, &wanted).await.unwrap_or_default() {
-            document.include(output_resource(&output));
+    let WorkspaceView { workspace, open } = view;
+    let ApiRequest { control_plane, caller, .. } = request;
+    match name {
+        "organization" => {
+            let organization = control_plane.organization(caller, open.entry().name.as_str()).await?;
+            document.include(organization.object(request)?);
         }
-    }
-    if query.includes("effective-tag-bindings") {
-        for tag in tag_bindings::effective_bindings(view) {
-            document.include(tag.resource(tag_bindings::EFFECTIVE));
+        "project" => {
+            let project = control_plane.project(caller, workspace.project).await.ok();
+            document.include_some(project.as_ref(), request)?;
         }
+        "locked-by" => {
+            if let Some(lock) = &workspace.lock {
+                users::include(&lock.holder, request, document).await?;
+            }
+        }
+        "current-state-version" => {
+            let version = control_plane.current_state_version(caller, workspace.id).await.ok();
+            document.include_some(version.as_ref(), request)?;
+        }
+        "outputs" => {
+            let wanted = WorkspaceRef::Id(workspace.id);
+            for output in control_plane.current_outputs(caller, &wanted).await.unwrap_or_default() {
+                document.include(output_object(&output));
+            }
+        }
+        "effective-tag-bindings" => {
+            for tag in tag_bindings::effective_bindings(view) {
+                document.include(tag.object(tag_bindings::EFFECTIVE));
+            }
+        }
+        _ if caller.may(Action::ReadRuns, view.resource()).allowed => include_run(name, request, view, document)?,
+        _ => {}
     }
     Ok(())
 }
 
 /// The current run and its parts, and the current configuration.
-fn include_runs(
-    api: &Api,
-    caller: &Caller,
-    address: &Address,
-    view: &WorkspaceView,
-    query: &Query,
+fn include_run(
+    name: &str,
+    request: &ApiRequest,
+    WorkspaceView { workspace, open }: &WorkspaceView,
     document: &mut Document,
 ) -> Result<(), ApiError> {
-    let WorkspaceView { workspace, open } = view;
-    if let Some(run) = open.state.current_run(workspace.id) {
-        let run = RunView { run: run.clone(), workspace: workspace.clone(), open: open.clone() };
-        let part = |name: &str| query.includes(&format!("current-run.{name}"));
-        if query.includes("current-run") || part("plan") || part("configuration-version") {
-            document.include(runs::resource(&api.control_plane, caller, &run)?);
-        }
-        if part("plan") {
-            document.include(phases::resource(api, caller, address, &run, PhaseKind::Plan));
-        }
-        if part("configuration-version")
-            && let Some(version) = run.configuration()
-        {
-            document.include(configuration_versions::resource(version, None));
-        }
+    if name == "current-configuration-version" {
+        return document.include_some(open.state.current_configuration(workspace.id), request);
     }
-    if query.includes("current-configuration-version")
-        && let Some(version) = open.state.current_configuration(workspace.id)
-    {
-        document.include(configuration_versions::resource(version, None));
+    let Some(run) = open.state.current_run(workspace.id) else { return Ok(()) };
+    let run = RunView { run: run.clone(), workspace: workspace.clone(), open: open.clone() };
+    document.include(run.object(request)?);
+    match name {
+        "current-run.plan" => document.include(phases::object(request, &run, PhaseKind::Plan)),
+        "current-run.configuration-version" => document.include_some(run.configuration(), request)?,
+        _ => {}
     }
     Ok(())
 }

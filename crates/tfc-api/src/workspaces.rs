@@ -1,56 +1,28 @@
 //! Workspaces: settings, locks, consumers of their state. Both CLIs read most of these attributes.
 
-use std::collections::{BTreeSet, HashMap};
-
-use axum::extract::{FromRequestParts, Path, State};
+use axum::http::HeaderMap;
 use axum::http::header::USER_AGENT;
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, Uri};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use taco_control_plane::{
-    Caller, ControlPlane, Deletion, ListChange, RunView, WorkspaceFilter, WorkspaceOrder, WorkspaceRef, WorkspaceView,
-};
+use taco_control_plane::{Caller, Deletion, ListChange, RunView, WorkspaceFilter, WorkspaceOrder, WorkspaceView};
 use taco_domain::attribute::{nullable, shown};
 use taco_domain::engine::Engine;
 use taco_domain::execution::ExecutionMode;
-use taco_domain::id::SshKeyId;
 use taco_domain::lock::Lock;
 use taco_domain::permission::Action;
-use taco_domain::variable::VariableOwner;
 use taco_domain::workspace::{VcsRepository, WorkspacePatch, WorkspaceSource};
 
-use crate::address::Address;
-use crate::body::{Body, NoAttributes};
-use crate::document::{self, Document, Identifier, Resource};
+use crate::document::{self, Document, Identifier, ResourceObject};
 use crate::error::ApiError;
 use crate::kept_answers::Question;
-use crate::path::InPath;
 use crate::query::Query;
-use crate::workspace_surroundings::{document, include};
-use crate::{
-    Api, configuration_versions, organizations, projects, runs, ssh_keys, tag_bindings, tags, users, variables,
-};
+use crate::request::{Answer, ApiRequest, no_content};
+use crate::resource::Resource;
+use crate::workspace_surroundings::{self, INCLUDES};
+use crate::{configuration_versions, organizations, projects, runs, ssh_keys, tag_bindings, tags, users, variables};
 
 pub(crate) const KIND: &str = "workspaces";
-
-/// A path that names a workspace by its id, or by its organization and its name.
-pub(crate) struct InWorkspace(pub(crate) WorkspaceRef);
-
-impl<S: Send + Sync> FromRequestParts<S> for InWorkspace {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let path = Path::<HashMap<String, String>>::from_request_parts(parts, state).await;
-        let Ok(Path(mut path)) = path else { return Err(ApiError::not_found()) };
-        let name = path.remove("workspace").ok_or_else(ApiError::not_found)?;
-        match path.remove("organization") {
-            Some(organization) => Ok(Self(WorkspaceRef::Named { organization, name })),
-            None => name.parse().map(|id| Self(WorkspaceRef::Id(id))).map_err(|_| ApiError::not_found()),
-        }
-    }
-}
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -226,107 +198,117 @@ pub(crate) fn view_of(run: &RunView) -> WorkspaceView {
     WorkspaceView { workspace: run.workspace.clone(), open: run.open.clone() }
 }
 
-pub(crate) fn resource(caller: &Caller, view: &WorkspaceView) -> Resource {
-    let WorkspaceView { workspace, open } = view;
-    let organization = open.entry().name.as_str();
-    let execution = open.state.execution_of(workspace);
-    let overwrites = workspace.execution.is_some();
-    let lock_reason = workspace.lock.as_ref().and_then(|lock| lock.reason.as_deref());
-    let statistics = open.state.run_statistics(workspace.id);
-    let milliseconds = |time: Option<SignedDuration>| time.and_then(|time| u64::try_from(time.as_millis()).ok());
-    let attributes = Attributes {
-        name: workspace.name.as_str(),
-        description: &workspace.description,
-        created_at: workspace.created_at,
-        updated_at: workspace.updated_at,
-        latest_change_at: open.state.latest_state_change(workspace),
-        execution_mode: execution.mode,
-        setting_overwrites: Overwrites { execution_mode: overwrites, agent_pool: overwrites },
-        operations: execution.mode != ExecutionMode::Local,
-        terraform_version: &workspace.terraform_version,
-        taco_engine: workspace.engine,
-        working_directory: &workspace.working_directory,
-        locked: workspace.lock.is_some(),
-        locked_reason: lock_reason.unwrap_or_default(),
-        auto_apply: workspace.auto_apply,
-        auto_apply_run_trigger: workspace.auto_apply_run_trigger,
-        allow_destroy_plan: workspace.allow_destroy_plan,
-        assessments_enabled: workspace.assessments_enabled,
-        can_queue_destroy_plan: workspace.allow_destroy_plan,
-        environment: "default",
-        file_triggers_enabled: workspace.file_triggers_enabled,
-        global_remote_state: workspace.global_remote_state,
-        project_remote_state: workspace.project_remote_state,
-        queue_all_runs: workspace.queue_all_runs,
-        speculative_enabled: workspace.speculative_enabled,
-        structured_run_output_enabled: workspace.structured_run_output_enabled,
-        trigger_prefixes: &workspace.trigger_prefixes,
-        trigger_patterns: &workspace.trigger_patterns,
-        vcs_repo: workspace.vcs_repository.as_ref().map(Repository::from),
-        vcs_repo_identifier: workspace.vcs_repository.as_ref().map(|repository| repository.identifier.as_str()),
-        source: workspace.source,
-        source_name: workspace.source_name.as_deref(),
-        source_url: workspace.source_url.as_deref(),
-        source_module_id: None,
-        migration_environment: workspace.migration_environment.as_deref(),
-        auto_destroy_at: workspace.auto_destroy_at,
-        auto_destroy_activity_duration: workspace.auto_destroy_activity_duration.as_deref(),
-        auto_destroy_status: None,
-        inherits_project_auto_destroy: workspace.inherits_project_auto_destroy,
-        no_code_upgrade_available: false,
-        hyok_enabled: false,
-        resource_count: workspace.resource_count,
-        apply_duration_average: milliseconds(statistics.apply_average),
-        plan_duration_average: milliseconds(statistics.plan_average),
-        policy_check_failures: None,
-        run_failures: Some(statistics.failures),
-        workspace_kpis_runs_count: Some(statistics.runs),
-        tag_names: workspace.tags.keys().map(taco_domain::name::TagKey::as_str).collect(),
-        taco_lock: workspace.lock.as_ref().map(LockDetails::from),
-        actions: Actions { is_destroyable: true },
-        permissions: Permissions::of(caller, view),
-    };
-    let id = workspace.id;
-    let state_version = workspace.current_state_version;
-    let outputs = open.state.current_state_version(workspace).map(|version| version.outputs.as_slice());
-    let effective = tag_bindings::effective_bindings(view);
-    let may_see = attributes.permissions.can_read_variable;
-    let own_variables = open.state.variables_of(VariableOwner::Workspace(id)).filter(|_| may_see);
-    let (current_run, latest_run) = (open.state.current_run(id), open.state.runs_of(id).next());
-    let configuration = open.state.current_configuration(id);
-    Resource::new(KIND, id, &attributes)
-        .has_one("organization", organizations::identifier(organization))
-        .has_one("project", Identifier::new(projects::KIND, workspace.project))
-        .has_optional("current-run", current_run.map(|run| Identifier::new(runs::KIND, run.id)))
-        .has_optional("latest-run", latest_run.map(|run| Identifier::new(runs::KIND, run.id)))
-        .has_optional(
-            "current-configuration-version",
-            configuration.map(|version| Identifier::new(configuration_versions::KIND, version.id)),
-        )
-        .has_optional("current-state-version", state_version.map(|id| Identifier::new("state-versions", id)))
-        .related(format!("/api/v2/workspaces/{id}/current-state-version"))
-        .has_many(
-            "outputs",
-            outputs.unwrap_or_default().iter().map(|output| Identifier::new("workspace-outputs", output.id)),
-        )
-        .has_optional("locked-by", workspace.lock.as_ref().and_then(|lock| users::author(&lock.holder)))
-        .has_optional("ssh-key", workspace.ssh_key.map(|key| Identifier::new(ssh_keys::KIND, key)))
-        .has_optional("agent-pool", execution.agent_pool.map(|pool| Identifier::new("agent-pools", pool)))
-        .has_many("effective-tag-bindings", effective.iter().map(|tag| tag.identifier(tag_bindings::EFFECTIVE)))
-        .related(format!("/api/v2/workspaces/{id}/effective-tag-bindings"))
-        .has_many(
-            "remote-state-consumers",
-            view.remote_state_consumers(caller).map(|consumer| Identifier::new(KIND, consumer.id)),
-        )
-        .related(format!("/api/v2/workspaces/{id}/relationships/remote-state-consumers"))
-        .has_many("vars", own_variables.map(|variable| Identifier::new(variables::KIND, variable.id)))
-        .related(format!("/api/v2/workspaces/{id}/vars"))
-        .link("self", format!("/api/v2/organizations/{organization}/workspaces/{}", workspace.name))
-        .link("self-html", format!("/app/{organization}/workspaces/{}", workspace.name))
+impl Resource for WorkspaceView {
+    const KIND: &'static str = KIND;
+    const INCLUDES: &'static [&'static str] = INCLUDES;
+
+    fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
+        let Self { workspace, open } = self;
+        let caller = &request.caller;
+        let organization = open.entry().name.as_str();
+        let execution = open.state.execution_of(workspace);
+        let overwrites = workspace.execution.is_some();
+        let lock_reason = workspace.lock.as_ref().and_then(|lock| lock.reason.as_deref());
+        let statistics = open.state.run_statistics(workspace.id);
+        let milliseconds = |time: Option<SignedDuration>| time.and_then(|time| u64::try_from(time.as_millis()).ok());
+        let attributes = Attributes {
+            name: workspace.name.as_str(),
+            description: &workspace.description,
+            created_at: workspace.created_at,
+            updated_at: workspace.updated_at,
+            latest_change_at: open.state.latest_state_change(workspace),
+            execution_mode: execution.mode,
+            setting_overwrites: Overwrites { execution_mode: overwrites, agent_pool: overwrites },
+            operations: execution.mode != ExecutionMode::Local,
+            terraform_version: &workspace.terraform_version,
+            taco_engine: workspace.engine,
+            working_directory: &workspace.working_directory,
+            locked: workspace.lock.is_some(),
+            locked_reason: lock_reason.unwrap_or_default(),
+            auto_apply: workspace.auto_apply,
+            auto_apply_run_trigger: workspace.auto_apply_run_trigger,
+            allow_destroy_plan: workspace.allow_destroy_plan,
+            assessments_enabled: workspace.assessments_enabled,
+            can_queue_destroy_plan: workspace.allow_destroy_plan,
+            environment: "default",
+            file_triggers_enabled: workspace.file_triggers_enabled,
+            global_remote_state: workspace.global_remote_state,
+            project_remote_state: workspace.project_remote_state,
+            queue_all_runs: workspace.queue_all_runs,
+            speculative_enabled: workspace.speculative_enabled,
+            structured_run_output_enabled: workspace.structured_run_output_enabled,
+            trigger_prefixes: &workspace.trigger_prefixes,
+            trigger_patterns: &workspace.trigger_patterns,
+            vcs_repo: workspace.vcs_repository.as_ref().map(Repository::from),
+            vcs_repo_identifier: workspace.vcs_repository.as_ref().map(|repository| repository.identifier.as_str()),
+            source: workspace.source,
+            source_name: workspace.source_name.as_deref(),
+            source_url: workspace.source_url.as_deref(),
+            source_module_id: None,
+            migration_environment: workspace.migration_environment.as_deref(),
+            auto_destroy_at: workspace.auto_destroy_at,
+            auto_destroy_activity_duration: workspace.auto_destroy_activity_duration.as_deref(),
+            auto_destroy_status: None,
+            inherits_project_auto_destroy: workspace.inherits_project_auto_destroy,
+            no_code_upgrade_available: false,
+            hyok_enabled: false,
+            resource_count: workspace.resource_count,
+            apply_duration_average: milliseconds(statistics.apply_average),
+            plan_duration_average: milliseconds(statistics.plan_average),
+            policy_check_failures: None,
+            run_failures: Some(statistics.failures),
+            workspace_kpis_runs_count: Some(statistics.runs),
+            tag_names: workspace.tags.keys().map(taco_domain::name::TagKey::as_str).collect(),
+            taco_lock: workspace.lock.as_ref().map(LockDetails::from),
+            actions: Actions { is_destroyable: true },
+            permissions: Permissions::of(caller, self),
+        };
+        let id = workspace.id;
+        let state_version = workspace.current_state_version;
+        let outputs = open.state.current_state_version(workspace).map(|version| version.outputs.as_slice());
+        let effective = tag_bindings::effective_bindings(self);
+        let may_see = attributes.permissions.can_read_variable;
+        let own_variables = open.state.variables_of(VariableOwner::Workspace(id)).filter(|_| may_see);
+        let (current_run, latest_run) = (open.state.current_run(id), open.state.runs_of(id).next());
+        let configuration = open.state.current_configuration(id);
+        Ok(ResourceObject::new(KIND, id, &attributes)
+            .has_one("organization", organizations::identifier(organization))
+            .has_one("project", Identifier::new(projects::KIND, workspace.project))
+            .has_optional("current-run", current_run.map(|run| Identifier::new(runs::KIND, run.id)))
+            .has_optional("latest-run", latest_run.map(|run| Identifier::new(runs::KIND, run.id)))
+            .has_optional(
+                "current-configuration-version",
+                configuration.map(|version| Identifier::new(configuration_versions::KIND, version.id)),
+            )
+            .has_optional("current-state-version", state_version.map(|id| Identifier::new("state-versions", id)))
+            .related(format!("/api/v2/workspaces/{id}/current-state-version"))
+            .has_many(
+                "outputs",
+                outputs.unwrap_or_default().iter().map(|output| Identifier::new("workspace-outputs", output.id)),
+            )
+            .has_optional("locked-by", workspace.lock.as_ref().and_then(|lock| users::author(&lock.holder)))
+            .has_optional("ssh-key", workspace.ssh_key.map(|key| Identifier::new(ssh_keys::KIND, key)))
+            .has_optional("agent-pool", execution.agent_pool.map(|pool| Identifier::new("agent-pools", pool)))
+            .has_many("effective-tag-bindings", effective.iter().map(|tag| tag.identifier(tag_bindings::EFFECTIVE)))
+            .related(format!("/api/v2/workspaces/{id}/effective-tag-bindings"))
+            .has_many(
+                "remote-state-consumers",
+                self.remote_state_consumers(caller).map(|consumer| Identifier::new(KIND, consumer.id)),
+            )
+            .related(format!("/api/v2/workspaces/{id}/relationships/remote-state-consumers"))
+            .has_many("vars", own_variables.map(|variable| Identifier::new(variables::KIND, variable.id)))
+            .related(format!("/api/v2/workspaces/{id}/vars"))
+            .link("self", format!("/api/v2/organizations/{organization}/workspaces/{}", workspace.name))
+            .link("self-html", format!("/app/{organization}/workspaces/{}", workspace.name)))
+    }
+
+    async fn include(&self, name: &str, request: &ApiRequest, document: &mut Document) -> Result<(), ApiError> {
+        workspace_surroundings::include(name, request, self, document).await
+    }
 }
 
-fn read_patch(body: Body) -> Result<WorkspacePatch, ApiError> {
-    let sent = body.resource::<WorkspacePatch>(KIND)?;
+async fn patch(request: &ApiRequest) -> Result<WorkspacePatch, ApiError> {
+    let sent = request.resource::<WorkspacePatch>(KIND).await?;
     let project = sent.to_one("project")?.flatten();
     let pool = sent.to_one("agent-pool")?;
     let plain_tags = tags::sent_tags(&sent)?;
@@ -356,21 +338,12 @@ fn order(query: &Query) -> WorkspaceOrder {
 }
 
 /// All that an answer about a workspace follows from, if nothing is to be included.
-fn question(caller: &Caller, WorkspaceView { open, .. }: &WorkspaceView, uri: &Uri) -> Question {
+fn question(request: &ApiRequest, WorkspaceView { open, .. }: &WorkspaceView) -> Question {
     let (organization, moment) = (open.id(), open.moment());
-    Question { organization, moment, actor: caller.actor.clone(), address: uri.to_string() }
+    Question { organization, moment, actor: request.caller.actor.clone(), address: request.uri().to_string() }
 }
 
-/// `GET /api/v2/organizations/{organization}/workspaces`
-pub(crate) async fn list(
-    State(api): State<Api>,
-    caller: Caller,
-    address: Address,
-    InPath(organization): InPath<String>,
-    query: Query,
-    uri: Uri,
-) -> Result<Response, ApiError> {
-    let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect::<Vec<_>>();
+fn filter(query: &Query) -> Result<WorkspaceFilter, ApiError> {
     let project = match query.get("filter[project][id]") {
         None => None,
         Some(id) => Some(
@@ -378,31 +351,31 @@ pub(crate) async fn list(
                 .map_err(|_| ApiError::parameter("filter[project][id]", format!("{} is no project's id", shown(id))))?,
         ),
     };
-    let filter = WorkspaceFilter {
-        name: query.get("search[name]").map(str::to_owned),
-        wildcard_name: query.get("search[wildcard-name]").map(str::to_owned),
+    Ok(WorkspaceFilter {
+        name: query.text("search[name]"),
+        wildcard_name: query.text("search[wildcard-name]"),
         project,
-        tags: owned(query.list("search[tags]")),
-        exclude_tags: owned(query.list("search[exclude-tags]")),
+        tags: query.texts("search[tags]"),
+        exclude_tags: query.texts("search[exclude-tags]"),
         tagged: query.tagged(),
-        current_run: owned(query.list("filter[current-run][status]")),
+        current_run: query.texts("filter[current-run][status]"),
         locked: false,
-        order: order(&query),
-    };
-    let listed = api.control_plane.workspaces(&caller, &organization, &filter, query.page()?).await?;
+        order: order(query),
+    })
+}
+
+/// `GET /api/v2/organizations/{organization}/workspaces`
+pub(crate) async fn list(request: ApiRequest) -> Answer {
+    let ApiRequest { api, control_plane, caller, query, .. } = &request;
+    let filter = filter(query)?;
+    let listed = control_plane.workspaces(caller, request.organization()?, &filter, query.page()?).await?;
     if query.get("include").is_some() {
-        let views = listed.items.clone();
-        let mut document = Document::page(listed.map(|view| resource(&caller, &view)));
-        for view in &views {
-            include(&api, &caller, &address, view, &query, &mut document).await?;
-        }
-        return Ok(document.into_response());
+        return request.page(listed).await;
     }
-    let question = listed.items.first().map(|view| question(&caller, view, &uri));
-    let make = || Document::page(listed.map(|view| resource(&caller, &view))).to_bytes();
-    Ok(document::response(match question {
-        Some(question) => api.answers.or_make(question, make),
-        None => make(),
+    let make = || request.page_document(&listed).map(|document| document.to_bytes());
+    Ok(document::response(match listed.items.first() {
+        Some(first) => api.answers.or_make(question(&request, first), make)?,
+        None => make()?,
     }))
 }
 
@@ -417,65 +390,39 @@ fn is_tofu(headers: &HeaderMap) -> bool {
 }
 
 /// `POST /api/v2/organizations/{organization}/workspaces`
-pub(crate) async fn create(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InPath(organization): InPath<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let mut patch = read_patch(body)?;
-    patch.engine = patch.engine.or_else(|| is_tofu(&headers).then(|| Engine::Tofu.to_string()));
-    let view = control_plane.create_workspace(&caller, &organization, patch, source(&headers)).await?;
-    Ok((StatusCode::CREATED, Document::one(resource(&caller, &view))).into_response())
+pub(crate) async fn create(request: ApiRequest) -> Answer {
+    let mut patch = patch(&request).await?;
+    patch.engine = patch.engine.or_else(|| is_tofu(request.headers()).then(|| Engine::Tofu.to_string()));
+    let (organization, source) = (request.organization()?, source(request.headers()));
+    request.created(&request.control_plane.create_workspace(&request.caller, organization, patch, source).await?)
 }
 
 /// `GET /api/v2/workspaces/{workspace}`, and by organization and name
-pub(crate) async fn read(
-    State(api): State<Api>,
-    caller: Caller,
-    address: Address,
-    InWorkspace(wanted): InWorkspace,
-    query: Query,
-    uri: Uri,
-) -> Result<Response, ApiError> {
-    let view = api.control_plane.workspace(&caller, &wanted).await?;
-    if query.get("include").is_some() {
-        return Ok(document(&api, &caller, &address, &view, &query).await?.into_response());
+pub(crate) async fn read(request: ApiRequest) -> Answer {
+    let view = request.control_plane.workspace(&request.caller, &request.workspace()?).await?;
+    if request.query.get("include").is_some() {
+        return Ok(workspace_surroundings::document(&request, &view).await?.into_response());
     }
-    let make = || Document::one(resource(&caller, &view)).to_bytes();
-    Ok(document::response(api.answers.or_make(question(&caller, &view, &uri), make)))
+    let make = || view.object(&request).map(|object| Document::one(object).to_bytes());
+    Ok(document::response(request.api.answers.or_make(question(&request, &view), make)?))
 }
 
 /// `PATCH /api/v2/workspaces/{workspace}`, and by organization and name
-pub(crate) async fn update(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InWorkspace(wanted): InWorkspace,
-    body: Body,
-) -> Result<Document, ApiError> {
-    let view = control_plane.update_workspace(&caller, &wanted, read_patch(body)?).await?;
-    Ok(Document::one(resource(&caller, &view)))
+pub(crate) async fn update(request: ApiRequest) -> Answer {
+    let (wanted, patch) = (request.workspace()?, patch(&request).await?);
+    request.changed(&request.control_plane.update_workspace(&request.caller, &wanted, patch).await?)
 }
 
 /// `DELETE /api/v2/workspaces/{workspace}`, and by organization and name
-pub(crate) async fn delete(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InWorkspace(wanted): InWorkspace,
-) -> Result<StatusCode, ApiError> {
-    control_plane.delete_workspace(&caller, &wanted, Deletion::Forced).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn delete(request: ApiRequest) -> Answer {
+    request.control_plane.delete_workspace(&request.caller, &request.workspace()?, Deletion::Forced).await?;
+    no_content()
 }
 
 /// `POST /api/v2/workspaces/{workspace}/actions/safe-delete`, and by organization and name
-pub(crate) async fn safe_delete(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InWorkspace(wanted): InWorkspace,
-) -> Result<StatusCode, ApiError> {
-    control_plane.delete_workspace(&caller, &wanted, Deletion::Safe).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(crate) async fn safe_delete(request: ApiRequest) -> Answer {
+    request.control_plane.delete_workspace(&request.caller, &request.workspace()?, Deletion::Safe).await?;
+    no_content()
 }
 
 #[derive(Default, Deserialize)]
@@ -485,35 +432,20 @@ struct LockOptions {
 }
 
 /// `POST /api/v2/workspaces/{workspace}/actions/lock`
-pub(crate) async fn lock(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InWorkspace(wanted): InWorkspace,
-    body: Body,
-) -> Result<Document, ApiError> {
-    let LockOptions { reason } = body.action()?;
-    let view = control_plane.lock_workspace(&caller, &wanted, reason).await?;
-    Ok(Document::one(resource(&caller, &view)))
+pub(crate) async fn lock(request: ApiRequest) -> Answer {
+    let wanted = request.workspace()?;
+    let LockOptions { reason } = request.body().await?.action()?;
+    request.changed(&request.control_plane.lock_workspace(&request.caller, &wanted, reason).await?)
 }
 
 /// `POST /api/v2/workspaces/{workspace}/actions/unlock`
-pub(crate) async fn unlock(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InWorkspace(wanted): InWorkspace,
-) -> Result<Document, ApiError> {
-    let view = control_plane.unlock_workspace(&caller, &wanted).await?;
-    Ok(Document::one(resource(&caller, &view)))
+pub(crate) async fn unlock(request: ApiRequest) -> Answer {
+    request.changed(&request.control_plane.unlock_workspace(&request.caller, &request.workspace()?).await?)
 }
 
 /// `POST /api/v2/workspaces/{workspace}/actions/force-unlock`
-pub(crate) async fn force_unlock(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InWorkspace(wanted): InWorkspace,
-) -> Result<Document, ApiError> {
-    let view = control_plane.force_unlock_workspace(&caller, &wanted).await?;
-    Ok(Document::one(resource(&caller, &view)))
+pub(crate) async fn force_unlock(request: ApiRequest) -> Answer {
+    request.changed(&request.control_plane.force_unlock_workspace(&request.caller, &request.workspace()?).await?)
 }
 
 #[derive(Default, Deserialize)]
@@ -525,71 +457,37 @@ struct KeyToAssign {
 }
 
 /// `PATCH /api/v2/workspaces/{workspace}/relationships/ssh-key`
-pub(crate) async fn assign_ssh_key(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InWorkspace(wanted): InWorkspace,
-    body: Body,
-) -> Result<Document, ApiError> {
-    let sent = body.resource::<KeyToAssign>(KIND)?;
-    let key: Option<SshKeyId> = match sent.attributes.id.flatten() {
-        None => None,
-        Some(id) => Some(id.parse().map_err(|_| ApiError::not_found())?),
-    };
-    let view = control_plane.assign_ssh_key(&caller, &wanted, key).await?;
-    Ok(Document::one(resource(&caller, &view)))
+pub(crate) async fn assign_ssh_key(request: ApiRequest) -> Answer {
+    let wanted = request.workspace()?;
+    let KeyToAssign { id } = request.attributes(KIND).await?;
+    let key = id.flatten().map(|id| id.parse().map_err(|_| ApiError::not_found())).transpose()?;
+    request.changed(&request.control_plane.assign_ssh_key(&request.caller, &wanted, key).await?)
 }
 
 /// `GET /api/v2/workspaces/{workspace}/relationships/remote-state-consumers`
-pub(crate) async fn list_consumers(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InWorkspace(wanted): InWorkspace,
-    query: Query,
-) -> Result<Document, ApiError> {
-    let listed = control_plane.remote_state_consumers(&caller, &wanted, query.page()?).await?;
-    Ok(Document::page(listed.map(|view| resource(&caller, &view))))
+pub(crate) async fn list_consumers(request: ApiRequest) -> Answer {
+    let (wanted, page) = (request.workspace()?, request.query.page()?);
+    let listed = request.control_plane.remote_state_consumers(&request.caller, &wanted, page).await?;
+    request.page_without_includes(&listed)
 }
 
-async fn change_consumers(
-    control_plane: &ControlPlane,
-    caller: &Caller,
-    wanted: &WorkspaceRef,
-    body: Body,
-    change: ListChange,
-) -> Result<StatusCode, ApiError> {
-    let sent = body.resources::<NoAttributes>(KIND)?;
-    let consumers = sent.iter().map(|consumer| consumer.id()).collect::<Result<BTreeSet<_>, _>>()?;
-    control_plane.change_remote_state_consumers(caller, wanted, consumers, change).await?;
-    Ok(StatusCode::NO_CONTENT)
+async fn change_consumers(request: &ApiRequest, change: ListChange) -> Answer {
+    let (wanted, consumers) = (request.workspace()?, request.ids(KIND).await?);
+    request.control_plane.change_remote_state_consumers(&request.caller, &wanted, consumers, change).await?;
+    no_content()
 }
 
 /// `POST /api/v2/workspaces/{workspace}/relationships/remote-state-consumers`
-pub(crate) async fn add_consumers(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InWorkspace(wanted): InWorkspace,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    change_consumers(&control_plane, &caller, &wanted, body, ListChange::Add).await
+pub(crate) async fn add_consumers(request: ApiRequest) -> Answer {
+    change_consumers(&request, ListChange::Add).await
 }
 
 /// `PATCH /api/v2/workspaces/{workspace}/relationships/remote-state-consumers`
-pub(crate) async fn replace_consumers(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InWorkspace(wanted): InWorkspace,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    change_consumers(&control_plane, &caller, &wanted, body, ListChange::Replace).await
+pub(crate) async fn replace_consumers(request: ApiRequest) -> Answer {
+    change_consumers(&request, ListChange::Replace).await
 }
 
 /// `DELETE /api/v2/workspaces/{workspace}/relationships/remote-state-consumers`
-pub(crate) async fn remove_consumers(
-    State(control_plane): State<ControlPlane>,
-    caller: Caller,
-    InWorkspace(wanted): InWorkspace,
-    body: Body,
-) -> Result<StatusCode, ApiError> {
-    change_consumers(&control_plane, &caller, &wanted, body, ListChange::Remove).await
+pub(crate) async fn remove_consumers(request: ApiRequest) -> Answer {
+    change_consumers(&request, ListChange::Remove).await
 }
