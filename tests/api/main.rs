@@ -17,6 +17,7 @@ mod newer_servers;
 mod organization_costs;
 mod permissions;
 mod piles;
+
 mod repeats;
 mod run_phases;
 mod run_queue;

@@ -138,8 +138,8 @@ async fn answers(method_is: impl Fn(&str) -> bool) -> BTreeMap<&'static str, Str
     let mut fixture = site().await;
     for route in routes::all() {
         for method in route.methods.iter().filter(|method| method_is(method)) {
-            for number in 0..fixture.requests(&route, method).len() {
-                let path = fixture.requests(&route, method).swap_remove(number).path;
+            for number in 0..fixture.requests(&route).len() {
+                let path = fixture.requests(&route).swap_remove(number).path;
                 let include = INCLUDES.iter().find(|(end, _)| *method == "GET" && route.path.ends_with(end));
                 let separator = if path.contains('?') { '&' } else { '?' };
                 let with_include = include.map(|(_, names)| format!("{path}{separator}include={names}"));

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
+use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
     Error as StoreError, GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode, UploadPart,
@@ -39,22 +40,35 @@ pub struct ObjectBucket {
     /// Where the objects are files, listings and downloads read them directly: `object_store` would `stat` every file
     /// and change threads for every 8 KiB.
     directory: Option<PathBuf>,
+    /// Where the objects are in memory, they can be forked.
+    memory: Option<Arc<InMemory>>,
     part: usize,
 }
 
 impl ObjectBucket {
     pub(crate) fn new(strict: Arc<dyn ObjectStore>, patient: Arc<dyn ObjectStore>) -> Self {
-        Self { strict, patient, directory: None, part: PART }
+        Self { strict, patient, directory: None, memory: None, part: PART }
     }
 
     pub(crate) fn on_directory(store: Arc<dyn ObjectStore>, directory: PathBuf) -> Self {
-        Self { strict: Arc::clone(&store), patient: store, directory: Some(directory), part: PART_OF_FILE }
+        let (strict, directory) = (Arc::clone(&store), Some(directory));
+        Self { strict, patient: store, directory, memory: None, part: PART_OF_FILE }
     }
 
     /// A bucket that forgets everything when it is dropped.
     pub fn in_memory() -> Self {
-        let store = Arc::new(object_store::memory::InMemory::new());
-        Self { strict: Arc::clone(&store) as _, patient: store, directory: None, part: PART }
+        Self::of_memory(InMemory::new())
+    }
+
+    /// A bucket that has what this one has now, and goes its own way from here on; `None` if this one is not in memory.
+    pub fn fork(&self) -> Option<Self> {
+        self.memory.as_ref().map(|memory| Self::of_memory(memory.fork()))
+    }
+
+    fn of_memory(store: InMemory) -> Self {
+        let store = Arc::new(store);
+        let memory = Some(Arc::clone(&store));
+        Self { strict: Arc::clone(&store) as _, patient: store, directory: None, memory, part: PART }
     }
 
     async fn upload_parts(

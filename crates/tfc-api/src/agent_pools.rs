@@ -2,13 +2,14 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{AgentPoolFilter, AgentPoolOrder, AgentPoolPatch, AgentPoolView};
-use taco_domain::id::WorkspaceId;
+use taco_control_plane::{AgentPoolFilter, AgentPoolOrder, AgentPoolPatch, AgentPoolView, Error, Listed, PageRequest};
+use taco_domain::id::{AgentPoolId, WorkspaceId};
 
 use crate::body::Sent;
+use crate::crud::Crud;
 use crate::document::{Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::request::{Answer, ApiRequest, no_content};
+use crate::request::ApiRequest;
 use crate::resource::Resource;
 use crate::{organizations, projects, workspaces};
 
@@ -45,51 +46,45 @@ impl Resource for AgentPoolView {
     }
 }
 
-fn patch(sent: Sent<AgentPoolPatch>) -> Result<AgentPoolPatch, ApiError> {
-    let allowed_workspaces = sent.ids("allowed-workspaces", workspaces::KIND)?;
-    let allowed_projects = sent.ids("allowed-projects", projects::KIND)?;
-    let excluded_workspaces = sent.ids("excluded-workspaces", workspaces::KIND)?;
-    Ok(AgentPoolPatch { allowed_workspaces, allowed_projects, excluded_workspaces, ..sent.attributes })
-}
+impl Crud for AgentPoolView {
+    type Id = AgentPoolId;
+    type Patch = AgentPoolPatch;
 
-/// `GET /api/v2/organizations/{organization}/agent-pools`
-pub(crate) async fn list(request: ApiRequest) -> Answer {
-    let query = &request.query;
-    let filter = AgentPoolFilter {
-        name: query.text("q"),
-        workspace: query.text("filter[allowed_workspaces][name]"),
-        project: query.text("filter[allowed_projects][name]"),
-        order: match query.get("sort") {
-            Some("created-at") => AgentPoolOrder::OldestFirst,
-            Some("-created-at") => AgentPoolOrder::NewestFirst,
-            _ => AgentPoolOrder::Name,
-        },
-    };
-    let organization = request.organization()?;
-    request.page(request.control_plane.agent_pools(&request.caller, organization, &filter, query.page()?).await?).await
-}
+    fn patch(sent: Sent<AgentPoolPatch>) -> Result<AgentPoolPatch, ApiError> {
+        let allowed_workspaces = sent.ids("allowed-workspaces", workspaces::KIND)?;
+        let allowed_projects = sent.ids("allowed-projects", projects::KIND)?;
+        let excluded_workspaces = sent.ids("excluded-workspaces", workspaces::KIND)?;
+        Ok(AgentPoolPatch { allowed_workspaces, allowed_projects, excluded_workspaces, ..sent.attributes })
+    }
 
-/// `POST /api/v2/organizations/{organization}/agent-pools`
-pub(crate) async fn create(request: ApiRequest) -> Answer {
-    let patch = patch(request.resource(KIND).await?)?;
-    let organization = request.organization()?;
-    request.created(&request.control_plane.create_agent_pool(&request.caller, organization, patch).await?)
-}
+    async fn list(request: &ApiRequest, organization: &str, page: PageRequest) -> Result<Listed<Self>, Error> {
+        let query = &request.query;
+        let filter = AgentPoolFilter {
+            name: query.text("q"),
+            workspace: query.text("filter[allowed_workspaces][name]"),
+            project: query.text("filter[allowed_projects][name]"),
+            order: match query.get("sort") {
+                Some("created-at") => AgentPoolOrder::OldestFirst,
+                Some("-created-at") => AgentPoolOrder::NewestFirst,
+                _ => AgentPoolOrder::Name,
+            },
+        };
+        request.control_plane.agent_pools(&request.caller, organization, &filter, page).await
+    }
 
-/// `GET /api/v2/agent-pools/{pool}`
-pub(crate) async fn read(request: ApiRequest) -> Answer {
-    request.one(&request.control_plane.agent_pool(&request.caller, request.id("pool")?).await?).await
-}
+    async fn create(request: &ApiRequest, organization: &str, patch: AgentPoolPatch) -> Result<Self, Error> {
+        request.control_plane.create_agent_pool(&request.caller, organization, patch).await
+    }
 
-/// `PATCH /api/v2/agent-pools/{pool}`
-pub(crate) async fn update(request: ApiRequest) -> Answer {
-    let pool = request.id("pool")?;
-    let patch = patch(request.resource(KIND).await?)?;
-    request.changed(&request.control_plane.update_agent_pool(&request.caller, pool, patch).await?)
-}
+    async fn read(request: &ApiRequest, id: AgentPoolId) -> Result<Self, Error> {
+        request.control_plane.agent_pool(&request.caller, id).await
+    }
 
-/// `DELETE /api/v2/agent-pools/{pool}`
-pub(crate) async fn delete(request: ApiRequest) -> Answer {
-    request.control_plane.delete_agent_pool(&request.caller, request.id("pool")?).await?;
-    no_content()
+    async fn update(request: &ApiRequest, id: AgentPoolId, patch: AgentPoolPatch) -> Result<Self, Error> {
+        request.control_plane.update_agent_pool(&request.caller, id, patch).await
+    }
+
+    async fn delete(request: &ApiRequest, id: AgentPoolId) -> Result<(), Error> {
+        request.control_plane.delete_agent_pool(&request.caller, id).await
+    }
 }

@@ -19,6 +19,7 @@ mod client;
 mod comments;
 mod configuration_versions;
 mod cost_estimates;
+mod crud;
 mod discovery;
 mod document;
 mod error;

@@ -2,16 +2,18 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{ProjectFilter, ProjectView};
+use taco_control_plane::{Error, Listed, PageRequest, ProjectFilter, ProjectView};
 use taco_domain::execution::{Execution, ExecutionMode};
+use taco_domain::id::ProjectId;
 use taco_domain::permission::Action;
 use taco_domain::project::ProjectPatch;
 
 use crate::body::Sent;
+use crate::crud::Crud;
 use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
 use crate::organizations;
-use crate::request::{Answer, ApiRequest, no_content};
+use crate::request::ApiRequest;
 use crate::resource::Resource;
 use crate::tag_bindings::{self, effective_bindings_of_project, sent_bindings};
 
@@ -96,42 +98,37 @@ impl Resource for ProjectView {
     }
 }
 
-fn patch(sent: Sent<ProjectPatch>) -> Result<ProjectPatch, ApiError> {
-    let pool = sent.to_one("default-agent-pool")?;
-    let tag_bindings = sent_bindings(&sent, "tag-bindings")?;
-    let default_agent_pool_id = sent.attributes.default_agent_pool_id.or(pool);
-    Ok(ProjectPatch { default_agent_pool_id, tag_bindings, ..sent.attributes })
-}
+impl Crud for ProjectView {
+    type Id = ProjectId;
+    type Patch = ProjectPatch;
 
-/// `GET /api/v2/organizations/{organization}/projects`
-pub(crate) async fn list(request: ApiRequest) -> Answer {
-    let query = &request.query;
-    let filter = ProjectFilter { names: query.texts("filter[names]"), query: query.text("q"), tagged: query.tagged() };
-    let organization = request.organization()?;
-    request.page(request.control_plane.projects(&request.caller, organization, &filter, query.page()?).await?).await
-}
+    fn patch(sent: Sent<ProjectPatch>) -> Result<ProjectPatch, ApiError> {
+        let pool = sent.to_one("default-agent-pool")?;
+        let tag_bindings = sent_bindings(&sent, "tag-bindings")?;
+        let default_agent_pool_id = sent.attributes.default_agent_pool_id.or(pool);
+        Ok(ProjectPatch { default_agent_pool_id, tag_bindings, ..sent.attributes })
+    }
 
-/// `POST /api/v2/organizations/{organization}/projects`
-pub(crate) async fn create(request: ApiRequest) -> Answer {
-    let patch = patch(request.resource(KIND).await?)?;
-    let organization = request.organization()?;
-    request.created(&request.control_plane.create_project(&request.caller, organization, patch).await?)
-}
+    async fn list(request: &ApiRequest, organization: &str, page: PageRequest) -> Result<Listed<Self>, Error> {
+        let query = &request.query;
+        let filter =
+            ProjectFilter { names: query.texts("filter[names]"), query: query.text("q"), tagged: query.tagged() };
+        request.control_plane.projects(&request.caller, organization, &filter, page).await
+    }
 
-/// `GET /api/v2/projects/{project}`
-pub(crate) async fn read(request: ApiRequest) -> Answer {
-    request.one(&request.control_plane.project(&request.caller, request.id("project")?).await?).await
-}
+    async fn create(request: &ApiRequest, organization: &str, patch: ProjectPatch) -> Result<Self, Error> {
+        request.control_plane.create_project(&request.caller, organization, patch).await
+    }
 
-/// `PATCH /api/v2/projects/{project}`
-pub(crate) async fn update(request: ApiRequest) -> Answer {
-    let project = request.id("project")?;
-    let patch = patch(request.resource(KIND).await?)?;
-    request.changed(&request.control_plane.update_project(&request.caller, project, patch).await?)
-}
+    async fn read(request: &ApiRequest, id: ProjectId) -> Result<Self, Error> {
+        request.control_plane.project(&request.caller, id).await
+    }
 
-/// `DELETE /api/v2/projects/{project}`
-pub(crate) async fn delete(request: ApiRequest) -> Answer {
-    request.control_plane.delete_project(&request.caller, request.id("project")?).await?;
-    no_content()
+    async fn update(request: &ApiRequest, id: ProjectId, patch: ProjectPatch) -> Result<Self, Error> {
+        request.control_plane.update_project(&request.caller, id, patch).await
+    }
+
+    async fn delete(request: &ApiRequest, id: ProjectId) -> Result<(), Error> {
+        request.control_plane.delete_project(&request.caller, id).await
+    }
 }

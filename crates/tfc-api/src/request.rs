@@ -79,6 +79,12 @@ impl ApiRequest {
         self.name(word)?.parse().map_err(|_| ApiError::not_found())
     }
 
+    /// The id that the path names last.
+    pub(crate) fn last_id<I: FromStr>(&self) -> Result<I, ApiError> {
+        let last = self.path.last().ok_or_else(ApiError::not_found)?;
+        last.1.parse().map_err(|_| ApiError::not_found())
+    }
+
     /// The name of the organization in the path.
     pub(crate) fn organization(&self) -> Result<&str, ApiError> {
         self.name("organization")

@@ -1,11 +1,14 @@
 //! SSH keys. Their values go in and never come out.
 
 use serde::Serialize;
+use taco_control_plane::{Error, Listed, PageRequest, SshKeyPatch};
+use taco_domain::id::SshKeyId;
 use taco_domain::ssh_key::SshKey;
 
+use crate::crud::Crud;
 use crate::document::ResourceObject;
 use crate::error::ApiError;
-use crate::request::{Answer, ApiRequest, no_content};
+use crate::request::ApiRequest;
 use crate::resource::Resource;
 
 pub(crate) const KIND: &str = "ssh-keys";
@@ -24,32 +27,27 @@ impl Resource for SshKey {
     }
 }
 
-/// `GET /api/v2/organizations/{organization}/ssh-keys`
-pub(crate) async fn list(request: ApiRequest) -> Answer {
-    let (organization, page) = (request.organization()?, request.query.page()?);
-    request.page(request.control_plane.ssh_keys(&request.caller, organization, page).await?).await
-}
+impl Crud for SshKey {
+    type Id = SshKeyId;
+    type Patch = SshKeyPatch;
 
-/// `POST /api/v2/organizations/{organization}/ssh-keys`
-pub(crate) async fn create(request: ApiRequest) -> Answer {
-    let patch = request.attributes(KIND).await?;
-    let organization = request.organization()?;
-    request.created(&request.control_plane.create_ssh_key(&request.caller, organization, patch).await?)
-}
+    async fn list(request: &ApiRequest, organization: &str, page: PageRequest) -> Result<Listed<Self>, Error> {
+        request.control_plane.ssh_keys(&request.caller, organization, page).await
+    }
 
-/// `GET /api/v2/ssh-keys/{key}`
-pub(crate) async fn read(request: ApiRequest) -> Answer {
-    request.one(&request.control_plane.ssh_key(&request.caller, request.id("key")?).await?).await
-}
+    async fn create(request: &ApiRequest, organization: &str, patch: SshKeyPatch) -> Result<Self, Error> {
+        request.control_plane.create_ssh_key(&request.caller, organization, patch).await
+    }
 
-/// `PATCH /api/v2/ssh-keys/{key}`
-pub(crate) async fn update(request: ApiRequest) -> Answer {
-    let (key, patch) = (request.id("key")?, request.attributes(KIND).await?);
-    request.changed(&request.control_plane.update_ssh_key(&request.caller, key, patch).await?)
-}
+    async fn read(request: &ApiRequest, id: SshKeyId) -> Result<Self, Error> {
+        request.control_plane.ssh_key(&request.caller, id).await
+    }
 
-/// `DELETE /api/v2/ssh-keys/{key}`
-pub(crate) async fn delete(request: ApiRequest) -> Answer {
-    request.control_plane.delete_ssh_key(&request.caller, request.id("key")?).await?;
-    no_content()
+    async fn update(request: &ApiRequest, id: SshKeyId, patch: SshKeyPatch) -> Result<Self, Error> {
+        request.control_plane.update_ssh_key(&request.caller, id, patch).await
+    }
+
+    async fn delete(request: &ApiRequest, id: SshKeyId) -> Result<(), Error> {
+        request.control_plane.delete_ssh_key(&request.caller, id).await
+    }
 }

@@ -1,10 +1,12 @@
 //! Teams and their tokens.
 
 use serde::Serialize;
-use taco_control_plane::{TeamFilter, TeamTokenOrder, TeamView};
+use taco_control_plane::{Error, Listed, PageRequest, TeamFilter, TeamPatch, TeamTokenOrder, TeamView};
+use taco_domain::id::TeamId;
 use taco_domain::team::{OrganizationAccess, TeamVisibility};
 
 use crate::authentication_tokens::wanted;
+use crate::crud::Crud;
 use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
 use crate::request::{Answer, ApiRequest, no_content};
@@ -80,36 +82,31 @@ impl Resource for TeamView {
     }
 }
 
-/// `GET /api/v2/organizations/{organization}/teams`
-pub(crate) async fn list(request: ApiRequest) -> Answer {
-    let query = &request.query;
-    let filter = TeamFilter { names: query.texts("filter[names]"), query: query.text("q") };
-    let organization = request.organization()?;
-    request.page(request.control_plane.teams(&request.caller, organization, &filter, query.page()?).await?).await
-}
+impl Crud for TeamView {
+    type Id = TeamId;
+    type Patch = TeamPatch;
 
-/// `POST /api/v2/organizations/{organization}/teams`
-pub(crate) async fn create(request: ApiRequest) -> Answer {
-    let patch = request.attributes(KIND).await?;
-    let organization = request.organization()?;
-    request.created(&request.control_plane.create_team(&request.caller, organization, patch).await?)
-}
+    async fn list(request: &ApiRequest, organization: &str, page: PageRequest) -> Result<Listed<Self>, Error> {
+        let query = &request.query;
+        let filter = TeamFilter { names: query.texts("filter[names]"), query: query.text("q") };
+        request.control_plane.teams(&request.caller, organization, &filter, page).await
+    }
 
-/// `GET /api/v2/teams/{team}`
-pub(crate) async fn read(request: ApiRequest) -> Answer {
-    request.one(&request.control_plane.team(&request.caller, request.id("team")?).await?).await
-}
+    async fn create(request: &ApiRequest, organization: &str, patch: TeamPatch) -> Result<Self, Error> {
+        request.control_plane.create_team(&request.caller, organization, patch).await
+    }
 
-/// `PATCH /api/v2/teams/{team}`
-pub(crate) async fn update(request: ApiRequest) -> Answer {
-    let (team, patch) = (request.id("team")?, request.attributes(KIND).await?);
-    request.changed(&request.control_plane.update_team(&request.caller, team, patch).await?)
-}
+    async fn read(request: &ApiRequest, id: TeamId) -> Result<Self, Error> {
+        request.control_plane.team(&request.caller, id).await
+    }
 
-/// `DELETE /api/v2/teams/{team}`
-pub(crate) async fn delete(request: ApiRequest) -> Answer {
-    request.control_plane.delete_team(&request.caller, request.id("team")?).await?;
-    no_content()
+    async fn update(request: &ApiRequest, id: TeamId, patch: TeamPatch) -> Result<Self, Error> {
+        request.control_plane.update_team(&request.caller, id, patch).await
+    }
+
+    async fn delete(request: &ApiRequest, id: TeamId) -> Result<(), Error> {
+        request.control_plane.delete_team(&request.caller, id).await
+    }
 }
 
 /// `GET /api/v2/organizations/{organization}/team-tokens`

@@ -1,0 +1,499 @@
+//! The rows of the table, grouped by what they are about.
+
+use taco_control_plane::{AgentPoolView, ProjectView, TeamView};
+use taco_domain::permission::Action as A;
+use taco_domain::ssh_key::SshKey;
+
+use super::Access::{All, Depends, OrganizationToken, Public, Right, SignedAddress, Token, User};
+use super::Place::{Account, Organization, Project, Site, Source, Workspace};
+use super::{Case, Rights, Route, crud, delete, get, group, open, patch, post, route, sample};
+use crate::{
+    absent, account, admin, agents, audit_trails, authentication_tokens, comments, configuration_versions,
+    cost_estimates, discovery, explorer, http_backend, invitations, log_stream, organization_memberships,
+    organization_tags, organization_tokens, organizations, phases, ping, run_events, run_triggers, runs, signed_url,
+    state_version_outputs, state_versions, subscriptions, tag_bindings, tags, team_members, team_projects,
+    team_workspaces, teams, token_lifetimes, user_tokens, users, variable_set_variables, variable_sets, variables,
+    versions, workspace_resources, workspace_surroundings, workspaces,
+};
+
+const GET: &[&str] = &["GET"];
+const PUT: &[&str] = &["PUT"];
+
+const ALWAYS_EMPTY: &str = "Always empty: nothing of the kind can be made yet.";
+const SIGNED: &str = "The address comes out of other answers, and is its own credential.";
+const ENTERPRISE: &str = "An endpoint of Terraform Enterprise.";
+
+/// Secret teams are known to their members and to those who manage teams.
+const TEAM_READ: &[Case] = &[
+    Case { named: "team", rights: &[(A::ManageTeams, Organization)] },
+    Case { named: "visible team", rights: &[(A::ReadDirectory, Organization)] },
+];
+/// Owners are chosen by owners.
+const TEAM_MEMBERS: &[Case] = &[
+    Case { named: "team", rights: &[(A::ManageMembership, Organization), (A::ManageTeams, Organization)] },
+    Case { named: "visible team", rights: &[(A::ManageMembership, Organization)] },
+    Case { named: "owners", rights: &[(A::ManageOwners, Organization)] },
+];
+const TEAM_TOKENS: &[Case] = &[
+    Case { named: "team", rights: &[(A::ManageTeams, Organization)] },
+    Case { named: "owners", rights: &[(A::ManageOwners, Organization)] },
+];
+const TOKENS_READ: &[Case] = &[
+    Case { named: "token of the user", rights: &[(A::ReadAccount, Account)] },
+    Case { named: "token of the team", rights: &[(A::ManageTeams, Organization)] },
+    Case { named: "token of the owners", rights: &[(A::ManageOwners, Organization)] },
+    Case { named: "token of the organization", rights: &[(A::ManageOrganizationToken, Organization)] },
+    Case { named: "token of the audit trail", rights: &[(A::ManageOrganizationToken, Organization)] },
+    Case { named: "token of the pool", rights: &[(A::ManageAgentPools, Organization)] },
+];
+const TOKENS_REVOKED: &[Case] = &[
+    Case { named: "token of the user", rights: &[(A::UpdateAccount, Account)] },
+    Case { named: "token of the team", rights: &[(A::ManageTeams, Organization)] },
+    Case { named: "token of the owners", rights: &[(A::ManageOwners, Organization)] },
+    Case { named: "token of the organization", rights: &[(A::ManageOrganizationToken, Organization)] },
+    Case { named: "token of the audit trail", rights: &[(A::ManageOrganizationToken, Organization)] },
+    Case { named: "token of the pool", rights: &[(A::ManageAgentPools, Organization)] },
+];
+/// Who else has access is for those who decide that.
+const WORKSPACE_TEAM_READ: &[(A, super::Place)] =
+    &[(A::ReadWorkspaceTeams, Workspace), (A::ManageWorkspaceTeams, Workspace)];
+const PROJECT_TEAM_READ: &[(A, super::Place)] = &[(A::ReadProject, Project), (A::ManageProjectTeams, Project)];
+/// A trigger names both of its ends.
+const TRIGGER_READ: &[(A, super::Place)] = &[(A::ReadRuns, Workspace), (A::ReadWorkspace, Source)];
+
+#[rustfmt::skip]
+pub(super) fn groups() -> Vec<Vec<Route>> {
+    vec![
+        group("Discovery and health", None, vec![
+            open(GET, "/.well-known/terraform.json", Public, discovery::discovery)
+                .says("Tells terraform and tofu where the services of this server are."),
+            open(GET, "/api/v2/ping", Public, ping::ping)
+                .says("Answers with the headers by which clients tell what they talk to."),
+            open(GET, "/versions", Public, versions::versions)
+                .says("Shows the version of this server and the engines that its own agents have.").only_in_taco(),
+        ]),
+        group("Account, users and tokens", Some("account"), vec![
+            get("/api/v2/account/details", User, account::read)
+                .says("Shows the account of the caller."),
+            patch("/api/v2/account/update", User, account::update)
+                .says("Changes the caller's name or address."),
+            get("/api/v2/account/invitations", User, invitations::list)
+                .says("Lists the organizations that the caller is invited to.").only_in_taco(),
+            post("/api/v2/account/invitations/actions/accept", User, invitations::accept)
+                .says("Accepts an invitation, by its id or its link.").only_in_taco(),
+            post("/api/v2/account/invitations/actions/decline", User, invitations::decline)
+                .says("Declines an invitation, by its id or its link.").only_in_taco(),
+            get("/api/v2/users/{user}", Right(A::ReadAccount, Account), users::read)
+                .says("Shows a user."),
+            get("/api/v2/users/{user}/authentication-tokens", Right(A::ReadAccount, Account), user_tokens::list)
+                .says("Lists a user's tokens, without their texts."),
+            post("/api/v2/users/{user}/authentication-tokens", Right(A::UpdateAccount, Account), user_tokens::create)
+                .says("Issues a token for a user. Only this answer has its text."),
+            get("/api/v2/authentication-tokens/{token}", Depends(TOKENS_READ), authentication_tokens::read)
+                .says("Shows a token of any kind, without its text."),
+            delete("/api/v2/authentication-tokens/{token}", Depends(TOKENS_REVOKED), authentication_tokens::delete)
+                .says("Revokes a token of any kind."),
+        ]),
+        group("Organizations", Some("organizations"), vec![
+            get("/api/v2/organizations", Token, organizations::list)
+                .says("Lists the organizations that the caller may see."),
+            post("/api/v2/organizations", Right(A::CreateOrganization, Site), organizations::create)
+                .says("Founds an organization; the caller is its first owner."),
+            get("/api/v2/organizations/{organization}", Right(A::ReadOrganization, Organization), organizations::read)
+                .says("Shows an organization, by its name."),
+            patch("/api/v2/organizations/{organization}", Right(A::UpdateOrganization, Organization), organizations::update)
+                .says("Changes an organization's settings."),
+            delete("/api/v2/organizations/{organization}", Right(A::DeleteOrganization, Organization), organizations::delete)
+                .says("Deletes an organization with all that it has."),
+            get("/api/v2/organizations/{organization}/entitlement-set", Right(A::ReadOrganization, Organization), organizations::entitlements)
+                .says("Shows which features an organization has.").differs("All features that there are, without limits."),
+            get("/api/v2/organizations/{organization}/capacity", Right(A::ReadOrganization, Organization), organizations::capacity)
+                .says("Counts an organization's runs that wait and that are under way."),
+            get("/api/v2/organizations/{organization}/subscription", Right(A::ReadOrganization, Organization), subscriptions::read)
+                .says("Shows an organization's subscription.").differs("There is one, it is free and has everything."),
+            get("/api/v2/organizations/{organization}/explorer", Right(A::ReadDirectory, Organization), explorer::list)
+                .says("Lists workspaces with their latest run and state.").query("type=workspaces").differs("`type=workspaces` only, without filters; drift and checks are `null`."),
+            get("/api/v2/organizations/{organization}/audit-trail", Right(A::ReadAuditTrail, Organization), audit_trails::of_organization)
+                .says("Lists what happened in an organization, newest first.").only_in_taco(),
+            get("/api/v2/organization/audit-trail", OrganizationToken, audit_trails::of_token)
+                .says("Lists what happened in the organization that the token belongs to."),
+            get("/api/v2/organizations/{organization}/authentication-token", Right(A::ManageOrganizationToken, Organization), organization_tokens::read)
+                .says("Shows the organization's token, or with `token=audit-trails` that of its audit trail."),
+            post("/api/v2/organizations/{organization}/authentication-token", Right(A::ManageOrganizationToken, Organization), organization_tokens::create)
+                .says("Issues that token; an earlier one ends."),
+            delete("/api/v2/organizations/{organization}/authentication-token", Right(A::ManageOrganizationToken, Organization), organization_tokens::delete)
+                .says("Revokes that token."),
+            get("/api/v2/organizations/{organization}/token-ttl-policies", Right(A::UpdateOrganization, Organization), token_lifetimes::list)
+                .says("Lists how long tokens of each kind may live."),
+            patch("/api/v2/organizations/{organization}/token-ttl-policies", Right(A::UpdateOrganization, Organization), token_lifetimes::update)
+                .says("Changes how long tokens of each kind may live."),
+            get("/api/v2/organizations/{organization}/organization-memberships", Right(A::ReadDirectory, Organization), organization_memberships::list)
+                .says("Lists members and those who are invited."),
+            post("/api/v2/organizations/{organization}/organization-memberships", Right(A::ManageMembership, Organization), organization_memberships::create)
+                .says("Invites someone by address.").differs("No mail is sent: the answer has the link to pass on."),
+            get("/api/v2/organization-memberships/{membership}", Right(A::ReadDirectory, Organization), organization_memberships::read)
+                .says("Shows a membership or an invitation."),
+            delete("/api/v2/organization-memberships/{membership}", Right(A::ManageMembership, Organization), organization_memberships::delete)
+                .says("Removes a member, or takes an invitation back."),
+            post("/api/v2/organization-memberships/{membership}/actions/renew-invitation", Right(A::ManageMembership, Organization), organization_memberships::renew)
+                .says("Makes a new link for an invitation; the earlier one ends.").only_in_taco(),
+        ]),
+        group("Teams", Some("teams"), [crud::<TeamView>(
+            "a team",
+            "/api/v2/organizations/{organization}/teams",
+            "/api/v2/teams/{team}",
+            Rights {
+                list: Right(A::ReadDirectory, Organization),
+                create: Right(A::ManageTeams, Organization),
+                read: Depends(TEAM_READ),
+                update: Right(A::ManageTeams, Organization),
+                delete: Right(A::ManageTeams, Organization),
+            },
+        ), vec![
+            get("/api/v2/organizations/{organization}/team-tokens", Right(A::ManageTeams, Organization), teams::list_tokens)
+                .says("Lists the tokens of an organization's teams."),
+            get("/api/v2/teams/{team}/authentication-token", Depends(TEAM_TOKENS), teams::read_token)
+                .says("Shows a team's token, without its text."),
+            post("/api/v2/teams/{team}/authentication-token", Depends(TEAM_TOKENS), teams::create_token)
+                .says("Issues a team's token; an earlier one ends."),
+            delete("/api/v2/teams/{team}/authentication-token", Depends(TEAM_TOKENS), teams::delete_token)
+                .says("Revokes a team's token."),
+            post("/api/v2/teams/{team}/authentication-tokens", Depends(TEAM_TOKENS), teams::create_token)
+                .says("Issues one of several tokens of a team."),
+            post("/api/v2/teams/{team}/relationships/users", Depends(TEAM_MEMBERS), team_members::add_users)
+                .says("Adds members to a team, by their names.").body(sample::USER_LIST),
+            delete("/api/v2/teams/{team}/relationships/users", Depends(TEAM_MEMBERS), team_members::remove_users)
+                .says("Removes members from a team, by their names.").body(sample::USER_LIST),
+            post("/api/v2/teams/{team}/relationships/organization-memberships", Depends(TEAM_MEMBERS), team_members::add_memberships)
+                .says("Adds members to a team, by their memberships.").body(sample::MEMBERSHIP_LIST),
+            delete("/api/v2/teams/{team}/relationships/organization-memberships", Depends(TEAM_MEMBERS), team_members::remove_memberships)
+                .says("Removes members from a team, by their memberships.").body(sample::MEMBERSHIP_LIST),
+            get("/api/v2/team-workspaces", Right(A::ReadWorkspaceTeams, Workspace), team_workspaces::list)
+                .says("Lists which teams have access to a workspace.").query("filter[workspace][id]={workspace}"),
+            post("/api/v2/team-workspaces", Right(A::ManageWorkspaceTeams, Workspace), team_workspaces::create)
+                .says("Gives a team access to a workspace.").body(sample::TEAM_WORKSPACE),
+            get("/api/v2/team-workspaces/{team_workspace}", All(WORKSPACE_TEAM_READ), team_workspaces::read)
+                .says("Shows a team's access to a workspace."),
+            patch("/api/v2/team-workspaces/{team_workspace}", Right(A::ManageWorkspaceTeams, Workspace), team_workspaces::update)
+                .says("Changes a team's access to a workspace."),
+            delete("/api/v2/team-workspaces/{team_workspace}", Right(A::ManageWorkspaceTeams, Workspace), team_workspaces::delete)
+                .says("Takes a team's access to a workspace away."),
+            get("/api/v2/team-projects", Right(A::ReadProject, Project), team_projects::list)
+                .says("Lists which teams have access to a project.").query("filter[project][id]={project}"),
+            post("/api/v2/team-projects", Right(A::ManageProjectTeams, Project), team_projects::create)
+                .says("Gives a team access to a project.").body(sample::TEAM_PROJECT),
+            get("/api/v2/team-projects/{team_project}", All(PROJECT_TEAM_READ), team_projects::read)
+                .says("Shows a team's access to a project."),
+            patch("/api/v2/team-projects/{team_project}", Right(A::ManageProjectTeams, Project), team_projects::update)
+                .says("Changes a team's access to a project."),
+            delete("/api/v2/team-projects/{team_project}", Right(A::ManageProjectTeams, Project), team_projects::delete)
+                .says("Takes a team's access to a project away."),
+        ]].concat()),
+        group("Agents", Some("agents"), [crud::<AgentPoolView>(
+            "an agent pool",
+            "/api/v2/organizations/{organization}/agent-pools",
+            "/api/v2/agent-pools/{pool}",
+            Rights::new(Right(A::ReadDirectory, Organization), Right(A::ManageAgentPools, Organization)),
+        ), vec![
+            get("/api/v2/agent-pools/{pool}/authentication-tokens", Right(A::ManageAgentPools, Organization), agents::list_tokens)
+                .says("Lists an agent pool's tokens, without their texts."),
+            post("/api/v2/agent-pools/{pool}/authentication-tokens", Right(A::ManageAgentPools, Organization), agents::create_token)
+                .says("Issues a token for agents of a pool. Only this answer has its text."),
+            get("/api/v2/agent-pools/{pool}/agents", Right(A::ReadDirectory, Organization), agents::list)
+                .says("Lists the agents of a pool."),
+            get("/api/v2/agents/{agent}", Right(A::ReadDirectory, Organization), agents::read)
+                .says("Shows an agent."),
+        ]].concat()),
+        group("SSH keys", Some("ssh-keys"), crud::<SshKey>(
+            "an SSH key",
+            "/api/v2/organizations/{organization}/ssh-keys",
+            "/api/v2/ssh-keys/{key}",
+            Rights::new(Right(A::ReadDirectory, Organization), Right(A::ManageVcsSettings, Organization)),
+        )),
+        group("Tags", Some("organization-tags"), vec![
+            get("/api/v2/organizations/{organization}/tags", Right(A::ReadOrganization, Organization), organization_tags::list)
+                .says("Lists the tags of the workspaces that the caller may see."),
+            delete("/api/v2/organizations/{organization}/tags", Right(A::UpdateWorkspace, Workspace), organization_tags::delete)
+                .says("Takes tags from every workspace that carries them.").body(sample::TAG_LIST),
+            post("/api/v2/tags/{tag}/relationships/workspaces", Right(A::UpdateWorkspace, Workspace), organization_tags::add_workspaces)
+                .says("Gives a tag to workspaces.").body(sample::WORKSPACE_LIST),
+        ]),
+        group("Projects", Some("projects"), [crud::<ProjectView>(
+            "a project",
+            "/api/v2/organizations/{organization}/projects",
+            "/api/v2/projects/{project}",
+            Rights {
+                list: Right(A::ReadOrganization, Organization),
+                create: Right(A::CreateProject, Organization),
+                read: Right(A::ReadProject, Project),
+                update: Right(A::UpdateProject, Project),
+                delete: Right(A::DeleteProject, Project),
+            },
+        ), vec![
+            get("/api/v2/projects/{project}/tag-bindings", Right(A::ReadProject, Project), tag_bindings::of_project)
+                .says("Lists a project's tags with their values."),
+            patch("/api/v2/projects/{project}/tag-bindings", Right(A::UpdateProject, Project), tag_bindings::add_to_project)
+                .says("Adds tags to a project, or changes their values.").body(sample::TAG_BINDINGS),
+            get("/api/v2/projects/{project}/effective-tag-bindings", Right(A::ReadProject, Project), tag_bindings::effective_of_project)
+                .says("Lists the tags that count for a project."),
+        ]].concat()),
+        group("Workspaces", Some("workspaces"), vec![
+            get("/api/v2/organizations/{organization}/workspaces", Right(A::ReadOrganization, Organization), workspaces::list)
+                .says("Lists the workspaces that the caller may see."),
+            post("/api/v2/organizations/{organization}/workspaces", Right(A::CreateWorkspace, Project), workspaces::create)
+                .says("Makes a workspace.").body(sample::NEW_WORKSPACE),
+            get("/api/v2/organizations/{organization}/workspaces/{workspace}", Right(A::ReadWorkspace, Workspace), workspaces::read)
+                .says("Shows a workspace, by its name."),
+            patch("/api/v2/organizations/{organization}/workspaces/{workspace}", Right(A::UpdateWorkspace, Workspace), workspaces::update)
+                .says("Changes a workspace, by its name."),
+            delete("/api/v2/organizations/{organization}/workspaces/{workspace}", Right(A::DeleteWorkspace, Workspace), workspaces::delete)
+                .says("Deletes a workspace with its states and runs, by its name."),
+            post("/api/v2/organizations/{organization}/workspaces/{workspace}/actions/safe-delete", Right(A::DeleteWorkspace, Workspace), workspaces::safe_delete)
+                .says("Deletes a workspace if it manages nothing, by its name."),
+            get("/api/v2/workspaces/{workspace}", Right(A::ReadWorkspace, Workspace), workspaces::read)
+                .says("Shows a workspace."),
+            patch("/api/v2/workspaces/{workspace}", Right(A::UpdateWorkspace, Workspace), workspaces::update)
+                .says("Changes a workspace."),
+            delete("/api/v2/workspaces/{workspace}", Right(A::DeleteWorkspace, Workspace), workspaces::delete)
+                .says("Deletes a workspace with its states and runs."),
+            post("/api/v2/workspaces/{workspace}/actions/safe-delete", Right(A::DeleteWorkspace, Workspace), workspaces::safe_delete)
+                .says("Deletes a workspace if it manages nothing."),
+            post("/api/v2/workspaces/{workspace}/actions/lock", Right(A::LockWorkspace, Workspace), workspaces::lock)
+                .says("Locks a workspace."),
+            post("/api/v2/workspaces/{workspace}/actions/unlock", Right(A::LockWorkspace, Workspace), workspaces::unlock)
+                .says("Unlocks a workspace that the caller has locked."),
+            post("/api/v2/workspaces/{workspace}/actions/force-unlock", Right(A::ForceUnlockWorkspace, Workspace), workspaces::force_unlock)
+                .says("Unlocks a workspace that anyone has locked."),
+            patch("/api/v2/workspaces/{workspace}/relationships/ssh-key", Right(A::UpdateWorkspace, Workspace), workspaces::assign_ssh_key)
+                .says("Chooses the SSH key with which runs fetch modules, or none."),
+            get("/api/v2/workspaces/{workspace}/remote-state-consumers", Right(A::ReadRuns, Workspace), workspaces::list_consumers)
+                .says("Lists the workspaces that may read this one's state.").only_in_taco(),
+            get("/api/v2/workspaces/{workspace}/relationships/remote-state-consumers", Right(A::ReadRuns, Workspace), workspaces::list_consumers)
+                .says("Lists the workspaces that may read this one's state."),
+            post("/api/v2/workspaces/{workspace}/relationships/remote-state-consumers", Right(A::UpdateWorkspace, Workspace), workspaces::add_consumers)
+                .says("Lets further workspaces read this one's state.").body(sample::EMPTY_LIST),
+            patch("/api/v2/workspaces/{workspace}/relationships/remote-state-consumers", Right(A::UpdateWorkspace, Workspace), workspaces::replace_consumers)
+                .says("Replaces the list of workspaces that may read this one's state.").body(sample::EMPTY_LIST),
+            delete("/api/v2/workspaces/{workspace}/relationships/remote-state-consumers", Right(A::UpdateWorkspace, Workspace), workspaces::remove_consumers)
+                .says("Takes workspaces from that list.").body(sample::EMPTY_LIST),
+            get("/api/v2/workspaces/{workspace}/relationships/tags", Right(A::ReadRuns, Workspace), tags::list)
+                .says("Lists a workspace's tags."),
+            post("/api/v2/workspaces/{workspace}/relationships/tags", Right(A::UpdateWorkspace, Workspace), tags::add)
+                .says("Adds tags to a workspace.").body(sample::TAG_LIST),
+            delete("/api/v2/workspaces/{workspace}/relationships/tags", Right(A::UpdateWorkspace, Workspace), tags::remove)
+                .says("Takes tags from a workspace.").body(sample::TAG_LIST),
+            get("/api/v2/workspaces/{workspace}/tag-bindings", Right(A::ReadRuns, Workspace), tag_bindings::of_workspace)
+                .says("Lists a workspace's own tags with their values."),
+            patch("/api/v2/workspaces/{workspace}/tag-bindings", Right(A::UpdateWorkspace, Workspace), tag_bindings::add_to_workspace)
+                .says("Adds tags to a workspace, or changes their values.").body(sample::TAG_BINDINGS),
+            get("/api/v2/workspaces/{workspace}/effective-tag-bindings", Right(A::ReadRuns, Workspace), tag_bindings::effective_of_workspace)
+                .says("Lists a workspace's tags and those of its project."),
+            get("/api/v2/workspaces/{workspace}/readme", Right(A::ReadRuns, Workspace), workspace_surroundings::readme)
+                .says("Shows the README of the current configuration."),
+            get("/api/v2/workspaces/{workspace}/resources", Right(A::ReadState, Workspace), workspace_resources::list)
+                .says("Lists what the current state manages."),
+        ]),
+        group("Variables", Some("workspace-variables"), vec![
+            get("/api/v2/workspaces/{workspace}/vars", Right(A::ReadVariables, Workspace), variables::list)
+                .says("Lists a workspace's own variables. Sensitive values are `null`."),
+            post("/api/v2/workspaces/{workspace}/vars", Right(A::WriteVariables, Workspace), variables::create)
+                .says("Makes a variable of a workspace.").body(sample::VARIABLE),
+            get("/api/v2/workspaces/{workspace}/vars/{variable}", Right(A::ReadVariables, Workspace), variables::read)
+                .says("Shows a variable of a workspace."),
+            patch("/api/v2/workspaces/{workspace}/vars/{variable}", Right(A::WriteVariables, Workspace), variables::update)
+                .says("Changes a variable of a workspace."),
+            delete("/api/v2/workspaces/{workspace}/vars/{variable}", Right(A::WriteVariables, Workspace), variables::delete)
+                .says("Deletes a variable of a workspace."),
+            get("/api/v2/workspaces/{workspace}/all-vars", Right(A::ReadVariables, Workspace), variables::list_effective)
+                .says("Lists the variables that runs of a workspace get, also from variable sets."),
+            get("/api/v2/vars", Right(A::ReadVariables, Workspace), variables::list_by_name)
+                .says("Lists a workspace's own variables, by its name.").query(sample::BY_NAME),
+            post("/api/v2/vars", Right(A::WriteVariables, Workspace), variables::create_by_relationship)
+                .says("Makes a variable of the workspace that the body names.").body(sample::VARIABLE),
+            patch("/api/v2/vars/{variable}", Right(A::WriteVariables, Workspace), variables::update_by_id)
+                .says("Changes a variable, by its id alone."),
+            delete("/api/v2/vars/{variable}", Right(A::WriteVariables, Workspace), variables::delete_by_id)
+                .says("Deletes a variable, by its id alone."),
+        ]),
+        group("Variable sets", Some("variable-sets"), vec![
+            get("/api/v2/organizations/{organization}/varsets", Right(A::ReadOrganization, Organization), variable_sets::list)
+                .says("Lists an organization's variable sets."),
+            post("/api/v2/organizations/{organization}/varsets", Right(A::ManageVariableSets, Organization), variable_sets::create)
+                .says("Makes a variable set, also with variables and with what it is applied to."),
+            get("/api/v2/projects/{project}/varsets", Right(A::ReadProjectVariableSets, Project), variable_sets::list_of_project)
+                .says("Lists the variable sets that count for a project."),
+            get("/api/v2/workspaces/{workspace}/varsets", Right(A::ReadVariables, Workspace), variable_sets::list_of_workspace)
+                .says("Lists the variable sets that count for a workspace."),
+            get("/api/v2/varsets/{variable_set}", Right(A::ReadVariableSets, Organization), variable_sets::read)
+                .says("Shows a variable set."),
+            patch("/api/v2/varsets/{variable_set}", Right(A::ManageVariableSets, Organization), variable_sets::update)
+                .says("Changes a variable set."),
+            delete("/api/v2/varsets/{variable_set}", Right(A::ManageVariableSets, Organization), variable_sets::delete)
+                .says("Deletes a variable set with its variables."),
+            post("/api/v2/varsets/{variable_set}/relationships/workspaces", Right(A::ManageVariableSets, Organization), variable_sets::add_workspaces)
+                .says("Applies a variable set to workspaces.").body(sample::WORKSPACE_LIST),
+            delete("/api/v2/varsets/{variable_set}/relationships/workspaces", Right(A::ManageVariableSets, Organization), variable_sets::remove_workspaces)
+                .says("Takes a variable set from workspaces.").body(sample::WORKSPACE_LIST),
+            post("/api/v2/varsets/{variable_set}/relationships/projects", Right(A::ManageVariableSets, Organization), variable_sets::add_projects)
+                .says("Applies a variable set to projects.").body(sample::PROJECT_LIST),
+            delete("/api/v2/varsets/{variable_set}/relationships/projects", Right(A::ManageVariableSets, Organization), variable_sets::remove_projects)
+                .says("Takes a variable set from projects.").body(sample::PROJECT_LIST),
+            get("/api/v2/varsets/{variable_set}/relationships/vars", Right(A::ReadVariableSets, Organization), variable_set_variables::list)
+                .says("Lists the variables of a variable set."),
+            post("/api/v2/varsets/{variable_set}/relationships/vars", Right(A::ManageVariableSets, Organization), variable_set_variables::create)
+                .says("Makes a variable of a variable set.").body(sample::VARIABLE),
+            get("/api/v2/varsets/{variable_set}/relationships/vars/{set_variable}", Right(A::ReadVariableSets, Organization), variable_set_variables::read)
+                .says("Shows a variable of a variable set."),
+            patch("/api/v2/varsets/{variable_set}/relationships/vars/{set_variable}", Right(A::ManageVariableSets, Organization), variable_set_variables::update)
+                .says("Changes a variable of a variable set."),
+            delete("/api/v2/varsets/{variable_set}/relationships/vars/{set_variable}", Right(A::ManageVariableSets, Organization), variable_set_variables::delete)
+                .says("Deletes a variable of a variable set."),
+        ]),
+        group("Configurations", Some("configuration-versions"), vec![
+            get("/api/v2/workspaces/{workspace}/configuration-versions", Right(A::ReadRuns, Workspace), configuration_versions::list)
+                .says("Lists a workspace's configurations, newest first."),
+            post("/api/v2/workspaces/{workspace}/configuration-versions", Right(A::QueuePlan, Workspace), configuration_versions::create)
+                .says("Announces a configuration. The answer has the address to which its archive is sent."),
+            get("/api/v2/configuration-versions/{configuration_version}", Right(A::ReadRuns, Workspace), configuration_versions::read)
+                .says("Shows a configuration."),
+            get("/api/v2/configuration-versions/{configuration_version}/download", Right(A::QueuePlan, Workspace), configuration_versions::download)
+                .says("Sends a configuration's archive.").differs("The archive itself, not a redirect."),
+            post("/api/v2/configuration-versions/{configuration_version}/actions/{action}", Right(A::ApplyRun, Workspace), configuration_versions::act)
+                .says("Archives a configuration, or deletes or restores its archive."),
+            open(PUT, "/signed/configuration/{configuration_version}/{pass}", SignedAddress, configuration_versions::upload)
+                .says("Takes a configuration's archive.").differs(SIGNED),
+        ]),
+        group("Runs", Some("run"), vec![
+            post("/api/v2/runs", Right(A::QueuePlan, Workspace), runs::create)
+                .says("Starts a run.").body(sample::NEW_RUN),
+            get("/api/v2/runs/{run}", Right(A::ReadRuns, Workspace), runs::read)
+                .says("Shows a run."),
+            get("/api/v2/workspaces/{workspace}/runs", Right(A::ReadRuns, Workspace), runs::list_of_workspace)
+                .says("Lists a workspace's runs, newest first."),
+            get("/api/v2/organizations/{organization}/runs", Right(A::ReadOrganization, Organization), runs::list_of_organization)
+                .says("Lists the runs of all workspaces that the caller may see."),
+            get("/api/v2/organizations/{organization}/runs/queue", Right(A::ReadOrganization, Organization), runs::queue)
+                .says("Lists the runs that wait or are under way, in the order of the queue."),
+            post("/api/v2/runs/{run}/actions/apply", Right(A::ApplyRun, Workspace), runs::apply)
+                .says("Lets a plan be applied."),
+            post("/api/v2/runs/{run}/actions/discard", Right(A::ApplyRun, Workspace), runs::discard)
+                .says("Ends a run whose plan shall not be applied."),
+            post("/api/v2/runs/{run}/actions/cancel", Right(A::ApplyRun, Workspace), runs::cancel)
+                .says("Cancels a run; the agent that executes it ends the engine."),
+            post("/api/v2/runs/{run}/actions/force-cancel", Right(A::ForceCancelRun, Workspace), runs::force_cancel)
+                .says("Ends a run whose agent did not end it in time."),
+            post("/api/v2/runs/{run}/actions/force-execute", Right(A::ForceCancelRun, Workspace), runs::force_execute)
+                .says("Lets a run begin before those that wait in front of it."),
+            get("/api/v2/runs/{run}/task-stages", Right(A::ReadRuns, Workspace), absent::of_run)
+                .says("Lists a run's task stages.").differs(ALWAYS_EMPTY),
+            get("/api/v2/runs/{run}/policy-checks", Right(A::ReadRuns, Workspace), absent::of_run)
+                .says("Lists a run's policy checks.").differs(ALWAYS_EMPTY),
+            get("/api/v2/runs/{run}/run-events", Right(A::ReadRuns, Workspace), run_events::list)
+                .says("Lists what happened to a run."),
+            get("/api/v2/run-events/{run_event}", Right(A::ReadRuns, Workspace), run_events::read)
+                .says("Shows something that happened to a run."),
+            get("/api/v2/runs/{run}/comments", Right(A::ReadRuns, Workspace), comments::list)
+                .says("Lists what people said about a run."),
+            post("/api/v2/runs/{run}/comments", Right(A::QueuePlan, Workspace), comments::create)
+                .says("Says something about a run.").body(sample::COMMENT),
+            get("/api/v2/comments/{comment}", Right(A::ReadRuns, Workspace), comments::read)
+                .says("Shows a comment."),
+            get("/api/v2/runs/{run}/plan", Right(A::ReadRuns, Workspace), phases::plan_of_run)
+                .says("Shows the plan of a run."),
+            get("/api/v2/runs/{run}/plan/json-output", Right(A::ReadWholePlan, Workspace), phases::json_output_of_run)
+                .says("Sends the plan of a run as JSON, with sensitive values.").differs("The JSON itself, not a redirect; 204 until it is there."),
+            get("/api/v2/runs/{run}/apply", Right(A::ReadRuns, Workspace), phases::apply_of_run)
+                .says("Shows the apply of a run."),
+            get("/api/v2/plans/{plan}", Right(A::ReadRuns, Workspace), phases::read_plan)
+                .says("Shows a plan."),
+            get("/api/v2/plans/{plan}/json-output", Right(A::ReadWholePlan, Workspace), phases::json_output)
+                .says("Sends a plan as JSON, with sensitive values.").differs("The JSON itself, not a redirect; 204 until it is there."),
+            get("/api/v2/plans/{plan}/json-output-redacted", Right(A::ReadRuns, Workspace), phases::json_output_redacted)
+                .says("Sends a plan as JSON, without sensitive values.").differs("The JSON itself, not a redirect; 204 until it is there."),
+            get("/api/v2/applies/{apply}", Right(A::ReadRuns, Workspace), phases::read_apply)
+                .says("Shows an apply."),
+            get("/api/v2/cost-estimates/{cost_estimate}", Right(A::ReadRuns, Workspace), cost_estimates::read)
+                .says("Shows a cost estimate.").differs("It counts resources; there are no prices."),
+            open(GET, "/signed/log/{log}/{pass}", SignedAddress, log_stream::read)
+                .says("Sends the log of a plan or an apply, from an offset on.").differs(SIGNED),
+            get("/api/v2/workspaces/{workspace}/run-triggers", Right(A::ReadRuns, Workspace), run_triggers::list)
+                .says("Lists a workspace's run triggers."),
+            post("/api/v2/workspaces/{workspace}/run-triggers", Right(A::UpdateWorkspace, Workspace), run_triggers::create)
+                .says("Lets applies in another workspace start runs in this one.").body(sample::RUN_TRIGGER),
+            get("/api/v2/run-triggers/{run_trigger}", All(TRIGGER_READ), run_triggers::read)
+                .says("Shows a run trigger."),
+            delete("/api/v2/run-triggers/{run_trigger}", Right(A::UpdateWorkspace, Workspace), run_triggers::delete)
+                .says("Deletes a run trigger."),
+        ]),
+        group("States", Some("state-versions"), vec![
+            get("/api/v2/state-versions", Right(A::ReadState, Workspace), state_versions::list)
+                .says("Lists a workspace's state versions, by its name.").query(sample::BY_NAME),
+            get("/api/v2/workspaces/{workspace}/state-versions", Right(A::ReadState, Workspace), state_versions::list_of_workspace)
+                .says("Lists a workspace's state versions, newest first.").only_in_taco(),
+            post("/api/v2/workspaces/{workspace}/state-versions", Right(A::WriteState, Workspace), state_versions::create)
+                .says("Writes a state, or announces one that is sent to an address in the answer.").body(sample::NEW_STATE),
+            patch("/api/v2/workspaces/{workspace}/state-versions", Right(A::WriteState, Workspace), state_versions::restore)
+                .says("Writes the content of an older state version again.").body(sample::ROLLBACK),
+            get("/api/v2/workspaces/{workspace}/current-state-version", Right(A::ReadState, Workspace), state_versions::current)
+                .says("Shows the current state version."),
+            get("/api/v2/state-versions/{state_version}", Right(A::ReadState, Workspace), state_versions::read)
+                .says("Shows a state version."),
+            get("/api/v2/state-versions/{state_version}/download", Right(A::ReadState, Workspace), state_versions::download)
+                .says("Redirects to the address of a state's content."),
+            post("/api/v2/state-versions/{state_version}/actions/{action}", Right(A::WriteState, Workspace), state_versions::backing_data)
+                .says("Deletes or restores the content of an older state version."),
+            get("/api/v2/state-versions/{state_version}/outputs", Right(A::ReadOutputs, Workspace), state_version_outputs::list)
+                .says("Lists the outputs of a state version."),
+            get("/api/v2/workspaces/{workspace}/current-state-version-outputs", Right(A::ReadOutputs, Workspace), state_version_outputs::current)
+                .says("Lists the outputs of the current state, without sensitive values."),
+            get("/api/v2/state-version-outputs/{output}", Right(A::ReadOutputs, Workspace), state_version_outputs::read)
+                .says("Shows an output with its value."),
+            open(GET, "/signed/state/{state_version}/{pass}", SignedAddress, signed_url::download_state)
+                .says("Sends a state's content.").differs(SIGNED),
+            open(PUT, "/signed/state/{state_version}/{pass}", SignedAddress, signed_url::upload_state)
+                .says("Takes a state's content.").differs(SIGNED),
+            open(GET, "/signed/json-state/{state_version}/{pass}", SignedAddress, signed_url::download_json_state)
+                .says("Sends a state in the engine's own JSON format.").differs(SIGNED),
+            open(PUT, "/signed/json-state/{state_version}/{pass}", SignedAddress, signed_url::upload_json_state)
+                .says("Takes a state in the engine's own JSON format.").differs(SIGNED),
+        ]),
+        group("Terraform's `http` backend", None, vec![
+            get("/api/http-backend/{organization}/{workspace}", Right(A::ReadState, Workspace), http_backend::read)
+                .says("Sends the current state.").or_basic().only_in_taco(),
+            route(&["POST", "PUT"], "/api/http-backend/{organization}/{workspace}", Right(A::WriteState, Workspace), http_backend::write)
+                .says("Writes a state; `ID` names the lock.").or_basic().body(sample::LOCK_INFO).only_in_taco(),
+            route(&["LOCK", "UNLOCK", "POST", "PUT", "DELETE"], "/api/http-backend/{organization}/{workspace}/lock", Right(A::LockWorkspace, Workspace), http_backend::lock)
+                .says("Locks or unlocks a workspace.").or_basic().body(sample::LOCK_INFO).only_in_taco(),
+        ]),
+        group("Lists that are always empty", None, vec![
+            get("/api/v2/organizations/{organization}/policies", Right(A::ReadOrganization, Organization), absent::of_organization)
+                .says("Lists policies.").differs(ALWAYS_EMPTY),
+            get("/api/v2/organizations/{organization}/policy-sets", Right(A::ReadOrganization, Organization), absent::of_organization)
+                .says("Lists policy sets.").differs(ALWAYS_EMPTY),
+            get("/api/v2/organizations/{organization}/tasks", Right(A::ReadOrganization, Organization), absent::of_organization)
+                .says("Lists run tasks.").differs(ALWAYS_EMPTY),
+            get("/api/v2/organizations/{organization}/registry-modules", Right(A::ReadOrganization, Organization), absent::of_organization)
+                .says("Lists modules of the private registry.").differs(ALWAYS_EMPTY),
+            get("/api/v2/organizations/{organization}/registry-providers", Right(A::ReadOrganization, Organization), absent::of_organization)
+                .says("Lists providers of the private registry.").differs(ALWAYS_EMPTY),
+            get("/api/v2/organizations/{organization}/oauth-clients", Right(A::ReadOrganization, Organization), absent::of_organization)
+                .says("Lists connections to version control.").differs(ALWAYS_EMPTY),
+            get("/api/v2/organizations/{organization}/reserved-tag-keys", Right(A::ReadOrganization, Organization), absent::of_organization)
+                .says("Lists reserved tag keys.").differs(ALWAYS_EMPTY),
+            get("/api/v2/workspaces/{workspace}/tasks", Right(A::ReadRuns, Workspace), absent::of_workspace)
+                .says("Lists a workspace's run tasks.").differs(ALWAYS_EMPTY),
+            get("/api/v2/workspaces/{workspace}/notification-configurations", Right(A::ReadRuns, Workspace), absent::of_workspace)
+                .says("Lists a workspace's notifications.").differs(ALWAYS_EMPTY),
+            get("/api/v2/workspaces/{workspace}/assessment-results", Right(A::ReadRuns, Workspace), absent::of_workspace)
+                .says("Lists a workspace's health assessments.").differs(ALWAYS_EMPTY),
+        ]),
+        group("Site administration", None, vec![
+            get("/api/v2/admin/organizations", Right(A::ManageSite, Site), admin::list_organizations)
+                .says("Lists all organizations, and in `meta` those that cannot be read.").differs(ENTERPRISE),
+            get("/api/v2/admin/feature-sets", Right(A::ManageSite, Site), admin::feature_sets)
+                .says("Lists feature sets: there is one.").differs(ENTERPRISE),
+            post("/api/v2/admin/organizations/{organization}/subscription", Right(A::ManageSite, Site), admin::subscribe)
+                .says("Subscribes an organization to a feature set, which changes nothing.").differs(ENTERPRISE),
+        ]),
+    ]
+}
