@@ -18,6 +18,7 @@ mod organization_costs;
 mod permissions;
 mod piles;
 
+mod reference;
 mod repeats;
 mod run_phases;
 mod run_queue;

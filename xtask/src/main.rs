@@ -5,6 +5,7 @@
 mod bench;
 mod command;
 mod conformance;
+mod docs;
 mod install;
 mod prerequisites;
 mod samples;
@@ -25,6 +26,8 @@ enum Chore {
     Test(test::Options),
     /// Run go-tfe's own suite against a server, and tell which of its tests pass.
     Conformance(conformance::Options),
+    /// Write the API reference again, from the table of routes.
+    Docs,
     /// Run the benchmarks and show their tables.
     Bench(bench::Options),
     /// Take pictures of every page: light, dark, and as wide as a phone.
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
     let outcome = go_to_workspace().and_then(|()| match chore {
         Chore::Test(options) => test::test(&options),
         Chore::Conformance(options) => conformance::conformance(&options),
+        Chore::Docs => docs::write(),
         Chore::Bench(options) => bench::bench(&options),
         Chore::Screenshots(options) => screenshots::take(&options),
         Chore::Samples => samples::add(),
