@@ -1,6 +1,5 @@
 //! The API of Terraform Cloud, as clients meet it.
 
-mod absent;
 mod agent_door;
 mod agents;
 mod audit_trail;
@@ -14,6 +13,7 @@ mod invitations;
 mod limits;
 mod log_addresses;
 mod newer_servers;
+mod not_implemented;
 mod organization_costs;
 mod permissions;
 mod piles;

@@ -1,4 +1,4 @@
-//! Under which address the client reached us. Some addresses in answers have to be complete.
+//! Addresses in answers: complete ones begin with the origin by which the client reached us.
 
 use axum::http::header::HOST;
 use axum::http::request::Parts;
@@ -15,8 +15,8 @@ impl Address {
         format!("{}{path}", self.0)
     }
 
-    /// The host that the client asked for leads back to where it came from, also where the same server has several names.
-    /// The scheme is the public address's: a proxy before the server may have taken the encryption off.
+    /// The host that the client asked for leads back to where it came from, also where the same server has several
+    /// names. The scheme is the public address's: a proxy before the server may have taken the encryption off.
     pub(crate) fn of_request(parts: &Parts, api: &Api) -> Self {
         let asked = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).or_else(|| parts.uri.host());
         let plain = |host: &&str| host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte));

@@ -1,4 +1,4 @@
-//! What site admins may ask. Go-tfe's own test suite wants a feature set and subscribes organizations to it: taco sells
+//! Requests of site admins. Go-tfe's own test suite wants a feature set and subscribes organizations to it: taco sells
 //! nothing, so every organization has everything, and subscribing changes nothing.
 
 use axum::response::IntoResponse;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use taco_control_plane::{AgentPoolFilter, AgentPoolOrder, AgentPoolPatch, AgentPoolView, Error, Listed, PageRequest};
 use taco_domain::id::{AgentPoolId, WorkspaceId};
 
-use crate::body::Sent;
+use crate::body::RequestResource;
 use crate::crud::Crud;
 use crate::document::{Identifier, ResourceObject};
 use crate::error::ApiError;
@@ -50,7 +50,7 @@ impl Crud for AgentPoolView {
     type Id = AgentPoolId;
     type Patch = AgentPoolPatch;
 
-    fn patch(sent: Sent<AgentPoolPatch>) -> Result<AgentPoolPatch, ApiError> {
+    fn patch(sent: RequestResource<AgentPoolPatch>) -> Result<AgentPoolPatch, ApiError> {
         let allowed_workspaces = sent.ids("allowed-workspaces", workspaces::KIND)?;
         let allowed_projects = sent.ids("allowed-projects", projects::KIND)?;
         let excluded_workspaces = sent.ids("excluded-workspaces", workspaces::KIND)?;

@@ -6,7 +6,7 @@ use taco_control_plane::AgentView;
 use taco_domain::agent::AgentStatus;
 
 use crate::agent_pools;
-use crate::authentication_tokens::wanted;
+use crate::authentication_tokens::new_token;
 use crate::document::{Identifier, ResourceObject};
 use crate::error::ApiError;
 use crate::request::{Answer, ApiRequest};
@@ -61,6 +61,6 @@ pub(crate) async fn list_tokens(request: ApiRequest) -> Answer {
 
 /// `POST /api/v2/agent-pools/{pool}/authentication-tokens`
 pub(crate) async fn create_token(request: ApiRequest) -> Answer {
-    let (pool, new) = (request.id("pool")?, wanted(request.body().await?)?);
+    let (pool, new) = (request.id("pool")?, new_token(request.body().await?)?);
     request.created(&request.control_plane.create_agent_pool_token(&request.caller, pool, new).await?)
 }

@@ -1,4 +1,4 @@
-//! What happened in an organization. Of all that clients ask for, this alone is no JSON:API in Terraform Cloud.
+//! Audit trails. Of all that clients ask for, this alone is no JSON:API in Terraform Cloud.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -61,7 +61,7 @@ struct Meta {
     commit: u64,
 }
 
-/// As elsewhere, but spelled with low lines.
+/// Pagination as elsewhere, but spelled with low lines.
 #[derive(Serialize)]
 struct Pagination {
     current_page: usize,
@@ -125,7 +125,7 @@ fn since(query: &Query) -> Result<Option<Timestamp>, ApiError> {
     query.get("since").map(parse).transpose()
 }
 
-/// Whoever names no size gets much, as in Terraform Cloud.
+/// The page that a query asks for. The default size is the largest, as in Terraform Cloud.
 fn page(query: &Query) -> Result<PageRequest, ApiError> {
     let page = query.page()?;
     let size = if query.get("page[size]").is_some() { page.size() } else { PageRequest::LARGEST_SIZE };

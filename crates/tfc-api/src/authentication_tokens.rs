@@ -33,8 +33,8 @@ struct Wanted {
     expired_at: Option<Timestamp>,
 }
 
-/// What a request says about the token it wants. It may say nothing at all.
-pub(crate) fn wanted(body: Body) -> Result<NewToken, ApiError> {
+/// Attributes of a new token. The body may be empty.
+pub(crate) fn new_token(body: Body) -> Result<NewToken, ApiError> {
     let wanted: Wanted = body.action()?;
     Ok(NewToken { description: wanted.description, expires_at: wanted.expired_at })
 }

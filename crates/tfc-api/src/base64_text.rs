@@ -9,7 +9,7 @@ use bytes::BytesMut;
 pub(crate) struct Base64Text {
     /// Symbols that wait for the rest of their group of four.
     waiting: Vec<u8>,
-    /// What has come of an escape such as `\/` or `\u002b`.
+    /// The part so far of an escape such as `\/` or `\u002b`.
     escape: Vec<u8>,
     /// A group ended in `=`, so it was the last.
     ended: bool,

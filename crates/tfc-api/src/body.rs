@@ -1,4 +1,4 @@
-//! What the API hears: JSON in the shape of JSON:API.
+//! Request bodies: JSON in the shape of JSON:API.
 //!
 //! Lenient where real clients are sloppy: a `type` that is empty or missing, no `Content-Type`, actions without a
 //! body. Strict wherever something would otherwise be misunderstood: the answer says what was wrong, and where.
@@ -20,8 +20,8 @@ use crate::document::MEDIA_TYPE;
 use crate::error::ApiError;
 
 /// The largest body, unless a route says otherwise.
-pub(crate) const LIMIT: usize = 1024 * 1024;
-const DEEPEST: usize = 64;
+pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
+const MAX_DEPTH: usize = 64;
 
 /// A request's body: JSON, or nothing.
 #[derive(Debug)]
@@ -29,11 +29,11 @@ pub(crate) struct Body(Option<Value>);
 
 /// One resource object of a request.
 #[derive(Debug)]
-pub(crate) struct Sent<A> {
+pub(crate) struct RequestResource<A> {
     pub(crate) id: Option<String>,
     pub(crate) attributes: A,
     relationships: BTreeMap<String, Value>,
-    /// Where it stands in the body, such as `/data`.
+    /// JSON pointer to it, such as `/data`.
     pointer: String,
 }
 
@@ -86,7 +86,7 @@ impl Body {
         Ok(Self(Some(parse(bytes)?)))
     }
 
-    /// What has to be a document: its `data`.
+    /// The `data` of a body that has to be a document.
     fn data(self) -> Result<Value, ApiError> {
         match self.0 {
             Some(Value::Object(mut document)) => match document.remove("data") {
@@ -99,21 +99,21 @@ impl Body {
     }
 
     /// One resource object of the type `kind`.
-    pub(crate) fn resource<A: DeserializeOwned>(self, kind: &str) -> Result<Sent<A>, ApiError> {
-        Sent::read(self.data()?, kind, "/data".to_owned())
+    pub(crate) fn resource<A: DeserializeOwned>(self, kind: &str) -> Result<RequestResource<A>, ApiError> {
+        RequestResource::read(self.data()?, kind, "/data".to_owned())
     }
 
     /// A list of resource objects, or of identifiers.
-    pub(crate) fn resources<A: DeserializeOwned>(self, kind: &str) -> Result<Vec<Sent<A>>, ApiError> {
+    pub(crate) fn resources<A: DeserializeOwned>(self, kind: &str) -> Result<Vec<RequestResource<A>>, ApiError> {
         read_list(self.data()?, kind, "/data")
     }
 
     /// The ids in a list of resource identifiers.
     pub(crate) fn ids<I: FromStr<Err: fmt::Display>, C: FromIterator<I>>(self, kind: &str) -> Result<C, ApiError> {
-        self.resources::<NoAttributes>(kind)?.iter().map(Sent::id).collect()
+        self.resources::<NoAttributes>(kind)?.iter().map(RequestResource::id).collect()
     }
 
-    /// What an action may say: nothing, plain attributes, or a document with attributes.
+    /// Attributes of an action, whose body may be nothing, plain attributes, or a document with attributes.
     pub(crate) fn action<A: DeserializeOwned>(self) -> Result<A, ApiError> {
         let none = || Value::Object(Map::new());
         match self.0 {
@@ -130,7 +130,7 @@ impl Body {
     }
 }
 
-impl<A: DeserializeOwned> Sent<A> {
+impl<A: DeserializeOwned> RequestResource<A> {
     fn read(data: Value, kind: &str, pointer: String) -> Result<Self, ApiError> {
         let Value::Object(mut data) = data else {
             let detail = format!("One object of the type {kind} is expected here; this is {}", kind_of(&data));
@@ -170,7 +170,7 @@ impl<A: DeserializeOwned> Sent<A> {
     }
 }
 
-impl<A> Sent<A> {
+impl<A> RequestResource<A> {
     /// The id, where one has to be given.
     pub(crate) fn id<I: FromStr<Err: fmt::Display>>(&self) -> Result<I, ApiError> {
         let pointer = || format!("{}/id", self.pointer);
@@ -178,7 +178,7 @@ impl<A> Sent<A> {
         id.parse().map_err(|error: I::Err| ApiError::invalid(pointer(), format!("{}: {error}", shown(id))))
     }
 
-    /// A relationship to one thing: absent, null, or its id.
+    /// A relationship to one thing: not_implemented, null, or its id.
     pub(crate) fn to_one<I: FromStr<Err: fmt::Display>>(&self, name: &str) -> Result<Option<Option<I>>, ApiError> {
         let Some(relationship) = self.relationships.get(name) else { return Ok(None) };
         let pointer = format!("{}/relationships/{name}", self.pointer);
@@ -217,7 +217,7 @@ impl<A> Sent<A> {
         kind: &str,
     ) -> Result<Option<C>, ApiError> {
         let named = self.to_many::<NoAttributes>(name, kind)?;
-        named.map(|named| named.iter().map(Sent::id).collect()).transpose()
+        named.map(|named| named.iter().map(RequestResource::id).collect()).transpose()
     }
 
     /// A relationship to a list of things, if it is there.
@@ -225,7 +225,7 @@ impl<A> Sent<A> {
         &self,
         name: &str,
         kind: &str,
-    ) -> Result<Option<Vec<Sent<B>>>, ApiError> {
+    ) -> Result<Option<Vec<RequestResource<B>>>, ApiError> {
         let Some(relationship) = self.relationships.get(name) else { return Ok(None) };
         let pointer = format!("{}/relationships/{name}/data", self.pointer);
         match relationship.get("data") {
@@ -235,13 +235,13 @@ impl<A> Sent<A> {
     }
 }
 
-fn read_list<A: DeserializeOwned>(data: Value, kind: &str, pointer: &str) -> Result<Vec<Sent<A>>, ApiError> {
+fn read_list<A: DeserializeOwned>(data: Value, kind: &str, pointer: &str) -> Result<Vec<RequestResource<A>>, ApiError> {
     let Value::Array(items) = data else {
         let detail = format!("A list of the type {kind} is expected here; this is {}", kind_of(&data));
         return Err(ApiError::invalid(pointer, detail));
     };
     let items = items.into_iter().enumerate();
-    items.map(|(index, item)| Sent::read(item, kind, format!("{pointer}/{index}"))).collect()
+    items.map(|(index, item)| RequestResource::read(item, kind, format!("{pointer}/{index}"))).collect()
 }
 
 fn read_attributes<A: DeserializeOwned>(attributes: Value, pointer: &str) -> Result<A, ApiError> {
@@ -286,7 +286,7 @@ fn kind_of(value: &Value) -> &'static str {
 #[derive(Clone, Default, Deserialize, Debug)]
 pub(crate) struct NoAttributes {}
 
-/// A JSON value without duplicate keys, at most [`DEEPEST`] levels deep.
+/// A JSON value without duplicate keys, at most [`MAX_DEPTH`] levels deep.
 #[derive(Clone, Copy)]
 struct Strict {
     depth: usize,
@@ -294,8 +294,8 @@ struct Strict {
 
 impl Strict {
     fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
-        if self.depth >= DEEPEST {
-            return Err(E::custom(format!("it is nested more than {DEEPEST} levels deep")));
+        if self.depth >= MAX_DEPTH {
+            return Err(E::custom(format!("it is nested more than {MAX_DEPTH} levels deep")));
         }
         Ok(Self { depth: self.depth + 1 })
     }
@@ -390,7 +390,7 @@ mod tests {
         if let Some(content_type) = content_type {
             headers.insert(CONTENT_TYPE, content_type.parse().expect("a header"));
         }
-        read(&headers, HttpBody::from(text.to_owned()), LIMIT).await
+        read(&headers, HttpBody::from(text.to_owned()), MAX_BODY_BYTES).await
     }
 
     async fn refusal(error: ApiError) -> (u16, Value) {
@@ -412,7 +412,7 @@ mod tests {
         }
         for kind in [r#""type":"","#, "", r#""type":"workspaces","#] {
             let text = format!(r#"{{"data":{{{kind}"attributes":{{"auto-apply":true,"unknown":1}}}}}}"#);
-            let sent: Sent<Attributes> = body(Some("application/json; charset=utf-8"), &text)
+            let sent: RequestResource<Attributes> = body(Some("application/json; charset=utf-8"), &text)
                 .await
                 .expect("JSON")
                 .resource("workspaces")
@@ -446,7 +446,7 @@ mod tests {
         let (status, error) = refusal(body(Some("text/plain"), "{}").await.expect_err("text")).await;
         assert_eq!(status, 415);
         assert!(error["detail"].as_str().unwrap_or_default().contains("application/vnd.api+json"));
-        let large = format!("\"{}\"", "x".repeat(LIMIT));
+        let large = format!("\"{}\"", "x".repeat(MAX_BODY_BYTES));
         let (status, error) = refusal(body(None, &large).await.expect_err("large")).await;
         assert_eq!(status, 413);
         assert!(error["detail"].as_str().unwrap_or_default().contains("1048576"));

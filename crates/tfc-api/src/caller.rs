@@ -1,4 +1,4 @@
-//! Who asks: whoever the request's token says.
+//! Authentication: the caller is whoever the request's token says.
 
 use axum::extract::{ConnectInfo, FromRequestParts, RawPathParams};
 use axum::http::HeaderMap;
@@ -14,7 +14,7 @@ use taco_domain::id::Home;
 use crate::Api;
 use crate::error::ApiError;
 
-/// What the request tells about where it came from.
+/// Origin of a request: client address, user agent, ids.
 fn request_info(parts: &Parts) -> Result<RequestInfo, ApiError> {
     let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let address = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
@@ -24,7 +24,7 @@ fn request_info(parts: &Parts) -> Result<RequestInfo, ApiError> {
     Ok(RequestInfo { id: text("x-request-id"), from, address, key: request_key(parts)? })
 }
 
-/// What the client calls this request: whoever repeats it under the same name gets the first answer again.
+/// Idempotency key of a request: repeated under the same key, it gets the first answer again.
 fn request_key(parts: &Parts) -> Result<Option<RequestKey>, ApiError> {
     let Some(sent) = parts.headers.get("idempotency-key") else { return Ok(None) };
     let what = format!("{} {}", parts.method, parts.uri.path());
@@ -61,8 +61,8 @@ fn about(path: &str) -> Option<About> {
     None
 }
 
-/// Whether what the path names can be there at all: apart from organizations, and workspaces in one of them, things are
-/// named by their ids.
+/// Checks that what the path names can be there at all: apart from organizations, and workspaces in one of them, things
+/// are named by their ids.
 async fn can_lead_somewhere(parts: &mut Parts) -> bool {
     let Ok(named) = RawPathParams::from_request_parts(parts, &()).await else { return false };
     let within_organization = named.iter().any(|(word, _)| word == "organization");
@@ -73,10 +73,10 @@ async fn can_lead_somewhere(parts: &mut Parts) -> bool {
     })
 }
 
-/// How a token may come.
+/// Forms of `Authorization` that a route takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Credentials {
-    /// As a bearer token.
+    /// A bearer token.
     Bearer,
     /// Also as the password of Basic authentication: terraform's `http` backend knows no other way.
     BearerOrBasic,

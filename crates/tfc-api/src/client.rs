@@ -1,9 +1,10 @@
-//! Which client asks. Terraform and tofu say their version with each request, and the `cloud` block names itself.
+//! Clients, told apart by their headers. Terraform and tofu say their version with each request, and the `cloud` block
+//! names itself.
 
 use axum::http::HeaderMap;
 use taco_domain::run::RunSource;
 
-/// Where a run or a configuration comes from.
+/// Source of a run or a configuration.
 pub(crate) fn source(headers: &HeaderMap) -> RunSource {
     let integration = headers.get("x-terraform-integration").and_then(|value| value.to_str().ok());
     match integration {

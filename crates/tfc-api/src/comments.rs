@@ -1,4 +1,4 @@
-//! What people say about a run.
+//! Comments of people on a run.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

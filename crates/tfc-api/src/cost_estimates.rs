@@ -1,4 +1,4 @@
-//! What a plan will cost. There are no prices here: an estimate counts the resources that it knows no price of.
+//! Cost estimates of plans. There are no prices here: an estimate counts the resources that it knows no price of.
 
 use jiff::Timestamp;
 use serde::Serialize;

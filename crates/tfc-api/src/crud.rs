@@ -1,12 +1,12 @@
-//! Plain nouns: things of an organization that are listed, made, read, changed and deleted, and nothing else about it is
-//! special. Such a noun says which verbs of the control plane these are; path, body and status are the same for all.
+//! Plain nouns: things of an organization that are listed, made, read, changed and deleted, and nothing else about it
+//! is special. Such a noun says which verbs of the control plane these are; path, body and status are the same for all.
 
 use std::str::FromStr;
 
 use serde::de::DeserializeOwned;
 use taco_control_plane::{Error, Listed, PageRequest};
 
-use crate::body::Sent;
+use crate::body::RequestResource;
 use crate::error::ApiError;
 use crate::request::{Answer, ApiRequest, no_content};
 use crate::resource::Resource;
@@ -14,11 +14,11 @@ use crate::resource::Resource;
 /// A noun with the five plain verbs.
 pub(crate) trait Crud: Resource + Send + Sized + 'static {
     type Id: FromStr + Send;
-    /// What a request can say about it.
+    /// Attributes that a request can set.
     type Patch: DeserializeOwned + Send;
 
     /// Reads relationships that a body may have beside the attributes.
-    fn patch(sent: Sent<Self::Patch>) -> Result<Self::Patch, ApiError> {
+    fn patch(sent: RequestResource<Self::Patch>) -> Result<Self::Patch, ApiError> {
         Ok(sent.attributes)
     }
 

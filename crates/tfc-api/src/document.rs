@@ -1,4 +1,4 @@
-//! What the API says: JSON:API documents. `docs/decisions/0005-json-api.md` tells why the types are our own.
+//! Response documents in the shape of JSON:API. `docs/decisions/0005-json-api.md` tells why the types are our own.
 
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -15,7 +15,7 @@ use crate::resource::Resource;
 
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.api+json";
 
-/// A thing: its type, id, attributes, and how it relates to others.
+/// Resource object: a thing's type, id, attributes, relationships and links.
 #[derive(Debug)]
 pub(crate) struct ResourceObject {
     kind: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct ResourceObject {
     links: Vec<(&'static str, String)>,
 }
 
-/// What another thing is called in a relationship.
+/// Resource identifier: names another thing in a relationship.
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
 pub(crate) struct Identifier {
     pub(crate) id: String,
@@ -75,7 +75,7 @@ impl ResourceObject {
         self
     }
 
-    /// Where the relationship named last can be read.
+    /// Link at which the relationship named last can be read.
     pub(crate) fn related(mut self, path: impl Into<String>) -> Self {
         if let Some((_, relationship)) = self.relationships.last_mut() {
             relationship.links.push(("related", path.into()));
@@ -137,7 +137,7 @@ impl Serialize for ResourceObject {
     }
 }
 
-/// Where a page lies in its list.
+/// Position of a page in its list.
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Pagination {
@@ -190,7 +190,7 @@ pub(crate) struct UnreadableOrganization {
     pub(crate) since: Timestamp,
 }
 
-/// A whole answer.
+/// A whole response document.
 #[derive(Serialize, Debug)]
 pub(crate) struct Document {
     data: Data,
@@ -205,7 +205,7 @@ impl Document {
         Self { data: Data::One(Box::new(resource)), included: Vec::new(), meta: None }
     }
 
-    /// About something that could be there and is not, at an address of its own: `null`.
+    /// Document without data, for something that could be there and is not, at an address of its own: `null`.
     pub(crate) fn none() -> Self {
         Self { data: Data::Nothing, included: Vec::new(), meta: None }
     }
@@ -264,7 +264,7 @@ impl Document {
         self
     }
 
-    /// As it goes over the wire.
+    /// Text as it goes over the wire.
     pub(crate) fn to_bytes(&self) -> Bytes {
         // Room from the start: a long list would be copied each time that it outgrows what it has.
         let data = match &self.data {

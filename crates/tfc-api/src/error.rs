@@ -1,4 +1,4 @@
-//! What the API says when it does not do as asked: JSON:API errors, always.
+//! Error responses: JSON:API errors, always.
 
 use axum::Json;
 use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -11,7 +11,7 @@ use taco_domain::attribute::shown;
 
 use crate::document::MEDIA_TYPE;
 
-/// An answer that is none. Texts help the caller and give nothing away.
+/// A JSON:API error response. Texts help the caller and give nothing away.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,

@@ -14,7 +14,7 @@ use crate::query::Query;
 use crate::request::{Answer, ApiRequest};
 use crate::resource::Resource;
 
-/// What nobody here keeps count of is `null`: drift and checks, and what modules and providers a state has.
+/// Attributes of a row. `null` is what nobody here counts: drift and checks, modules and providers of a state.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Row<'a> {
@@ -86,7 +86,7 @@ impl Resource for ExplorerRow {
     }
 }
 
-/// Whoever asks for less, or for something else, must not take all workspaces for the answer.
+/// The order that a query asks for. Unknown filters are refused: the answer would look as if they had been applied.
 fn order(query: &Query) -> Result<WorkspaceOrder, ApiError> {
     match query.get("type") {
         Some("workspaces") => {}

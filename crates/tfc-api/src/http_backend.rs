@@ -23,7 +23,7 @@ use crate::request::{Answer, ApiRequest, no_content};
 use crate::signed_url::json_bytes;
 
 /// A client tells about its lock in a few lines.
-const LARGEST_LOCK: usize = 64 * 1024;
+const MAX_LOCK_INFO_BYTES: usize = 64 * 1024;
 
 /// `GET /api/http-backend/{organization}/{workspace}`
 pub(crate) async fn read(request: ApiRequest) -> Answer {
@@ -57,13 +57,15 @@ fn content_md5(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     Ok(Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
-/// All that is done to a workspace's lock: `LOCK`, `UNLOCK`, `POST`, `PUT` or `DELETE` at
+/// Changes of a workspace's lock: `LOCK`, `UNLOCK`, `POST`, `PUT` or `DELETE` at
 /// `/api/http-backend/{organization}/{workspace}/lock`
 pub(crate) async fn lock(request: ApiRequest) -> Answer {
     let ApiRequest { control_plane, caller, .. } = &request;
     let wanted = request.workspace()?;
     let (method, uri) = (request.parts.method.clone(), request.uri().clone());
-    let body = to_bytes(request.take_body(), LARGEST_LOCK).await.map_err(|error| broken_off(&error, LARGEST_LOCK))?;
+    let body = to_bytes(request.take_body(), MAX_LOCK_INFO_BYTES)
+        .await
+        .map_err(|error| broken_off(&error, MAX_LOCK_INFO_BYTES))?;
     let unlocks = match method.as_str() {
         "LOCK" | "POST" | "PUT" => false,
         "UNLOCK" | "DELETE" => true,
@@ -113,8 +115,8 @@ fn told(lock: &Lock, workspace: &WorkspaceRef) -> LockInfo {
     })
 }
 
-/// What the `cloud` block calls a lock that was taken through the API. Nobody here took it, so that whoever unlocks
-/// with this id uses force.
+/// The id that the `cloud` block shows for a lock that was taken through the API. Nobody here took it, so that whoever
+/// unlocks with this id uses force.
 fn id_in_api(workspace: &WorkspaceRef) -> String {
     match workspace {
         WorkspaceRef::Named { organization, name } => format!("{organization}/{name}"),

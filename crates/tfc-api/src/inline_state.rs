@@ -22,11 +22,11 @@ const PLACES: &[&[&str]] = &[
 ];
 const STATE: usize = 0;
 
-/// What stands instead of a value that was cut out.
+/// Placeholder for a value that was cut out.
 const NOTHING: &[u8] = b"\"\"";
 
-/// What a request holds.
-pub(crate) enum Sent {
+/// Body of a request that writes or announces a state.
+pub(crate) enum StateBody {
     WithoutState(Body),
     WithState(Box<InlineState>),
 }
@@ -37,9 +37,9 @@ pub(crate) struct InlineState {
     first: Bytes,
 }
 
-/// What surrounds a state, when the state has passed.
+/// The rest of a body, once its state has passed.
 #[derive(Clone, Default)]
-pub(crate) struct Surroundings(Arc<Mutex<Passed>>);
+pub(crate) struct BodyWithoutState(Arc<Mutex<Passed>>);
 
 #[derive(Default)]
 struct Passed {
@@ -48,38 +48,38 @@ struct Passed {
     failure: Option<ApiError>,
 }
 
-impl Surroundings {
+impl BodyWithoutState {
     /// The body without the state.
     pub(crate) fn body(&self) -> Result<Body, ApiError> {
         let passed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Body::from_bytes(&passed.headers, &passed.kept)
     }
 
-    /// What was wrong with the body, which whoever stored the state could not tell.
+    /// The fault of the body, which whoever stored the state could not tell.
     pub(crate) fn failure(&self) -> Option<ApiError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).failure.take()
     }
 }
 
 /// Reads a body up to its state.
-pub(crate) async fn read(headers: &HeaderMap, body: HttpBody) -> Result<Sent, ApiError> {
+pub(crate) async fn read(headers: &HeaderMap, body: HttpBody) -> Result<StateBody, ApiError> {
     let mut reader = Reader::new(body.into_data_stream());
     while let Some(decoded) = reader.next().await? {
         if !decoded.is_empty() {
             check_content_type(headers)?;
             let mut inline = InlineState { reader, first: decoded };
             inline.reader.headers = headers.clone();
-            return Ok(Sent::WithState(Box::new(inline)));
+            return Ok(StateBody::WithState(Box::new(inline)));
         }
     }
-    Body::from_bytes(headers, &reader.kept).map(Sent::WithoutState)
+    Body::from_bytes(headers, &reader.kept).map(StateBody::WithoutState)
 }
 
 impl InlineState {
     /// The state's bytes, and what surrounds them once they have passed.
-    pub(crate) fn split(self) -> (impl Stream<Item = Result<Bytes, &'static str>> + Send + 'static, Surroundings) {
-        let surroundings = Surroundings::default();
-        let passed = surroundings.clone();
+    pub(crate) fn split(self) -> (impl Stream<Item = Result<Bytes, &'static str>> + Send + 'static, BodyWithoutState) {
+        let rest = BodyWithoutState::default();
+        let passed = rest.clone();
         let first = stream::iter([Ok(self.first)]);
         let further = stream::unfold(Some(self.reader), move |reader| {
             let passed = passed.clone();
@@ -99,7 +99,7 @@ impl InlineState {
                 }
             }
         });
-        (first.chain(further), surroundings)
+        (first.chain(further), rest)
     }
 }
 
@@ -128,13 +128,13 @@ impl Reader {
         }
     }
 
-    /// What the next bytes of the body hold of the state, which may be nothing, or `None` at the end.
+    /// State bytes in the next piece of the body, which may be none; `None` at the end.
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         let Some(bytes) = self.body.next().await else {
             self.decoder.finish().map_err(not_base64)?;
             return Ok(None);
         };
-        let bytes = bytes.map_err(|error| broken_off(&error, body::LIMIT))?;
+        let bytes = bytes.map_err(|error| broken_off(&error, body::MAX_BODY_BYTES))?;
         let mut decoded = BytesMut::with_capacity(bytes.len());
         let mut outcome = Ok(());
         self.cut.push(&bytes, |piece| match piece {
@@ -153,8 +153,8 @@ impl Reader {
             }
         });
         outcome.map_err(not_base64)?;
-        if self.kept.len() > body::LIMIT {
-            return Err(ApiError::too_large(body::LIMIT as u64));
+        if self.kept.len() > body::MAX_BODY_BYTES {
+            return Err(ApiError::too_large(body::MAX_BODY_BYTES as u64));
         }
         if self.dropped > 2 * LARGEST_STATE {
             return Err(ApiError::too_large(LARGEST_STATE));

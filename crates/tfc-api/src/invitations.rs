@@ -6,7 +6,7 @@ use taco_control_plane::{InvitationRef, InvitationView};
 use taco_domain::invitation::InvitationText;
 
 use crate::address::Address;
-use crate::body::Sent;
+use crate::body::RequestResource;
 use crate::document::{Identifier, ResourceObject};
 use crate::error::ApiError;
 use crate::request::{Answer, ApiRequest, no_content};
@@ -50,7 +50,7 @@ struct Reply {
 }
 
 async fn asked(request: &ApiRequest) -> Result<InvitationRef, ApiError> {
-    let sent: Sent<Reply> = request.resource(InvitationView::KIND).await?;
+    let sent: RequestResource<Reply> = request.resource(InvitationView::KIND).await?;
     match &sent.attributes.link {
         Some(link) => match link.parse() {
             Ok(text) => Ok(InvitationRef::Link(text)),

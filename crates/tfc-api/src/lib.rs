@@ -4,7 +4,6 @@
 //! Handlers are thin: they extract, call one verb of the control plane, and shape the answer. All routes are rows of
 //! one table, [`routes`]; a handler that is not in it cannot be reached.
 
-mod absent;
 mod account;
 mod address;
 mod admin;
@@ -28,9 +27,8 @@ mod headers;
 mod http_backend;
 mod inline_state;
 mod invitations;
-mod kept_answers;
-mod kept_summaries;
 mod log_stream;
+mod not_implemented;
 mod organization_memberships;
 mod organization_tags;
 mod organization_tokens;
@@ -43,6 +41,7 @@ mod query;
 mod rate_limit;
 mod request;
 mod resource;
+mod response_cache;
 pub mod routes;
 mod run_events;
 mod run_triggers;
@@ -52,6 +51,7 @@ mod ssh_keys;
 mod state_version_outputs;
 mod state_versions;
 mod subscriptions;
+mod summary_cache;
 mod tag_bindings;
 mod tags;
 mod team_members;
@@ -65,8 +65,8 @@ mod variable_set_variables;
 mod variable_sets;
 mod variables;
 mod versions;
+mod workspace_includes;
 mod workspace_resources;
-mod workspace_surroundings;
 mod workspaces;
 
 use std::sync::Arc;
@@ -78,20 +78,20 @@ use axum::routing::any;
 use taco_control_plane::ControlPlane;
 use tower::util::MapResponseLayer;
 
-use crate::kept_answers::KeptAnswers;
-use crate::kept_summaries::KeptSummaries;
 use crate::rate_limit::RateLimit;
+use crate::response_cache::ResponseCache;
+use crate::summary_cache::SummaryCache;
 
-/// What every handler can reach.
+/// State that every handler can reach.
 #[derive(Clone, Debug)]
 pub struct Api {
     pub(crate) control_plane: ControlPlane,
-    /// Where people and terraform reach this server, without a slash at the end.
+    /// Origin by which people and terraform reach this server, without a slash at the end.
     pub(crate) public_address: Arc<str>,
     /// Everyone is the first admin: for a laptop.
     pub(crate) without_login: bool,
-    pub(crate) answers: KeptAnswers,
-    pub(crate) summaries: KeptSummaries,
+    pub(crate) responses: ResponseCache,
+    pub(crate) summaries: SummaryCache,
     rate_limit: Option<RateLimit>,
 }
 
@@ -102,8 +102,8 @@ impl Api {
             control_plane,
             public_address,
             without_login: false,
-            answers: KeptAnswers::default(),
-            summaries: KeptSummaries::default(),
+            responses: ResponseCache::default(),
+            summaries: SummaryCache::default(),
             rate_limit: None,
         }
     }

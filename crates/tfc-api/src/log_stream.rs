@@ -16,14 +16,14 @@ use taco_domain::id::PlanId;
 use taco_domain::phase::PhaseKind;
 
 use crate::error::ApiError;
-use crate::path::InPath;
+use crate::path::ApiPath;
 use crate::query::Query;
 use crate::signed_url::{Signed, check};
 
 /// The longest that a client is kept waiting.
-const PATIENCE: Duration = Duration::from_secs(20);
-const DEFAULT_LIMIT: u64 = 64 * 1024;
-const LARGEST_LIMIT: u64 = 1024 * 1024;
+const MAX_WAIT: Duration = Duration::from_secs(20);
+const DEFAULT_LOG_BYTES: u64 = 64 * 1024;
+const MAX_LOG_BYTES: u64 = 1024 * 1024;
 
 fn number(query: &Query, key: &str, default: u64) -> Result<u64, ApiError> {
     let Some(text) = query.get(key) else { return Ok(default) };
@@ -33,7 +33,7 @@ fn number(query: &Query, key: &str, default: u64) -> Result<u64, ApiError> {
 /// `GET /signed/log/{log}/{pass}`
 pub(crate) async fn read(
     State(control_plane): State<ControlPlane>,
-    InPath((log, pass)): Signed,
+    ApiPath((log, pass)): Signed,
     uri: Uri,
 ) -> Result<([(HeaderName, &'static str); 2], Vec<u8>), ApiError> {
     let query = Query::parse(uri.query().unwrap_or_default());
@@ -41,12 +41,12 @@ pub(crate) async fn read(
         Ok(_) => (PhaseKind::Plan, PassPurpose::ReadPlanLog),
         Err(_) => (PhaseKind::Apply, PassPurpose::ReadApplyLog),
     };
-    let pass = check(&control_plane, purpose, &InPath((log, pass)))?;
-    let limit = number(&query, "limit", DEFAULT_LIMIT)?.min(LARGEST_LIMIT);
+    let pass = check(&control_plane, purpose, &ApiPath((log, pass)))?;
+    let limit = number(&query, "limit", DEFAULT_LOG_BYTES)?.min(MAX_LOG_BYTES);
     let offset = number(&query, "offset", 0)?;
     let bytes = match limit {
         0 => Vec::new(),
-        limit => control_plane.read_log(&pass, kind, offset, limit as usize, PATIENCE).await?,
+        limit => control_plane.read_log(&pass, kind, offset, limit as usize, MAX_WAIT).await?,
     };
     // What a run prints must not be taken for a page.
     Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8"), (X_CONTENT_TYPE_OPTIONS, "nosniff")], bytes))

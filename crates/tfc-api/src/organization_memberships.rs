@@ -1,4 +1,4 @@
-//! Who belongs to an organization.
+//! Memberships of organizations, and invitations to them.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 use taco_control_plane::OrganizationTokenKind;
 use taco_domain::attribute::shown;
 
-use crate::authentication_tokens::wanted;
+use crate::authentication_tokens::new_token;
 use crate::error::ApiError;
 use crate::query::Query;
 use crate::request::{Answer, ApiRequest, no_content};
@@ -27,7 +27,7 @@ pub(crate) async fn read(request: ApiRequest) -> Answer {
 
 /// `POST /api/v2/organizations/{organization}/authentication-token`
 pub(crate) async fn create(request: ApiRequest) -> Answer {
-    let new = wanted(request.body().await?)?;
+    let new = new_token(request.body().await?)?;
     let (organization, kind) = (request.organization()?, kind(&request.query)?);
     request.created(&request.control_plane.create_organization_token(&request.caller, organization, kind, new).await?)
 }

@@ -1,13 +1,15 @@
+//! Names in the paths of signed URLs, which take no token.
+
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 
-/// What a path names. What cannot be an id is simply not there.
-pub(crate) struct InPath<T>(pub(crate) T);
+/// Names in a path. A malformed id is answered 404, like a missing one.
+pub(crate) struct ApiPath<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for InPath<T> {
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for ApiPath<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {

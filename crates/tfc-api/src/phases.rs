@@ -27,11 +27,11 @@ struct Attributes<'a> {
     resource_destructions: u64,
     resource_imports: u64,
     execution_details: Option<ExecutionDetails<'a>>,
-    /// What went wrong, for people.
+    /// Error message for people.
     taco_error: Option<&'a str>,
-    /// What its agent said of it when it came back after it was given up.
+    /// Report of its agent that came after the phase was given up.
     taco_late_outcome: Option<&'a str>,
-    /// Why it waited before it began: what its log begins with.
+    /// Reasons why it waited before it began, as its log shows them.
     taco_waits: Vec<Waited<'a>>,
     #[serde(flatten)]
     plan: Option<PlanAttributes>,
@@ -78,7 +78,7 @@ struct Waited<'a> {
     detail: &'a str,
 }
 
-/// Who executes it, or did.
+/// The agent that executes it, or did.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct ExecutionDetails<'a> {

@@ -1,3 +1,5 @@
+//! `/api/v2/ping`: clients read the headers.
+
 use axum::http::StatusCode;
 
 /// `GET /api/v2/ping`: clients read the headers.

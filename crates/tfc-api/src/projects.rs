@@ -8,7 +8,7 @@ use taco_domain::id::ProjectId;
 use taco_domain::permission::Action;
 use taco_domain::project::ProjectPatch;
 
-use crate::body::Sent;
+use crate::body::RequestResource;
 use crate::crud::Crud;
 use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
@@ -102,7 +102,7 @@ impl Crud for ProjectView {
     type Id = ProjectId;
     type Patch = ProjectPatch;
 
-    fn patch(sent: Sent<ProjectPatch>) -> Result<ProjectPatch, ApiError> {
+    fn patch(sent: RequestResource<ProjectPatch>) -> Result<ProjectPatch, ApiError> {
         let pool = sent.to_one("default-agent-pool")?;
         let tag_bindings = sent_bindings(&sent, "tag-bindings")?;
         let default_agent_pool_id = sent.attributes.default_agent_pool_id.or(pool);

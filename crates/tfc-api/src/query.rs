@@ -1,4 +1,4 @@
-//! What a request's query asks for: a page, things to include, filters. Keys that nobody knows are ignored, because
+//! Queries: a page, related resources to include, filters. Keys that nobody knows are ignored, because
 //! real clients send some.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ impl Query {
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Whether a key begins like this.
+    /// Tells whether a key begins like this.
     pub(crate) fn has_any(&self, beginning: &str) -> bool {
         self.0.iter().any(|(name, _)| name.starts_with(beginning))
     }
@@ -73,7 +73,7 @@ impl Query {
         Ok(PageRequest::new(number("page[number]", 1)?, number("page[size]", PageRequest::DEFAULT_SIZE)?))
     }
 
-    /// Whether something is to be sent along. Clients write `current_run` and `current-run`.
+    /// Tells whether `include` names something. Clients write `current_run` and `current-run`.
     pub(crate) fn includes(&self, name: &str) -> bool {
         let spelled = |text: &str| text.replace('_', "-");
         self.list("include").iter().any(|asked| spelled(asked) == spelled(name))

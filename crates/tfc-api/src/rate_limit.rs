@@ -1,4 +1,4 @@
-//! How many requests a token may make in a second, where whoever runs the site wants a limit.
+//! Rate limit: requests that a token may make in a second, where whoever runs the site wants a limit.
 //!
 //! Without one the headers are not sent either: go-tfe reads `x-ratelimit-limit` and slows down by itself.
 
@@ -29,7 +29,7 @@ const ENTRIES: usize = 10_000;
 pub(crate) struct RateLimit {
     per_second: u32,
     hasher: RandomState,
-    /// When the bucket of a token is empty again. Tokens themselves are not kept.
+    /// Times when the bucket of a token is empty again. Tokens themselves are not kept.
     empty_at: Arc<Mutex<HashMap<u64, Instant>>>,
 }
 

@@ -14,17 +14,18 @@ use taco_control_plane::{Caller, ControlPlane, Listed, WorkspaceRef};
 
 use crate::Api;
 use crate::address::Address;
-use crate::body::{self, Body, Sent};
+use crate::body::{self, Body, RequestResource};
 use crate::caller::{self, Credentials};
 use crate::document::Document;
 use crate::error::ApiError;
 use crate::query::Query;
 use crate::resource::Resource;
 
-/// What a handler returns.
+/// Result of a handler.
 pub(crate) type Answer = Result<Response, ApiError>;
 
-/// A handler without its type: all of them are called through one axum handler, so that what that does is compiled once.
+/// A handler without its type: all of them are called through one axum handler, so that what that does is compiled
+/// once.
 pub(crate) type Handler = Arc<dyn Fn(ApiRequest) -> BoxFuture<'static, Answer> + Send + Sync>;
 
 /// A request of a caller who is recognised. Whoever has one need not ask for a token again.
@@ -116,11 +117,11 @@ impl ApiRequest {
 
     pub(crate) async fn body(&self) -> Result<Body, ApiError> {
         let body = self.take_body();
-        body::read(&self.parts.headers, body, body::LIMIT).await
+        body::read(&self.parts.headers, body, body::MAX_BODY_BYTES).await
     }
 
     /// The one resource object that the body has.
-    pub(crate) async fn resource<A: DeserializeOwned>(&self, kind: &str) -> Result<Sent<A>, ApiError> {
+    pub(crate) async fn resource<A: DeserializeOwned>(&self, kind: &str) -> Result<RequestResource<A>, ApiError> {
         self.body().await?.resource(kind)
     }
 

@@ -1,4 +1,4 @@
-//! What a resource shows.
+//! Resources: things as the API shows them.
 
 use crate::document::{Document, ResourceObject};
 use crate::error::ApiError;
@@ -9,8 +9,8 @@ pub(crate) trait Resource: Sync {
     /// Its type on the wire.
     const KIND: &'static str;
 
-    /// What a query's `include` can name, in the order in which it comes. Other names are ignored, because clients ask for
-    /// things that taco does not have.
+    /// Names that a query's `include` can have, in the order in which they come along. Other names are ignored, because
+    /// clients ask for things that taco does not have.
     const INCLUDES: &'static [&'static str] = &[];
 
     /// Its id, attributes, relationships and links, as far as the caller may see them.

@@ -1,5 +1,5 @@
-//! The one table of routes. The router is made from it, and so are the API reference, and the tests that call every route
-//! with every kind of caller.
+//! The one table of routes. The router is made from it, and so are the API reference, and the tests that call every
+//! route with every kind of caller.
 
 mod sample;
 mod table;
@@ -17,7 +17,7 @@ use crate::caller::Credentials;
 use crate::crud::{self, Crud};
 use crate::request::{Answer, ApiRequest, Handler, dispatch};
 
-/// What a route asks of its caller.
+/// Access that a route asks of its caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     /// Nothing: everyone may know the answer.
@@ -58,7 +58,7 @@ pub struct Case {
     pub rights: &'static [(Action, Place)],
 }
 
-/// How a route relates to Terraform Cloud's API.
+/// Comparison of a route with Terraform Cloud's API.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InTerraformCloud {
     Same,
@@ -92,7 +92,7 @@ enum Endpoint {
     Open(Box<MethodRouter<Api>>),
 }
 
-/// What some routes are about.
+/// Subject of some routes: a section of the API reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Subject {
     pub title: &'static str,
@@ -161,7 +161,7 @@ where
     Route::new(methods, path, access, Endpoint::Open(Box::new(by_method(methods, handler))))
 }
 
-/// What the five routes of a plain noun ask of their callers.
+/// Access that the five routes of a plain noun ask of their callers.
 struct Rights {
     list: Access,
     create: Access,

@@ -1,4 +1,4 @@
-//! What happened to a run. Clients refuse to go on without the list.
+//! Run events: the history of a run. Clients refuse to go on without the list.
 
 use jiff::Timestamp;
 use serde::Serialize;

@@ -48,7 +48,7 @@ struct Attributes<'a> {
     terraform_version: &'a str,
     taco_engine: Engine,
     position_in_queue: usize,
-    /// Why it waits; empty for a run that is under way or over.
+    /// Reasons why it waits; none for a run that is under way or over.
     taco_wait_reasons: Vec<Waits>,
     actions: Actions,
     permissions: Permissions,
@@ -251,7 +251,7 @@ pub(crate) async fn queue(request: ApiRequest) -> Answer {
     request.page(request.control_plane.run_queue(&request.caller, organization, page).await?).await
 }
 
-/// What an action may say.
+/// Attributes of an action.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Said {

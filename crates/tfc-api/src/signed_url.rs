@@ -1,5 +1,5 @@
-//! Addresses that are their own credential: for one object, one verb, and a while. The credential is in the path,
-//! because clients replace or reorder the query.
+//! Signed URLs: addresses that are their own credential, for one object, one verb, and a while. The credential is in
+//! the path, because clients replace or reorder the query.
 
 use std::fmt;
 
@@ -13,13 +13,13 @@ use jiff::SignedDuration;
 use taco_control_plane::{ControlPlane, Pass, PassPurpose};
 
 use crate::error::ApiError;
-use crate::path::InPath;
+use crate::path::ApiPath;
 use crate::request::ApiRequest;
 
-const DOWNLOAD: SignedDuration = SignedDuration::from_hours(1);
-const UPLOAD: SignedDuration = SignedDuration::from_hours(25);
+const DOWNLOAD_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
+const UPLOAD_LIFETIME: SignedDuration = SignedDuration::from_hours(25);
 /// Clients follow a log at one address for as long as the phase takes.
-const FOLLOW: SignedDuration = SignedDuration::from_hours(25);
+const LOG_LIFETIME: SignedDuration = SignedDuration::from_hours(25);
 
 fn segment(purpose: PassPurpose) -> &'static str {
     match purpose {
@@ -33,23 +33,23 @@ fn segment(purpose: PassPurpose) -> &'static str {
 /// The address at which the caller can do what `purpose` says, without a token, for as long as they may.
 pub(crate) fn signed(request: &ApiRequest, purpose: PassPurpose, id: impl fmt::Display) -> String {
     let lifetime = match purpose {
-        PassPurpose::DownloadState | PassPurpose::DownloadJsonState => DOWNLOAD,
-        PassPurpose::UploadState | PassPurpose::UploadJsonState | PassPurpose::UploadConfiguration => UPLOAD,
-        PassPurpose::ReadPlanLog | PassPurpose::ReadApplyLog => FOLLOW,
+        PassPurpose::DownloadState | PassPurpose::DownloadJsonState => DOWNLOAD_LIFETIME,
+        PassPurpose::UploadState | PassPurpose::UploadJsonState | PassPurpose::UploadConfiguration => UPLOAD_LIFETIME,
+        PassPurpose::ReadPlanLog | PassPurpose::ReadApplyLog => LOG_LIFETIME,
     };
     let pass = request.control_plane.issue_pass(&request.caller, purpose, &id, lifetime);
     request.address.of(&format!("/signed/{}/{id}/{pass}", segment(purpose)))
 }
 
-/// Within it, the same address is signed for the same end.
+/// The minute of the request: within it, the same address is signed for the same end.
 pub(crate) fn minute(request: &ApiRequest) -> i64 {
     request.control_plane.now().as_second().div_euclid(60)
 }
 
-pub(crate) type Signed = InPath<(String, String)>;
+pub(crate) type Signed = ApiPath<(String, String)>;
 
 pub(crate) fn check(control_plane: &ControlPlane, purpose: PassPurpose, signed: &Signed) -> Result<Pass, ApiError> {
-    let InPath((object, pass)) = signed;
+    let ApiPath((object, pass)) = signed;
     Ok(control_plane.check_pass(purpose, object, pass)?)
 }
 

@@ -13,12 +13,12 @@ use taco_domain::state_version::{BackingDataAction, StateVersionStatus};
 use crate::body::{Body, NoAttributes};
 use crate::document::{self, Document, Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::inline_state::{self, Sent};
-use crate::kept_answers::Question;
-use crate::kept_summaries::SummaryText;
+use crate::inline_state::{self, StateBody};
 use crate::request::{Answer, ApiRequest, no_content};
 use crate::resource::Resource;
+use crate::response_cache::CacheKey;
 use crate::signed_url::{minute, signed};
+use crate::summary_cache::SummaryText;
 use crate::{state_version_outputs, users, workspaces};
 
 pub(crate) const KIND: &str = "state-versions";
@@ -51,14 +51,14 @@ struct Attributes<'a> {
     vcs_commit_url: Option<&'a str>,
     /// The name of whoever wrote it; the relationship `created-by` has the id.
     taco_created_by: String,
-    /// How many outputs it has where they are too many, or their names too long, to be named here.
+    /// Count of outputs where they are too many, or their names too long, to be named here.
     #[serde(skip_serializing_if = "Option::is_none")]
     taco_unlisted_outputs: Option<u64>,
     #[serde(flatten)]
     summary: Option<&'a SummaryText>,
 }
 
-/// What an answer about one version tells beside its record.
+/// A version with what its document tells beside the record.
 struct Details<'a> {
     view: &'a StateVersionView,
     summary: Option<&'a SummaryText>,
@@ -148,7 +148,7 @@ async fn summary(request: &ApiRequest, view: &StateVersionView) -> Result<Arc<Su
         return Ok(kept);
     }
     let text = SummaryText::of(&*request.control_plane.resource_summary(view).await?);
-    Ok(if finalized { summaries.keep(id, text) } else { Arc::new(text) })
+    Ok(if finalized { summaries.insert(id, text) } else { Arc::new(text) })
 }
 
 /// One version with all that can be told about it, and with what the query wants beside it.
@@ -162,17 +162,17 @@ async fn answer(request: &ApiRequest, view: &StateVersionView) -> Answer {
     if request.query.get("include").is_some() {
         return Ok(document(request, view).await?.into_response());
     }
-    let (answers, caller) = (&request.api.answers, &request.caller);
+    let (answers, caller) = (&request.api.responses, &request.caller);
     let (organization, moment) = (view.open.id(), view.open.moment());
     // Signed addresses are complete, others in the next minute, and bound to the caller's token.
     let token = caller.token.map(|id| id.to_string()).unwrap_or_default();
     let address_and_minute = format!("{} {} {token}", request.address.of(&request.uri().to_string()), minute(request));
-    let question = Question { organization, moment, actor: caller.actor.clone(), address: address_and_minute };
-    if let Some(kept) = answers.get(&question) {
+    let key = CacheKey { organization, moment, actor: caller.actor.clone(), address: address_and_minute };
+    if let Some(kept) = answers.get(&key) {
         return Ok(document::response(kept));
     }
     let made = document(request, view).await?.to_bytes();
-    answers.keep(question, &made);
+    answers.insert(key, &made);
     Ok(document::response(made))
 }
 
@@ -208,7 +208,7 @@ struct Described {
     _state: Option<String>,
 }
 
-/// What a request says about a state, without the state.
+/// Attributes of a request that writes or announces a state.
 fn new_state(body: Body) -> Result<NewState, ApiError> {
     let sent = body.resource::<Described>(KIND)?;
     let run = sent.to_one("run")?.flatten();
@@ -220,7 +220,7 @@ pub(crate) async fn create(request: ApiRequest) -> Answer {
     let ApiRequest { control_plane, caller, .. } = &request;
     let workspace = request.id("workspace")?;
     let view = match inline_state::read(request.headers(), request.take_body()).await? {
-        Sent::WithoutState(body) => {
+        StateBody::WithoutState(body) => {
             let view = control_plane.announce_state(caller, workspace, new_state(body)?).await?;
             let summary = summary(&request, &view).await?;
             // Also if all of it is there already. Go-tfe sends in any case what it announced, and to an empty address if
@@ -229,11 +229,11 @@ pub(crate) async fn create(request: ApiRequest) -> Answer {
             let announced = Details { view: &view, summary: Some(&summary), awaited };
             return Ok((SNAPSHOTS, request.created(&announced)?).into_response());
         }
-        Sent::WithState(inline) => {
-            let (bytes, surroundings) = inline.split();
-            let describe = || new_state(surroundings.body()?);
+        StateBody::WithState(inline) => {
+            let (bytes, rest) = inline.split();
+            let describe = || new_state(rest.body()?);
             let written = control_plane.write_state(caller, workspace, bytes, describe).await;
-            written.map_err(|error| surroundings.failure().unwrap_or(error))?
+            written.map_err(|error| rest.failure().unwrap_or(error))?
         }
     };
     Ok((SNAPSHOTS, written(&request, &view).await?).into_response())

@@ -1,4 +1,4 @@
-//! What an organization pays for: taco sells nothing, so that all of them have everything for nothing.
+//! Subscriptions: taco sells nothing, so that all of them have everything for nothing.
 
 use axum::response::IntoResponse;
 use jiff::Timestamp;

@@ -8,7 +8,7 @@ use taco_domain::project::Project;
 use taco_domain::tag::{TagBinding, Tags, effective_tags};
 use taco_domain::workspace::Workspace;
 
-use crate::body::Sent;
+use crate::body::RequestResource;
 use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
 use crate::request::{Answer, ApiRequest};
@@ -18,7 +18,7 @@ pub(crate) const EFFECTIVE: &str = "effective-tag-bindings";
 
 /// A tag on something.
 pub(crate) struct Binding<'a> {
-    /// What carries it, which makes the id unique.
+    /// The thing that carries it, which makes the id unique.
     carrier: String,
     home: Home,
     key: &'a str,
@@ -101,7 +101,7 @@ fn answer(bindings: &[Binding<'_>], kind: &'static str) -> Answer {
 }
 
 /// The tags that a request's relationship names, if it has one.
-pub(crate) fn sent_bindings<A>(sent: &Sent<A>, name: &str) -> Result<Option<Vec<TagBinding>>, ApiError> {
+pub(crate) fn sent_bindings<A>(sent: &RequestResource<A>, name: &str) -> Result<Option<Vec<TagBinding>>, ApiError> {
     let bindings = sent.to_many::<TagBinding>(name, KIND)?;
     Ok(bindings.map(|bindings| bindings.into_iter().map(|binding| binding.attributes).collect()))
 }

@@ -5,7 +5,7 @@ use taco_control_plane::{OpenOrganization, TagRef};
 use taco_domain::organization_state::TagUse;
 use taco_domain::tag::TagBinding;
 
-use crate::body::Sent;
+use crate::body::RequestResource;
 use crate::document::ResourceObject;
 use crate::error::ApiError;
 use crate::organizations;
@@ -45,7 +45,7 @@ struct Named {
     name: Option<String>,
 }
 
-fn tag_ref(sent: Sent<Named>) -> Result<TagRef, ApiError> {
+fn tag_ref(sent: RequestResource<Named>) -> Result<TagRef, ApiError> {
     match sent.attributes.name.clone() {
         Some(name) => Ok(TagRef::Key(name)),
         None => sent.id().map(TagRef::Id),
@@ -57,9 +57,10 @@ async fn tags_in(request: &ApiRequest) -> Result<Vec<TagRef>, ApiError> {
 }
 
 /// The tags that a request's relationship names, if it has one.
-pub(crate) fn sent_tags<A>(sent: &Sent<A>) -> Result<Option<Vec<TagBinding>>, ApiError> {
+pub(crate) fn sent_tags<A>(sent: &RequestResource<A>) -> Result<Option<Vec<TagBinding>>, ApiError> {
     let Some(tags) = sent.to_many::<Named>("tags", KIND)? else { return Ok(None) };
-    let binding = |tag: Sent<Named>| TagBinding { key: tag.attributes.name.unwrap_or_default(), value: None };
+    let binding =
+        |tag: RequestResource<Named>| TagBinding { key: tag.attributes.name.unwrap_or_default(), value: None };
     Ok(Some(tags.into_iter().map(binding).collect()))
 }
 

@@ -1,4 +1,4 @@
-//! Who is in a team. A body names users by their names, or memberships by their ids.
+//! Members of teams. A body names users by their names, or memberships by their ids.
 
 use taco_control_plane::MemberRef;
 

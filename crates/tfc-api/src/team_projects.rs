@@ -1,4 +1,4 @@
-//! What a team may do in a project and in all its workspaces.
+//! Access of teams to projects and all their workspaces.
 
 use serde::Serialize;
 use taco_domain::team_access::{

@@ -1,4 +1,4 @@
-//! What a team may do in a workspace.
+//! Access of teams to workspaces.
 
 use serde::Serialize;
 use taco_domain::team_access::{RunsRight, StateRight, TeamWorkspace, VariablesRight, WorkspaceRole};

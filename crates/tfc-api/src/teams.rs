@@ -5,7 +5,7 @@ use taco_control_plane::{Error, Listed, PageRequest, TeamFilter, TeamPatch, Team
 use taco_domain::id::TeamId;
 use taco_domain::team::{OrganizationAccess, TeamVisibility};
 
-use crate::authentication_tokens::wanted;
+use crate::authentication_tokens::new_token;
 use crate::crud::Crud;
 use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
@@ -131,7 +131,7 @@ pub(crate) async fn read_token(request: ApiRequest) -> Answer {
 
 /// `POST /api/v2/teams/{team}/authentication-token`, and `…-tokens` for one of several
 pub(crate) async fn create_token(request: ApiRequest) -> Answer {
-    let (team, new) = (request.id("team")?, wanted(request.body().await?)?);
+    let (team, new) = (request.id("team")?, new_token(request.body().await?)?);
     request.created(&request.control_plane.create_team_token(&request.caller, team, new).await?)
 }
 

@@ -1,4 +1,4 @@
-//! How long an organization lets tokens live: what Terraform Cloud calls its token TTL policies.
+//! Token lifetimes: what Terraform Cloud calls an organization's token TTL policies.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Users' own tokens.
 
-use crate::authentication_tokens::wanted;
+use crate::authentication_tokens::new_token;
 use crate::request::{Answer, ApiRequest};
 
 /// `GET /api/v2/users/{user}/authentication-tokens`
@@ -10,6 +10,6 @@ pub(crate) async fn list(request: ApiRequest) -> Answer {
 
 /// `POST /api/v2/users/{user}/authentication-tokens`
 pub(crate) async fn create(request: ApiRequest) -> Answer {
-    let (user, new) = (request.id("user")?, wanted(request.body().await?)?);
+    let (user, new) = (request.id("user")?, new_token(request.body().await?)?);
     request.created(&request.control_plane.create_user_token(&request.caller, user, new).await?)
 }

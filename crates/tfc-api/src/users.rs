@@ -79,7 +79,7 @@ fn avatar(user: &User) -> String {
     )
 }
 
-/// Whoever did something, in a relationship.
+/// Identifier of whoever did something.
 pub(crate) fn author(author: &Author) -> Option<Identifier> {
     match author {
         Author::User(id) => Some(Identifier::new(KIND, id)),

@@ -8,7 +8,7 @@ use taco_control_plane::{ListChange, NewVariableSet, VariableSetTargets, Variabl
 use taco_domain::variable::VariablePatch;
 use taco_domain::variable_set::VariableSetPatch;
 
-use crate::body::Sent;
+use crate::body::RequestResource;
 use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
 use crate::request::{Answer, ApiRequest, no_content};
@@ -67,7 +67,7 @@ impl Resource for VariableSetView {
     }
 }
 
-fn patch(sent: &Sent<VariableSetPatch>) -> Result<VariableSetPatch, ApiError> {
+fn patch(sent: &RequestResource<VariableSetPatch>) -> Result<VariableSetPatch, ApiError> {
     let workspaces = sent.ids("workspaces", workspaces::KIND)?;
     let projects = sent.ids("projects", projects::KIND)?;
     Ok(VariableSetPatch { workspaces, projects, ..sent.attributes.clone() })

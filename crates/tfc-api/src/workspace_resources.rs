@@ -1,4 +1,4 @@
-//! What a workspace's current state manages.
+//! Resources that a workspace's current state manages.
 
 use axum::response::IntoResponse;
 

@@ -15,11 +15,11 @@ use taco_domain::workspace::{VcsRepository, WorkspacePatch, WorkspaceSource};
 
 use crate::document::{self, Document, Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::kept_answers::Question;
 use crate::query::Query;
 use crate::request::{Answer, ApiRequest, no_content};
 use crate::resource::Resource;
-use crate::workspace_surroundings::{self, INCLUDES};
+use crate::response_cache::CacheKey;
+use crate::workspace_includes::{self, INCLUDES};
 use crate::{configuration_versions, organizations, projects, runs, ssh_keys, tag_bindings, tags, users, variables};
 
 pub(crate) const KIND: &str = "workspaces";
@@ -79,7 +79,7 @@ struct Attributes<'a> {
     permissions: Permissions,
 }
 
-/// Who holds the lock. Terraform Cloud tells a user's id and nothing else.
+/// Holder of the lock. Terraform Cloud tells a user's id and nothing else.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct LockDetails<'a> {
@@ -303,7 +303,7 @@ impl Resource for WorkspaceView {
     }
 
     async fn include(&self, name: &str, request: &ApiRequest, document: &mut Document) -> Result<(), ApiError> {
-        workspace_surroundings::include(name, request, self, document).await
+        workspace_includes::include(name, request, self, document).await
     }
 }
 
@@ -324,7 +324,8 @@ async fn patch(request: &ApiRequest) -> Result<WorkspacePatch, ApiError> {
     Ok(WorkspacePatch { project, agent_pool_id, tag_bindings, ..sent.attributes })
 }
 
-/// What nobody knows is read as `name`. Without a word Terraform Cloud promises an order that is arbitrary but stable.
+/// The order that a query asks for; unknown ones are read as `name`. Without a word Terraform Cloud promises an order
+/// that is arbitrary but stable.
 fn order(query: &Query) -> WorkspaceOrder {
     match query.get("sort") {
         None => WorkspaceOrder::Age,
@@ -337,10 +338,10 @@ fn order(query: &Query) -> WorkspaceOrder {
     }
 }
 
-/// All that an answer about a workspace follows from, if nothing is to be included.
-fn question(request: &ApiRequest, WorkspaceView { open, .. }: &WorkspaceView) -> Question {
+/// Cache key of a response about a workspace with which nothing is included.
+fn cache_key(request: &ApiRequest, WorkspaceView { open, .. }: &WorkspaceView) -> CacheKey {
     let (organization, moment) = (open.id(), open.moment());
-    Question { organization, moment, actor: request.caller.actor.clone(), address: request.uri().to_string() }
+    CacheKey { organization, moment, actor: request.caller.actor.clone(), address: request.uri().to_string() }
 }
 
 fn filter(query: &Query) -> Result<WorkspaceFilter, ApiError> {
@@ -374,7 +375,7 @@ pub(crate) async fn list(request: ApiRequest) -> Answer {
     }
     let make = || request.page_document(&listed).map(|document| document.to_bytes());
     Ok(document::response(match listed.items.first() {
-        Some(first) => api.answers.or_make(question(&request, first), make)?,
+        Some(first) => api.responses.get_or_insert_with(cache_key(&request, first), make)?,
         None => make()?,
     }))
 }
@@ -384,7 +385,8 @@ fn source(headers: &HeaderMap) -> WorkspaceSource {
     if headers.contains_key("terraform-version") { WorkspaceSource::Terraform } else { WorkspaceSource::Api }
 }
 
-/// Whoever makes a workspace with OpenTofu wants its runs to have it, too; it knows no attribute to say so.
+/// Tells whether OpenTofu asks. Who makes a workspace with it wants its runs to have it, too; it knows no attribute to
+/// say so.
 fn is_tofu(headers: &HeaderMap) -> bool {
     headers.get(USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"OpenTofu/"))
 }
@@ -401,10 +403,10 @@ pub(crate) async fn create(request: ApiRequest) -> Answer {
 pub(crate) async fn read(request: ApiRequest) -> Answer {
     let view = request.control_plane.workspace(&request.caller, &request.workspace()?).await?;
     if request.query.get("include").is_some() {
-        return Ok(workspace_surroundings::document(&request, &view).await?.into_response());
+        return Ok(workspace_includes::document(&request, &view).await?.into_response());
     }
     let make = || view.object(&request).map(|object| Document::one(object).to_bytes());
-    Ok(document::response(request.api.answers.or_make(question(&request, &view), make)?))
+    Ok(document::response(request.api.responses.get_or_insert_with(cache_key(&request, &view), make)?))
 }
 
 /// `PATCH /api/v2/workspaces/{workspace}`, and by organization and name

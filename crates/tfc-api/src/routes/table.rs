@@ -8,12 +8,12 @@ use super::Access::{All, Depends, OrganizationToken, Public, Right, SignedAddres
 use super::Place::{Account, Organization, Project, Site, Source, Workspace};
 use super::{Case, Rights, Route, crud, delete, get, group, open, patch, post, route, sample};
 use crate::{
-    absent, account, admin, agents, audit_trails, authentication_tokens, comments, configuration_versions,
-    cost_estimates, discovery, explorer, http_backend, invitations, log_stream, organization_memberships,
+    account, admin, agents, audit_trails, authentication_tokens, comments, configuration_versions, cost_estimates,
+    discovery, explorer, http_backend, invitations, log_stream, not_implemented, organization_memberships,
     organization_tags, organization_tokens, organizations, phases, ping, run_events, run_triggers, runs, signed_url,
     state_version_outputs, state_versions, subscriptions, tag_bindings, tags, team_members, team_projects,
     team_workspaces, teams, token_lifetimes, user_tokens, users, variable_set_variables, variable_sets, variables,
-    versions, workspace_resources, workspace_surroundings, workspaces,
+    versions, workspace_includes, workspace_resources, workspaces,
 };
 
 const GET: &[&str] = &["GET"];
@@ -54,7 +54,7 @@ const TOKENS_REVOKED: &[Case] = &[
     Case { named: "token of the audit trail", rights: &[(A::ManageOrganizationToken, Organization)] },
     Case { named: "token of the pool", rights: &[(A::ManageAgentPools, Organization)] },
 ];
-/// Who else has access is for those who decide that.
+/// Access of other teams is for those who decide it.
 const WORKSPACE_TEAM_READ: &[(A, super::Place)] =
     &[(A::ReadWorkspaceTeams, Workspace), (A::ManageWorkspaceTeams, Workspace)];
 const PROJECT_TEAM_READ: &[(A, super::Place)] = &[(A::ReadProject, Project), (A::ManageProjectTeams, Project)];
@@ -288,7 +288,7 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
                 .says("Adds tags to a workspace, or changes their values.").body(sample::TAG_BINDINGS),
             get("/api/v2/workspaces/{workspace}/effective-tag-bindings", Right(A::ReadRuns, Workspace), tag_bindings::effective_of_workspace)
                 .says("Lists a workspace's tags and those of its project."),
-            get("/api/v2/workspaces/{workspace}/readme", Right(A::ReadRuns, Workspace), workspace_surroundings::readme)
+            get("/api/v2/workspaces/{workspace}/readme", Right(A::ReadRuns, Workspace), workspace_includes::readme)
                 .says("Shows the README of the current configuration."),
             get("/api/v2/workspaces/{workspace}/resources", Right(A::ReadState, Workspace), workspace_resources::list)
                 .says("Lists what the current state manages."),
@@ -384,9 +384,9 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
                 .says("Ends a run whose agent did not end it in time."),
             post("/api/v2/runs/{run}/actions/force-execute", Right(A::ForceCancelRun, Workspace), runs::force_execute)
                 .says("Lets a run begin before those that wait in front of it."),
-            get("/api/v2/runs/{run}/task-stages", Right(A::ReadRuns, Workspace), absent::of_run)
+            get("/api/v2/runs/{run}/task-stages", Right(A::ReadRuns, Workspace), not_implemented::empty_list_of_run)
                 .says("Lists a run's task stages.").differs(ALWAYS_EMPTY),
-            get("/api/v2/runs/{run}/policy-checks", Right(A::ReadRuns, Workspace), absent::of_run)
+            get("/api/v2/runs/{run}/policy-checks", Right(A::ReadRuns, Workspace), not_implemented::empty_list_of_run)
                 .says("Lists a run's policy checks.").differs(ALWAYS_EMPTY),
             get("/api/v2/runs/{run}/run-events", Right(A::ReadRuns, Workspace), run_events::list)
                 .says("Lists what happened to a run."),
@@ -466,25 +466,25 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
                 .says("Locks or unlocks a workspace.").or_basic().body(sample::LOCK_INFO).only_in_taco(),
         ]),
         group("Lists that are always empty", None, vec![
-            get("/api/v2/organizations/{organization}/policies", Right(A::ReadOrganization, Organization), absent::of_organization)
+            get("/api/v2/organizations/{organization}/policies", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
                 .says("Lists policies.").differs(ALWAYS_EMPTY),
-            get("/api/v2/organizations/{organization}/policy-sets", Right(A::ReadOrganization, Organization), absent::of_organization)
+            get("/api/v2/organizations/{organization}/policy-sets", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
                 .says("Lists policy sets.").differs(ALWAYS_EMPTY),
-            get("/api/v2/organizations/{organization}/tasks", Right(A::ReadOrganization, Organization), absent::of_organization)
+            get("/api/v2/organizations/{organization}/tasks", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
                 .says("Lists run tasks.").differs(ALWAYS_EMPTY),
-            get("/api/v2/organizations/{organization}/registry-modules", Right(A::ReadOrganization, Organization), absent::of_organization)
+            get("/api/v2/organizations/{organization}/registry-modules", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
                 .says("Lists modules of the private registry.").differs(ALWAYS_EMPTY),
-            get("/api/v2/organizations/{organization}/registry-providers", Right(A::ReadOrganization, Organization), absent::of_organization)
+            get("/api/v2/organizations/{organization}/registry-providers", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
                 .says("Lists providers of the private registry.").differs(ALWAYS_EMPTY),
-            get("/api/v2/organizations/{organization}/oauth-clients", Right(A::ReadOrganization, Organization), absent::of_organization)
+            get("/api/v2/organizations/{organization}/oauth-clients", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
                 .says("Lists connections to version control.").differs(ALWAYS_EMPTY),
-            get("/api/v2/organizations/{organization}/reserved-tag-keys", Right(A::ReadOrganization, Organization), absent::of_organization)
+            get("/api/v2/organizations/{organization}/reserved-tag-keys", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
                 .says("Lists reserved tag keys.").differs(ALWAYS_EMPTY),
-            get("/api/v2/workspaces/{workspace}/tasks", Right(A::ReadRuns, Workspace), absent::of_workspace)
+            get("/api/v2/workspaces/{workspace}/tasks", Right(A::ReadRuns, Workspace), not_implemented::empty_list_of_workspace)
                 .says("Lists a workspace's run tasks.").differs(ALWAYS_EMPTY),
-            get("/api/v2/workspaces/{workspace}/notification-configurations", Right(A::ReadRuns, Workspace), absent::of_workspace)
+            get("/api/v2/workspaces/{workspace}/notification-configurations", Right(A::ReadRuns, Workspace), not_implemented::empty_list_of_workspace)
                 .says("Lists a workspace's notifications.").differs(ALWAYS_EMPTY),
-            get("/api/v2/workspaces/{workspace}/assessment-results", Right(A::ReadRuns, Workspace), absent::of_workspace)
+            get("/api/v2/workspaces/{workspace}/assessment-results", Right(A::ReadRuns, Workspace), not_implemented::empty_list_of_workspace)
                 .says("Lists a workspace's health assessments.").differs(ALWAYS_EMPTY),
         ]),
         group("Site administration", None, vec![

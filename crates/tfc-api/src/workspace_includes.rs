@@ -1,4 +1,4 @@
-//! What clients want to have beside a workspace: its runs, its outputs, its README, and who has to do with it.
+//! Related resources of a workspace: its runs, its outputs, its README, and who has to do with it.
 
 use axum::response::IntoResponse;
 use serde::Serialize;
@@ -71,7 +71,7 @@ pub(crate) async fn document(request: &ApiRequest, view: &WorkspaceView) -> Resu
     Ok(document)
 }
 
-/// What can be included with a workspace.
+/// Related resources that can come with a workspace.
 pub(crate) const INCLUDES: &[&str] = &[
     "current-run",
     "current-run.plan",

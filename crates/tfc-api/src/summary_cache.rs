@@ -1,4 +1,4 @@
-//! What states' resources add up to, as JSON, remembered: a stored state never changes, and clients ask for the current
+//! Cache of states' resource summaries as JSON: a stored state never changes, and clients ask for the current
 //! one again and again.
 
 use std::collections::HashMap;
@@ -9,8 +9,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use taco_domain::id::StateVersionId;
 use taco_domain::state_file::ResourceSummary;
 
-/// So much text is remembered; then all is forgotten, and what is asked for comes back.
-const MOST: usize = 4 * 1024 * 1024;
+/// Budget in bytes; when it is exceeded, the whole cache is dropped.
+const MAX_CACHE_BYTES: usize = 4 * 1024 * 1024;
 
 /// The attributes of a state version that a [`ResourceSummary`] makes.
 #[derive(Serialize, Debug)]
@@ -35,27 +35,27 @@ impl SummaryText {
 }
 
 #[derive(Clone, Default, Debug)]
-pub(crate) struct KeptSummaries(Arc<Mutex<Kept>>);
+pub(crate) struct SummaryCache(Arc<Mutex<Entries>>);
 
 #[derive(Default, Debug)]
-struct Kept {
+struct Entries {
     by_version: HashMap<StateVersionId, Arc<SummaryText>>,
     size: usize,
 }
 
-impl KeptSummaries {
+impl SummaryCache {
     pub(crate) fn get(&self, id: StateVersionId) -> Option<Arc<SummaryText>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).by_version.get(&id).cloned()
     }
 
-    pub(crate) fn keep(&self, id: StateVersionId, text: SummaryText) -> Arc<SummaryText> {
+    pub(crate) fn insert(&self, id: StateVersionId, text: SummaryText) -> Arc<SummaryText> {
         let (size, text) = (text.size(), Arc::new(text));
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.size + size > MOST {
-            *kept = Kept::default();
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if cached.size + size > MAX_CACHE_BYTES {
+            *cached = Entries::default();
         }
-        if size <= MOST && kept.by_version.insert(id, Arc::clone(&text)).is_none() {
-            kept.size += size;
+        if size <= MAX_CACHE_BYTES && cached.by_version.insert(id, Arc::clone(&text)).is_none() {
+            cached.size += size;
         }
         text
     }
@@ -84,15 +84,15 @@ mod tests {
 
     #[test]
     fn no_more_is_remembered_than_fits() {
-        let kept = KeptSummaries::default();
+        let cached = SummaryCache::default();
         let id = |number: u8| StateVersionId::from_random([number; 16]);
-        let large = "x".repeat(MOST / 2);
+        let large = "x".repeat(MAX_CACHE_BYTES / 2);
         for number in 0..3 {
-            kept.keep(id(number), SummaryText::of(&summary(&large)));
+            cached.insert(id(number), SummaryText::of(&summary(&large)));
         }
-        assert!(kept.get(id(0)).is_none());
-        assert!(kept.get(id(2)).is_some());
-        kept.keep(id(3), SummaryText::of(&summary(&large.repeat(3))));
-        assert!(kept.get(id(3)).is_none(), "too large on its own");
+        assert!(cached.get(id(0)).is_none());
+        assert!(cached.get(id(2)).is_some());
+        cached.insert(id(3), SummaryText::of(&summary(&large.repeat(3))));
+        assert!(cached.get(id(3)).is_none(), "too large on its own");
     }
 }

@@ -1,5 +1,5 @@
-//! Lists of things that nobody can make here (yet): clients that look are told that there are none, which is true, and
-//! not that they asked for something strange.
+//! Not implemented (yet): lists of things that nobody can make here. Clients that look are told that there are none,
+//! which is true, and not that they asked for something strange.
 
 use axum::response::IntoResponse;
 use taco_control_plane::Listed;
@@ -7,24 +7,24 @@ use taco_control_plane::Listed;
 use crate::document::Document;
 use crate::request::{Answer, ApiRequest};
 
-fn nothing(request: &ApiRequest) -> Answer {
+fn empty_page(request: &ApiRequest) -> Answer {
     Ok(Document::page(Listed::from_all([], request.query.page()?)).into_response())
 }
 
 /// `GET /api/v2/organizations/{organization}/…`: policies, run tasks, the registry, connections to version control.
-pub(crate) async fn of_organization(request: ApiRequest) -> Answer {
+pub(crate) async fn empty_list_of_organization(request: ApiRequest) -> Answer {
     request.control_plane.organization(&request.caller, request.organization()?).await?;
-    nothing(&request)
+    empty_page(&request)
 }
 
 /// `GET /api/v2/workspaces/{workspace}/…`: run tasks, notifications, assessments.
-pub(crate) async fn of_workspace(request: ApiRequest) -> Answer {
+pub(crate) async fn empty_list_of_workspace(request: ApiRequest) -> Answer {
     request.control_plane.workspace_with_runs(&request.caller, &request.workspace()?).await?;
-    nothing(&request)
+    empty_page(&request)
 }
 
 /// `GET /api/v2/runs/{run}/…`: task stages, policy checks.
-pub(crate) async fn of_run(request: ApiRequest) -> Answer {
+pub(crate) async fn empty_list_of_run(request: ApiRequest) -> Answer {
     request.control_plane.run(&request.caller, request.id("run")?).await?;
-    nothing(&request)
+    empty_page(&request)
 }
