@@ -97,6 +97,8 @@ fn redacted_word(fixture: &Fixture, word: &str) -> String {
         Some((until, signature)) if signature.len() >= 32 && until.bytes().all(|byte| byte.is_ascii_digit()) => {
             "{signature}".to_owned()
         }
+        // An event of an audit trail.
+        Some((commit, _)) if commit.len() >= 32 && alphanumeric(commit) => "{event}".to_owned(),
         _ if word.starts_with("taco_") && word.len() > 20 => "{secret}".to_owned(),
         _ if word.len() >= 32 && alphanumeric(word) => "{digest}".to_owned(),
         _ => word.to_owned(),
@@ -106,19 +108,34 @@ fn redacted_word(fixture: &Fixture, word: &str) -> String {
 /// The first few items of a list stand for all of them.
 fn shortened(mut document: Value) -> Value {
     const SHOWN: usize = 3;
+    let document_is_trail = document.get("pagination").is_some();
     if let Some(items) = document.get_mut("data").and_then(Value::as_array_mut)
         && items.len() > SHOWN
     {
         let more = items.len() - SHOWN;
         items.truncate(SHOWN);
-        items.push(format!("and {more} more").into());
+        let more = if document_is_trail { "and more".to_owned() } else { format!("and {more} more") };
+        items.push(more.into());
+    }
+    document
+}
+
+/// Commits of several requests may go together, so that an audit trail's commits are not always as many.
+fn without_commits(mut document: Value) -> Value {
+    if let Some(total) = document.pointer_mut("/pagination/total_count") {
+        *total = "{commits}".into();
+    }
+    for event in document.get_mut("data").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(commit) = event.pointer_mut("/resource/meta/commit") {
+            *commit = "{commit}".into();
+        }
     }
     document
 }
 
 fn told(fixture: &Fixture, answer: &Answer) -> String {
     let document = match serde_json::from_slice::<Value>(&answer.bytes) {
-        Ok(document) => serde_json::to_string_pretty(&shortened(document)).expect("JSON"),
+        Ok(document) => serde_json::to_string_pretty(&without_commits(shortened(document))).expect("JSON"),
         Err(_) if answer.bytes.is_empty() => return format!("{}\n", answer.status),
         Err(_) => "(no JSON)".to_owned(),
     };

@@ -3,10 +3,8 @@
 use serde::Deserialize;
 use taco_boxed::boxed;
 use taco_domain::OrganizationState;
-use taco_domain::id::SshKeyId;
-use taco_domain::name::SshKeyName;
 use taco_domain::permission::{Action, Resource};
-use taco_domain::ssh_key::SshKey;
+use taco_domain::ssh_key::{SshKey, SshKeyId, SshKeyName};
 use taco_domain::workspace::Workspace;
 use taco_ledger::Transaction;
 

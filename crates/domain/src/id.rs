@@ -4,14 +4,11 @@
 //! So `GET /workspaces/ws-…`, which names no organization, leads to one ledger without asking any other.
 
 use std::fmt;
-use std::str::FromStr;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use taco_tables::{KeyBytes, SortKey};
 
-const LENGTH: usize = 16;
+pub(crate) const LENGTH: usize = 16;
 const HOME_LENGTH: usize = 5;
 /// Bitcoin's alphabet: without `0`, `O`, `I` and `l`, which people confuse.
 const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
@@ -29,7 +26,7 @@ impl Home {
         is_id.then(|| Self::at(&characters))
     }
 
-    fn at(characters: &[u8; LENGTH]) -> Self {
+    pub(crate) fn at(characters: &[u8; LENGTH]) -> Self {
         let mut home = [0; HOME_LENGTH];
         home.copy_from_slice(&characters[..HOME_LENGTH]);
         Self(home)
@@ -61,11 +58,11 @@ pub struct InvalidId {
     pub prefix: &'static str,
 }
 
-fn text(characters: &[u8]) -> &str {
+pub(crate) fn text(characters: &[u8]) -> &str {
     std::str::from_utf8(characters).unwrap_or_default()
 }
 
-fn base58(random: [u8; 16]) -> [u8; LENGTH] {
+pub(crate) fn base58(random: [u8; 16]) -> [u8; LENGTH] {
     let mut rest = u128::from_be_bytes(random);
     let mut characters = [0; LENGTH];
     for character in &mut characters {
@@ -75,7 +72,7 @@ fn base58(random: [u8; 16]) -> [u8; LENGTH] {
     characters
 }
 
-fn parse(prefix: &'static str, id: &str) -> Result<[u8; LENGTH], InvalidId> {
+pub(crate) fn parse(prefix: &'static str, id: &str) -> Result<[u8; LENGTH], InvalidId> {
     let characters = id.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('-'));
     match characters.and_then(|characters| <[u8; LENGTH]>::try_from(characters.as_bytes()).ok()) {
         Some(characters) if characters.iter().all(|character| ALPHABET.contains(character)) => Ok(characters),
@@ -83,13 +80,13 @@ fn parse(prefix: &'static str, id: &str) -> Result<[u8; LENGTH], InvalidId> {
     }
 }
 
-fn at_home(home: Home, mut characters: [u8; LENGTH]) -> [u8; LENGTH] {
+pub(crate) fn at_home(home: Home, mut characters: [u8; LENGTH]) -> [u8; LENGTH] {
     characters[..HOME_LENGTH].copy_from_slice(&home.0);
     characters
 }
 
-fn derived(origin: &str, purpose: &str) -> [u8; LENGTH] {
-    let digest: [u8; 32] = Sha256::new().chain_update(origin).chain_update([0]).chain_update(purpose).finalize().into();
+pub(crate) fn derived(home: &Home, purpose: &str) -> [u8; LENGTH] {
+    let digest: [u8; 32] = Sha256::new().chain_update(home.0).chain_update([0]).chain_update(purpose).finalize().into();
     let mut random = [0; 16];
     random.copy_from_slice(&digest[..16]);
     base58(random)
@@ -109,97 +106,98 @@ pub(crate) fn turned(characters: [u8; LENGTH], times: usize) -> String {
     text(&turned).to_owned()
 }
 
-/// Stamps out the kinds of ids, so that none lacks parsing, display or serde.
+/// Stamps out kinds of ids, so that none lacks parsing, display or serde. A noun that nothing else names declares its own.
 macro_rules! id_kinds {
     ($($(#[$attribute:meta])* $name:ident = $prefix:literal;)*) => {$(
         $(#[$attribute])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name([u8; LENGTH]);
+        pub struct $name([u8; $crate::id::LENGTH]);
 
         impl $name {
             pub const PREFIX: &'static str = $prefix;
 
             /// An id for something that belongs to the site. Randomness is an argument.
             pub fn from_random(random: [u8; 16]) -> Self {
-                Self(base58(random))
+                Self($crate::id::base58(random))
             }
 
             /// An id for something that belongs to an organization.
-            pub fn at_home(home: Home, random: [u8; 16]) -> Self {
-                Self(at_home(home, base58(random)))
+            pub fn at_home(home: $crate::id::Home, random: [u8; 16]) -> Self {
+                Self($crate::id::at_home(home, $crate::id::base58(random)))
             }
 
             /// An id that anyone who knows `home` and `purpose` arrives at: for what must not be made twice.
-            pub fn derived(home: Home, purpose: &str) -> Self {
-                Self(at_home(home, derived(text(&home.0), purpose)))
+            pub fn derived(home: $crate::id::Home, purpose: &str) -> Self {
+                Self($crate::id::at_home(home, $crate::id::derived(&home, purpose)))
             }
 
             /// The organization that it belongs to; meaningless for what belongs to the site.
-            pub fn home(&self) -> Home {
-                Home::at(&self.0)
+            pub fn home(&self) -> $crate::id::Home {
+                $crate::id::Home::at(&self.0)
             }
 
             /// The 16 characters after the prefix.
             pub fn characters(&self) -> &str {
-                text(&self.0)
+                $crate::id::text(&self.0)
             }
 
             /// The same characters as bytes.
-            pub fn to_bytes(self) -> [u8; LENGTH] {
+            pub fn to_bytes(self) -> [u8; $crate::id::LENGTH] {
                 self.0
             }
 
             /// The reverse of [`Self::to_bytes`].
-            pub fn from_bytes(bytes: [u8; LENGTH]) -> Result<Self, InvalidId> {
-                Self::from_characters(text(&bytes))
+            pub fn from_bytes(bytes: [u8; $crate::id::LENGTH]) -> Result<Self, $crate::id::InvalidId> {
+                Self::from_characters($crate::id::text(&bytes))
             }
 
             /// The reverse of [`Self::characters`].
-            pub fn from_characters(characters: &str) -> Result<Self, InvalidId> {
+            pub fn from_characters(characters: &str) -> Result<Self, $crate::id::InvalidId> {
                 format!("{}-{characters}", $prefix).parse()
             }
         }
 
-        impl SortKey for $name {
-            fn encode(&self, key: &mut KeyBytes) {
+        impl taco_tables::SortKey for $name {
+            fn encode(&self, key: &mut taco_tables::KeyBytes) {
                 self.0.encode(key);
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(formatter, concat!($prefix, "-{}"), text(&self.0))
+        impl std::fmt::Display for $name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(formatter, concat!($prefix, "-{}"), $crate::id::text(&self.0))
             }
         }
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(self, formatter)
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, formatter)
             }
         }
 
-        impl FromStr for $name {
-            type Err = InvalidId;
+        impl std::str::FromStr for $name {
+            type Err = $crate::id::InvalidId;
 
-            fn from_str(id: &str) -> Result<Self, InvalidId> {
-                parse($prefix, id).map(Self)
+            fn from_str(id: &str) -> Result<Self, $crate::id::InvalidId> {
+                $crate::id::parse($prefix, id).map(Self)
             }
         }
 
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
             }
         }
 
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let id = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-                id.parse().map_err(D::Error::custom)
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let id = <std::borrow::Cow<'de, str> as serde::Deserialize<'de>>::deserialize(deserializer)?;
+                id.parse().map_err(<D::Error as serde::de::Error>::custom)
             }
         }
     )*};
 }
+pub(crate) use id_kinds;
 
 id_kinds! {
     /// A person, or a program with an account of its own.
@@ -220,8 +218,6 @@ id_kinds! {
     OutputId = "wsout";
     /// A tag's key, as far as an organization uses it.
     TagId = "tag";
-    /// A private key with which runs fetch modules.
-    SshKeyId = "sshkey";
     /// Members of an organization who share rights.
     TeamId = "team";
     /// A user's place in an organization.

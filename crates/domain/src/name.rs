@@ -3,10 +3,6 @@
 //! Parsing checks the rules of today. Reading a stored name does not: a rule that became stricter must not make
 //! yesterday's records unreadable.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
 use taco_tables::{KeyBytes, SortKey};
 
 use crate::attribute::{InvalidAttribute, is_plain_text, shown};
@@ -78,11 +74,11 @@ impl Shape {
 
 const LETTERS: &str = "letters, numbers, hyphens and underscores";
 
-/// Stamps out the kinds of names, so that none lacks its rules.
+/// Stamps out kinds of names, so that none lacks its rules. A noun that nothing else names declares its own.
 macro_rules! name_kinds {
     ($($(#[$attribute:meta])* $name:ident: |$text:ident| $check:expr;)*) => {$(
         $(#[$attribute])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         #[serde(transparent)]
         pub struct $name(String);
 
@@ -92,39 +88,40 @@ macro_rules! name_kinds {
             }
 
             /// What must be unique.
-            pub fn key(&self) -> NameKey {
-                NameKey::of(&self.0)
+            pub fn key(&self) -> $crate::name::NameKey {
+                $crate::name::NameKey::of(&self.0)
             }
         }
 
-        impl FromStr for $name {
-            type Err = InvalidAttribute;
+        impl std::str::FromStr for $name {
+            type Err = $crate::attribute::InvalidAttribute;
 
-            fn from_str($text: &str) -> Result<Self, InvalidAttribute> {
+            fn from_str($text: &str) -> Result<Self, $crate::attribute::InvalidAttribute> {
                 $check?;
                 Ok(Self($text.to_owned()))
             }
         }
 
-        impl SortKey for $name {
-            fn encode(&self, key: &mut KeyBytes) {
+        impl taco_tables::SortKey for $name {
+            fn encode(&self, key: &mut taco_tables::KeyBytes) {
                 self.0.encode(key);
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.write_str(&self.0)
             }
         }
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Debug::fmt(&self.0, formatter)
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Debug::fmt(&self.0, formatter)
             }
         }
     )*};
 }
+pub(crate) use name_kinds;
 
 name_kinds! {
     /// Part of addresses in the API and on pages, hence the reserved words.
@@ -192,9 +189,6 @@ name_kinds! {
         reserved: &[],
     }.check(name);
 
-    /// Shown, never part of an address.
-    SshKeyName: |name| check_label("Name", "name", name, 255);
-
     /// Shown; where two sets say different things, it decides.
     VariableSetName: |name| check_label("Name", "name", name, 90);
 
@@ -205,7 +199,13 @@ name_kinds! {
     Email: |email| check_email(email);
 }
 
-fn check_label(title: &str, attribute: &'static str, text: &str, longest: usize) -> Result<(), InvalidAttribute> {
+/// The form of names that are shown, and never part of an address.
+pub(crate) fn check_label(
+    title: &str,
+    attribute: &'static str,
+    text: &str,
+    longest: usize,
+) -> Result<(), InvalidAttribute> {
     let refuse = |what: String| Err(InvalidAttribute::new(attribute, format!("{title} {what}")));
     if text.trim().is_empty() {
         return refuse("can't be blank".to_owned());
@@ -257,7 +257,11 @@ fn check_email(email: &str) -> Result<(), InvalidAttribute> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt;
+    use std::str::FromStr;
+
     use super::*;
+    use crate::ssh_key::SshKeyName;
 
     fn refusal<N: FromStr<Err = InvalidAttribute> + fmt::Debug>(name: &str) -> String {
         name.parse::<N>().expect_err(name).detail

@@ -1,9 +1,20 @@
+//! SSH keys: private keys with which runs fetch modules.
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taco_tables::{Record, indexes};
 
-use crate::id::SshKeyId;
-use crate::name::{NameKey, SshKeyName};
+use crate::id::id_kinds;
+use crate::name::{NameKey, check_label, name_kinds};
+
+id_kinds! {
+    /// A private key with which runs fetch modules.
+    SshKeyId = "sshkey";
+}
+
+name_kinds! {
+    SshKeyName: |name| check_label("Name", "name", name, 255);
+}
 
 /// A private key with which runs fetch modules. The API never shows its value again.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]

@@ -9,10 +9,11 @@ use taco_tables::{Record, indexes};
 use crate::attribute::{InvalidAttribute, nullable, nullable_id, shown};
 use crate::engine::{Engine, UnknownEngine};
 use crate::execution::{Execution, ExecutionPatch, OWN, SettingOverwrites};
-use crate::id::{AgentPoolId, ProjectId, SshKeyId, StateVersionId, TagId, WorkspaceId};
+use crate::id::{AgentPoolId, ProjectId, StateVersionId, TagId, WorkspaceId};
 use crate::lock::Lock;
 use crate::name::{NameKey, TagKey, WorkspaceName};
 use crate::organization::{Organization, set};
+use crate::ssh_key::SshKeyId;
 use crate::tag::{TagBinding, Tags, tag_id, with_tags};
 use crate::workspace_settings::{
     check_auto_destroy_duration, check_description, check_engine_version, check_trigger_pattern,

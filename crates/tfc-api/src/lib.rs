@@ -61,7 +61,6 @@ mod teams;
 mod token_lifetimes;
 mod user_tokens;
 mod users;
-mod variable_set_variables;
 mod variable_sets;
 mod variables;
 mod versions;

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 use taco_control_plane::{Error, Listed, PageRequest, SshKeyPatch};
-use taco_domain::id::SshKeyId;
-use taco_domain::ssh_key::SshKey;
+use taco_domain::ssh_key::{SshKey, SshKeyId};
 
 use crate::crud::Crud;
 use crate::document::ResourceObject;

@@ -1,4 +1,4 @@
-//! Variables of workspaces. Values that are sensitive go in and never come out.
+//! Variables of workspaces and of variable sets. Values that are sensitive go in and never come out.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -55,12 +55,16 @@ impl Resource for Variable {
     }
 }
 
+/// The workspace or the variable set in the path.
 fn owner(request: &ApiRequest) -> Result<VariableOwner, ApiError> {
-    request.id("workspace").map(VariableOwner::Workspace)
+    match request.name("variable_set") {
+        Ok(_) => request.id("variable_set").map(VariableOwner::VariableSet),
+        Err(_) => request.id("workspace").map(VariableOwner::Workspace),
+    }
 }
 
 fn wanted(request: &ApiRequest) -> Result<VariableRef, ApiError> {
-    Ok(VariableRef { id: request.id("variable")?, owner: Some(owner(request)?) })
+    Ok(VariableRef { id: request.last_id()?, owner: Some(owner(request)?) })
 }
 
 /// A variable at a path from before workspaces had paths of their own for them.
@@ -68,7 +72,7 @@ fn wanted_by_id(request: &ApiRequest) -> Result<VariableRef, ApiError> {
     Ok(VariableRef { id: request.id("variable")?, owner: None })
 }
 
-/// `GET /api/v2/workspaces/{workspace}/vars`
+/// `GET /api/v2/workspaces/{workspace}/vars` and `GET /api/v2/varsets/{variable_set}/relationships/vars`
 pub(crate) async fn list(request: ApiRequest) -> Answer {
     request.all(&request.control_plane.variables(&request.caller, owner(&request)?).await?).await
 }
@@ -78,24 +82,24 @@ pub(crate) async fn list_effective(request: ApiRequest) -> Answer {
     request.all(&request.control_plane.effective_variables(&request.caller, &request.workspace()?).await?).await
 }
 
-/// `POST /api/v2/workspaces/{workspace}/vars`
+/// `POST /api/v2/workspaces/{workspace}/vars` and `POST /api/v2/varsets/{variable_set}/relationships/vars`
 pub(crate) async fn create(request: ApiRequest) -> Answer {
     let (owner, patch) = (owner(&request)?, request.attributes(KIND).await?);
     request.created(&request.control_plane.create_variable(&request.caller, owner, patch).await?)
 }
 
-/// `GET /api/v2/workspaces/{workspace}/vars/{variable}`
+/// `GET /api/v2/workspaces/{workspace}/vars/{variable}`, and the same of a variable set
 pub(crate) async fn read(request: ApiRequest) -> Answer {
     request.one(&request.control_plane.variable(&request.caller, wanted(&request)?).await?).await
 }
 
-/// `PATCH /api/v2/workspaces/{workspace}/vars/{variable}`
+/// `PATCH /api/v2/workspaces/{workspace}/vars/{variable}`, and the same of a variable set
 pub(crate) async fn update(request: ApiRequest) -> Answer {
     let (variable, patch) = (wanted(&request)?, request.attributes(KIND).await?);
     request.changed(&request.control_plane.update_variable(&request.caller, variable, patch).await?)
 }
 
-/// `DELETE /api/v2/workspaces/{workspace}/vars/{variable}`
+/// `DELETE /api/v2/workspaces/{workspace}/vars/{variable}`, and the same of a variable set
 pub(crate) async fn delete(request: ApiRequest) -> Answer {
     request.control_plane.delete_variable(&request.caller, wanted(&request)?).await?;
     no_content()

@@ -11,6 +11,7 @@ use taco_domain::engine::Engine;
 use taco_domain::execution::ExecutionMode;
 use taco_domain::lock::Lock;
 use taco_domain::permission::Action;
+use taco_domain::variable::VariableOwner;
 use taco_domain::workspace::{VcsRepository, WorkspacePatch, WorkspaceSource};
 
 use crate::document::{self, Document, Identifier, ResourceObject};

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use taco_control_plane::{NewToken, OrganizationTokenKind, SshKeyPatch};
 use taco_domain::OrganizationState;
-use taco_domain::id::SshKeyId;
 use taco_domain::ssh_key::SshKey;
+use taco_domain::ssh_key::SshKeyId;
 use taco_domain::token::Token;
 
 use crate::error::PageError;

@@ -12,8 +12,8 @@ use crate::{
     discovery, explorer, http_backend, invitations, log_stream, not_implemented, organization_memberships,
     organization_tags, organization_tokens, organizations, phases, ping, run_events, run_triggers, runs, signed_url,
     state_version_outputs, state_versions, subscriptions, tag_bindings, tags, team_members, team_projects,
-    team_workspaces, teams, token_lifetimes, user_tokens, users, variable_set_variables, variable_sets, variables,
-    versions, workspace_includes, workspace_resources, workspaces,
+    team_workspaces, teams, token_lifetimes, user_tokens, users, variable_sets, variables, versions,
+    workspace_includes, workspace_resources, workspaces,
 };
 
 const GET: &[&str] = &["GET"];
@@ -338,15 +338,15 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
                 .says("Applies a variable set to projects.").body(sample::PROJECT_LIST),
             delete("/api/v2/varsets/{variable_set}/relationships/projects", Right(A::ManageVariableSets, Organization), variable_sets::remove_projects)
                 .says("Takes a variable set from projects.").body(sample::PROJECT_LIST),
-            get("/api/v2/varsets/{variable_set}/relationships/vars", Right(A::ReadVariableSets, Organization), variable_set_variables::list)
+            get("/api/v2/varsets/{variable_set}/relationships/vars", Right(A::ReadVariableSets, Organization), variables::list)
                 .says("Lists the variables of a variable set."),
-            post("/api/v2/varsets/{variable_set}/relationships/vars", Right(A::ManageVariableSets, Organization), variable_set_variables::create)
+            post("/api/v2/varsets/{variable_set}/relationships/vars", Right(A::ManageVariableSets, Organization), variables::create)
                 .says("Makes a variable of a variable set.").body(sample::VARIABLE),
-            get("/api/v2/varsets/{variable_set}/relationships/vars/{set_variable}", Right(A::ReadVariableSets, Organization), variable_set_variables::read)
+            get("/api/v2/varsets/{variable_set}/relationships/vars/{set_variable}", Right(A::ReadVariableSets, Organization), variables::read)
                 .says("Shows a variable of a variable set."),
-            patch("/api/v2/varsets/{variable_set}/relationships/vars/{set_variable}", Right(A::ManageVariableSets, Organization), variable_set_variables::update)
+            patch("/api/v2/varsets/{variable_set}/relationships/vars/{set_variable}", Right(A::ManageVariableSets, Organization), variables::update)
                 .says("Changes a variable of a variable set."),
-            delete("/api/v2/varsets/{variable_set}/relationships/vars/{set_variable}", Right(A::ManageVariableSets, Organization), variable_set_variables::delete)
+            delete("/api/v2/varsets/{variable_set}/relationships/vars/{set_variable}", Right(A::ManageVariableSets, Organization), variables::delete)
                 .says("Deletes a variable of a variable set."),
         ]),
         group("Configurations", Some("configuration-versions"), vec![
