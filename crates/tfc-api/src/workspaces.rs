@@ -11,7 +11,6 @@ use taco_domain::engine::Engine;
 use taco_domain::execution::ExecutionMode;
 use taco_domain::lock::Lock;
 use taco_domain::permission::Action;
-use taco_domain::variable::VariableOwner;
 use taco_domain::workspace::{VcsRepository, WorkspacePatch, WorkspaceSource};
 
 use crate::document::{self, Document, Identifier, ResourceObject};
@@ -268,8 +267,6 @@ impl Resource for WorkspaceView {
         let state_version = workspace.current_state_version;
         let outputs = open.state.current_state_version(workspace).map(|version| version.outputs.as_slice());
         let effective = tag_bindings::effective_bindings(self);
-        let may_see = attributes.permissions.can_read_variable;
-        let own_variables = open.state.variables_of(VariableOwner::Workspace(id)).filter(|_| may_see);
         let (current_run, latest_run) = (open.state.current_run(id), open.state.runs_of(id).next());
         let configuration = open.state.current_configuration(id);
         Ok(ResourceObject::new(KIND, id, &attributes)
@@ -297,7 +294,10 @@ impl Resource for WorkspaceView {
                 self.remote_state_consumers(caller).map(|consumer| Identifier::new(KIND, consumer.id)),
             )
             .related(format!("/api/v2/workspaces/{id}/relationships/remote-state-consumers"))
-            .has_many("vars", own_variables.map(|variable| Identifier::new(variables::KIND, variable.id)))
+            .has_many(
+                "vars",
+                self.variables_seen_by(caller).map(|variable| Identifier::new(variables::KIND, variable.id)),
+            )
             .related(format!("/api/v2/workspaces/{id}/vars"))
             .link("self", format!("/api/v2/organizations/{organization}/workspaces/{}", workspace.name))
             .link("self-html", format!("/app/{organization}/workspaces/{}", workspace.name)))
