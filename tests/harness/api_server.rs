@@ -82,7 +82,7 @@ impl ApiServer {
     /// Another server on a bucket that began as a copy of this one's: what it does, this one does not see.
     pub async fn on_copy(&self, bucket: Arc<dyn Bucket>) -> Self {
         let clock = Arc::new(TestClock(Mutex::new(self.clock.now())));
-        Self::open(bucket, clock, 2).await
+        Self::open(bucket, clock, 2, self.history).await
     }
 
     /// The ledger of the only organization, for tests that spoil something in it.

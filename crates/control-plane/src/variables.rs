@@ -329,6 +329,7 @@ mod tests {
             ledger: Options::default(),
             timeouts: crate::Timeouts::default(),
             limits: crate::Limits::default(),
+            history: crate::HistorySettings::default(),
         };
         ControlPlane::open(environment, settings).await.expect("a control plane")
     }

@@ -270,9 +270,9 @@ impl Document {
         let data = match &self.data {
             Data::Nothing => 0,
             Data::One(resource) => resource.rough_size(),
-            Data::Many(resources) => resources.iter().map(Resource::rough_size).sum(),
+            Data::Many(resources) => resources.iter().map(ResourceObject::rough_size).sum(),
         };
-        let included: usize = self.included.iter().map(Resource::rough_size).sum();
+        let included: usize = self.included.iter().map(ResourceObject::rough_size).sum();
         let mut text = Vec::with_capacity(256 + data + included);
         serde_json::to_writer(&mut text, self).expect("a document is plain data");
         text.into()
