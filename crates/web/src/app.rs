@@ -244,6 +244,7 @@ mod tests {
             ledger: Options::default(),
             timeouts: Default::default(),
             limits: Default::default(),
+            history: Default::default(),
         };
         let control_plane = ControlPlane::open(environment, settings).await.expect("a control plane");
         let address = "http://taco.test".parse().expect("an address");
