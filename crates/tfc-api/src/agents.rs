@@ -1,11 +1,12 @@
 //! Agents, and the tokens with which they come.
 
+pub(crate) mod agent_pools;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use taco_control_plane::AgentView;
 use taco_domain::agent::AgentStatus;
 
-use crate::agent_pools;
 use crate::authentication_tokens::new_token;
 use crate::document::{Identifier, ResourceObject};
 use crate::error::ApiError;

@@ -4,68 +4,26 @@
 //! Handlers are thin: they extract, call one verb of the control plane, and shape the answer. All routes are rows of
 //! one table, [`routes`]; a handler that is not in it cannot be reached.
 
-mod account;
-mod address;
+mod accounts;
 mod admin;
-mod agent_pools;
 mod agents;
-mod audit_trails;
-mod authentication_tokens;
-mod base64_text;
-mod body;
-mod caller;
-mod client;
-mod comments;
 mod configuration_versions;
-mod cost_estimates;
 mod crud;
 mod discovery;
-mod document;
-mod error;
-mod explorer;
-mod headers;
-mod http_backend;
-mod inline_state;
-mod invitations;
-mod log_stream;
+mod http;
 mod not_implemented;
-mod organization_memberships;
-mod organization_tags;
-mod organization_tokens;
 mod organizations;
-mod path;
-mod phases;
 mod ping;
 mod projects;
-mod query;
-mod rate_limit;
 mod request;
 mod resource;
-mod response_cache;
 pub mod routes;
-mod run_events;
-mod run_triggers;
 mod runs;
-mod signed_url;
 mod ssh_keys;
-mod state_version_outputs;
-mod state_versions;
-mod subscriptions;
-mod summary_cache;
-mod tag_bindings;
-mod tags;
-mod team_members;
-mod team_projects;
-mod team_workspaces;
+mod states;
 mod teams;
-mod token_lifetimes;
-mod user_tokens;
-mod users;
-mod variable_sets;
 mod variables;
 mod versions;
-mod workspace_includes;
-mod workspace_resources;
 mod workspaces;
 
 use std::sync::Arc;
@@ -80,6 +38,21 @@ use tower::util::MapResponseLayer;
 use crate::rate_limit::RateLimit;
 use crate::response_cache::ResponseCache;
 use crate::summary_cache::SummaryCache;
+
+// Modules are called by their own names wherever their files are.
+use accounts::{account, authentication_tokens, user_tokens, users};
+use http::{
+    address, body, caller, client, document, error, headers, path, query, rate_limit, response_cache, signed_url,
+};
+use organizations::{
+    audit_trails, explorer, invitations, organization_memberships, organization_tags, organization_tokens,
+    subscriptions, token_lifetimes,
+};
+use runs::{comments, cost_estimates, log_stream, phases, run_events, run_triggers};
+use states::{base64_text, http_backend, inline_state, state_version_outputs, state_versions, summary_cache};
+use teams::{team_members, team_projects, team_workspaces};
+use variables::variable_sets;
+use workspaces::{tag_bindings, tags, workspace_includes, workspace_resources};
 
 /// State that every handler can reach.
 #[derive(Clone, Debug)]

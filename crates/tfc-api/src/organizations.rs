@@ -1,5 +1,14 @@
 //! Organizations, their entitlements and their capacity. On the wire an organization's id is its name.
 
+pub(crate) mod audit_trails;
+pub(crate) mod explorer;
+pub(crate) mod invitations;
+pub(crate) mod organization_memberships;
+pub(crate) mod organization_tags;
+pub(crate) mod organization_tokens;
+pub(crate) mod subscriptions;
+pub(crate) mod token_lifetimes;
+
 use axum::response::IntoResponse;
 use jiff::Timestamp;
 use serde::Serialize;

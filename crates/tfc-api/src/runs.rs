@@ -1,5 +1,12 @@
 //! Runs: start, list, read, and what people decide about them.
 
+pub(crate) mod comments;
+pub(crate) mod cost_estimates;
+pub(crate) mod log_stream;
+pub(crate) mod phases;
+pub(crate) mod run_events;
+pub(crate) mod run_triggers;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -18,7 +25,7 @@ use crate::error::ApiError;
 use crate::query::Query;
 use crate::request::{Answer, ApiRequest, accepted};
 use crate::resource::Resource;
-use crate::{client, comments, configuration_versions, cost_estimates, phases, run_events, users, workspaces};
+use crate::{client, configuration_versions, users, workspaces};
 
 pub(crate) const KIND: &str = "runs";
 

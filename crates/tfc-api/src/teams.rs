@@ -1,5 +1,9 @@
 //! Teams and their tokens.
 
+pub(crate) mod team_members;
+pub(crate) mod team_projects;
+pub(crate) mod team_workspaces;
+
 use serde::Serialize;
 use taco_control_plane::{Error, Listed, PageRequest, TeamFilter, TeamPatch, TeamTokenOrder, TeamView};
 use taco_domain::id::TeamId;

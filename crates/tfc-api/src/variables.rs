@@ -1,5 +1,7 @@
 //! Variables of workspaces and of variable sets. Values that are sensitive go in and never come out.
 
+pub(crate) mod variable_sets;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use taco_control_plane::VariableRef;
@@ -10,7 +12,7 @@ use crate::document::{Identifier, ResourceObject};
 use crate::error::ApiError;
 use crate::request::{Answer, ApiRequest, no_content};
 use crate::resource::Resource;
-use crate::{variable_sets, workspaces};
+use crate::workspaces;
 
 pub(crate) const KIND: &str = "vars";
 

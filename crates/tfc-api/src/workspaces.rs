@@ -1,5 +1,10 @@
 //! Workspaces: settings, locks, consumers of their state. Both CLIs read most of these attributes.
 
+pub(crate) mod tag_bindings;
+pub(crate) mod tags;
+pub(crate) mod workspace_includes;
+pub(crate) mod workspace_resources;
+
 use axum::http::HeaderMap;
 use axum::http::header::USER_AGENT;
 use axum::response::IntoResponse;
@@ -13,14 +18,14 @@ use taco_domain::lock::Lock;
 use taco_domain::permission::Action;
 use taco_domain::workspace::{VcsRepository, WorkspacePatch, WorkspaceSource};
 
+use self::workspace_includes::INCLUDES;
 use crate::document::{self, Document, Identifier, ResourceObject};
 use crate::error::ApiError;
 use crate::query::Query;
 use crate::request::{Answer, ApiRequest, no_content};
 use crate::resource::Resource;
 use crate::response_cache::CacheKey;
-use crate::workspace_includes::{self, INCLUDES};
-use crate::{configuration_versions, organizations, projects, runs, ssh_keys, tag_bindings, tags, users, variables};
+use crate::{configuration_versions, organizations, projects, runs, ssh_keys, users, variables};
 
 pub(crate) const KIND: &str = "workspaces";
 
