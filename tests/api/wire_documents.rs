@@ -91,12 +91,13 @@ fn redacted_word(fixture: &Fixture, word: &str) -> String {
         return format!("{{{name}}}");
     }
     let alphanumeric = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    // The end of a signed address: until when, for whom, and the signature.
+    let signature = word.rsplit_once('_').map(|(_, signature)| signature).filter(|_| !word.starts_with("taco_"));
+    if signature.is_some_and(|signature| signature.len() >= 32 && alphanumeric(signature)) {
+        return "{signature}".to_owned();
+    }
     match word.rsplit_once('-') {
         Some((kind, id)) if id.len() == 16 && alphanumeric(id) => format!("{{{kind}}}"),
-        // The end of a signed address: until when, and the signature.
-        Some((until, signature)) if signature.len() >= 32 && until.bytes().all(|byte| byte.is_ascii_digit()) => {
-            "{signature}".to_owned()
-        }
         // An event of an audit trail.
         Some((commit, _)) if commit.len() >= 32 && alphanumeric(commit) => "{event}".to_owned(),
         _ if word.starts_with("taco_") && word.len() > 20 => "{secret}".to_owned(),
