@@ -51,7 +51,7 @@ impl Scene {
     async fn round(&mut self, workspace: &str, round: u64) {
         let minute = SignedDuration::from_mins(1);
         self.server.pass(minute);
-        if round % 2 == 0 {
+        if round.is_multiple_of(2) {
             self.configurations.push(given_configuration(&self.server, workspace).await);
         }
         let options = [

@@ -45,6 +45,9 @@ pub(crate) fn test(options: &Options) -> anyhow::Result<ExitCode> {
 fn run_tests(variables: &[Variable], filter: &[String]) -> anyhow::Result<ExitCode> {
     let mut command = cargo();
     command.args(["test", "--workspace", "--locked", "--no-fail-fast", "--"]).args(filter);
+    if !variables.iter().any(|(name, _)| *name == tools::PREVIOUS_RELEASE_VARIABLE) {
+        command.args(["--skip", "previous_release::"]);
+    }
     announce(&command);
     let mut tests =
         command.envs(variables.iter().cloned()).stdout(Stdio::piped()).spawn().context("cannot start `cargo test`")?;

@@ -105,6 +105,9 @@ const PREVIOUS_TACO: Tool = Tool {
     executable: "bin/taco",
 };
 
+/// Tests beside the previous release read it; without it they are left out.
+pub(crate) const PREVIOUS_RELEASE_VARIABLE: &str = "TACO_TEST_PREVIOUS_RELEASE";
+
 /// A variable that tests read, and the program it leads to.
 pub(crate) type Variable = (&'static str, PathBuf);
 
@@ -121,11 +124,11 @@ pub(crate) fn for_tests() -> anyhow::Result<Vec<Variable>> {
         ("TACO_TEST_TOFU", TOFU.ensure()?),
         ("TACO_TEST_TERRAFORM", terraform()?),
     ];
-    variables.extend(previous_release()?.map(|program| ("TACO_TEST_PREVIOUS_RELEASE", program)));
+    variables.extend(previous_release()?.map(|program| (PREVIOUS_RELEASE_VARIABLE, program)));
     Ok(variables)
 }
 
-/// `None` where the history is not here, as in a tarball: the tests that need it say so.
+/// `None` where the history is not here, as in a tarball: the tests that need it are left out.
 fn previous_release() -> anyhow::Result<Option<PathBuf>> {
     let commit = format!("{PREVIOUS_RELEASE}^{{commit}}");
     let known = Command::new("git").args(["cat-file", "-e", &commit]).output();
@@ -134,7 +137,7 @@ fn previous_release() -> anyhow::Result<Option<PathBuf>> {
     }
     eprintln!(
         "the previous release cannot be built: commit {PREVIOUS_RELEASE} is not in the history of this checkout. \
-         Tests beside the previous release will fail; a clone with its history (`git fetch --unshallow`) has it."
+         Tests beside the previous release are left out; a clone with its history (`git fetch --unshallow`) has it."
     );
     Ok(None)
 }

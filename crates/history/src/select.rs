@@ -4,7 +4,7 @@ use crate::catalog::RowId;
 
 /// Items in the order of a list: the greatest first, and the smallest tie first among equals.
 pub trait Source: Sync {
-    fn len(&self) -> usize;
+    fn count(&self) -> usize;
     /// What the list is sorted by, for instance when an item was made.
     fn order(&self, index: usize) -> i64;
     /// What decides between items of equal order; no two items have the same.
@@ -13,14 +13,14 @@ pub trait Source: Sync {
 
 /// The items from `skip` on, `take` at most, as source and index within it.
 pub fn select(sources: &[&dyn Source], skip: usize, take: usize) -> Vec<(usize, usize)> {
-    let total: usize = sources.iter().map(|source| source.len()).sum();
+    let total: usize = sources.iter().map(|source| source.count()).sum();
     if skip >= total || take == 0 {
         return Vec::new();
     }
     let (mut positions, mut before) = starts(sources, skip);
     let mut found = Vec::with_capacity(take);
     while found.len() < take {
-        let ahead = positions.iter().enumerate().filter(|(source, at)| **at < sources[*source].len());
+        let ahead = positions.iter().enumerate().filter(|(source, at)| **at < sources[*source].count());
         let key = |source: usize, at: usize| (std::cmp::Reverse(sources[source].order(at)), sources[source].tie(at));
         let Some((source, at)) = ahead.map(|(source, at)| (source, *at)).min_by_key(|(source, at)| key(*source, *at))
         else {
@@ -42,7 +42,7 @@ fn starts(sources: &[&dyn Source], skip: usize) -> (Vec<usize>, usize) {
         return (vec![0; sources.len()], 0);
     }
     let greater_than = |order: i64| -> Vec<usize> {
-        let in_source = |source: &&dyn Source| partition_point(source.len(), |index| source.order(index) > order);
+        let in_source = |source: &&dyn Source| partition_point(source.count(), |index| source.order(index) > order);
         sources.iter().map(in_source).collect()
     };
     // The smallest order that no more than `skip` items exceed.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     impl Source for Items {
-        fn len(&self) -> usize {
+        fn count(&self) -> usize {
             self.0.len()
         }
 

@@ -90,7 +90,7 @@ impl ListKey {
 struct Keys(Vec<ListKey>);
 
 impl Source for Keys {
-    fn len(&self) -> usize {
+    fn count(&self) -> usize {
         self.0.len()
     }
 
@@ -117,7 +117,7 @@ impl CatalogRows {
 }
 
 impl Source for CatalogRows {
-    fn len(&self) -> usize {
+    fn count(&self) -> usize {
         self.rows.as_ref().map_or(self.catalog.len(), Vec::len)
     }
 
@@ -197,7 +197,7 @@ impl ControlPlane {
         let historic = self.historic_runs(&open, filter, site, sees).await?;
         let mut sources: Vec<&dyn Source> = vec![&in_memory];
         sources.extend(historic.iter().map(|rows| rows as &dyn Source));
-        let total = sources.iter().map(|source| source.len()).sum();
+        let total = sources.iter().map(|source| source.count()).sum();
         let wanted = select(&sources, page.skip(), page.size());
         let ids = wanted.iter().map(|(source, index)| sources[*source].tie(*index).1).collect();
         let place = |(source, index): (usize, usize)| {
