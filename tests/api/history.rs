@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
 use harness::api_server::{ApiServer, Client};
+use harness::held_bucket::HeldBucket;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use taco_control_plane::PhaseOutcome;
@@ -32,7 +33,10 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
-        let server = ApiServer::with_history(AT_ONCE).await;
+        Self::on(ApiServer::with_history(AT_ONCE).await).await
+    }
+
+    async fn on(server: ApiServer) -> Self {
         let admin = server.admin();
         server.given_organization("acme").await;
         let workspaces = [server.given_workspace("acme", "web").await, server.given_workspace("acme", "api").await];
@@ -316,4 +320,25 @@ async fn two_servers_that_move_at_once_move_nothing_twice() {
     }
     assert_same(&before, &scene.everything(&scene.server).await);
     assert_same(&before, &scene.everything(&another).await);
+}
+
+#[tokio::test]
+async fn a_move_that_breaks_off_anywhere_loses_nothing() {
+    let bucket = HeldBucket::in_memory();
+    let scene = Scene::on(ApiServer::with_history_on(bucket.clone(), AT_ONCE).await).await;
+    let before = scene.everything(&scene.server).await;
+    let mut interrupted = 0;
+    // A batch takes a page, up to six parts, a commit and a head.
+    for writes in 0..12 {
+        let server = scene.server.another().await;
+        server.control_plane.all_organizations().await.expect("organizations");
+        bucket.take_writes(writes);
+        let archived = server.control_plane.archive_finished().await;
+        bucket.take_writes(usize::MAX);
+        interrupted += usize::from(archived.is_err());
+        assert_same(&before, &scene.everything(&scene.server.another().await).await);
+    }
+    assert!(interrupted > 5, "{interrupted} moves were interrupted");
+    scene.archive().await;
+    assert_same(&before, &scene.everything(&scene.server).await);
 }

@@ -63,9 +63,14 @@ impl ApiServer {
 
     /// With rules of its own for what leaves memory.
     pub async fn with_history(rules: HistoryRules) -> Self {
+        Self::with_history_on(Arc::new(ObjectBucket::in_memory()), rules).await
+    }
+
+    /// The same on a bucket that is empty.
+    pub async fn with_history_on(bucket: Arc<dyn Bucket>, rules: HistoryRules) -> Self {
         let clock = Arc::new(TestClock(Mutex::new("2026-01-01T12:00:00Z".parse().expect("a timestamp"))));
         let history = HistorySettings { rules, ..HistorySettings::default() };
-        Self::start_with(Arc::new(ObjectBucket::in_memory()), clock, history).await
+        Self::start_with(bucket, clock, history).await
     }
 
     async fn start_with(bucket: Arc<dyn Bucket>, clock: Arc<TestClock>, history: HistorySettings) -> Self {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,12 +17,15 @@ pub struct HeldBucket {
     /// Keys that end so are held.
     held: watch::Sender<Option<String>>,
     is_read_only: AtomicBool,
+    /// So many writes are taken before it is read-only.
+    writes_left: AtomicUsize,
 }
 
 impl HeldBucket {
     pub fn in_memory() -> Arc<Self> {
         let (bucket, held) = (ObjectBucket::in_memory(), watch::Sender::new(None));
-        Arc::new(Self { bucket, held, is_read_only: AtomicBool::new(false) })
+        let writes_left = AtomicUsize::new(usize::MAX);
+        Arc::new(Self { bucket, held, is_read_only: AtomicBool::new(false), writes_left })
     }
 
     /// From now on whoever reads an object whose key ends so waits.
@@ -39,8 +42,15 @@ impl HeldBucket {
         self.is_read_only.store(is_read_only, Ordering::Relaxed);
     }
 
+    /// From now on it takes so many writes and refuses all that follow, as if whoever writes had died then.
+    pub fn take_writes(&self, number: usize) {
+        self.writes_left.store(number, Ordering::Relaxed);
+    }
+
     fn check_writable(&self, operation: &'static str, key: &Key) -> Result<(), BucketError> {
-        match self.is_read_only.load(Ordering::Relaxed) {
+        let took = |left: usize| if left == usize::MAX { Some(left) } else { left.checked_sub(1) };
+        let is_used_up = self.writes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, took).is_err();
+        match is_used_up || self.is_read_only.load(Ordering::Relaxed) {
             true => Err(BucketError::new(operation, key, Trouble::Denied, "writing is denied")),
             false => Ok(()),
         }
