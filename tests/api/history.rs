@@ -330,7 +330,7 @@ async fn a_move_that_breaks_off_anywhere_loses_nothing() {
     let mut interrupted = 0;
     // A batch takes a page, up to six parts, a commit and a head.
     for writes in 0..12 {
-        let server = scene.server.another().await;
+        let server = scene.server.another_numbered(100 + writes as u64).await;
         server.control_plane.all_organizations().await.expect("organizations");
         bucket.take_writes(writes);
         let archived = server.control_plane.archive_finished().await;

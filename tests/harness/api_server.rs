@@ -84,6 +84,11 @@ impl ApiServer {
         Self::open(Arc::clone(&self.bucket), Arc::clone(&self.clock), 2, self.history).await
     }
 
+    /// The same, with chance of its own.
+    pub async fn another_numbered(&self, number: u64) -> Self {
+        Self::open(Arc::clone(&self.bucket), Arc::clone(&self.clock), number, self.history).await
+    }
+
     /// Another server on a bucket that began as a copy of this one's: what it does, this one does not see.
     pub async fn on_copy(&self, bucket: Arc<dyn Bucket>) -> Self {
         let clock = Arc::new(TestClock(Mutex::new(self.clock.now())));

@@ -22,6 +22,7 @@ use taco_domain::run::Run;
 use taco_domain::state_version::StateVersion;
 use taco_history::{Bundle, CatalogBuilder, IdIndex, Malformed, PageWriter, Place, encode_texts};
 use taco_ledger::beacon::HISTORY;
+use taco_ledger::bucket::Created;
 use taco_ledger::{Key, Transaction, View, layout};
 use taco_tables::{Holds, Record, RecordKey};
 
@@ -104,7 +105,10 @@ impl ControlPlane {
         mut decide: impl FnMut(&mut Transaction<OrganizationState>, &HistorySegment) -> bool + Send + 'static,
     ) -> Result<bool, Error> {
         for (key, bytes) in &new.objects {
-            self.bucket().put_new(key, bytes.clone()).await.map_err(unavailable)?;
+            // What is there may be named by a commit, so nothing is ever overwritten.
+            if self.bucket().create(key, bytes.clone()).await.map_err(unavailable)? == Created::AlreadyThere {
+                return Ok(false);
+            }
         }
         let record = new.record;
         let committed = open.commit(Self::own_intent("history.archive"), move |tx| {
