@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use jiff::Timestamp;
 use taco_boxed::boxed;
 use taco_domain::id::{ProjectId, TagId, WorkspaceId};
 use taco_domain::organization_state::TagUse;
@@ -46,6 +47,13 @@ impl OpenOrganization {
     }
 }
 
+/// The workspace with these tags as well.
+fn tagged(workspace: Workspace, bindings: &[TagBinding], now: Timestamp) -> Result<Workspace, Error> {
+    let tags = with_tags(&workspace.tags, bindings)?;
+    let updated_at = if tags == workspace.tags { workspace.updated_at } else { now };
+    Ok(Workspace { tags, updated_at, ..workspace })
+}
+
 #[boxed]
 impl ControlPlane {
     /// Adds tags to a workspace, or gives those that it carries another value.
@@ -57,9 +65,7 @@ impl ControlPlane {
     ) -> Result<WorkspaceView, Error> {
         let now = self.now();
         self.change_workspace(caller, wanted, Action::UpdateWorkspace, "workspace.tag", move |_, workspace| {
-            let tags = with_tags(&workspace.tags, &tags)?;
-            let updated_at = if tags == workspace.tags { workspace.updated_at } else { now };
-            Ok(Workspace { tags, updated_at, ..workspace })
+            tagged(workspace, &tags, now)
         })
         .await
     }
@@ -79,9 +85,7 @@ impl ControlPlane {
             };
             let binding = |tag: &TagRef| key(tag).map(|key| TagBinding { key, value: None });
             let bindings = tags.iter().map(binding).collect::<Result<Vec<_>, _>>()?;
-            let tags = with_tags(&workspace.tags, &bindings)?;
-            let updated_at = if tags == workspace.tags { workspace.updated_at } else { now };
-            Ok(Workspace { tags, updated_at, ..workspace })
+            tagged(workspace, &bindings, now)
         })
         .await
     }

@@ -10,7 +10,6 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use taco_tables::{Record, indexes};
 
-use crate::comment::Comment;
 use crate::configuration_version::{ConfigurationStatus, ConfigurationVersion};
 use crate::id::{CommentId, ConfigurationVersionId, HistorySegmentId, RunId, StateVersionId, WorkspaceId};
 use crate::organization_state::OrganizationState;
@@ -389,13 +388,9 @@ impl OrganizationState {
     }
 }
 
-/// The kinds of records that are in bundles.
-pub const KINDS_IN_HISTORY: [&str; 4] = [Run::KIND, Comment::KIND, StateVersion::KIND, ConfigurationVersion::KIND];
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::author::Author;
     use crate::configuration_version::tests::given_configuration;
     use crate::run::tests::given_run;
     use crate::run_queue::tests::given_state;
@@ -443,7 +438,7 @@ mod tests {
             let options = crate::run::RunOptions { plan_only: true, ..run.options.clone() };
             Run { options, ..run }
         };
-        let (mut state, workspace) = given_state(&[finished(1), finished(2), speculative(3), speculative(4)]);
+        let (mut state, _) = given_state(&[finished(1), finished(2), speculative(3), speculative(4)]);
         let all = HistoryRules { batch: 2, ..ALL };
         let due = |state: &OrganizationState| leads(&due_bundles(state, all, Timestamp::MAX));
         assert_eq!(due(&state), [given_run(1).id, given_run(3).id], "the second is the current run");
@@ -452,7 +447,6 @@ mod tests {
         let configured = |number| Run { configuration_version: configuration.id, ..finished(number) };
         state.runs.put(&configured(1)).expect("put");
         assert_eq!(due(&state), Vec::<RunId>::new(), "the workspace's next run uses the configuration of the first");
-        let _ = workspace;
     }
 
     #[test]
@@ -483,6 +477,5 @@ mod tests {
         assert_eq!(histories[0].newest[0].number, 39);
         let restored = without_restored(&histories[0], Some(&finished(39)), 0, 0);
         assert_eq!((restored.runs, restored.newest[0].number), (38, 38));
-        let _ = Author::Taco;
     }
 }

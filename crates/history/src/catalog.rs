@@ -115,10 +115,6 @@ impl Catalog {
         &self.columns.id
     }
 
-    pub fn numbers(&self) -> &[u64] {
-        &self.columns.number
-    }
-
     /// Which rows fit. Whatever can be told from a word, an owner or an author is asked once for each of these, not once
     /// for each row.
     pub fn filter(&self, wanted: &RowFilter<'_>) -> Vec<u32> {
@@ -220,14 +216,6 @@ impl CatalogBuilder {
             flags: row.flags,
             place: Place { page, ..row.place },
         });
-    }
-
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
     }
 
     /// The catalog, and the texts of its rows in the same order.

@@ -42,6 +42,10 @@ fn install() -> PrometheusHandle {
     metrics::describe_counter!("taco_ledger_snapshots_unreadable_total", "Snapshots that were passed over");
     metrics::describe_gauge!("taco_ledger_unreadable", "1 for a ledger that cannot be read, 0 when it can be again");
     metrics::describe_gauge!("taco_unreadable_records", "Records that a newer server wrote, or that are damaged");
+    metrics::describe_counter!(
+        "taco_history_bundles_total",
+        "Finished runs, states and configurations that left memory"
+    );
     metrics::describe_gauge!("taco_peers_alive", "Other servers on this bucket");
     metrics::gauge!("taco_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);
     handle

@@ -56,7 +56,7 @@ impl HistoryInBucket<'_> {
         Ok(places.chunks(AT_A_TIME).map(<[_]>::to_vec).collect())
     }
 
-    /// The records of bundles, beside the workspaces that they belong to.
+    /// The records of bundles, and nothing else.
     pub async fn records(&self, places: Vec<(String, taco_history::Place)>) -> Result<OrganizationState, Error> {
         let bundles = self.reader().bundles(places).await?;
         let mut records = OrganizationState::default();

@@ -6,7 +6,9 @@ use super::*;
 use crate::id::{Home, MembershipId, ProjectId, TeamProjectId, TeamWorkspaceId};
 use crate::membership::{Membership, MembershipStatus};
 use crate::organization::Organization;
-use crate::team_access::{ProjectRole, TeamProject, TeamWorkspace, WorkspaceRole};
+use crate::team_access::{
+    ProjectRole, RunsRight, StateRight, TeamProject, TeamWorkspace, VariablesRight, WorkspaceRole,
+};
 use crate::token_lifetime::TokenLifetimePatch;
 
 /// An organization with a team for each kind of right, and a member for each team.
