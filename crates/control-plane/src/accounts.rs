@@ -1,5 +1,15 @@
 //! Users: their own view of their account, and a site admin's of everyone's.
 
+pub(crate) mod acting;
+pub(crate) mod first_start;
+pub(crate) mod grants;
+pub(crate) mod passes;
+pub(crate) mod password_queue;
+pub(crate) mod passwords;
+pub(crate) mod sessions;
+pub(crate) mod tokens;
+pub(crate) mod wrong_tokens;
+
 use serde::Deserialize;
 use taco_boxed::boxed;
 use taco_domain::Site;

@@ -1,6 +1,9 @@
 //! Agents of pools, as the ledger knows them: that they came, and that they left. Whether one is there at the moment
 //! is heard, not written: see `presence`.
 
+pub(crate) mod agent_pools;
+pub(crate) mod presence;
+
 use std::cmp::Reverse;
 
 use jiff::{SignedDuration, Timestamp};

@@ -1,5 +1,7 @@
 //! Configurations: announce, upload, list, read, give up.
 
+pub(crate) mod configuration_archives;
+
 use std::error::Error as StdError;
 
 use bytes::Bytes;

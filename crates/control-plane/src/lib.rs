@@ -4,81 +4,45 @@
 //! is the way in; a [`Caller`] says who asks; [`Error`] says what they can do about a refusal.
 
 mod accounts;
-mod acting;
-mod agent_pools;
 mod agents;
-mod audit_trail;
 mod caller;
-mod channel_reader;
-mod configuration_archives;
 mod configuration_versions;
 mod control_plane;
 mod done_requests;
 mod error;
 mod find;
-mod first_start;
-mod grants;
 mod history;
-mod invitations;
-mod kept_states;
-mod ledger_looks;
-mod lock_choices;
-mod log_signals;
-mod logs;
 mod organizations;
 mod page;
-mod passes;
-mod password_queue;
-mod passwords;
-mod peer_words;
-mod phase_losses;
-mod phase_tokens;
-mod phase_uploads;
-mod phases;
-mod plan_files;
-mod plans;
-mod presence;
 mod projects;
-mod rescued_states;
-mod rewraps;
-mod run_actions;
-mod run_events;
-mod run_filter;
-mod run_flow;
-mod run_triggers;
 mod runs;
 mod secret_reads;
-mod sessions;
-mod site_status;
+mod site;
 mod ssh_keys;
-mod state_blobs;
-mod state_commits;
-mod state_comparisons;
-mod state_contents;
-mod state_restores;
-mod state_summaries;
-mod state_uploads;
-mod state_versions;
-mod state_writes;
-mod stored_objects;
-mod tags;
-mod team_access;
-mod team_members;
+mod states;
+mod storage;
 mod teams;
-mod token_lifetimes;
-mod tokens;
-mod unreadable;
-mod untold_locks;
-mod upload_slots;
-mod variable_imports;
-mod variable_sets;
 mod variables;
-mod wait_notes;
-mod work;
-mod workspace_lists;
-mod workspace_locks;
 mod workspaces;
-mod wrong_tokens;
+
+// Modules are called by their own names wherever their files are.
+use accounts::{first_start, grants, passes, password_queue, passwords, sessions, tokens, wrong_tokens};
+use agents::{agent_pools, presence};
+use configuration_versions::configuration_archives;
+use organizations::{audit_trail, invitations, token_lifetimes, unreadable};
+use runs::{
+    log_signals, logs, phase_tokens, phase_uploads, phases, plan_files, plans, run_actions, run_events, run_filter,
+    run_flow, run_triggers, wait_notes, work,
+};
+use site::{rewraps, site_status};
+use states::{
+    kept_states, state_blobs, state_commits, state_comparisons, state_contents, state_summaries, state_uploads,
+    state_versions, state_writes,
+};
+use storage::{channel_reader, stored_objects, upload_slots};
+use teams::team_members;
+use variables::{variable_imports, variable_sets};
+use workspaces::{lock_choices, tags, untold_locks, workspace_lists, workspace_locks};
 
 pub use accounts::AccountPatch;
 pub use agent_pools::{AgentPoolFilter, AgentPoolOrder, AgentPoolPatch, AgentPoolView};

@@ -1,5 +1,21 @@
 //! Runs: start, list, read. What people decide about them is in `run_actions`; what agents do in `phases`.
 
+pub(crate) mod log_signals;
+pub(crate) mod logs;
+pub(crate) mod phase_losses;
+pub(crate) mod phase_tokens;
+pub(crate) mod phase_uploads;
+pub(crate) mod phases;
+pub(crate) mod plan_files;
+pub(crate) mod plans;
+pub(crate) mod run_actions;
+pub(crate) mod run_events;
+pub(crate) mod run_filter;
+pub(crate) mod run_flow;
+pub(crate) mod run_triggers;
+pub(crate) mod wait_notes;
+pub(crate) mod work;
+
 use std::collections::HashMap;
 
 use taco_boxed::boxed;

@@ -1,5 +1,8 @@
 //! Teams and memberships.
 
+pub(crate) mod team_access;
+pub(crate) mod team_members;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;

@@ -1,5 +1,8 @@
 //! Variables of workspaces and of variable sets: create, list, read, change, delete, and hand to a run.
 
+pub(crate) mod variable_imports;
+pub(crate) mod variable_sets;
+
 use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::id::VariableId;

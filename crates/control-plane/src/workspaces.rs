@@ -1,5 +1,11 @@
 //! Workspaces: create, list, read, change, delete. Locks and tags have files of their own.
 
+pub(crate) mod lock_choices;
+pub(crate) mod tags;
+pub(crate) mod untold_locks;
+pub(crate) mod workspace_lists;
+pub(crate) mod workspace_locks;
+
 use std::collections::BTreeSet;
 
 use taco_boxed::boxed;

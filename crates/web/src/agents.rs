@@ -1,5 +1,7 @@
 //! `/app/{organization}/agents`: who executes runs, and the pools that say for whom.
 
+pub(crate) mod agent_pool;
+
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;

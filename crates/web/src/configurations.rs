@@ -1,5 +1,7 @@
 //! `/app/{organization}/workspaces/{workspace}/configurations`: all that was uploaded for runs, newest first.
 
+pub(crate) mod configuration;
+
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;

@@ -4,77 +4,45 @@
 //! surrounds each page is in [`page`], what happens when there is none in [`error`], and what keeps other sites from
 //! sending our forms in [`form`].
 
-mod account;
+mod accounts;
 mod admin;
-mod agent_pool;
 mod agents;
-mod ansi;
 mod app;
-mod badge;
-mod choice;
-mod configuration;
 mod configurations;
-mod consent;
-mod dashboard;
-mod engine_line;
 mod error;
 mod form;
-mod invitations;
-mod lifetimes;
+mod html;
 mod live;
-mod login;
-mod login_limit;
-mod markdown;
 mod navigation;
-mod new_run;
-mod notice;
-pub mod oauth;
-mod organization_members;
-mod organization_secrets;
-mod organization_settings;
-mod organization_tags;
 mod organizations;
-mod output;
 mod page;
-mod pagination;
-mod password_link;
-mod plan_cache;
-mod plan_view;
 mod projects;
-mod run;
-mod run_query;
 mod runs;
 mod security_headers;
-mod session_cookie;
-mod sessions;
-mod state;
-mod state_diff;
-mod state_parts;
-mod state_upload;
 mod states;
 mod static_files;
-mod tag_lines;
 mod terraform;
-mod text;
-mod text_diff;
 mod theme;
-mod tokens;
-mod variable_form;
-mod variable_holder;
-mod variable_import;
-mod variable_set;
-mod variable_sets;
 mod variables;
 mod visitor;
-mod words;
-mod workspace;
-mod workspace_control;
-mod workspace_general;
-mod workspace_lock;
-mod workspace_query;
-mod workspace_settings;
-mod workspace_sharing;
 mod workspaces;
+
+// Modules are called by their own names wherever their files are.
+pub use accounts::oauth;
+use accounts::{account, consent, lifetimes, login, login_limit, password_link, session_cookie, sessions, tokens};
+use agents::agent_pool;
+use configurations::configuration;
+use html::{ansi, badge, choice, markdown, notice, pagination, text, text_diff, words};
+use organizations::{
+    dashboard, invitations, organization_members, organization_secrets, organization_settings, organization_tags,
+};
+use runs::{engine_line, new_run, plan_cache, plan_view, run, run_query};
+use states::{output, state, state_diff, state_parts, state_upload};
+use variables::{variable_form, variable_holder, variable_import, variable_set, variable_sets};
+use workspaces::{
+    tag_lines, workspace, workspace_control, workspace_general, workspace_lock, workspace_query, workspace_settings,
+    workspace_sharing,
+};
 
 use std::sync::Arc;
 

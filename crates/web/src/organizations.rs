@@ -1,5 +1,12 @@
 //! `/app` and `/app/organizations`: where one begins.
 
+pub(crate) mod dashboard;
+pub(crate) mod invitations;
+pub(crate) mod organization_members;
+pub(crate) mod organization_secrets;
+pub(crate) mod organization_settings;
+pub(crate) mod organization_tags;
+
 use askama::Template;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;

@@ -1,5 +1,12 @@
 //! Lists of runs: of a workspace, and of an organization.
 
+pub(crate) mod engine_line;
+pub(crate) mod new_run;
+pub(crate) mod plan_cache;
+pub(crate) mod plan_view;
+pub(crate) mod run;
+pub(crate) mod run_query;
+
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;

@@ -1,5 +1,11 @@
 //! `/app/{organization}/workspaces/{workspace}/states`: all versions of a workspace's state, newest first.
 
+pub(crate) mod output;
+pub(crate) mod state;
+pub(crate) mod state_diff;
+pub(crate) mod state_parts;
+pub(crate) mod state_upload;
+
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;

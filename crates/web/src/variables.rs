@@ -1,5 +1,11 @@
 //! `/app/{organization}/workspaces/{workspace}/variables`: what runs of a workspace get, and from where.
 
+pub(crate) mod variable_form;
+pub(crate) mod variable_holder;
+pub(crate) mod variable_import;
+pub(crate) mod variable_set;
+pub(crate) mod variable_sets;
+
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;

@@ -1,5 +1,14 @@
 //! `/app/{organization}/workspaces`: the list with its filters, and the form for a new one.
 
+pub(crate) mod tag_lines;
+pub(crate) mod workspace;
+pub(crate) mod workspace_control;
+pub(crate) mod workspace_general;
+pub(crate) mod workspace_lock;
+pub(crate) mod workspace_query;
+pub(crate) mod workspace_settings;
+pub(crate) mod workspace_sharing;
+
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};

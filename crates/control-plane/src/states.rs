@@ -1,0 +1,13 @@
+//! States, and how they come and go.
+
+pub(crate) mod kept_states;
+pub(crate) mod rescued_states;
+pub(crate) mod state_blobs;
+pub(crate) mod state_commits;
+pub(crate) mod state_comparisons;
+pub(crate) mod state_contents;
+pub(crate) mod state_restores;
+pub(crate) mod state_summaries;
+pub(crate) mod state_uploads;
+pub(crate) mod state_versions;
+pub(crate) mod state_writes;

@@ -1,0 +1,5 @@
+//! Large objects in the bucket: uploads, downloads, and checks of what is stored.
+
+pub(crate) mod channel_reader;
+pub(crate) mod stored_objects;
+pub(crate) mod upload_slots;

@@ -1,0 +1,4 @@
+//! Agents and their pools.
+
+pub mod agent;
+pub mod agent_pool;

@@ -1,0 +1,5 @@
+//! Teams, and what they may touch.
+
+pub mod team;
+pub mod team_access;
+pub mod team_access_patch;

@@ -1,0 +1,7 @@
+//! Workspaces, their settings, locks and tags.
+
+pub mod execution;
+pub mod lock;
+pub mod tag;
+pub mod workspace;
+pub mod workspace_settings;
