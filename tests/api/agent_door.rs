@@ -6,8 +6,8 @@ use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};
 use serde_json::{Value, json};
 use taco_agent_api::Conversation;
-use taco_agent_protocol::{FromAgent, FromServer, Job, PROTOCOL, PhaseRef, Refusal, phase_path};
-use taco_control_plane::{TakenPhase, Taker};
+use taco_agent_protocol::{FromAgent, FromServer, Job, PROTOCOL, PhaseAttempt, Refusal, phase_path};
+use taco_control_plane::{PhaseRequest, TakenPhase};
 use taco_domain::variable::StoredValue;
 use taco_ledger::Intent;
 use tokio::sync::mpsc;
@@ -20,14 +20,12 @@ use crate::states::path_of;
 pub(crate) async fn take(server: &ApiServer) -> TakenPhase {
     let agent = server.control_plane.id_for_agent_within();
     let open = server.control_plane.all_organizations().await.expect("organizations").remove(0);
-    let taken = server.control_plane.take_phase(&open, Taker::within(agent, "one")).await.expect("a bucket");
+    let taken = server.control_plane.take_phase(&open, PhaseRequest::within(agent, "one")).await.expect("a bucket");
     taken.expect("a phase is ready")
 }
 
 pub(crate) fn path(phase: &TakenPhase, word: &str) -> String {
-    let attempt = phase.attempt;
-    let phase = PhaseRef { run: attempt.run, phase: attempt.kind, epoch: attempt.epoch };
-    format!("{}/{word}", phase_path(&phase))
+    format!("{}/{word}", phase_path(&phase.attempt))
 }
 
 /// Sends something for a phase with its agent's token.
@@ -446,7 +444,7 @@ impl Connected {
         self.heartbeat(1, &[]);
     }
 
-    fn heartbeat(&self, number: u64, running: &[PhaseRef]) {
+    fn heartbeat(&self, number: u64, running: &[PhaseAttempt]) {
         let _ = self.says.send(FromAgent::Heartbeat { number, running: running.to_vec(), draining: false });
     }
 

@@ -3,9 +3,9 @@
 use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};
 use serde_json::{Value, json};
-use taco_control_plane::{Error, RequestInfo, Taker};
+use taco_control_plane::{Error, PhaseRequest, RequestInfo};
 use taco_domain::agent::AgentPresence;
-use taco_domain::global_queue::{Reach, Turn};
+use taco_domain::global_queue::{AgentScope, QueuePick};
 use taco_domain::phase::Executor;
 
 /// A pool's id, and a token for its agents.
@@ -63,7 +63,7 @@ async fn agents_come_with_a_token_of_their_pool() {
     assert_eq!(read.attribute("agent-count"), 1);
     server.pass(jiff::SignedDuration::from_mins(1));
     assert_eq!(status().await, "unknown");
-    server.control_plane.agent_left(&agent.open, id).await.expect("left");
+    server.control_plane.agent_left(&agent.org, id).await.expect("left");
     assert_eq!(status().await, "exited");
     let agents = admin.get(&format!("/api/v2/agent-pools/{pool}/agents")).await.expect(StatusCode::OK);
     assert_eq!(agents.data()[0]["id"], id.to_string());
@@ -239,10 +239,14 @@ async fn a_pools_agents_get_nothing_of_a_workspace_that_it_does_not_allow() {
     let run = crate::runs::start_run(&admin, &workspace, json!({})).await.id();
     let take = || {
         let executor = Executor { agent: agent.agent.id, agent_name: "one".to_owned(), pool: Some(agent.agent.pool) };
-        let taker =
-            Taker { reach: Reach::Pool(agent.agent.pool), executor, token: Some(agent.token), turn: Turn::First };
-        let (plane, open) = (server.control_plane.clone(), agent.open.clone());
-        async move { plane.take_phase(&open, taker).await.expect("a bucket").map(|taken| taken.run.id.to_string()) }
+        let taker = PhaseRequest {
+            reach: AgentScope::Pool(agent.agent.pool),
+            executor,
+            token: Some(agent.token),
+            turn: QueuePick::Head,
+        };
+        let (plane, org) = (server.control_plane.clone(), agent.org.clone());
+        async move { plane.take_phase(&org, taker).await.expect("a bucket").map(|taken| taken.run.id.to_string()) }
     };
     let limit =
         |scoped: bool| json!({ "data": { "type": "agent-pools", "attributes": { "organization-scoped": scoped } } });

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use harness::api_server::ApiServer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use taco_control_plane::Taker;
+use taco_control_plane::PhaseRequest;
 use taco_ledger::{Intent, Ledger};
 use taco_tables::{Record, tables};
 
@@ -92,7 +92,7 @@ async fn nothing_is_decided_around_a_run_that_only_a_newer_server_can_read() {
     let run = start_run(&admin, &workspace, json!({})).await.expect(StatusCode::CREATED).id();
     let plane = &server.control_plane;
     let open = plane.all_organizations().await.expect("organizations").remove(0);
-    let taken = plane.take_phase(&open, Taker::within(plane.id_for_agent_within(), "within")).await;
+    let taken = plane.take_phase(&open, PhaseRequest::within(plane.id_for_agent_within(), "within")).await;
     let taken = taken.expect("a bucket").expect("a phase is ready");
     let newer = server.ledger_of::<NewerState>().await;
     change(&newer, &run, |run| drop(run.insert("status".to_owned(), json!("policy_checking")))).await;

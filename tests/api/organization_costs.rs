@@ -66,13 +66,13 @@ async fn a_server_that_is_told_where_to_look_looks_there_and_nowhere_else() {
     assert!(made < MANY / 2, "{made} operations");
 
     let organization = there.control_plane.organization(&there.admin_caller().await, "org-7").await.expect("it");
-    let ledger: LedgerName = organization.open.id().to_string().parse().expect("a name");
-    let seen = organization.open.last_seen().seq();
+    let ledger: LedgerName = organization.org.id().to_string().parse().expect("a name");
+    let seen = organization.org.last_seen().seq();
     here.given_workspace("org-7", "web").await;
     let before = bucket.operations();
     there.scheduler.wake().look_at(vec![(ledger.clone(), seen)]).await;
     assert_eq!(bucket.operations(), before, "it has seen that");
     there.scheduler.wake().look_at(vec![(ledger, seen + 1)]).await;
-    assert!(organization.open.last_seen().seq() > seen, "it has looked");
+    assert!(organization.org.last_seen().seq() > seen, "it has looked");
     assert!(bucket.operations() - before < 5, "{} operations", bucket.operations() - before);
 }

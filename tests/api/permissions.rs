@@ -10,7 +10,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};
 use serde_json::{Value, json};
-use taco_control_plane::{Caller, TakenPhase, Taker, WorkspaceRef};
+use taco_control_plane::{Caller, PhaseRequest, TakenPhase, WorkspaceRef};
 use taco_domain::permission::{Action, Actor, Resource, allow};
 use taco_ledger::ObjectBucket;
 use taco_tfc_api::routes::{self, Access, Place, Route};
@@ -490,15 +490,15 @@ impl Fixture {
         let admin = self.server.admin_caller().await;
         let web = WorkspaceRef::Named { organization: "acme".to_owned(), name: "web".to_owned() };
         let view = self.server.control_plane.workspace(&admin, &web).await.expect("the workspace");
-        let state = &view.open.state;
+        let state = &view.org.state;
         let project = state.projects.iter().find(|project| project.name.as_str() == "other");
         let source = state.workspace_named("source").expect("the source");
         rights.iter().all(|(action, place)| {
             let resource = match place {
                 Place::Site => Resource::Site,
                 Place::Account => Resource::Account(self.names["user"].parse().expect("an id")),
-                Place::Organization => view.open.resource(),
-                Place::Project => Resource::Project(&view.open.state, project.expect("the project")),
+                Place::Organization => view.org.resource(),
+                Place::Project => Resource::Project(&view.org.state, project.expect("the project")),
                 Place::Workspace => view.resource(),
                 Place::Source => Resource::Workspace(state, source),
             };
@@ -531,9 +531,9 @@ async fn invited(server: &ApiServer, organization: &str, user: &str, team: Optio
 /// Takes the next phase of an organization, as an agent within a server does.
 async fn next_phase(server: &ApiServer, organization: &str) -> TakenPhase {
     let plane = &server.control_plane;
-    let taker = Taker::within(plane.id_for_agent_within(), "within");
-    let open = plane.organization_named(&server.admin_caller().await, organization).await.expect("an organization");
-    let taken = plane.take_phase(&open, taker).await.expect("a bucket");
+    let taker = PhaseRequest::within(plane.id_for_agent_within(), "within");
+    let org = plane.organization_named(&server.admin_caller().await, organization).await.expect("an organization");
+    let taken = plane.take_phase(&org, taker).await.expect("a bucket");
     taken.expect("a phase is ready")
 }
 

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use taco_control_plane::{DueWait, PhaseCaller, PhaseOutcome, PlanForm, RequestInfo, Taker};
+use taco_control_plane::{DueWait, PhaseCaller, PhaseOutcome, PhaseRequest, PlanForm, RequestInfo};
 use taco_domain::engine::Engine;
 use taco_domain::phase::ResourceCounts;
 
@@ -16,7 +16,7 @@ use crate::states::path_of;
 pub(crate) async fn token_of_the_next_phase(server: &ApiServer) -> String {
     let agent = server.control_plane.id_for_agent_within();
     let open = server.control_plane.all_organizations().await.expect("organizations").remove(0);
-    let taken = server.control_plane.take_phase(&open, Taker::within(agent, "within")).await.expect("a bucket");
+    let taken = server.control_plane.take_phase(&open, PhaseRequest::within(agent, "within")).await.expect("a bucket");
     taken.expect("a phase is ready").token
 }
 

@@ -37,9 +37,9 @@ pub(crate) fn add_samples(name: &str, samples: &[String]) {
     }
     let file = file(formats().last().expect("there is a format"), name);
     fs::create_dir_all(file.parent().expect("it lies in a directory")).expect("a directory");
-    let mut open = fs::OpenOptions::new().append(true).create(true).open(&file).expect("a file");
+    let mut org = fs::OpenOptions::new().append(true).create(true).open(&file).expect("a file");
     for sample in samples {
-        writeln!(open, "{sample}").expect("there is room");
+        writeln!(org, "{sample}").expect("there is room");
     }
     println!("{}: {} more", file.display(), samples.len());
 }

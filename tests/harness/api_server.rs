@@ -19,9 +19,9 @@ use taco_agent_api::AgentApi;
 use taco_control_plane::{AgentCaller, Caller, ControlPlane, HistorySettings, NewToken, RequestInfo, Settings};
 use taco_domain::OrganizationState;
 use taco_domain::history::HistoryRules;
-use taco_domain::id::{Home, UserId};
+use taco_domain::id::{OrganizationPrefix, UserId};
 use taco_ledger::{Bucket, Clock, Dice, Environment, Ledger, MasterKey, MasterKeys, ObjectBucket, Options, Peers};
-use taco_scheduler::{Alone, Leases, Scheduler};
+use taco_scheduler::{Leases, Scheduler, SingleServer};
 use taco_tables::State;
 use taco_tfc_api::Api;
 use tower::ServiceExt;
@@ -102,8 +102,8 @@ impl ApiServer {
 
     /// The same as a program with other records sees it.
     pub async fn ledger_of<S: State>(&self) -> Ledger<S> {
-        let open = self.control_plane.all_organizations().await.expect("organizations").remove(0);
-        let name = open.id().to_string().parse().expect("a legal name");
+        let org = self.control_plane.all_organizations().await.expect("organizations").remove(0);
+        let name = org.id().to_string().parse().expect("a legal name");
         Ledger::open(environment(&self.bucket, &self.clock, 3), name, Options::default()).await.expect("a ledger")
     }
 
@@ -121,7 +121,8 @@ impl ApiServer {
         };
         let control_plane = ControlPlane::open(environment, settings).await.expect("a control plane");
         let router = Api::new(control_plane.clone(), "http://taco.test").into_router();
-        let scheduler = Scheduler::new(control_plane.clone(), Leases::of(Duration::from_secs(30)), Arc::new(Alone));
+        let scheduler =
+            Scheduler::new(control_plane.clone(), Leases::of(Duration::from_secs(30)), Arc::new(SingleServer));
         let agents = AgentApi::new(control_plane.clone(), scheduler.clone(), "http://taco.test");
         Self { control_plane, scheduler, agents, router, bucket, clock, history }
     }
@@ -337,14 +338,17 @@ async fn dangling_ids(control_plane: &ControlPlane) -> Vec<String> {
     /// These may be in history.
     const HISTORIC: [&str; 4] = ["run", "sv", "cv", "wsc"];
     let mut dangling = Vec::new();
-    for open in control_plane.all_organizations().await.expect("organizations") {
+    for org in control_plane.all_organizations().await.expect("organizations") {
         let (mut there, mut named) = (BTreeSet::new(), BTreeSet::new());
-        let has_history = !open.state.history_segments.is_empty();
+        let has_history = !org.state.history_segments.is_empty();
         let look = &mut |kind: &str, id: &str, value: &RawValue| {
             there.insert(id.to_owned());
             let texts = value.get().split('"').skip(1).step_by(2);
-            let ids =
-                texts.filter(|text| !text.contains('/') && Home::of(text) == Some(open.id().home()) && *text != id);
+            let ids = texts.filter(|text| {
+                !text.contains('/')
+                    && OrganizationPrefix::of(text) == Some(org.id().organization_prefix())
+                    && *text != id
+            });
             let tells_history = |prefix| OUTLIVED.contains(&prefix) || kind == "run" && prefix == "apool";
             let is_kept = |prefix| !tells_history(prefix) && !PARTS.contains(&prefix);
             let ids = ids.filter(|text| text.rsplit_once('-').is_some_and(|(prefix, _)| is_kept(prefix)));
@@ -355,7 +359,7 @@ async fn dangling_ids(control_plane: &ControlPlane) -> Vec<String> {
             let ids = ids.filter(|_| kind != "workspace-history");
             named.extend(ids.map(|text| (text.to_owned(), format!("{kind} {id} names {text}"))));
         };
-        open.state.for_each_json(look).expect("JSON");
+        org.state.for_each_json(look).expect("JSON");
         dangling.extend(named.into_iter().filter(|(text, _)| !there.contains(text)).map(|(_, what)| what));
     }
     dangling

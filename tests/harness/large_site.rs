@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use taco_control_plane::{PhaseCaller, PhaseOutcome, PlanForm, RequestInfo, Taker};
+use taco_control_plane::{PhaseCaller, PhaseOutcome, PhaseRequest, PlanForm, RequestInfo};
 use taco_domain::engine::Engine;
 use taco_domain::phase::ResourceCounts;
 use taco_ledger::Bucket;
@@ -93,7 +93,7 @@ impl LargeSite {
         let control_plane = &self.api.control_plane;
         let agent = control_plane.id_for_agent_within();
         let open = control_plane.all_organizations().await.expect("organizations").remove(0);
-        let taken = control_plane.take_phase(&open, Taker::within(agent, "within")).await.expect("a bucket");
+        let taken = control_plane.take_phase(&open, PhaseRequest::within(agent, "within")).await.expect("a bucket");
         let token = taken.expect("a phase is ready").token;
         control_plane.phase_caller(&token, RequestInfo::default()).await.expect("a phase's token")
     }

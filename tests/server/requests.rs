@@ -6,7 +6,7 @@ use axum::routing::{get, post};
 use harness::home::{Home, ServerProcess};
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
-use taco_server::config::{Configuration, Flags, Surroundings};
+use taco_server::config::{Configuration, Flags, ProcessEnv};
 use taco_server::{Running, Server};
 
 fn header<'a>(response: &'a Response, name: &str) -> &'a str {
@@ -92,7 +92,7 @@ async fn oversized_requests_are_refused() {
 /// A server in this process that has routes of ours.
 async fn server_with(home: &Home, routes: Router) -> Running {
     let variables = [("HOME", home.path().to_str().expect("it is text")), ("TACO_LISTEN", "127.0.0.1:0")];
-    let surroundings = Surroundings {
+    let surroundings = ProcessEnv {
         variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         working_directory: home.path().to_owned(),
         log_on_terminal: false,

@@ -59,7 +59,7 @@ impl Secrets {
 /// A secret as it is, hexadecimal and in base64: so it could get into logs and files.
 fn disguises(secret: &str) -> Vec<String> {
     let mut disguises = vec![secret.to_owned(), hex::encode(secret)];
-    // In base64 a text looks different at each of three places, and its ends depend on its neighbours.
+    // In base64 a text looks different at each of three places, and its ends depend on its peers.
     for before in 0..3 {
         let encoded = STANDARD.encode([vec![0; before], secret.as_bytes().to_vec()].concat());
         let end = encoded.trim_end_matches('=').len() - 1;

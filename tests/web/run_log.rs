@@ -91,8 +91,8 @@ async fn a_log_that_was_altered_in_the_bucket_is_not_shown_and_the_page_says_so(
     scene.finish(&phase, planned()).await;
     assert!(scene.look(&run).await.text.contains("what the engine said"));
 
-    let open = scene.server.api.control_plane.all_organizations().await.expect("organizations").remove(0);
-    let ledger = open.id().to_string().parse().expect("a legal name");
+    let org = scene.server.api.control_plane.all_organizations().await.expect("organizations").remove(0);
+    let ledger = org.id().to_string().parse().expect("a legal name");
     let pieces = bucket.list(&layout::blobs(&ledger), None).await.expect("a listing");
     let pieces: Vec<_> = pieces.into_iter().filter(|key| key.as_str().starts_with(&layout::logs(&ledger))).collect();
     assert!(!pieces.is_empty());

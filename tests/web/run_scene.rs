@@ -5,7 +5,7 @@ use harness::browser::{Browser, Page};
 use harness::curator::packed;
 use harness::page_server::PageServer;
 use serde_json::{Value, json};
-use taco_control_plane::{DueWait, PhaseCaller, PhaseOutcome, PlanForm, RequestInfo, Taker};
+use taco_control_plane::{DueWait, PhaseCaller, PhaseOutcome, PhaseRequest, PlanForm, RequestInfo};
 use taco_domain::engine::Engine;
 use taco_domain::phase::ResourceCounts;
 
@@ -67,7 +67,7 @@ impl RunScene {
         let control_plane = &self.server.api.control_plane;
         let agent = control_plane.id_for_agent_within();
         let open = control_plane.all_organizations().await.expect("organizations").remove(0);
-        let taken = control_plane.take_phase(&open, Taker::within(agent, "within")).await.expect("a bucket");
+        let taken = control_plane.take_phase(&open, PhaseRequest::within(agent, "within")).await.expect("a bucket");
         let token = taken.expect("a phase is ready").token;
         control_plane.phase_caller(&token, RequestInfo::default()).await.expect("a phase's token")
     }

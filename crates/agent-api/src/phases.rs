@@ -7,8 +7,9 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use serde::Deserialize;
+use taco_agent_protocol::PhaseAttempt;
 use taco_agent_protocol::{LogConflict, Outcome, PhaseKind, Upload};
-use taco_control_plane::{Attempt, Error, LogRefusal, PhaseCaller, PlanForm, RequestInfo};
+use taco_control_plane::{Error, LogRefusal, PhaseCaller, PlanForm, RequestInfo};
 use taco_domain::id::RunId;
 
 use crate::AgentApi;
@@ -93,10 +94,10 @@ pub(crate) async fn upload(
 }
 
 /// What a path names: an attempt, and something of it.
-fn named(Path((run, phase, epoch, what)): PhasePath) -> Result<(Attempt, String), AgentError> {
-    let attempt = || -> Option<Attempt> {
+fn named(Path((run, phase, epoch, what)): PhasePath) -> Result<(PhaseAttempt, String), AgentError> {
+    let attempt = || -> Option<PhaseAttempt> {
         let (run, kind) = (run.parse::<RunId>().ok()?, phase.parse::<PhaseKind>().ok()?);
-        Some(Attempt { run, kind, epoch: epoch.parse().ok()? })
+        Some(PhaseAttempt { run, phase: kind, epoch: epoch.parse().ok()? })
     };
     Ok((attempt().ok_or(Error::NotFound("phase"))?, what))
 }
@@ -107,7 +108,7 @@ fn request_info(headers: &HeaderMap) -> RequestInfo {
 }
 
 /// The token says which attempt may be read or written; the path has to say the same.
-fn only(named: Attempt, caller: PhaseCaller) -> Result<PhaseCaller, AgentError> {
+fn only(named: PhaseAttempt, caller: PhaseCaller) -> Result<PhaseCaller, AgentError> {
     match caller.attempt == named {
         true => Ok(caller),
         false => Err(Error::NotFound("phase").into()),

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket};
-use taco_agent_protocol::{FromAgent, FromServer, PROTOCOL, PhaseRef, Refusal};
-use taco_control_plane::{ConnectedAgent, Error, OpenOrganization};
+use taco_agent_protocol::{FromAgent, FromServer, PROTOCOL, PhaseAttempt, Refusal};
+use taco_control_plane::{ConnectedAgent, Error, OrganizationSnapshot};
 use taco_domain::agent::{Introduction, MAX_AGENT_CONCURRENCY, MAX_AGENT_ENGINES};
-use taco_domain::global_queue::Reach;
+use taco_domain::global_queue::AgentScope;
 use taco_domain::id::AgentId;
 use taco_scheduler::{AgentLink, NewAgent, ToAgent};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::AgentApi;
 use crate::connection::Visitor;
-use crate::translation::{attempt, job, phase_ref};
+use crate::translation::job;
 
 /// An agent says hello within this time.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,7 +29,7 @@ struct Hello {
     instance: Option<String>,
     concurrency: u32,
     engines: Vec<String>,
-    running: Vec<PhaseRef>,
+    running: Vec<PhaseAttempt>,
     once: bool,
 }
 
@@ -77,7 +77,7 @@ async fn take_leave(
     api: &AgentApi,
     agent: AgentId,
     name: &str,
-    organization: Option<OpenOrganization>,
+    organization: Option<OrganizationSnapshot>,
 ) -> Result<(), Error> {
     let why = format!("agent {name} ({agent}) left before it was done");
     api.control_plane.return_plans_of(agent, organization.as_ref(), &why).await?;
@@ -134,7 +134,7 @@ fn refusal(error: &Error) -> FromServer {
 struct Welcomed {
     link: AgentLink,
     /// The only one that it works for, if there is only one.
-    organization: Option<OpenOrganization>,
+    organization: Option<OrganizationSnapshot>,
     name: String,
     welcome: FromServer,
 }
@@ -145,13 +145,13 @@ async fn welcome(api: &AgentApi, visitor: Visitor, hello: Hello) -> Result<Welco
     let (id, reach, organization, token, name) = match visitor {
         Visitor::Within => {
             let id = hello.agent.unwrap_or_else(|| plane.id_for_agent_within());
-            (id, Reach::WithinServer, None, None, hello.name.clone())
+            (id, AgentScope::WithinServer, None, None, hello.name.clone())
         }
         Visitor::Pool(caller) => {
-            let ConnectedAgent { agent, token, open } = plane
+            let ConnectedAgent { agent, token, org } = plane
                 .connect_agent(&caller, hello.agent, hello.instance.as_deref(), &hello.name, &hello.version)
                 .await?;
-            (agent.id, Reach::Pool(agent.pool), Some(open), Some(token), agent.name)
+            (agent.id, AgentScope::Pool(agent.pool), Some(org), Some(token), agent.name)
         }
     };
     let _greeting = match hello.agent {
@@ -162,10 +162,10 @@ async fn welcome(api: &AgentApi, visitor: Visitor, hello: Hello) -> Result<Welco
     let mut lost = Vec::new();
     let mut running = Vec::new();
     for phase in hello.running {
-        match plane.is_executing(id, attempt(phase)).await {
+        match plane.is_executing(id, phase).await {
             // Nobody can say otherwise until its organization can be read again, and it may not keep the agent from
             // the work of others.
-            Ok(true) | Err(Error::Corrupt(_)) => running.push(attempt(phase)),
+            Ok(true) | Err(Error::Corrupt(_)) => running.push(phase),
             Ok(false) => lost.push(phase),
             Err(error) => return Err(error),
         }
@@ -211,8 +211,8 @@ async fn talk(api: &AgentApi, mut link: AgentLink, socket: &mut impl Conversatio
                 let Some(message) = message else { return false };
                 let message = match message {
                     ToAgent::Execute(taken) => FromServer::Execute(Box::new(job(*taken, &api.url))),
-                    ToAgent::Cancel { attempt, force } => FromServer::Cancel { phase: phase_ref(attempt), force },
-                    ToAgent::Lost { attempt } => FromServer::Lost { phase: phase_ref(attempt) },
+                    ToAgent::Cancel { attempt, force } => FromServer::Cancel { phase: attempt, force },
+                    ToAgent::Lost { attempt } => FromServer::Lost { phase: attempt },
                     ToAgent::Published { number } => FromServer::Published { number },
                     ToAgent::Refused { error } => {
                         tracing::info!(%error, "an agent may not stay");
@@ -235,7 +235,7 @@ async fn talk(api: &AgentApi, mut link: AgentLink, socket: &mut impl Conversatio
                 silent_at = Instant::now() + silence;
                 match heard {
                     Ok(Some(Ok(FromAgent::Heartbeat { number, running, draining }))) => {
-                        let running = running.into_iter().map(attempt);
+                        let running = running.into_iter();
                         link.heard(number, running, draining, api.control_plane.now());
                     }
                     Ok(Some(Ok(FromAgent::Draining))) => link.drains(),

@@ -1,15 +1,7 @@
 //! Between what the control plane says and what the protocol says.
 
-use taco_agent_protocol::{EngineRequest, Job, Operation, Outcome, PhaseRef, Variable};
-use taco_control_plane::{Attempt, PhaseOutcome, TakenPhase};
-
-pub(crate) fn phase_ref(attempt: Attempt) -> PhaseRef {
-    PhaseRef { run: attempt.run, phase: attempt.kind, epoch: attempt.epoch }
-}
-
-pub(crate) fn attempt(phase: PhaseRef) -> Attempt {
-    Attempt { run: phase.run, kind: phase.phase, epoch: phase.epoch }
-}
+use taco_agent_protocol::{EngineRequest, Job, Operation, Outcome, Variable};
+use taco_control_plane::{PhaseOutcome, TakenPhase};
 
 pub(crate) fn job(taken: TakenPhase, server_url: &str) -> Job {
     let TakenPhase { attempt, run, workspace, organization, token, run_token, timeout, has_state, variables, ssh_key } =
@@ -23,7 +15,7 @@ pub(crate) fn job(taken: TakenPhase, server_url: &str) -> Job {
         sensitive: variable.sensitive,
     });
     Job {
-        phase: phase_ref(attempt),
+        phase: attempt,
         token,
         run_token: Some(run_token),
         organization,

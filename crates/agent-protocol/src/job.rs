@@ -2,23 +2,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 pub use taco_domain::engine::Engine;
-use taco_domain::id::{RunId, WorkspaceId};
+use taco_domain::id::WorkspaceId;
 pub use taco_domain::phase::{PhaseKind, ResourceCounts};
+pub use taco_domain::phase_attempt::PhaseAttempt;
 pub use taco_domain::variable::VariableCategory;
-
-/// One attempt at one phase of a run. Whatever is written for it names the epoch; a stale one is refused.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
-pub struct PhaseRef {
-    pub run: RunId,
-    pub phase: PhaseKind,
-    pub epoch: u64,
-}
-
-impl fmt::Display for PhaseRef {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} {} (attempt {})", self.phase, self.run, self.epoch)
-    }
-}
 
 /// Which program, in which version: `latest`, `1.11.4`, or a constraint such as `~> 1.11.0`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
@@ -31,7 +18,7 @@ pub struct EngineRequest {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     #[serde(flatten)]
-    pub phase: PhaseRef,
+    pub phase: PhaseAttempt,
     /// For the agent's requests of this phase. Ends with the phase.
     pub token: String,
     /// For what runs inside the phase: it cannot send what the agent sends. Servers that are older than this give none,

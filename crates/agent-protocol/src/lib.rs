@@ -9,7 +9,7 @@ mod message;
 mod paths;
 
 pub use job::{
-    Engine, EngineRequest, Job, Operation, Outcome, PhaseKind, PhaseRef, PlanSummary, ResourceCounts, Variable,
+    Engine, EngineRequest, Job, Operation, Outcome, PhaseAttempt, PhaseKind, PlanSummary, ResourceCounts, Variable,
     VariableCategory,
 };
 pub use message::{FromAgent, FromServer, Refusal};

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use taco_domain::id::AgentId;
 
-use crate::job::{EngineRequest, Job, PhaseRef};
+use crate::job::{EngineRequest, Job, PhaseAttempt};
 
 /// What an agent says.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
@@ -28,13 +28,13 @@ pub enum FromAgent {
         engines: Vec<EngineRequest>,
         /// What it is executing: a connection may break while phases go on.
         #[serde(default)]
-        running: Vec<PhaseRef>,
+        running: Vec<PhaseAttempt>,
         /// It takes one phase and leaves.
         #[serde(default)]
         once: bool,
     },
     /// Sent every few seconds. `number` goes up by one each time within a process.
-    Heartbeat { number: u64, running: Vec<PhaseRef>, draining: bool },
+    Heartbeat { number: u64, running: Vec<PhaseAttempt>, draining: bool },
     /// It takes no more work, finishes what it has and leaves.
     Draining,
     /// The last message: nothing is running any more.
@@ -56,7 +56,7 @@ pub enum FromServer {
         /// Phases that the agent said it runs and that are no longer its own: it must stop them at once, and write
         /// nothing more for them.
         #[serde(default)]
-        lost: Vec<PhaseRef>,
+        lost: Vec<PhaseAttempt>,
     },
     /// The answer to [`FromAgent::Hello`] of an agent that may not stay. It should not try again by itself, unless
     /// the refusal says so.
@@ -66,9 +66,9 @@ pub enum FromServer {
     /// A phase that is the agent's from now on.
     Execute(Box<Job>),
     /// Stop a phase: by an interrupt, or by force.
-    Cancel { phase: PhaseRef, force: bool },
+    Cancel { phase: PhaseAttempt, force: bool },
     /// A phase is no longer the agent's: stop it by force, and write nothing more for it.
-    Lost { phase: PhaseRef },
+    Lost { phase: PhaseAttempt },
 }
 
 /// Why an agent may not stay.

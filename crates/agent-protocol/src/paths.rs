@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::job::PhaseRef;
+use crate::job::PhaseAttempt;
 
 /// Where agents connect.
 pub const CONNECT_PATH: &str = "/api/agent/v1/connect";
@@ -48,7 +48,7 @@ pub struct LogConflict {
 }
 
 /// Where requests about a phase go; a word follows.
-pub fn phase_path(phase: &PhaseRef) -> String {
+pub fn phase_path(phase: &PhaseAttempt) -> String {
     format!("/api/agent/v1/phases/{}/{}/{}", phase.run, phase.phase, phase.epoch)
 }
 
@@ -64,7 +64,7 @@ mod tests {
         let run = "run-4Tk9mXbq7cWvZpHn".parse().expect("an id");
         for (phase, path) in [(PhaseKind::Plan, "plan"), (PhaseKind::Apply, "apply")] {
             let expected = format!("/api/agent/v1/phases/run-4Tk9mXbq7cWvZpHn/{path}/3");
-            assert_eq!(phase_path(&PhaseRef { run, phase, epoch: 3 }), expected);
+            assert_eq!(phase_path(&PhaseAttempt { run, phase, epoch: 3 }), expected);
         }
         let words = ["plan", "json-plan", "redacted-plan", "log", "state", "outcome"];
         assert_eq!(Upload::ALL.map(Upload::word), words);

@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, Nonce, RandomizedNonceKey};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use taco_agent_protocol::{Outcome, PhaseKind, PhaseRef};
+use taco_agent_protocol::{Outcome, PhaseAttempt, PhaseKind};
 
 const NONCE_LENGTH: usize = 12;
 
 /// A phase that was begun and not reported.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    pub(crate) phase: PhaseRef,
+    pub(crate) phase: PhaseAttempt,
     pub(crate) token: String,
     /// Removed when all is sent.
     pub(crate) directory: PathBuf,
@@ -51,7 +51,7 @@ impl Entry {
     }
 }
 
-fn name(phase: &PhaseRef) -> String {
+fn name(phase: &PhaseAttempt) -> String {
     format!("{}-{}-{}", phase.run, phase.phase, phase.epoch)
 }
 
@@ -94,7 +94,7 @@ impl Journal {
         Ok(page)
     }
 
-    fn path(&self, phase: &PhaseRef) -> PathBuf {
+    fn path(&self, phase: &PhaseAttempt) -> PathBuf {
         self.directory.join(format!("{}.entry", name(phase)))
     }
 
@@ -183,7 +183,7 @@ mod tests {
 
     fn entry() -> Entry {
         Entry {
-            phase: PhaseRef { run: RunId::from_random([1; 16]), phase: PhaseKind::Apply, epoch: 3 },
+            phase: PhaseAttempt { run: RunId::from_random([1; 16]), phase: PhaseKind::Apply, epoch: 3 },
             token: "s3cr3t-token".to_owned(),
             directory: "/runs/1".into(),
             state: "/runs/1/state".into(),

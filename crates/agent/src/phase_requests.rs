@@ -11,7 +11,7 @@ use hyper::{Request, StatusCode, header};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde::Deserialize;
-use taco_agent_protocol::{LogConflict, PhaseRef, Upload, phase_path};
+use taco_agent_protocol::{LogConflict, PhaseAttempt, Upload, phase_path};
 use tokio::io::AsyncWriteExt;
 
 use crate::control::{Control, Stop};
@@ -66,11 +66,11 @@ pub(crate) struct PhaseRequests {
     client: HttpClient,
     address: String,
     token: String,
-    phase: PhaseRef,
+    phase: PhaseAttempt,
 }
 
 impl PhaseRequests {
-    pub(crate) fn new(client: &HttpClient, dial: &Dial, phase: PhaseRef, token: &str) -> Self {
+    pub(crate) fn new(client: &HttpClient, dial: &Dial, phase: PhaseAttempt, token: &str) -> Self {
         let address = dial.address(&phase_path(&phase));
         Self { client: client.clone(), address, token: token.to_owned(), phase }
     }

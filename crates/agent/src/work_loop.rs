@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use taco_agent_protocol::{FromAgent, FromServer, Job, PROTOCOL, PhaseKind, PhaseRef, Refusal};
+use taco_agent_protocol::{FromAgent, FromServer, Job, PROTOCOL, PhaseAttempt, PhaseKind, Refusal};
 use taco_domain::id::AgentId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
@@ -90,8 +90,8 @@ struct Agent {
     next_heartbeat_at: Instant,
     /// Jobs that begin when the lease is known to hold, and no earlier phase of their run is still being stopped.
     waiting: Vec<Job>,
-    running: HashMap<PhaseRef, watch::Sender<Stop>>,
-    phases: JoinSet<(PhaseRef, End)>,
+    running: HashMap<PhaseAttempt, watch::Sender<Stop>>,
+    phases: JoinSet<(PhaseAttempt, End)>,
     resending: JoinSet<()>,
     shutdown: watch::Receiver<Shutdown>,
     has_taken_one: bool,
@@ -267,7 +267,7 @@ impl Agent {
         }
     }
 
-    fn phase_references(&self) -> Vec<PhaseRef> {
+    fn phase_references(&self) -> Vec<PhaseAttempt> {
         self.running.keys().copied().chain(self.waiting.iter().map(|job| job.phase)).collect()
     }
 
@@ -296,7 +296,7 @@ impl Agent {
         }
     }
 
-    fn stop(&mut self, phase: &PhaseRef, how: Stop) {
+    fn stop(&mut self, phase: &PhaseAttempt, how: Stop) {
         // One that has not begun has nothing to report but that, which beginning it does.
         if how == Stop::Lost {
             self.waiting.retain(|job| job.phase != *phase);
@@ -332,7 +332,7 @@ impl Agent {
         });
     }
 
-    fn phase_ended(&mut self, ended: Result<(PhaseRef, End), JoinError>) {
+    fn phase_ended(&mut self, ended: Result<(PhaseAttempt, End), JoinError>) {
         let Ok((phase, end)) = ended else { return };
         self.running.remove(&phase);
         if let End::Unsent(page) = end {

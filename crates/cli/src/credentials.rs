@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::process_env::ProcessEnv;
 use crate::session::Target;
-use crate::surroundings::Surroundings;
 
 /// `~/.terraform.d/credentials.tfrc.json`, with whatever else is in it.
 pub(crate) struct CredentialsFile {
@@ -17,8 +17,8 @@ pub(crate) struct CredentialsFile {
 }
 
 impl CredentialsFile {
-    pub(crate) fn read(surroundings: &Surroundings) -> Result<Self, Failure> {
-        let home = surroundings.home().ok_or_else(|| Failure::error("there is no home directory: HOME is not set"))?;
+    pub(crate) fn read(process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let home = process_env.home().ok_or_else(|| Failure::error("there is no home directory: HOME is not set"))?;
         let path = home.join(".terraform.d/credentials.tfrc.json");
         let refused = |why: &dyn std::fmt::Display| {
             Failure::error(format!("{} cannot be read", path.display()))
@@ -88,10 +88,10 @@ pub(crate) struct Token {
 
 /// The token for a server, as far as there is one. One that is not bound to a server goes only where whoever types the
 /// command wants it: a `cloud` block in a repository could name a server that collects tokens.
-pub(crate) fn token(target: &Target, surroundings: &Surroundings) -> Result<Option<Token>, Failure> {
+pub(crate) fn token(target: &Target, process_env: &ProcessEnv) -> Result<Option<Token>, Failure> {
     let Target { host, chosen_by, .. } = target;
     let given = |name: String| {
-        let text = surroundings.variable(&name)?.trim().to_owned();
+        let text = process_env.variable(&name)?.trim().to_owned();
         Some(Token { text, source: name })
     };
     if let Some(token) = given("TACO_TOKEN".to_owned()) {
@@ -105,10 +105,10 @@ pub(crate) fn token(target: &Target, surroundings: &Surroundings) -> Result<Opti
     if let Some(token) = given(variable(host)) {
         return Ok(Some(token));
     }
-    if surroundings.home().is_none() {
+    if process_env.home().is_none() {
         return Ok(None);
     }
-    let file = CredentialsFile::read(surroundings)?;
+    let file = CredentialsFile::read(process_env)?;
     let source = file.path.display().to_string();
     Ok(file.token(host).map(|text| Token { text: text.to_owned(), source }))
 }
@@ -121,32 +121,32 @@ mod tests {
     use crate::session::Flags;
 
     /// What would be sent to a server that is named on the command line.
-    fn token_for(host: &Host, surroundings: &Surroundings) -> Result<Option<String>, Failure> {
+    fn token_for(host: &Host, process_env: &ProcessEnv) -> Result<Option<String>, Failure> {
         let flags = Flags { host: Some(host.address.to_string()), ..Flags::default() };
-        Ok(token(&Target::find(&flags, surroundings)?, surroundings)?.map(|token| token.text))
+        Ok(token(&Target::find(&flags, process_env)?, process_env)?.map(|token| token.text))
     }
 
-    fn at(home: &Path) -> Surroundings {
+    fn at(home: &Path) -> ProcessEnv {
         let variables = [("HOME".to_owned(), home.display().to_string())].into();
-        Surroundings { variables, directory: home.to_owned() }
+        ProcessEnv { variables, directory: home.to_owned() }
     }
 
     #[test]
     fn a_token_is_added_to_what_terraform_keeps() {
         let home = tempfile::tempdir().expect("there is room");
-        let surroundings = at(home.path());
+        let process_env = at(home.path());
         let path = home.path().join(".terraform.d/credentials.tfrc.json");
         std::fs::create_dir(home.path().join(".terraform.d")).expect("it is made");
         let before = r#"{"credentials":{"app.terraform.io":{"token":"other"}},"more":1}"#;
         std::fs::write(&path, before).expect("it is written");
         let host = Host::default();
-        CredentialsFile::read(&surroundings).expect("it is read").store(&host, "secret").expect("it is stored");
+        CredentialsFile::read(&process_env).expect("it is read").store(&host, "secret").expect("it is stored");
         let content: Value = serde_json::from_slice(&std::fs::read(&path).expect("it is there")).expect("it is JSON");
         let credentials = json!({ "app.terraform.io": { "token": "other" }, "localhost:8080": { "token": "secret" } });
         assert_eq!(content, json!({ "credentials": credentials, "more": 1 }));
         assert_eq!(std::fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
-        assert_eq!(token_for(&host, &surroundings).expect("it is read").as_deref(), Some("secret"));
-        let mut file = CredentialsFile::read(&surroundings).expect("it is read");
+        assert_eq!(token_for(&host, &process_env).expect("it is read").as_deref(), Some("secret"));
+        let mut file = CredentialsFile::read(&process_env).expect("it is read");
         assert!(file.forget(&host).expect("it is written"));
         assert!(!file.forget(&host).expect("there is nothing to write"));
         assert_eq!(std::fs::read_dir(home.path().join(".terraform.d")).expect("it is there").count(), 1);
@@ -164,12 +164,12 @@ mod tests {
     #[test]
     fn variables_go_before_the_file() {
         let home = tempfile::tempdir().expect("there is room");
-        let mut surroundings = at(home.path());
+        let mut process_env = at(home.path());
         let host: Host = "my-taco.example.com:8443".parse().expect("it is a host");
-        CredentialsFile::read(&surroundings).expect("it is read").store(&host, "file").expect("it is stored");
+        CredentialsFile::read(&process_env).expect("it is read").store(&host, "file").expect("it is stored");
         let mut expect = |name: &str, value: &str| {
-            surroundings.variables.insert(name.to_owned(), value.to_owned());
-            assert_eq!(token_for(&host, &surroundings).expect("it is read").as_deref(), Some(value));
+            process_env.variables.insert(name.to_owned(), value.to_owned());
+            assert_eq!(token_for(&host, &process_env).expect("it is read").as_deref(), Some(value));
         };
         expect("TF_TOKEN_my__taco_example_com:8443", "terraform's");
         expect("TACO_TOKEN", "ours");

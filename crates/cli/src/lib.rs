@@ -15,13 +15,13 @@ mod oauth;
 mod output;
 mod output_flags;
 pub mod print;
+mod process_env;
 mod project_config;
 mod resource;
 mod session;
 mod slug;
 mod spelling;
 mod state_file;
-mod surroundings;
 mod user_config;
 mod variable_file;
 
@@ -34,8 +34,8 @@ use commands::{
     variables, whoami, workspaces,
 };
 use failure::Failure;
+use process_env::ProcessEnv;
 pub use spelling::with_two_dashes;
-use surroundings::Surroundings;
 
 /// What every command here may end with; a part of the help.
 pub const EXIT_CODES: &str = "\
@@ -76,24 +76,24 @@ pub fn run(command: &Command, whole: clap::Command) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return Failure::from(error).report(),
     };
-    let surroundings = Surroundings::of_this_process();
+    let process_env = ProcessEnv::of_this_process();
     let done = runtime.block_on(async {
         match command {
-            Command::Login(arguments) => login::run(arguments, &surroundings).await,
-            Command::Logout(arguments) => logout::run(arguments, &surroundings),
-            Command::Whoami(arguments) => whoami::run(arguments, &surroundings).await,
-            Command::Auth(arguments) => auth::run(arguments, &surroundings),
-            Command::Org(arguments) => organizations::run(arguments, &surroundings).await,
-            Command::Project(arguments) => projects::run(arguments, &surroundings).await,
-            Command::Ws(arguments) => workspaces::run(arguments, &surroundings).await,
-            Command::State(arguments) => states::run(arguments, &surroundings).await,
-            Command::Var(arguments) => variables::run(arguments, &surroundings).await,
-            Command::Varset(arguments) => variable_sets::run(arguments, &surroundings).await,
-            Command::Run(arguments) => return runs::run(arguments, &surroundings).await,
-            Command::Queue(arguments) => queue::run(arguments, &surroundings).await,
-            Command::Pool(arguments) => pools::run(arguments, &surroundings).await,
-            Command::Agent(arguments) => agents::run(arguments, &surroundings).await,
-            Command::Init(arguments) => init::run(arguments, &surroundings),
+            Command::Login(arguments) => login::run(arguments, &process_env).await,
+            Command::Logout(arguments) => logout::run(arguments, &process_env),
+            Command::Whoami(arguments) => whoami::run(arguments, &process_env).await,
+            Command::Auth(arguments) => auth::run(arguments, &process_env),
+            Command::Org(arguments) => organizations::run(arguments, &process_env).await,
+            Command::Project(arguments) => projects::run(arguments, &process_env).await,
+            Command::Ws(arguments) => workspaces::run(arguments, &process_env).await,
+            Command::State(arguments) => states::run(arguments, &process_env).await,
+            Command::Var(arguments) => variables::run(arguments, &process_env).await,
+            Command::Varset(arguments) => variable_sets::run(arguments, &process_env).await,
+            Command::Run(arguments) => return runs::run(arguments, &process_env).await,
+            Command::Queue(arguments) => queue::run(arguments, &process_env).await,
+            Command::Pool(arguments) => pools::run(arguments, &process_env).await,
+            Command::Agent(arguments) => agents::run(arguments, &process_env).await,
+            Command::Init(arguments) => init::run(arguments, &process_env),
             Command::Completion(arguments) => completion::run(arguments, whole),
         }
         .map(|()| ExitCode::SUCCESS)

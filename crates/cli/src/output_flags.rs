@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 
 use clap::{ArgAction, Args, ValueEnum};
 
-use crate::surroundings::Surroundings;
+use crate::process_env::ProcessEnv;
 
 #[derive(Args, Clone, Default, Debug)]
 #[command(next_help_heading = "Output")]
@@ -47,18 +47,18 @@ impl OutputFlags {
         self.verbose > 1 || self.debug
     }
 
-    pub(crate) fn colours(&self, surroundings: &Surroundings) -> bool {
-        self.color.on(io::stdout().is_terminal(), surroundings)
+    pub(crate) fn colours(&self, process_env: &ProcessEnv) -> bool {
+        self.color.on(io::stdout().is_terminal(), process_env)
     }
 }
 
 impl Color {
-    fn on(self, terminal: bool, surroundings: &Surroundings) -> bool {
-        let forced = || surroundings.variable("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+    fn on(self, terminal: bool, process_env: &ProcessEnv) -> bool {
+        let forced = || process_env.variable("CLICOLOR_FORCE").is_some_and(|value| value != "0");
         match self {
             Self::Always => true,
             Self::Never => false,
-            Self::Auto if surroundings.variable("NO_COLOR").is_some() => false,
+            Self::Auto if process_env.variable("NO_COLOR").is_some() => false,
             Self::Auto => terminal || forced(),
         }
     }
@@ -72,7 +72,7 @@ mod tests {
     fn a_flag_decides_about_colours_before_variables_before_the_terminal() {
         let on = |color: Color, terminal: bool, variables: &[(&str, &str)]| {
             let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-            color.on(terminal, &Surroundings { variables, ..Surroundings::default() })
+            color.on(terminal, &ProcessEnv { variables, ..ProcessEnv::default() })
         };
         let (none, force, never) = ([], [("CLICOLOR_FORCE", "1")], [("NO_COLOR", "1")]);
         assert!(on(Color::Auto, true, &none) && !on(Color::Auto, false, &none));

@@ -11,8 +11,8 @@ use crate::credentials;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::output_flags::OutputFlags;
+use crate::process_env::ProcessEnv;
 use crate::project_config::{self, ProjectConfig};
-use crate::surroundings::Surroundings;
 use crate::user_config;
 
 /// Flags of every command that asks a server.
@@ -88,11 +88,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub(crate) fn find(flags: &Flags, surroundings: &Surroundings) -> Result<Self, Failure> {
-        let user = user_config::read(surroundings)?;
-        let (file, project) = project_config::read(&surroundings.directory)?.unwrap_or_default();
-        let block = cloud_block::read(&surroundings.directory).unwrap_or_default();
-        let variable = |name| surroundings.variable(name).map(str::to_owned);
+    pub(crate) fn find(flags: &Flags, process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let user = user_config::read(process_env)?;
+        let (file, project) = project_config::read(&process_env.directory)?.unwrap_or_default();
+        let block = cloud_block::read(&process_env.directory).unwrap_or_default();
+        let variable = |name| process_env.variable(name).map(str::to_owned);
         let says = |chosen_by: ChosenBy| move |host: String| (host, chosen_by);
         let chosen = (flags.host.clone().map(says(ChosenBy::Flag)))
             .or_else(|| variable("TACO_HOST").map(says(ChosenBy::Variable)))
@@ -155,16 +155,16 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn open(flags: &Flags, surroundings: &Surroundings) -> Result<Self, Failure> {
-        let target = Target::find(flags, surroundings)?;
-        let token = credentials::token(&target, surroundings)?;
+    pub(crate) fn open(flags: &Flags, process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let target = Target::find(flags, process_env)?;
+        let token = credentials::token(&target, process_env)?;
         let output = &flags.output;
         if output.tells_the_target() {
             let with = token.as_ref().map_or("no token".to_owned(), |token| format!("the token of {}", token.source));
             eprintln!("Asks {} ({}) with {with}.", target.host.address, target.chosen_by);
         }
         let api = Api::new(target.host.clone(), token.map(|token| token.text), output.tells_requests())?;
-        let (json, quiet, colours) = (output.json, output.quiet, output.colours(surroundings));
+        let (json, quiet, colours) = (output.json, output.quiet, output.colours(process_env));
         Ok(Self { api, target, json, quiet, colours, no_input: output.no_input })
     }
 }
@@ -173,10 +173,10 @@ impl Session {
 mod tests {
     use super::*;
 
-    fn surroundings(directory: &tempfile::TempDir, variables: &[(&str, &str)]) -> Surroundings {
+    fn process_env(directory: &tempfile::TempDir, variables: &[(&str, &str)]) -> ProcessEnv {
         let home = ("HOME".to_owned(), directory.path().display().to_string());
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Surroundings { variables: variables.chain([home]).collect(), directory: directory.path().to_owned() }
+        ProcessEnv { variables: variables.chain([home]).collect(), directory: directory.path().to_owned() }
     }
 
     fn directory_with_block() -> tempfile::TempDir {
@@ -191,7 +191,7 @@ mod tests {
     fn flags_go_before_variables_before_the_projects_file_before_the_users_before_the_cloud_block() {
         let directory = directory_with_block();
         let found = |flags: &Flags, variables: &[(&str, &str)]| {
-            let target = Target::find(flags, &surroundings(&directory, variables)).expect("it is found");
+            let target = Target::find(flags, &process_env(&directory, variables)).expect("it is found");
             (target.host.name.clone(), target.organization(None).ok())
         };
         let pair = |host: &str, organization: Option<&str>| (host.to_owned(), organization.map(str::to_owned));
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_workspace_may_bring_its_organization_along() {
         let directory = directory_with_block();
-        let target = Target::find(&Flags::default(), &surroundings(&directory, &[])).expect("it is found");
+        let target = Target::find(&Flags::default(), &process_env(&directory, &[])).expect("it is found");
         assert_eq!(target.workspace(None).expect("it is given").to_string(), "of-block/network");
         assert_eq!(target.workspace(Some("app")).expect("it is given").to_string(), "of-block/app");
         assert_eq!(target.workspace(Some("other/app")).expect("it is given").to_string(), "other/app");
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn without_a_word_it_is_the_server_on_this_machine() {
         let directory = tempfile::tempdir().expect("there is room");
-        let target = Target::find(&Flags::default(), &surroundings(&directory, &[])).expect("it is found");
+        let target = Target::find(&Flags::default(), &process_env(&directory, &[])).expect("it is found");
         assert_eq!(target.host, Host::default());
         assert!(target.organization(None).is_err() && target.workspace(Some("app")).is_err());
     }
@@ -233,7 +233,7 @@ mod tests {
         let directory = directory_with_block();
         let file = directory.path().join(".taco.toml");
         std::fs::write(&file, "workspace = \"app\"\n").expect("it is written");
-        let target = Target::find(&Flags::default(), &surroundings(&directory, &[])).expect("it is found");
+        let target = Target::find(&Flags::default(), &process_env(&directory, &[])).expect("it is found");
         assert_eq!(target.workspace(None).expect("it is given").to_string(), "of-block/app");
     }
 
@@ -242,9 +242,9 @@ mod tests {
         let directory = directory_with_block();
         let opened = |flags: &Flags, variables: &[(&str, &str)]| {
             let variables = [variables, &[("TACO_TOKEN", "secret")]].concat();
-            let surroundings = surroundings(&directory, &variables);
-            let target = Target::find(flags, &surroundings)?;
-            Ok(credentials::token(&target, &surroundings)?.map(|token| token.text))
+            let process_env = process_env(&directory, &variables);
+            let target = Target::find(flags, &process_env)?;
+            Ok(credentials::token(&target, &process_env)?.map(|token| token.text))
         };
         let refused = |opened: Result<Option<String>, Failure>| {
             let said = opened.expect_err("it is refused").to_string();
@@ -265,9 +265,9 @@ mod tests {
         let said = refused(opened(&Flags::default(), &[]));
         assert!(said.contains(".taco.toml") && said.contains("TACO_HOST=evil.example.com"), "{said}");
         let empty = tempfile::tempdir().expect("there is room");
-        let surroundings = surroundings(&empty, &[("TACO_TOKEN", "secret")]);
-        let target = Target::find(&Flags::default(), &surroundings).expect("it is found");
-        let token = credentials::token(&target, &surroundings).expect("no file chose this machine");
+        let process_env = process_env(&empty, &[("TACO_TOKEN", "secret")]);
+        let target = Target::find(&Flags::default(), &process_env).expect("it is found");
+        let token = credentials::token(&target, &process_env).expect("no file chose this machine");
         assert_eq!(token.map(|token| token.text), secret);
     }
 }

@@ -3,12 +3,14 @@
 pub(crate) mod acting;
 pub(crate) mod first_start;
 pub(crate) mod grants;
-pub(crate) mod passes;
 pub(crate) mod password_queue;
 pub(crate) mod passwords;
 pub(crate) mod sessions;
+pub(crate) mod signed_url_token;
+pub(crate) mod signed_urls;
+pub(crate) mod token_guesses;
+pub(crate) mod token_uses;
 pub(crate) mod tokens;
-pub(crate) mod wrong_tokens;
 
 use serde::Deserialize;
 use taco_boxed::boxed;

@@ -15,9 +15,10 @@ use taco_domain::permission::{Action, Actor};
 use taco_domain::token::{TokenHolder, TokenText};
 
 use crate::caller::{Caller, RequestInfo};
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
+use crate::presence::Presence;
 
 const WHAT: &str = "agent";
 
@@ -27,7 +28,7 @@ pub struct AgentCaller {
     caller: Caller,
     pool: AgentPoolId,
     token: TokenId,
-    open: OpenOrganization,
+    org: OrganizationSnapshot,
 }
 
 /// An agent that may execute its pool's phases.
@@ -36,19 +37,24 @@ pub struct ConnectedAgent {
     pub agent: Agent,
     /// The token with which it came. It takes no more phases once that is gone.
     pub token: TokenId,
-    pub open: OpenOrganization,
+    pub org: OrganizationSnapshot,
 }
 
 #[boxed]
 impl ControlPlane {
+    /// The agents that are there.
+    pub fn presence(&self) -> &Presence {
+        &self.shared.presence
+    }
+
     /// Recognises an agent by its pool's token.
     pub async fn recognise_agent(&self, text: &str, request: RequestInfo) -> Result<AgentCaller, Error> {
         let caller = self.authenticate(text, request).await?;
         let foreign = || Error::Unauthorized("agents connect with the token of an agent pool".to_owned());
         let Actor::AgentPool { organization, pool } = caller.actor else { return Err(foreign()) };
-        let open = self.open_organization(&caller.site, organization).await?;
+        let org = self.open_organization(&caller.site, organization).await?;
         let text: TokenText = text.parse().map_err(|_| foreign())?;
-        let token = open
+        let token = org
             .state
             .tokens
             .by()
@@ -56,16 +62,16 @@ impl ControlPlane {
             .first(&text.hash(self.hash_key()))
             .map(|record| record.id)
             .ok_or_else(revoked)?;
-        Ok(AgentCaller { caller, pool, token, open })
+        Ok(AgentCaller { caller, pool, token, org })
     }
 
     /// Why an agent may not stay that came with this token; `None` while it may. It asks the bucket for nothing: whoever
     /// gives it a phase asks again.
-    pub fn agent_refusal(&self, open: &OpenOrganization, pool: AgentPoolId, token: TokenId) -> Option<Error> {
-        if !self.shared.site.last_seen().organizations.contains(&open.id()) {
+    pub fn agent_refusal(&self, org: &OrganizationSnapshot, pool: AgentPoolId, token: TokenId) -> Option<Error> {
+        if !self.shared.site.last_seen().organizations.contains(&org.id()) {
             return Some(Error::Unauthorized("the agent's organization was deleted".to_owned()));
         }
-        check_agent(&open.last_seen(), pool, token, self.now()).err()
+        check_agent(&org.last_seen(), pool, token, self.now()).err()
     }
 
     /// Lets an agent in, with its pool's token. `known` is its id from an earlier connection of the same process, which
@@ -78,11 +84,11 @@ impl ControlPlane {
         name: &str,
         version: &str,
     ) -> Result<ConnectedAgent, Error> {
-        let AgentCaller { caller, pool, token, open } = caller.clone();
+        let AgentCaller { caller, pool, token, org } = caller.clone();
         let instance: Option<String> = instance.map(|instance| instance.chars().take(64).collect());
         let now = self.now();
         let fresh = Agent {
-            id: AgentId::at_home(open.id().home(), self.random()),
+            id: AgentId::within(org.id().organization_prefix(), self.random()),
             pool,
             name: name.chars().filter(|character| !character.is_control()).take(90).collect(),
             version: version.chars().take(40).collect(),
@@ -92,7 +98,7 @@ impl ControlPlane {
             exited_at: None,
             lost_at: None,
         };
-        let agent = open
+        let agent = org
             .commit(caller.intent("agent.connect"), move |tx| {
                 let state = tx.state();
                 check_agent(state, pool, token, now)?;
@@ -108,13 +114,13 @@ impl ControlPlane {
                 Ok(agent)
             })
             .await?;
-        Ok(ConnectedAgent { agent, token, open })
+        Ok(ConnectedAgent { agent, token, org })
     }
 
     /// Notes that an agent has left for good.
-    pub async fn agent_left(&self, open: &OpenOrganization, id: AgentId) -> Result<(), Error> {
+    pub async fn agent_left(&self, org: &OrganizationSnapshot, id: AgentId) -> Result<(), Error> {
         let now = self.now();
-        open.commit(Self::own_intent("agent.leave"), move |tx| {
+        org.commit(Self::own_intent("agent.leave"), move |tx| {
             let agent = tx.state().agents.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
             tx.put(&Agent { exited_at: Some(now), ..agent });
             Ok(())
@@ -151,16 +157,16 @@ impl ControlPlane {
         page: PageRequest,
     ) -> Result<Listed<AgentView>, Error> {
         let view = self.agent_pool(caller, pool).await?;
-        let agents = &view.open.state.agents;
+        let agents = &view.org.state.agents;
         let mut found: Vec<&Agent> = agents.by().pool.get(&pool).collect();
         found.sort_by_key(|agent| (Reverse(agent.registered_at), agent.id));
         Ok(Listed::from_all(found, page).map(|agent| self.agent_view(agent)))
     }
 
     pub async fn agent(&self, caller: &Caller, id: AgentId) -> Result<AgentView, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
-        caller.require(Action::ReadDirectory, open.resource(), WHAT)?;
-        let agent = open.state.agents.get(&id).ok_or(Error::NotFound(WHAT))?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        caller.require(Action::ReadDirectory, org.resource(), WHAT)?;
+        let agent = org.state.agents.get(&id).ok_or(Error::NotFound(WHAT))?;
         Ok(self.agent_view(agent))
     }
 

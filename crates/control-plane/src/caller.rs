@@ -1,8 +1,8 @@
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use taco_domain::done_request::RequestKey;
-use taco_domain::id::{Home, OrganizationId, TokenId};
+use taco_domain::id::{OrganizationId, OrganizationPrefix, TokenId};
+use taco_domain::idempotency_record::IdempotencyKey;
 use taco_domain::permission::{Action, Actor, Decision, Resource, allow};
 use taco_domain::{Author, OrganizationState, Site};
 use taco_ledger::{Intent, View};
@@ -19,25 +19,25 @@ pub struct RequestInfo {
     /// The client's address, for limits.
     pub address: Option<IpAddr>,
     /// What the client calls this request, so that it can repeat it.
-    pub key: Option<RequestKey>,
+    pub key: Option<IdempotencyKey>,
 }
 
 /// The organization that a request seems to be about, from its path alone.
 #[derive(Clone, Debug)]
-pub enum About {
+pub enum RequestTarget {
     Named(String),
     /// It has something with an id that begins so.
-    At(Home),
+    At(OrganizationPrefix),
 }
 
 /// An organization that was looked at while the caller was recognised. It serves once: whoever asks a second time may
 /// have changed it meanwhile.
 #[derive(Clone, Default)]
-pub(crate) struct Ahead(Arc<Mutex<Option<Seen>>>);
+pub(crate) struct PrefetchedOrganization(Arc<Mutex<Option<Seen>>>);
 
 type Seen = (OrganizationId, View<OrganizationState>);
 
-impl Ahead {
+impl PrefetchedOrganization {
     pub(crate) fn of(id: OrganizationId, state: View<OrganizationState>) -> Self {
         Self(Arc::new(Mutex::new(Some((id, state)))))
     }
@@ -57,7 +57,7 @@ pub struct Caller {
     pub token: Option<TokenId>,
     pub request: RequestInfo,
     pub(crate) site: View<Site>,
-    pub(crate) ahead: Ahead,
+    pub(crate) prefetched: PrefetchedOrganization,
 }
 
 impl std::fmt::Debug for Caller {

@@ -21,16 +21,16 @@ use taco_ledger::{Intent, Transaction};
 
 use crate::caller::Caller;
 use crate::configuration_archives::StoredArchive;
-use crate::control_plane::{ControlPlane, OpenOrganization};
-use crate::done_requests::once;
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::history::{HistoricKind, ListKey, WorkspaceList};
+use crate::idempotency::idempotent;
 use crate::page::{Listed, PageRequest};
-use crate::passes::{Pass, PassPurpose};
-use crate::run_flow::{new_run, settle};
-use crate::runs::has_room;
+use crate::run_flow::has_room;
+use crate::run_flow::{new_run, put_run_and_follow_up};
+use crate::signed_url_token::{SignedUrlPurpose, SignedUrlToken};
 use crate::upload_slots::UploadKind;
-use crate::workspaces::WorkspaceRef;
+use crate::workspace_view::WorkspaceRef;
 
 const WHAT: &str = "configuration version";
 
@@ -38,7 +38,7 @@ const WHAT: &str = "configuration version";
 #[derive(Clone)]
 pub struct ConfigurationVersionView {
     pub version: ConfigurationVersion,
-    pub open: OpenOrganization,
+    pub org: OrganizationSnapshot,
 }
 
 /// The attributes of a request that announces a configuration, spelled as on the wire.
@@ -84,8 +84,8 @@ impl ControlPlane {
         source: RunSource,
     ) -> Result<ConfigurationVersionView, Error> {
         let view = self.find_workspace(caller, workspace).await?;
-        let (open, workspace, now) = (view.open, view.workspace.id, self.now());
-        let id = ConfigurationVersionId::at_home(workspace.home(), self.random());
+        let (org, workspace, now) = (view.org, view.workspace.id, self.now());
+        let id = ConfigurationVersionId::within(workspace.organization_prefix(), self.random());
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
@@ -115,50 +115,50 @@ impl ControlPlane {
             tx.put(&version);
             Ok(version)
         };
-        let version = open.commit(caller.intent("configuration.announce"), once(caller, now, decide)).await?;
-        Ok(seen_after(open, version))
+        let version = org.commit(caller.intent("configuration.announce"), idempotent(caller, now, decide)).await?;
+        Ok(seen_after(org, version))
     }
 
     /// Takes the archive of an announced configuration, and starts a run if that was wished for. It may be sent again
     /// as long as no run uses it.
     pub async fn upload_configuration<E>(
         &self,
-        pass: &Pass,
+        pass: &SignedUrlToken,
         body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
     ) -> Result<ConfigurationVersionView, Error>
     where
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
-        let id: ConfigurationVersionId = pass.object(PassPurpose::UploadConfiguration)?;
-        let open = self.organization_at(id.home(), WHAT).await?;
-        let version = open.state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-        let workspace = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
-        self.holder_of(pass, &open, Action::QueuePlan, &workspace.id, WHAT)?;
-        let _slot = self.shared.upload_slots.take(open.id(), UploadKind::Configuration).await?;
+        let id: ConfigurationVersionId = pass.object(SignedUrlPurpose::UploadConfiguration)?;
+        let org = self.organization_unchecked(id.organization_prefix(), WHAT).await?;
+        let version = org.state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let workspace = org.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
+        self.holder_of(pass, &org, Action::QueuePlan, &workspace.id, WHAT)?;
+        let _slot = self.shared.upload_slots.take(org.id(), UploadKind::Configuration).await?;
         // Each attempt has a blob of its own, so that a second one cannot spoil the first.
         let attempt = RunId::from_random(self.random());
         let blob = format!("{}-{}", id.characters(), attempt.characters());
-        let archive = self.store_archive(&open, &blob, &workspace.working_directory, body).await?;
+        let archive = self.store_archive(&org, &blob, &workspace.working_directory, body).await?;
         let archive = archive.map_err(|error| error.to_string());
         let has_readme = archive.as_ref().is_ok_and(|archive| archive.has_readme);
-        let run = RunId::at_home(id.home(), self.random());
+        let run = RunId::within(id.organization_prefix(), self.random());
         let arrived = Arrived { blob: blob.clone(), archive, now: self.now(), run };
         let intent = Intent { actor: version.created_by.to_string(), action: "configuration.upload", request: None };
-        let committed = open.commit(intent, move |tx| take_archive(tx, id, &arrived)).await;
+        let committed = org.commit(intent, move |tx| take_archive(tx, id, &arrived)).await;
         match &committed {
             Ok(Taken { version, replaced }) if version.blob == blob => {
                 if let Some(old) = replaced {
-                    self.remove_archive(&open, &old.blob, old.has_readme).await;
+                    self.remove_archive(&org, &old.blob, old.has_readme).await;
                 }
             }
             // After an unclear answer the record may name the new one or the old one, so both stay.
             Err(Error::Unavailable(_) | Error::Corrupt(_)) => {}
-            Ok(_) | Err(_) => self.remove_archive(&open, &blob, has_readme).await,
+            Ok(_) | Err(_) => self.remove_archive(&org, &blob, has_readme).await,
         }
         let Taken { version, .. } = committed?;
         match version.error_message.clone().filter(|_| version.status == ConfigurationStatus::Errored) {
             Some(detail) => Err(Error::Invalid { pointer: String::new(), detail }),
-            None => Ok(seen_after(open, version)),
+            None => Ok(seen_after(org, version)),
         }
     }
 
@@ -169,8 +169,8 @@ impl ControlPlane {
         id: ConfigurationVersionId,
         action: ConfigurationAction,
     ) -> Result<(), Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
-        self.restore_for(caller, &open, id, Action::ApplyRun, WHAT).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        self.restore_for(caller, &org, id, Action::ApplyRun, WHAT).await?;
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
@@ -185,10 +185,10 @@ impl ControlPlane {
             Ok((status, version.blob, version.has_readme))
         };
         let (status, blob, has_readme) =
-            open.commit(caller.intent("configuration.give-up"), once(caller, self.now(), decide)).await?;
+            org.commit(caller.intent("configuration.give-up"), idempotent(caller, self.now(), decide)).await?;
         let gone = matches!(status, ConfigurationStatus::Archived | ConfigurationStatus::BackingDataPermanentlyDeleted);
         if gone && !blob.is_empty() {
-            self.remove_archive(&open, &blob, has_readme).await;
+            self.remove_archive(&org, &blob, has_readme).await;
         }
         Ok(())
     }
@@ -211,12 +211,12 @@ impl ControlPlane {
         id: ConfigurationVersionId,
         action: Action,
     ) -> Result<ConfigurationVersionView, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
-        let open = self.with_history(open, id).await?;
-        let version = open.state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-        let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
-        caller.require(action, Resource::Workspace(&open.state, owner), WHAT)?;
-        Ok(ConfigurationVersionView { version, open })
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        let org = self.with_history(org, id).await?;
+        let version = org.state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let owner = org.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
+        caller.require(action, Resource::Workspace(&org.state, owner), WHAT)?;
+        Ok(ConfigurationVersionView { version, org })
     }
 
     /// A workspace's configurations, newest first.
@@ -227,7 +227,7 @@ impl ControlPlane {
         page: PageRequest,
     ) -> Result<Listed<ConfigurationVersionView>, Error> {
         let view = self.workspace_with_runs(caller, workspace).await?;
-        let in_memory = view.open.state.configurations_of(view.workspace.id);
+        let in_memory = view.org.state.configurations_of(view.workspace.id);
         let in_memory = in_memory.map(|version| ListKey::by_number(version.number, version.id.to_bytes())).collect();
         let list = WorkspaceList {
             workspace: view.workspace.id,
@@ -235,11 +235,11 @@ impl ControlPlane {
             fits: &|_, _| true,
             searches_texts: false,
         };
-        let listed = self.list_workspace(view.open, &list, in_memory, page).await?;
+        let listed = self.list_workspace(view.org, &list, in_memory, page).await?;
         let version = |id: &[u8; 16]| {
             let id = ConfigurationVersionId::from_bytes(*id).ok()?;
-            let version = listed.open.state.configuration_versions.get(&id)?.clone();
-            Some(ConfigurationVersionView { version, open: listed.open.clone() })
+            let version = listed.org.state.configuration_versions.get(&id)?.clone();
+            Some(ConfigurationVersionView { version, org: listed.org.clone() })
         };
         Ok(Listed { items: listed.ids.iter().filter_map(version).collect(), page, total: listed.total })
     }
@@ -250,7 +250,7 @@ impl ControlPlane {
         if !view.version.is_usable() {
             return Err(Error::NotFound(WHAT));
         }
-        self.read_archive(&view.open, &view.version).await
+        self.read_archive(&view.org, &view.version).await
     }
 }
 
@@ -344,7 +344,7 @@ fn start_run(
     let structured_output = workspace.structured_run_output_enabled;
     let mut run = new_run(state, arrived.run, version, options, source, version.created_by, arrived.now);
     run.structured_output = structured_output;
-    settle(tx, run, arrived.now)?;
+    put_run_and_follow_up(tx, run, arrived.now)?;
     Ok(())
 }
 
@@ -383,7 +383,7 @@ impl ConfigurationVersionView {
 
     /// Whether the caller could do this with the archive now, or why not.
     pub fn choice(&self, caller: &Caller, action: ConfigurationAction) -> Result<(), String> {
-        let state = &self.open.state;
+        let state = &self.org.state;
         let owner = state.workspaces.get(&self.version.workspace).ok_or("The workspace is gone")?;
         let decision = caller.may(Action::ApplyRun, Resource::Workspace(state, owner));
         if !decision.allowed {
@@ -402,7 +402,7 @@ fn refused(detail: String) -> Error {
     Error::Invalid { pointer: "/data".to_owned(), detail }
 }
 
-fn seen_after(mut open: OpenOrganization, version: ConfigurationVersion) -> ConfigurationVersionView {
-    open.state = open.ledger.last_seen();
-    ConfigurationVersionView { version, open }
+fn seen_after(mut org: OrganizationSnapshot, version: ConfigurationVersion) -> ConfigurationVersionView {
+    org.state = org.ledger.last_seen();
+    ConfigurationVersionView { version, org }
 }

@@ -8,7 +8,7 @@ use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use taco_boxed::boxed;
 use taco_domain::history::HistoryRules;
-use taco_domain::id::{Home, OrganizationId};
+use taco_domain::id::{OrganizationId, OrganizationPrefix};
 use taco_domain::organization::OrganizationEntry;
 use taco_domain::permission::{Action, Resource};
 use taco_domain::secret::{HashKey, Secret, SecretHash};
@@ -19,25 +19,24 @@ use taco_ledger::{
     Blobs, Bucket, Changes, CommitError, Environment, Intent, Ledger, LedgerName, LogChunks, Options, Transaction, View,
 };
 use taco_tables::State as _;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 
-use crate::caller::{About, Ahead, Caller};
-use crate::configuration_archives::INSPECTED_AT_ONCE;
+use crate::caller::{Caller, PrefetchedOrganization, RequestTarget};
 use crate::error::Error;
 use crate::history::HistoryCache;
-use crate::kept_states::KeptStates;
 use crate::log_signals::LogSignals;
 use crate::password_queue::PasswordQueue;
-use crate::plan_files::UploadedPlans;
 use crate::presence::Presence;
+use crate::reader_slots::ReaderSlots;
 use crate::secret_reads::SecretReads;
-use crate::state_blobs::READ_AT_ONCE;
-use crate::state_summaries::Summaries;
-use crate::state_uploads::UploadsUnderWay;
-use crate::tokens::UsesInFlight;
+use crate::state_cache::StateCache;
+use crate::summary_cache::SummaryCache;
+use crate::token_guesses::TokenGuesses;
+use crate::token_uses::UsesInFlight;
 use crate::unreadable::{UnreadableLedger, UnreadableLedgers};
 use crate::upload_slots::UploadSlots;
-use crate::wrong_tokens::WrongTokens;
+use crate::uploaded_plans::UploadedPlans;
+use crate::uploads_under_way::UploadsUnderWay;
 
 /// What whoever starts a server decides.
 #[derive(Clone)]
@@ -115,18 +114,14 @@ pub(crate) struct Shared {
     organizations: Mutex<HashMap<OrganizationId, Arc<OnceCell<Ledger<OrganizationState>>>>>,
     ledger_options: Options,
     pub(crate) unreadable: UnreadableLedgers,
-    pub(crate) summaries: Summaries,
-    /// See [`INSPECTED_AT_ONCE`].
-    pub(crate) archives_read_along: Semaphore,
-    pub(crate) archive_readers: Semaphore,
-    /// See [`READ_AT_ONCE`].
-    pub(crate) states_read_along: Semaphore,
-    pub(crate) state_readers: Semaphore,
-    pub(crate) kept_states: KeptStates,
+    pub(crate) summaries: SummaryCache,
+    pub(crate) archive_readers: ReaderSlots,
+    pub(crate) state_readers: ReaderSlots,
+    pub(crate) state_cache: StateCache,
     pub(crate) uploads_under_way: UploadsUnderWay,
     pub(crate) upload_slots: UploadSlots,
     pub(crate) password_queue: PasswordQueue,
-    pub(crate) wrong_tokens: WrongTokens,
+    pub(crate) token_guesses: TokenGuesses,
     pub(crate) uses_in_flight: UsesInFlight,
     pub(crate) presence: Presence,
     pub(crate) uploaded_plans: UploadedPlans,
@@ -154,7 +149,7 @@ pub struct Moment {
 
 /// An organization as it was at one moment within the request. Doors read from it; only verbs change it.
 #[derive(Clone)]
-pub struct OpenOrganization {
+pub struct OrganizationSnapshot {
     site: View<Site>,
     id: OrganizationId,
     pub state: View<OrganizationState>,
@@ -163,7 +158,7 @@ pub struct OpenOrganization {
 }
 
 #[boxed]
-impl OpenOrganization {
+impl OrganizationSnapshot {
     pub fn id(&self) -> OrganizationId {
         self.id
     }
@@ -253,16 +248,14 @@ impl ControlPlane {
                 site,
                 organizations: Mutex::default(),
                 ledger_options,
-                summaries: Summaries::default(),
-                archives_read_along: Semaphore::new(INSPECTED_AT_ONCE),
-                archive_readers: Semaphore::new(INSPECTED_AT_ONCE),
-                kept_states: KeptStates::default(),
-                states_read_along: Semaphore::new(READ_AT_ONCE),
-                state_readers: Semaphore::new(READ_AT_ONCE),
+                summaries: SummaryCache::default(),
+                archive_readers: ReaderSlots::default(),
+                state_cache: StateCache::default(),
+                state_readers: ReaderSlots::default(),
                 uploads_under_way: UploadsUnderWay::default(),
                 upload_slots: UploadSlots::default(),
                 password_queue: PasswordQueue::default(),
-                wrong_tokens: WrongTokens::default(),
+                token_guesses: TokenGuesses::default(),
                 uses_in_flight: UsesInFlight::default(),
                 presence: Presence::default(),
                 uploaded_plans: UploadedPlans::default(),
@@ -300,7 +293,7 @@ impl ControlPlane {
     }
 
     /// The organizations that this server has open, as it last saw them.
-    pub(crate) fn organizations_in_memory(&self) -> Vec<OpenOrganization> {
+    pub(crate) fn organizations_in_memory(&self) -> Vec<OrganizationSnapshot> {
         let site = self.shared.site.last_seen();
         let organizations = self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = organizations.iter().filter_map(|(id, cell)| Some((*id, cell.get()?.clone())));
@@ -321,8 +314,8 @@ impl ControlPlane {
     pub async fn renew_heads(&self) -> Result<usize, Error> {
         self.shared.site.renew_head().await?;
         let mut renewed = 1;
-        for open in self.all_organizations().await? {
-            open.ledger.renew_head().await?;
+        for org in self.all_organizations().await? {
+            org.ledger.renew_head().await?;
             renewed += 1;
         }
         Ok(renewed)
@@ -428,32 +421,32 @@ impl ControlPlane {
     }
 
     /// The organization of this name, if the caller may know of it.
-    pub async fn organization_named(&self, caller: &Caller, name: &str) -> Result<OpenOrganization, Error> {
+    pub async fn organization_named(&self, caller: &Caller, name: &str) -> Result<OrganizationSnapshot, Error> {
         let id = caller.site.organization_named(name).map(|entry| entry.id);
         self.organization_for(caller, id.ok_or(Error::NotFound("organization"))?, "organization").await
     }
 
     /// The organization that an id in a path belongs to, if the caller may know of it. `what` is what the path names:
     /// a caller who may not know of the organization learns only that this is not found.
-    pub async fn organization_of(
+    pub async fn authorized_organization(
         &self,
         caller: &Caller,
-        home: Home,
+        prefix: OrganizationPrefix,
         what: &'static str,
-    ) -> Result<OpenOrganization, Error> {
-        let id = caller.site.organization_at(home).map(|entry| entry.id);
+    ) -> Result<OrganizationSnapshot, Error> {
+        let id = caller.site.organization_at(prefix).map(|entry| entry.id);
         self.organization_for(caller, id.ok_or(Error::NotFound(what))?, what).await
     }
 
     /// The organization that an id belongs to, for a transaction that decides everything by itself: if what was last seen
     /// lets the caller in, nobody looks before the transaction does.
-    pub(crate) async fn organization_to_change(
+    pub(crate) async fn authorized_from_cache(
         &self,
         caller: &Caller,
-        home: Home,
+        prefix: OrganizationPrefix,
         what: &'static str,
-    ) -> Result<OpenOrganization, Error> {
-        let id = caller.site.organization_at(home).map(|entry| entry.id).ok_or(Error::NotFound(what))?;
+    ) -> Result<OrganizationSnapshot, Error> {
+        let id = caller.site.organization_at(prefix).map(|entry| entry.id).ok_or(Error::NotFound(what))?;
         let ledger = self.organization_ledger(id).await?;
         let state = ledger.last_seen();
         let seen = self.opened(caller.site.clone(), id, state, ledger);
@@ -469,8 +462,8 @@ impl ControlPlane {
         caller: &Caller,
         id: OrganizationId,
         what: &'static str,
-    ) -> Result<OpenOrganization, Error> {
-        let organization = match caller.ahead.take(id) {
+    ) -> Result<OrganizationSnapshot, Error> {
+        let organization = match caller.prefetched.take(id) {
             Some(state) => {
                 let ledger = self.organization_ledger(id).await?;
                 self.opened(caller.site.clone(), id, state, ledger)
@@ -482,20 +475,20 @@ impl ControlPlane {
     }
 
     /// Looks at an organization that was opened before, if the request is about one.
-    pub(crate) async fn look_ahead(&self, about: Option<About>) -> Ahead {
+    pub(crate) async fn prefetch(&self, about: Option<RequestTarget>) -> PrefetchedOrganization {
         let seen = self.shared.site.last_seen();
         let entry = match &about {
-            Some(About::Named(name)) => seen.organization_named(name),
-            Some(About::At(home)) => seen.organization_at(*home),
+            Some(RequestTarget::Named(name)) => seen.organization_named(name),
+            Some(RequestTarget::At(prefix)) => seen.organization_at(*prefix),
             None => None,
         };
         let Some((id, ledger)) = entry.and_then(|entry| Some((entry.id, self.opened_ledger(entry.id)?))) else {
-            return Ahead::default();
+            return PrefetchedOrganization::default();
         };
         match ledger.read().await {
-            Ok(state) if state.organization().is_some() => Ahead::of(id, state),
+            Ok(state) if state.organization().is_some() => PrefetchedOrganization::of(id, state),
             // Whoever needs it looks again, and hears what is wrong.
-            _ => Ahead::default(),
+            _ => PrefetchedOrganization::default(),
         }
     }
 
@@ -504,7 +497,7 @@ impl ControlPlane {
         &self,
         site: &View<Site>,
         id: OrganizationId,
-    ) -> Result<OpenOrganization, Error> {
+    ) -> Result<OrganizationSnapshot, Error> {
         let entry = site.organizations.get(&id).ok_or(Error::NotFound("organization"))?;
         let (ledger, mut state) = self.read_organization(id).await?;
         if state.organization().is_none() {
@@ -516,18 +509,22 @@ impl ControlPlane {
 
     /// The organization that an id belongs to, without asking who wants it. Site and organization are looked at at once,
     /// because to a far bucket each look is a long way.
-    pub(crate) async fn organization_at(&self, home: Home, what: &'static str) -> Result<OpenOrganization, Error> {
+    pub(crate) async fn organization_unchecked(
+        &self,
+        prefix: OrganizationPrefix,
+        what: &'static str,
+    ) -> Result<OrganizationSnapshot, Error> {
         // What was last seen is a guess; the look at the site judges it.
-        let guess = self.shared.site.last_seen().organization_at(home).map(|entry| entry.id);
-        let look_ahead = async {
+        let guess = self.shared.site.last_seen().organization_at(prefix).map(|entry| entry.id);
+        let prefetch = async {
             let Some(id) = guess else { return Ok(None) };
             Ok::<_, Error>(Some(self.read_organization(id).await?))
         };
-        let (site, ahead) = tokio::join!(self.read_site(), look_ahead);
+        let (site, prefetched) = tokio::join!(self.read_site(), prefetch);
         let site = site?;
-        let id = site.organization_at(home).map(|entry| entry.id).ok_or(Error::NotFound(what))?;
+        let id = site.organization_at(prefix).map(|entry| entry.id).ok_or(Error::NotFound(what))?;
         if guess == Some(id)
-            && let Some((ledger, state)) = ahead?
+            && let Some((ledger, state)) = prefetched?
             && state.organization().is_some()
         {
             return Ok(self.opened(site, id, state, ledger));
@@ -541,8 +538,8 @@ impl ControlPlane {
         id: OrganizationId,
         state: View<OrganizationState>,
         ledger: Ledger<OrganizationState>,
-    ) -> OpenOrganization {
-        OpenOrganization { site, id, state, ledger, unreadable: self.shared.unreadable.clone() }
+    ) -> OrganizationSnapshot {
+        OrganizationSnapshot { site, id, state, ledger, unreadable: self.shared.unreadable.clone() }
     }
 
     /// Reads an organization's ledger, and notes whether that can be done.
@@ -561,11 +558,11 @@ impl ControlPlane {
             let mut organizations = self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(organizations.entry(id).or_default())
         };
-        let open = || async {
+        let org = || async {
             let name = id.to_string().parse::<LedgerName>().expect("an id is a legal name");
             Ledger::open(self.shared.environment.clone(), name, self.shared.ledger_options.clone()).await
         };
-        match cell.get_or_try_init(open).await {
+        match cell.get_or_try_init(org).await {
             Ok(ledger) => Ok(ledger.clone()),
             Err(error) => {
                 self.shared.unreadable.note_failure(Some(id), &error);
@@ -580,9 +577,9 @@ impl ControlPlane {
     }
 
     /// The organization that an id belongs to as this server last saw it, at no cost: for hints, never for an answer.
-    pub(crate) fn organization_last_seen(&self, home: Home) -> Option<OpenOrganization> {
+    pub(crate) fn organization_last_seen(&self, prefix: OrganizationPrefix) -> Option<OrganizationSnapshot> {
         let site = self.shared.site.last_seen();
-        let id = site.organization_at(home)?.id;
+        let id = site.organization_at(prefix)?.id;
         let ledger = self.opened_ledger(id)?;
         Some(self.opened(site, id, ledger.last_seen(), ledger))
     }

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use taco_domain::InvalidAttribute;
-use taco_domain::done_request::KeyReused;
+use taco_domain::idempotency_record::KeyReused;
 use taco_ledger::{CommitError, Trouble};
 
 /// Why a verb did not do what it was asked, sorted by what the caller can do about it. The texts are for callers:

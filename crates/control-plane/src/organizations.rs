@@ -6,6 +6,7 @@
 
 pub(crate) mod audit_trail;
 pub(crate) mod invitations;
+pub(crate) mod secret_reads;
 pub(crate) mod token_lifetimes;
 pub(crate) mod unreadable;
 
@@ -22,9 +23,9 @@ use taco_ledger::Transaction;
 
 use crate::agent_pools::{PoolUser, check_agent_pool};
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
-use crate::done_requests::{once, was_done};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
+use crate::idempotency::{already_applied, idempotent};
 use crate::page::{Listed, PageRequest};
 use crate::unreadable::is_of_one_ledger;
 
@@ -34,13 +35,13 @@ pub struct OrganizationView {
     pub name: String,
     pub organization: Organization,
     /// For [`Caller::may`]: what the caller could do here.
-    pub open: OpenOrganization,
+    pub org: OrganizationSnapshot,
 }
 
 impl OrganizationView {
-    fn of(open: OpenOrganization) -> Result<Self, Error> {
-        let organization = open.state.organization().cloned().ok_or(Error::NotFound("organization"))?;
-        Ok(Self { name: open.entry().name.to_string(), organization, open })
+    fn of(org: OrganizationSnapshot) -> Result<Self, Error> {
+        let organization = org.state.organization().cloned().ok_or(Error::NotFound("organization"))?;
+        Ok(Self { name: org.entry().name.to_string(), organization, org })
     }
 }
 
@@ -110,13 +111,13 @@ impl Entitlements {
 const OPENED_AT_ONCE: usize = 16;
 
 /// One organization whose ledger is damaged must not hide the others; that it is, was noted when it was opened.
-fn pass_over_damage(opened: Result<OpenOrganization, Error>) -> Option<Result<OpenOrganization, Error>> {
+fn pass_over_damage(opened: Result<OrganizationSnapshot, Error>) -> Option<Result<OrganizationSnapshot, Error>> {
     Some(opened).filter(|opened| !opened.as_ref().is_err_and(is_of_one_ledger))
 }
 
 /// Every organization as it could be opened just now.
 pub struct OrganizationSurvey {
-    pub open: Vec<OpenOrganization>,
+    pub readable: Vec<OrganizationSnapshot>,
     /// Those that could not, and why.
     pub failed: Vec<(OrganizationId, Error)>,
 }
@@ -156,19 +157,19 @@ impl ControlPlane {
         let opening = ids.into_iter().map(|id| {
             let (plane, site) = (self.clone(), site.clone());
             async move {
-                let seen = as_seen.then(|| plane.organization_last_seen(id.home())).flatten();
-                match seen.filter(|open| open.id() == id && open.state.organization().is_some()) {
-                    Some(open) => (id, Ok(open)),
+                let seen = as_seen.then(|| plane.organization_last_seen(id.organization_prefix())).flatten();
+                match seen.filter(|org| org.id() == id && org.state.organization().is_some()) {
+                    Some(org) => (id, Ok(org)),
                     None => (id, plane.open_organization(&site, id).await),
                 }
             }
         });
         let mut opening = stream::iter(opening).buffered(OPENED_AT_ONCE);
-        let mut survey = OrganizationSurvey { open: Vec::new(), failed: Vec::new() };
+        let mut survey = OrganizationSurvey { readable: Vec::new(), failed: Vec::new() };
         let mut unanswered = 0;
         while let Some((id, opened)) = opening.next().await {
             match opened {
-                Ok(open) => survey.open.push(open),
+                Ok(org) => survey.readable.push(org),
                 Err(error) => {
                     unanswered += usize::from(!is_of_one_ledger(&error));
                     // It is the bucket: each of the others would be waited for in vain.
@@ -183,11 +184,11 @@ impl ControlPlane {
     }
 
     /// The organizations that exist and can be read. Agents within servers work for all of them.
-    pub async fn all_organizations(&self) -> Result<Vec<OpenOrganization>, Error> {
+    pub async fn all_organizations(&self) -> Result<Vec<OrganizationSnapshot>, Error> {
         let survey = self.survey_organizations().await?;
         match survey.passing_failure() {
             Some(error) => Err(error.clone()),
-            None => Ok(survey.open),
+            None => Ok(survey.readable),
         }
     }
 }
@@ -241,13 +242,13 @@ impl ControlPlane {
             if tx.state().has_organization_named(&entry.name) {
                 return Err(Error::name_taken("name", "Name"));
             }
-            if tx.state().organization_at(entry.id.home()).is_some() {
+            if tx.state().organization_at(entry.id.organization_prefix()).is_some() {
                 return Ok(Founding::HomeTaken);
             }
             tx.put(&entry);
             Ok(Founding::Done(entry.id))
         };
-        self.commit_site(caller.intent("organization.create"), once(caller, self.now(), decide)).await
+        self.commit_site(caller.intent("organization.create"), idempotent(caller, self.now(), decide)).await
     }
 
     pub async fn organization(&self, caller: &Caller, name: &str) -> Result<OrganizationView, Error> {
@@ -266,7 +267,7 @@ impl ControlPlane {
         // Whether someone sees an organization, only its own ledger knows. Who sees all of them needs but the page.
         if query.is_empty() && matches!(caller.actor, Actor::User { site_admin: true, .. }) {
             let opened = self.open_organizations(caller, by_name().skip(page.skip()).take(page.size())).await?;
-            let items = opened.into_iter().filter_map(|open| OrganizationView::of(open).ok()).collect();
+            let items = opened.into_iter().filter_map(|org| OrganizationView::of(org).ok()).collect();
             return Ok(Listed { items, page, total: caller.site.organizations.len() });
         }
         let opened = self.open_organizations(caller, by_name()).await?;
@@ -276,8 +277,8 @@ impl ControlPlane {
         };
         let seen = opened
             .into_iter()
-            .filter(|open| caller.may(Action::ReadOrganization, open.resource()).allowed)
-            .filter_map(|open| OrganizationView::of(open).ok())
+            .filter(|org| caller.may(Action::ReadOrganization, org.resource()).allowed)
+            .filter_map(|org| OrganizationView::of(org).ok())
             .filter(fits);
         Ok(Listed::from_all(seen, page))
     }
@@ -287,7 +288,7 @@ impl ControlPlane {
         &self,
         caller: &Caller,
         ids: impl Iterator<Item = OrganizationId>,
-    ) -> Result<Vec<OpenOrganization>, Error> {
+    ) -> Result<Vec<OrganizationSnapshot>, Error> {
         let opening = ids.map(|id| self.open_organization(&caller.site, id)).collect::<Vec<_>>();
         let opening = stream::iter(opening).buffered(OPENED_AT_ONCE);
         opening.filter_map(|opened| ready(pass_over_damage(opened))).try_collect().await
@@ -299,18 +300,18 @@ impl ControlPlane {
         name: &str,
         patch: &OrganizationPatch,
     ) -> Result<OrganizationView, Error> {
-        let open = self.organization_named(caller, name).await?;
-        caller.require(Action::UpdateOrganization, open.resource(), "organization")?;
-        let new_name = patch.name()?.filter(|new| *new != open.entry().name);
+        let org = self.organization_named(caller, name).await?;
+        caller.require(Action::UpdateOrganization, org.resource(), "organization")?;
+        let new_name = patch.name()?.filter(|new| *new != org.entry().name);
         if let Some(new) = &new_name
-            && new.key() != open.entry().name.key()
+            && new.key() != org.entry().name.key()
             && caller.site.has_organization_named(new)
         {
             return Err(Error::name_taken("name", "Name"));
         }
-        self.update_settings(caller, &open, patch.clone()).await?;
+        self.update_settings(caller, &org, patch.clone()).await?;
         if let Some(new) = new_name {
-            let id = open.id();
+            let id = org.id();
             let rename = move |tx: &mut Transaction<Site>| {
                 let entry = tx.state().organizations.get(&id).cloned().ok_or(Error::NotFound("organization"))?;
                 let taken_by = tx.state().organizations.by().name.first(&new.key());
@@ -323,13 +324,13 @@ impl ControlPlane {
             self.commit_site(caller.intent("organization.rename"), rename).await?;
         }
         let site = self.read_site().await?;
-        OrganizationView::of(self.open_organization(&site, open.id()).await?)
+        OrganizationView::of(self.open_organization(&site, org.id()).await?)
     }
 
     async fn update_settings(
         &self,
         caller: &Caller,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         patch: OrganizationPatch,
     ) -> Result<(), Error> {
         let intent = caller.intent("organization.update");
@@ -343,23 +344,23 @@ impl ControlPlane {
             tx.put(&after);
             Ok(())
         };
-        open.commit(intent, decide).await
+        org.commit(intent, decide).await
     }
 
     /// Deletes an organization with everything in it. Its log stays in the bucket, where nobody finds it by name.
     pub async fn delete_organization(&self, caller: &Caller, name: &str) -> Result<(), Error> {
         let now = self.now();
-        if was_done(&*caller.site, caller, now)? {
+        if already_applied(&*caller.site, caller, now)? {
             return Ok(());
         }
-        let open = self.organization_named(caller, name).await?;
-        caller.require(Action::DeleteOrganization, open.resource(), "organization")?;
-        let id = open.id();
+        let org = self.organization_named(caller, name).await?;
+        caller.require(Action::DeleteOrganization, org.resource(), "organization")?;
+        let id = org.id();
         let decide = move |tx: &mut Transaction<Site>| {
             tx.delete::<OrganizationEntry>(&id);
             Ok(())
         };
-        self.commit_site(caller.intent("organization.delete"), once(caller, now, decide)).await?;
+        self.commit_site(caller.intent("organization.delete"), idempotent(caller, now, decide)).await?;
         self.forget_organization(id);
         Ok(())
     }

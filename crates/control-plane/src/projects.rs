@@ -11,9 +11,9 @@ use taco_ledger::Transaction;
 
 use crate::agent_pools::{PoolUser, check_agent_pool};
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
-use crate::done_requests::{once, was_done};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
+use crate::idempotency::{already_applied, idempotent};
 use crate::page::{Listed, PageRequest};
 use crate::{agent_pools, variable_sets};
 
@@ -23,18 +23,18 @@ const WHAT: &str = "project";
 #[derive(Clone)]
 pub struct ProjectView {
     pub project: Project,
-    pub open: OpenOrganization,
+    pub org: OrganizationSnapshot,
 }
 
 impl ProjectView {
     /// For [`Caller::may`].
     pub fn resource(&self) -> Resource<'_> {
-        Resource::Project(&self.open.state, &self.project)
+        Resource::Project(&self.org.state, &self.project)
     }
 
     /// Whether it can be deleted as things are, or why not. Who may do so is another question.
     pub fn is_deletable(&self) -> Result<(), String> {
-        check_deletable(&self.open.state, self.project.id)
+        check_deletable(&self.org.state, self.project.id)
     }
 }
 
@@ -64,9 +64,9 @@ impl ProjectFilter {
 #[boxed]
 impl ControlPlane {
     async fn find_project(&self, caller: &Caller, id: ProjectId) -> Result<ProjectView, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
-        let project = open.state.projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-        Ok(ProjectView { project, open })
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        let project = org.state.projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        Ok(ProjectView { project, org })
     }
 
     pub async fn project(&self, caller: &Caller, id: ProjectId) -> Result<ProjectView, Error> {
@@ -83,14 +83,14 @@ impl ControlPlane {
         filter: &ProjectFilter,
         page: PageRequest,
     ) -> Result<Listed<ProjectView>, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        let state = &open.state;
+        let org = self.organization_named(caller, organization).await?;
+        let state = &org.state;
         let by_name = state.projects.by().name.iter();
         let wanted = |project: &&Project| {
             filter.takes(project) && caller.may(Action::ReadProject, Resource::Project(state, project)).allowed
         };
         let listed = Listed::from_all(by_name.filter(wanted).cloned(), page);
-        Ok(listed.map(|project| ProjectView { project, open: open.clone() }))
+        Ok(listed.map(|project| ProjectView { project, org: org.clone() }))
     }
 
     pub async fn create_project(
@@ -99,9 +99,9 @@ impl ControlPlane {
         organization: &str,
         patch: ProjectPatch,
     ) -> Result<ProjectView, Error> {
-        let open = self.organization_named(caller, organization).await?;
+        let org = self.organization_named(caller, organization).await?;
         let name = patch.name.as_deref().unwrap_or_default().parse()?;
-        let new = Project::new(ProjectId::at_home(open.id().home(), self.random()), name, self.now());
+        let new = Project::new(ProjectId::within(org.id().organization_prefix(), self.random()), name, self.now());
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             asker.require(Action::CreateProject, Resource::Organization(tx.state()), "organization")?;
@@ -109,8 +109,8 @@ impl ControlPlane {
             tx.put(&created);
             Ok(created)
         };
-        let project = open.commit(caller.intent("project.create"), once(caller, self.now(), decide)).await?;
-        Ok(seen_after(open, project))
+        let project = org.commit(caller.intent("project.create"), idempotent(caller, self.now(), decide)).await?;
+        Ok(seen_after(org, project))
     }
 
     /// Changes one project. `change` may run several times, and decides from its arguments alone.
@@ -122,10 +122,10 @@ impl ControlPlane {
         intent: &'static str,
         mut change: impl FnMut(&mut Transaction<OrganizationState>, Project) -> Result<Project, Error> + Send + 'static,
     ) -> Result<ProjectView, Error> {
-        let open = self.find_project(caller, id).await?.open;
+        let org = self.find_project(caller, id).await?.org;
         let intent = caller.intent(intent);
         let caller = caller.clone();
-        let project = open
+        let project = org
             .commit(intent, move |tx| {
                 let project = tx.state().projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
                 caller.require(action, Resource::Project(tx.state(), &project), WHAT)?;
@@ -134,7 +134,7 @@ impl ControlPlane {
                 Ok(changed)
             })
             .await?;
-        Ok(seen_after(open, project))
+        Ok(seen_after(org, project))
     }
 
     pub async fn update_project(
@@ -152,11 +152,11 @@ impl ControlPlane {
     /// Deletes an empty project.
     pub async fn delete_project(&self, caller: &Caller, id: ProjectId) -> Result<(), Error> {
         let now = self.now();
-        let home = self.organization_of(caller, id.home(), WHAT).await?;
-        if was_done(&*home.state, caller, now)? {
+        let before = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        if already_applied(&*before.state, caller, now)? {
             return Ok(());
         }
-        let open = self.find_project(caller, id).await?.open;
+        let org = self.find_project(caller, id).await?.org;
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
@@ -173,7 +173,7 @@ impl ControlPlane {
             tx.delete::<Project>(&id);
             Ok(())
         };
-        open.commit(caller.intent("project.delete"), once(caller, now, decide)).await
+        org.commit(caller.intent("project.delete"), idempotent(caller, now, decide)).await
     }
 }
 
@@ -188,9 +188,9 @@ fn check_deletable(state: &OrganizationState, id: ProjectId) -> Result<(), Strin
     }
 }
 
-fn seen_after(mut open: OpenOrganization, project: Project) -> ProjectView {
-    open.state = open.ledger.last_seen();
-    ProjectView { project, open }
+fn seen_after(mut org: OrganizationSnapshot, project: Project) -> ProjectView {
+    org.state = org.ledger.last_seen();
+    ProjectView { project, org }
 }
 
 /// The project after a request, if its name is free and its pool is for it.

@@ -1,5 +1,6 @@
 //! Runs: start, list, read. What people decide about them is in `run_actions`; what agents do in `phases`.
 
+pub(crate) mod dashboard;
 pub(crate) mod log_signals;
 pub(crate) mod logs;
 pub(crate) mod phase_losses;
@@ -13,15 +14,14 @@ pub(crate) mod run_events;
 pub(crate) mod run_filter;
 pub(crate) mod run_flow;
 pub(crate) mod run_triggers;
+pub(crate) mod uploaded_plans;
 pub(crate) mod wait_notes;
-pub(crate) mod work;
 
 use std::collections::HashMap;
 
 use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::configuration_version::{ConfigurationStatus, ConfigurationVersion};
-use taco_domain::execution::ExecutionMode;
 use taco_domain::id::{ConfigurationVersionId, RunId, WorkspaceId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::run::{Run, RunSource, RunVariable};
@@ -32,54 +32,51 @@ use taco_domain::workspace::Workspace;
 use taco_ledger::Transaction;
 
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
-use crate::done_requests::once;
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::find::find;
 use crate::history::{HistoricKind, ListKey, ListedIds, WorkspaceList};
+use crate::idempotency::idempotent;
 use crate::page::{Listed, PageRequest};
-use crate::phases::run_variable_name;
 use crate::presence::check_version;
 use crate::run_filter::RunFilter;
-use crate::run_flow::{new_run, settle};
-use crate::workspaces::{WorkspaceRef, WorkspaceView};
+use crate::run_flow::check_workspace;
+use crate::run_flow::{new_run, put_run_and_follow_up};
+use crate::workspace_view::{WorkspaceRef, WorkspaceView};
 
 const WHAT: &str = "run";
-
-/// So many runs of a workspace can be open at a time.
-const MOST_OPEN: usize = 1000;
 
 /// A run as a door shows it, with its workspace at the same moment.
 #[derive(Clone)]
 pub struct RunView {
     pub run: Run,
     pub workspace: Workspace,
-    pub open: OpenOrganization,
+    pub org: OrganizationSnapshot,
 }
 
 impl RunView {
     /// One page of these runs of an organization.
     pub(crate) fn page_of<'a>(
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         runs: impl Iterator<Item = (&'a Run, &'a Workspace)>,
         page: PageRequest,
     ) -> Listed<Self> {
         let view = |(run, workspace): (&Run, &Workspace)| Self {
             run: run.clone(),
             workspace: workspace.clone(),
-            open: open.clone(),
+            org: org.clone(),
         };
         Listed::from_all(runs, page).map(view)
     }
 
     /// For [`Caller::may`].
     pub fn resource(&self) -> Resource<'_> {
-        Resource::Workspace(&self.open.state, &self.workspace)
+        Resource::Workspace(&self.org.state, &self.workspace)
     }
 
     /// The configuration that it plans.
     pub fn configuration(&self) -> Option<&ConfigurationVersion> {
-        self.open.state.configuration_versions.get(&self.run.configuration_version)
+        self.org.state.configuration_versions.get(&self.run.configuration_version)
     }
 }
 
@@ -100,15 +97,15 @@ impl ControlPlane {
             pointer: "/data/relationships/workspace".to_owned(),
             detail: "The workspace in which the run starts must be given".to_owned(),
         })?;
-        let open = self.organization_to_change(caller, workspace.home(), "workspace").await?;
-        let (id, now) = (RunId::at_home(workspace.home(), self.random()), self.now());
+        let org = self.authorized_from_cache(caller, workspace.organization_prefix(), "workspace").await?;
+        let (id, now) = (RunId::within(workspace.organization_prefix(), self.random()), self.now());
         let seal = |sent: &taco_domain::run_request::SentRunVariable| RunVariable {
             key: sent.key.clone(),
-            sealed: self.seal(&run_variable_name(id, &sent.key), &sent.value),
+            sealed: self.seal(&RunVariable::seal_name(id, &sent.key), &sent.value),
         };
         let variables: Vec<RunVariable> = request.variables.iter().flatten().map(seal).collect();
         if let Some(configuration) = request.configuration_version {
-            self.restore_for(caller, &open, configuration, Action::QueuePlan, "workspace").await?;
+            self.restore_for(caller, &org, configuration, Action::QueuePlan, "workspace").await?;
         }
         let (asker, agents) = (caller.clone(), self.presence().agents());
         let decide = move |tx: &mut Transaction<OrganizationState>| {
@@ -130,10 +127,10 @@ impl ControlPlane {
             let structured = owner.structured_run_output_enabled && source != RunSource::Terraform;
             let mut run = new_run(state, id, configuration, options, source, asker.author(), now);
             run.structured_output = structured;
-            settle(tx, run, now)
+            put_run_and_follow_up(tx, run, now)
         };
-        let run = open.commit(caller.intent("run.create"), once(caller, now, decide)).await?;
-        run_seen_after(open, run)
+        let run = org.commit(caller.intent("run.create"), idempotent(caller, now, decide)).await?;
+        run_seen_after(org, run)
     }
 
     /// Why the caller cannot start a run of the newest configuration in a workspace; `None` where they can.
@@ -142,7 +139,7 @@ impl ControlPlane {
         if !right.allowed {
             return Some(right.reason.into_owned());
         }
-        let state = &view.open.state;
+        let state = &view.org.state;
         let checked = check_workspace(state, &view.workspace);
         checked
             .and_then(|()| configuration_for(state, &view.workspace, None).map(|_| ()))
@@ -151,11 +148,11 @@ impl ControlPlane {
     }
 
     pub async fn run(&self, caller: &Caller, id: RunId) -> Result<RunView, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
-        let open = self.with_history(open, id).await?;
-        let run = find::<Run, _>(&*open.state, &id, WHAT)?.clone();
-        let workspace = find::<Workspace, _>(&*open.state, &run.workspace, WHAT)?.clone();
-        let view = RunView { run, workspace, open };
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        let org = self.with_history(org, id).await?;
+        let run = find::<Run, _>(&*org.state, &id, WHAT)?.clone();
+        let workspace = find::<Workspace, _>(&*org.state, &run.workspace, WHAT)?.clone();
+        let view = RunView { run, workspace, org };
         caller.require(Action::ReadRuns, view.resource(), WHAT)?;
         Ok(view)
     }
@@ -168,8 +165,8 @@ impl ControlPlane {
         filter: &RunFilter,
         page: PageRequest,
     ) -> Result<Listed<RunView>, Error> {
-        let WorkspaceView { workspace, open } = self.workspace_with_runs(caller, workspace).await?;
-        let state = open.state.clone();
+        let WorkspaceView { workspace, org } = self.workspace_with_runs(caller, workspace).await?;
+        let state = org.state.clone();
         let wanted = |run: &&Run| filter.takes(&state, &caller.site, &workspace, run);
         let in_memory = state.runs_of(workspace.id).filter(wanted);
         let in_memory = in_memory.map(|run| ListKey::by_number(run.number, run.id.to_bytes())).collect();
@@ -179,7 +176,7 @@ impl ControlPlane {
             fits: &|row, text| filter.takes_row(&state, &caller.site, &workspace, row, text),
             searches_texts: filter.searches_texts(),
         };
-        let listed = self.list_workspace(open, &list, in_memory, page).await?;
+        let listed = self.list_workspace(org, &list, in_memory, page).await?;
         Ok(views(&listed, page))
     }
 
@@ -191,9 +188,9 @@ impl ControlPlane {
         filter: &RunFilter,
         page: PageRequest,
     ) -> Result<Listed<RunView>, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        let state = open.state.clone();
-        let mut sight = Sight::new(caller, &state);
+        let org = self.organization_named(caller, organization).await?;
+        let state = org.state.clone();
+        let mut sight = VisibleWorkspaces::new(caller, &state);
         let takes_all = sight.sees_all && filter.is_empty();
         let newest_first = state.runs.by().newest.iter();
         let wanted = newest_first.filter(|run| {
@@ -208,7 +205,7 @@ impl ControlPlane {
         };
         let sees: Option<&(dyn Fn(WorkspaceId) -> bool + Send + Sync)> =
             if sight.sees_all { None } else { Some(&sees) };
-        let listed = self.list_runs(open, filter, &caller.site, sees, in_memory, page).await?;
+        let listed = self.list_runs(org, filter, &caller.site, sees, in_memory, page).await?;
         Ok(views(&listed, page))
     }
 
@@ -219,17 +216,17 @@ impl ControlPlane {
         organization: &str,
         page: PageRequest,
     ) -> Result<Listed<RunView>, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        let state = &open.state;
-        let mut sight = Sight::new(caller, state);
+        let org = self.organization_named(caller, organization).await?;
+        let state = &org.state;
+        let mut sight = VisibleWorkspaces::new(caller, state);
         let seen = state.run_queue().filter_map(|run| sight.of(run).map(|workspace| (run, workspace)));
-        Ok(RunView::page_of(&open, seen, page))
+        Ok(RunView::page_of(&org, seen, page))
     }
 
     /// How much an organization has to do.
     pub async fn capacity(&self, caller: &Caller, organization: &str) -> Result<Capacity, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        let runs = &open.state.runs;
+        let org = self.organization_named(caller, organization).await?;
+        let runs = &org.state.runs;
         let open_runs = runs.by().open.iter();
         let waits = |run: &&Run| matches!(run.status, RunStatus::Pending | RunStatus::Confirmed);
         let pending = open_runs.filter(|run| waits(run) || run.queued_phase().is_some()).count();
@@ -238,7 +235,7 @@ impl ControlPlane {
 
     /// What a run waits for; empty for one that is under way or over.
     pub fn wait_reasons(&self, view: &RunView) -> Vec<WaitReason> {
-        wait_reasons(&view.open.state, &view.workspace, &view.run, &self.presence().agents())
+        wait_reasons(&view.org.state, &view.workspace, &view.run, &self.presence().agents())
     }
 
     /// A run's own variables as they were sent, for those who may see variables.
@@ -248,7 +245,7 @@ impl ControlPlane {
             return Ok(Vec::new());
         }
         let opened = variables.iter().map(|variable| {
-            let value = self.unseal(&run_variable_name(view.run.id, &variable.key), &variable.sealed)?;
+            let value = self.unseal(&RunVariable::seal_name(view.run.id, &variable.key), &variable.sealed)?;
             Ok((variable.key.clone(), value))
         });
         opened.collect()
@@ -257,17 +254,17 @@ impl ControlPlane {
 
 /// The runs on one page of a list.
 fn views(listed: &ListedIds, page: PageRequest) -> Listed<RunView> {
-    let open = &listed.open;
+    let org = &listed.org;
     let view = |id: &[u8; 16]| {
-        let run = open.state.runs.get(&RunId::from_bytes(*id).ok()?)?;
-        let workspace = open.state.workspaces.get(&run.workspace)?;
-        Some(RunView { run: run.clone(), workspace: workspace.clone(), open: open.clone() })
+        let run = org.state.runs.get(&RunId::from_bytes(*id).ok()?)?;
+        let workspace = org.state.workspaces.get(&run.workspace)?;
+        Some(RunView { run: run.clone(), workspace: workspace.clone(), org: org.clone() })
     };
     Listed { items: listed.ids.iter().filter_map(view).collect(), page, total: listed.total }
 }
 
 /// Which workspaces a caller may see, asked once for each.
-pub(crate) struct Sight<'a> {
+pub(crate) struct VisibleWorkspaces<'a> {
     caller: &'a Caller,
     state: &'a OrganizationState,
     /// Their rights are such that they see every workspace.
@@ -275,7 +272,7 @@ pub(crate) struct Sight<'a> {
     known: HashMap<WorkspaceId, bool>,
 }
 
-impl<'a> Sight<'a> {
+impl<'a> VisibleWorkspaces<'a> {
     pub(crate) fn new(caller: &'a Caller, state: &'a OrganizationState) -> Self {
         Self { caller, state, sees_all: caller.reads_all_runs(state), known: HashMap::new() }
     }
@@ -293,25 +290,6 @@ impl<'a> Sight<'a> {
             .or_insert_with(|| caller.may(Action::ReadRuns, Resource::Workspace(state, workspace)).allowed);
         seen.then_some(workspace)
     }
-}
-
-/// Whether a workspace may have one more open run.
-pub(crate) fn has_room(state: &OrganizationState, workspace: WorkspaceId) -> bool {
-    state.runs.by().open.get(&workspace).count() < MOST_OPEN
-}
-
-/// Whether runs can start in the workspace at all.
-pub(crate) fn check_workspace(state: &OrganizationState, workspace: &Workspace) -> Result<(), Error> {
-    if state.execution_of(workspace).mode == ExecutionMode::Local {
-        let detail = "The workspace's execution mode is local: plan and apply on the client, or change the mode";
-        let pointer = "/data/relationships/workspace".to_owned();
-        return Err(Error::Invalid { pointer, detail: detail.to_owned() });
-    }
-    if !has_room(state, workspace.id) {
-        let detail = format!("The workspace has {MOST_OPEN} open runs already: cancel some, or wait for them");
-        return Err(Error::Conflict(detail));
-    }
-    Ok(())
 }
 
 /// The configuration that a request names, or the newest that can be used.
@@ -359,8 +337,8 @@ fn default_message(source: RunSource) -> &'static str {
 }
 
 /// The run that a commit left behind, in an organization that knows of it.
-pub(crate) fn run_seen_after(mut open: OpenOrganization, run: Run) -> Result<RunView, Error> {
-    open.state = open.ledger.last_seen();
-    let workspace = open.state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound("workspace"))?;
-    Ok(RunView { run, workspace, open })
+pub(crate) fn run_seen_after(mut org: OrganizationSnapshot, run: Run) -> Result<RunView, Error> {
+    org.state = org.ledger.last_seen();
+    let workspace = org.state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound("workspace"))?;
+    Ok(RunView { run, workspace, org })
 }

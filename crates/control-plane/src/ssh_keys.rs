@@ -10,8 +10,8 @@ use taco_ledger::Transaction;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
-use crate::done_requests::once;
 use crate::error::Error;
+use crate::idempotency::idempotent;
 use crate::page::{Listed, PageRequest};
 
 const WHAT: &str = "SSH key";
@@ -41,7 +41,7 @@ impl ControlPlane {
         if value.len() > LARGEST {
             return Err(Error::invalid("value", format!("Value is too long (maximum is {LARGEST} bytes)")));
         }
-        let id = SshKeyId::at_home(organization.id().home(), self.random());
+        let id = SshKeyId::within(organization.id().organization_prefix(), self.random());
         let key = SshKey { id, name, sealed_value: self.seal(&id.to_string(), &value), created_at: self.now() };
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
@@ -50,7 +50,7 @@ impl ControlPlane {
             tx.put(&key);
             Ok(key.clone())
         };
-        organization.commit(caller.intent("ssh-key.create"), once(caller, self.now(), decide)).await
+        organization.commit(caller.intent("ssh-key.create"), idempotent(caller, self.now(), decide)).await
     }
 
     /// An organization's keys by name. Members may know which there are; nobody sees a key itself.
@@ -68,13 +68,13 @@ impl ControlPlane {
     }
 
     pub async fn ssh_key(&self, caller: &Caller, id: SshKeyId) -> Result<SshKey, Error> {
-        let organization = self.organization_of(caller, id.home(), WHAT).await?;
+        let organization = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
         caller.require(Action::ReadDirectory, organization.resource(), WHAT)?;
         organization.state.ssh_keys.get(&id).cloned().ok_or(Error::NotFound(WHAT))
     }
 
     pub async fn update_ssh_key(&self, caller: &Caller, id: SshKeyId, patch: SshKeyPatch) -> Result<SshKey, Error> {
-        let organization = self.organization_of(caller, id.home(), WHAT).await?;
+        let organization = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
         let name: Option<SshKeyName> = patch.name.as_deref().map(str::parse).transpose()?;
         let caller = caller.clone();
         let intent = caller.intent("ssh-key.update");
@@ -91,7 +91,7 @@ impl ControlPlane {
 
     /// Deletes a key; workspaces that used it go on without.
     pub async fn delete_ssh_key(&self, caller: &Caller, id: SshKeyId) -> Result<(), Error> {
-        let organization = self.organization_of(caller, id.home(), WHAT).await?;
+        let organization = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             require(&asker, tx.state())?;
@@ -107,7 +107,7 @@ impl ControlPlane {
             tx.delete::<SshKey>(&id);
             Ok(())
         };
-        organization.commit(caller.intent("ssh-key.delete"), once(caller, self.now(), decide)).await
+        organization.commit(caller.intent("ssh-key.delete"), idempotent(caller, self.now(), decide)).await
     }
 }
 

@@ -1,5 +1,6 @@
 //! Teams and memberships.
 
+pub(crate) mod owners;
 pub(crate) mod team_access;
 pub(crate) mod team_members;
 
@@ -19,17 +20,17 @@ use taco_domain::user::User;
 use taco_ledger::Transaction;
 
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
-use crate::done_requests::once;
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
+use crate::idempotency::idempotent;
+use crate::owners::{check_owners_left, choosing, require_choice_of};
 use crate::page::{Listed, PageRequest};
-use crate::team_members::{check_owners_left, choosing, require_choice_of};
 
 /// A team with its members, as a door shows it.
 #[derive(Clone)]
 pub struct TeamView {
     pub team: Team,
-    pub open: OpenOrganization,
+    pub org: OrganizationSnapshot,
     pub members: Vec<MembershipView>,
 }
 
@@ -46,8 +47,8 @@ pub struct TeamRights {
 impl TeamView {
     /// What the caller may do to it. The owners' team is changed by owners alone, and never deleted.
     pub fn rights(&self, caller: &Caller) -> TeamRights {
-        let state = &self.open.state;
-        let may = |action| caller.may(action, self.open.resource()).allowed;
+        let state = &self.org.state;
+        let may = |action| caller.may(action, self.org.resource()).allowed;
         let is_owners = state.is_owners(self.team.id);
         let manages = may(Action::ManageTeams);
         TeamRights {
@@ -123,12 +124,12 @@ pub struct MembershipView {
     /// Of its teams, those that the caller may know of.
     pub membership: Membership,
     pub user: Option<User>,
-    pub open: OpenOrganization,
+    pub org: OrganizationSnapshot,
 }
 
 impl MembershipView {
     pub fn teams(&self) -> impl Iterator<Item = &Team> {
-        self.membership.teams.iter().filter_map(|id| self.open.state.teams.get(id))
+        self.membership.teams.iter().filter_map(|id| self.org.state.teams.get(id))
     }
 }
 
@@ -151,32 +152,32 @@ impl ControlPlane {
         filter: &TeamFilter,
         page: PageRequest,
     ) -> Result<Listed<TeamView>, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        caller.require(Action::ReadDirectory, open.resource(), "organization")?;
-        let teams = &open.state.teams;
+        let org = self.organization_named(caller, organization).await?;
+        caller.require(Action::ReadDirectory, org.resource(), "organization")?;
+        let teams = &org.state.teams;
         let by_name = teams.by().name.iter();
-        let known = KnownTeams::of(caller, &open.state);
-        let wanted = |team: &&Team| filter.takes(team) && known.contains(&open.state, &team.id);
+        let known = KnownTeams::of(caller, &org.state);
+        let wanted = |team: &&Team| filter.takes(team) && known.contains(&org.state, &team.id);
         let listed = Listed::from_all(by_name.filter(wanted).cloned(), page);
-        Ok(listed.map(|team| team_view(caller, &open, team)))
+        Ok(listed.map(|team| team_view(caller, &org, team)))
     }
 
     pub async fn team(&self, caller: &Caller, id: TeamId) -> Result<TeamView, Error> {
-        let open = self.organization_of(caller, id.home(), "team").await?;
-        let team = open.known_team(caller, &id).cloned().ok_or(Error::NotFound("team"))?;
-        Ok(team_view(caller, &open, team))
+        let org = self.authorized_organization(caller, id.organization_prefix(), "team").await?;
+        let team = org.known_team(caller, &id).cloned().ok_or(Error::NotFound("team"))?;
+        Ok(team_view(caller, &org, team))
     }
 
     pub async fn create_team(&self, caller: &Caller, organization: &str, patch: TeamPatch) -> Result<TeamView, Error> {
-        let open = self.organization_named(caller, organization).await?;
+        let org = self.organization_named(caller, organization).await?;
         let name = patch.name.as_deref().unwrap_or_default().parse()?;
-        let new = Team::new(TeamId::at_home(open.id().home(), self.random()), name, self.now());
-        self.put_team(caller, open, "team.create", patch, move |_| Ok(new.clone())).await
+        let new = Team::new(TeamId::within(org.id().organization_prefix(), self.random()), name, self.now());
+        self.put_team(caller, org, "team.create", patch, move |_| Ok(new.clone())).await
     }
 
     pub async fn update_team(&self, caller: &Caller, id: TeamId, patch: TeamPatch) -> Result<TeamView, Error> {
-        let open = self.organization_of(caller, id.home(), "team").await?;
-        self.put_team(caller, open, "team.update", patch, move |state| {
+        let org = self.authorized_organization(caller, id.organization_prefix(), "team").await?;
+        self.put_team(caller, org, "team.update", patch, move |state| {
             if state.is_owners(id) {
                 return Err(Error::Conflict("The owners' team cannot be changed: owners may do everything".to_owned()));
             }
@@ -188,7 +189,7 @@ impl ControlPlane {
     async fn put_team(
         &self,
         caller: &Caller,
-        mut open: OpenOrganization,
+        mut org: OrganizationSnapshot,
         intent: &'static str,
         patch: TeamPatch,
         mut before: impl FnMut(&OrganizationState) -> Result<Team, Error> + Send + 'static,
@@ -206,14 +207,14 @@ impl ControlPlane {
             tx.put(&team);
             Ok(team)
         };
-        let team = open.commit(caller.intent(intent), once(caller, self.now(), decide)).await?;
-        open.state = open.ledger.last_seen();
-        Ok(team_view(caller, &open, team))
+        let team = org.commit(caller.intent(intent), idempotent(caller, self.now(), decide)).await?;
+        org.state = org.ledger.last_seen();
+        Ok(team_view(caller, &org, team))
     }
 
     /// Deletes a team with its tokens and its rights. Its members stay members of the organization.
     pub async fn delete_team(&self, caller: &Caller, id: TeamId) -> Result<(), Error> {
-        let open = self.organization_of(caller, id.home(), "team").await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), "team").await?;
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
@@ -246,7 +247,7 @@ impl ControlPlane {
             tx.delete::<Team>(&id);
             Ok(())
         };
-        open.commit(caller.intent("team.delete"), once(caller, self.now(), decide)).await
+        org.commit(caller.intent("team.delete"), idempotent(caller, self.now(), decide)).await
     }
 
     /// An organization's members, by address.
@@ -257,9 +258,9 @@ impl ControlPlane {
         filter: &MembershipFilter,
         page: PageRequest,
     ) -> Result<Listed<MembershipView>, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        caller.require(Action::ReadDirectory, open.resource(), "organization")?;
-        let memberships = &open.state.memberships;
+        let org = self.organization_named(caller, organization).await?;
+        caller.require(Action::ReadDirectory, org.resource(), "organization")?;
+        let memberships = &org.state.memberships;
         let by_email = memberships.by().email.iter();
         let query = filter.query.as_deref().unwrap_or_default().to_lowercase();
         let wanted = |membership: &&Membership| {
@@ -271,21 +272,21 @@ impl ControlPlane {
                     || username.is_some_and(|username| username.as_str().contains(&query)))
         };
         let listed = Listed::from_all(by_email.filter(wanted).cloned(), page);
-        let known = KnownTeams::of(caller, &open.state);
-        Ok(listed.map(|membership| membership_view(caller, &open, &known, membership)))
+        let known = KnownTeams::of(caller, &org.state);
+        Ok(listed.map(|membership| membership_view(caller, &org, &known, membership)))
     }
 
     pub async fn membership(&self, caller: &Caller, id: MembershipId) -> Result<MembershipView, Error> {
         let what = "membership";
-        let open = self.organization_of(caller, id.home(), what).await?;
-        caller.require(Action::ReadDirectory, open.resource(), what)?;
-        let membership = open.state.memberships.get(&id).cloned().ok_or(Error::NotFound(what))?;
-        Ok(membership_view(caller, &open, &KnownTeams::of(caller, &open.state), membership))
+        let org = self.authorized_organization(caller, id.organization_prefix(), what).await?;
+        caller.require(Action::ReadDirectory, org.resource(), what)?;
+        let membership = org.state.memberships.get(&id).cloned().ok_or(Error::NotFound(what))?;
+        Ok(membership_view(caller, &org, &KnownTeams::of(caller, &org.state), membership))
     }
 
     pub async fn delete_membership(&self, caller: &Caller, id: MembershipId) -> Result<(), Error> {
         let what = "membership";
-        let open = self.organization_of(caller, id.home(), what).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), what).await?;
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
@@ -295,7 +296,7 @@ impl ControlPlane {
             tx.delete::<Membership>(&id);
             Ok(())
         };
-        open.commit(caller.intent("membership.delete"), once(caller, self.now(), decide)).await
+        org.commit(caller.intent("membership.delete"), idempotent(caller, self.now(), decide)).await
     }
 }
 
@@ -310,7 +311,7 @@ fn check_gives_no_more(caller: &Caller, state: &OrganizationState, before: &Team
 }
 
 #[boxed]
-impl OpenOrganization {
+impl OrganizationSnapshot {
     /// A team, if the caller may know of it.
     pub fn known_team(&self, caller: &Caller, id: &TeamId) -> Option<&Team> {
         let is_known = KnownTeams::of(caller, &self.state).contains(&self.state, id);
@@ -360,14 +361,14 @@ fn status_of(caller: &Caller, membership: &Membership) -> MembershipStatus {
 
 pub(crate) fn membership_view(
     caller: &Caller,
-    open: &OpenOrganization,
+    org: &OrganizationSnapshot,
     known: &KnownTeams,
     mut membership: Membership,
 ) -> MembershipView {
     membership.status = status_of(caller, &membership);
-    membership.teams.retain(|team| known.contains(&open.state, team));
+    membership.teams.retain(|team| known.contains(&org.state, team));
     let user = membership_user(caller, &membership).cloned();
-    MembershipView { membership, user, open: open.clone() }
+    MembershipView { membership, user, org: org.clone() }
 }
 
 /// The account behind a membership. Behind an invitation there is none, whoever has the address.
@@ -375,10 +376,10 @@ fn membership_user<'a>(caller: &'a Caller, membership: &Membership) -> Option<&'
     caller.site.users.get(&membership.user).filter(|_| membership.is_in_effect())
 }
 
-fn team_view(caller: &Caller, open: &OpenOrganization, team: Team) -> TeamView {
-    let state = &open.state;
+fn team_view(caller: &Caller, org: &OrganizationSnapshot, team: Team) -> TeamView {
+    let state = &org.state;
     let members = state.memberships.by().team.get(&team.id).cloned();
     let known = KnownTeams::of(caller, state);
-    let members = members.map(|membership| membership_view(caller, open, &known, membership)).collect();
-    TeamView { team, open: open.clone(), members }
+    let members = members.map(|membership| membership_view(caller, org, &known, membership)).collect();
+    TeamView { team, org: org.clone(), members }
 }

@@ -1,6 +1,7 @@
 //! Variables of workspaces and of variable sets: create, list, read, change, delete, and hand to a run.
 
 pub(crate) mod variable_imports;
+pub(crate) mod variable_rules;
 pub(crate) mod variable_sets;
 
 use taco_boxed::boxed;
@@ -10,13 +11,13 @@ use taco_domain::permission::{Action, Resource};
 use taco_domain::variable::{StoredValue, Variable, VariableOwner, VariablePatch, Vault};
 use taco_domain::variable_precedence::{JobVariable, variables_for_run};
 use taco_domain::workspace::Workspace;
-use taco_ledger::Transaction;
 
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
+use crate::variable_rules::check_unique;
 use crate::variable_sets::{require_read_set, require_write_set};
-use crate::workspaces::{WorkspaceRef, WorkspaceView};
+use crate::workspace_view::{WorkspaceRef, WorkspaceView};
 
 const WHAT: &str = "variable";
 
@@ -76,7 +77,7 @@ impl WorkspaceView {
     /// Its own variables by key, if the caller may read them.
     pub fn variables_seen_by(&self, caller: &Caller) -> impl Iterator<Item = &Variable> {
         let may_see = caller.may(Action::ReadVariables, self.resource()).allowed;
-        self.open.state.variables_of(VariableOwner::Workspace(self.workspace.id)).filter(move |_| may_see)
+        self.org.state.variables_of(VariableOwner::Workspace(self.workspace.id)).filter(move |_| may_see)
     }
 }
 
@@ -86,18 +87,22 @@ impl ControlPlane {
         &self,
         caller: &Caller,
         owner: VariableOwner,
-    ) -> Result<OpenOrganization, Error> {
+    ) -> Result<OrganizationSnapshot, Error> {
         match owner {
-            VariableOwner::Workspace(id) => self.organization_of(caller, id.home(), "workspace").await,
-            VariableOwner::VariableSet(id) => self.organization_of(caller, id.home(), "variable set").await,
+            VariableOwner::Workspace(id) => {
+                self.authorized_organization(caller, id.organization_prefix(), "workspace").await
+            }
+            VariableOwner::VariableSet(id) => {
+                self.authorized_organization(caller, id.organization_prefix(), "variable set").await
+            }
         }
     }
 
     /// The variables of a workspace or a variable set by key: all of them, because clients do not ask for pages.
     pub async fn variables(&self, caller: &Caller, owner: VariableOwner) -> Result<Vec<Variable>, Error> {
-        let open = self.organization_of_owner(caller, owner).await?;
-        require_read(caller, &open.state, owner)?;
-        Ok(open.state.variables_of(owner).cloned().collect())
+        let org = self.organization_of_owner(caller, owner).await?;
+        require_read(caller, &org.state, owner)?;
+        Ok(org.state.variables_of(owner).cloned().collect())
     }
 
     /// The variables of a workspace that a query names.
@@ -110,7 +115,7 @@ impl ControlPlane {
     pub async fn effective_variables(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<Vec<Variable>, Error> {
         let view = self.find_workspace(caller, wanted).await?;
         caller.require(Action::ReadVariables, view.resource(), "workspace")?;
-        let state = &view.open.state;
+        let state = &view.org.state;
         let effective = variables_for_run(state, &view.workspace, &[]);
         let records = effective.iter().filter_map(|variable| variable.id.and_then(|id| state.variables.get(&id)));
         Ok(records.cloned().collect())
@@ -129,9 +134,9 @@ impl ControlPlane {
     }
 
     pub async fn variable(&self, caller: &Caller, wanted: VariableRef) -> Result<Variable, Error> {
-        let open = self.organization_of(caller, wanted.id.home(), WHAT).await?;
-        let variable = found(&open.state, wanted)?;
-        require_read(caller, &open.state, variable.owner)?;
+        let org = self.authorized_organization(caller, wanted.id.organization_prefix(), WHAT).await?;
+        let variable = found(&org.state, wanted)?;
+        require_read(caller, &org.state, variable.owner)?;
         Ok(variable)
     }
 
@@ -141,12 +146,12 @@ impl ControlPlane {
         owner: VariableOwner,
         patch: VariablePatch,
     ) -> Result<Variable, Error> {
-        let open = self.organization_of_owner(caller, owner).await?;
-        require_write(caller, &open.state, owner)?;
-        let variable = self.new_variable(&open, owner, &patch)?;
+        let org = self.organization_of_owner(caller, owner).await?;
+        require_write(caller, &org.state, owner)?;
+        let variable = self.new_variable(&org, owner, &patch)?;
         let intent = caller.intent("variable.create");
         let caller = caller.clone();
-        open.commit(intent, move |tx| {
+        org.commit(intent, move |tx| {
             require_write(&caller, tx.state(), owner)?;
             check_unique(tx.state(), &variable)?;
             check_room(tx.state(), owner)?;
@@ -159,11 +164,11 @@ impl ControlPlane {
     /// A variable that is not yet anywhere. Whether its key is free, the commit finds out.
     pub(crate) fn new_variable(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         owner: VariableOwner,
         patch: &VariablePatch,
     ) -> Result<Variable, Error> {
-        let id = VariableId::at_home(open.id().home(), self.random());
+        let id = VariableId::within(org.id().organization_prefix(), self.random());
         patch.create(id, owner, self.now(), &Prepared::new(self, id, patch, None))
     }
 
@@ -173,13 +178,13 @@ impl ControlPlane {
         wanted: VariableRef,
         patch: VariablePatch,
     ) -> Result<Variable, Error> {
-        let open = self.organization_of(caller, wanted.id.home(), WHAT).await?;
-        let before = found(&open.state, wanted)?;
-        require_write(caller, &open.state, before.owner)?;
+        let org = self.authorized_organization(caller, wanted.id.organization_prefix(), WHAT).await?;
+        let before = found(&org.state, wanted)?;
+        require_write(caller, &org.state, before.owner)?;
         let sealed = Prepared::new(self, wanted.id, &patch, Some(&before)).sealed;
         let intent = caller.intent("variable.update");
         let (control_plane, caller) = (self.clone(), caller.clone());
-        open.commit(intent, move |tx| {
+        org.commit(intent, move |tx| {
             let variable = found(tx.state(), wanted)?;
             require_write(&caller, tx.state(), variable.owner)?;
             let vault = Prepared { control_plane: &control_plane, id: wanted.id, sealed: sealed.clone() };
@@ -192,10 +197,10 @@ impl ControlPlane {
     }
 
     pub async fn delete_variable(&self, caller: &Caller, wanted: VariableRef) -> Result<(), Error> {
-        let open = self.organization_of(caller, wanted.id.home(), WHAT).await?;
+        let org = self.authorized_organization(caller, wanted.id.organization_prefix(), WHAT).await?;
         let intent = caller.intent("variable.delete");
         let caller = caller.clone();
-        open.commit(intent, move |tx| {
+        org.commit(intent, move |tx| {
             let variable = found(tx.state(), wanted)?;
             require_write(&caller, tx.state(), variable.owner)?;
             tx.delete::<Variable>(&variable.id);
@@ -265,14 +270,6 @@ pub(crate) fn require_write(caller: &Caller, state: &OrganizationState, owner: V
     }
 }
 
-pub(crate) fn check_unique(state: &OrganizationState, variable: &Variable) -> Result<(), Error> {
-    let place = (variable.owner, variable.key.clone(), variable.category);
-    match state.variables.by().owner_and_key.first(&place) {
-        Some(other) if other.id != variable.id => Err(Error::name_taken("key", "Key")),
-        _ => Ok(()),
-    }
-}
-
 /// Each run is handed all variables of its workspace, and lists of them have no pages.
 pub(crate) fn check_room(state: &OrganizationState, owner: VariableOwner) -> Result<(), Error> {
     if state.variables_of(owner).nth(MOST_VARIABLES - 1).is_none() {
@@ -284,14 +281,6 @@ pub(crate) fn check_room(state: &OrganizationState, owner: VariableOwner) -> Res
     };
     let detail = format!("{whose} has at most {MOST_VARIABLES} variables: delete some, or use several variable sets");
     Err(Error::invalid("key", detail))
-}
-
-/// Deletes what belonged to something that goes.
-pub(crate) fn delete_variables_of(tx: &mut Transaction<OrganizationState>, owner: VariableOwner) {
-    let variables: Vec<_> = tx.state().variables_of(owner).map(|variable| variable.id).collect();
-    for id in variables {
-        tx.delete::<Variable>(&id);
-    }
 }
 
 #[cfg(test)]
@@ -338,15 +327,15 @@ mod tests {
     }
 
     fn workspace() -> Workspace {
-        let home = OrganizationId::from_random([7; 16]).home();
-        let (id, project) = (WorkspaceId::at_home(home, [1; 16]), ProjectId::at_home(home, [2; 16]));
+        let prefix = OrganizationId::from_random([7; 16]).organization_prefix();
+        let (id, project) = (WorkspaceId::within(prefix, [1; 16]), ProjectId::within(prefix, [2; 16]));
         Workspace::new(id, "web".parse().expect("legal"), project, Timestamp::UNIX_EPOCH)
     }
 
     fn given(control_plane: &ControlPlane, json: &str) -> OrganizationState {
         let patch: VariablePatch = serde_json::from_str(json).expect("attributes");
         let workspace = workspace();
-        let id = VariableId::at_home(workspace.id.home(), [3; 16]);
+        let id = VariableId::within(workspace.id.organization_prefix(), [3; 16]);
         let vault = Prepared::new(control_plane, id, &patch, None);
         let made = patch.create(id, VariableOwner::Workspace(workspace.id), Timestamp::UNIX_EPOCH, &vault);
         let mut state = OrganizationState::default();

@@ -1,10 +1,12 @@
 //! Workspaces: create, list, read, change, delete. Locks and tags have files of their own.
 
 pub(crate) mod lock_choices;
+pub(crate) mod lock_release;
+pub(crate) mod lock_rollback;
 pub(crate) mod tags;
-pub(crate) mod untold_locks;
 pub(crate) mod workspace_lists;
 pub(crate) mod workspace_locks;
+pub(crate) mod workspace_view;
 
 use std::collections::BTreeSet;
 
@@ -23,61 +25,22 @@ use taco_domain::ssh_key::SshKeyId;
 use taco_domain::state_version::StateVersion;
 use taco_domain::team_access::TeamWorkspace;
 use taco_domain::variable::VariableOwner;
-use taco_domain::workspace::{
-    TakesAnOwner, Workspace, WorkspacePatch, WorkspaceSource, check_consumers, check_forced_delete, check_safe_delete,
-};
+use taco_domain::workspace::{Workspace, WorkspacePatch, WorkspaceSource, check_consumers, check_safe_delete};
 use taco_ledger::Transaction;
 
 use crate::agent_pools::{PoolUser, check_agent_pool};
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
-use crate::done_requests::{once, was_done};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::find::find_if_there;
+use crate::idempotency::{already_applied, idempotent};
 use crate::page::{Listed, PageRequest};
 use crate::presence::check_version;
-use crate::variables::delete_variables_of;
+use crate::variable_rules::delete_variables_of;
+use crate::workspace_view::{ListChange, WorkspaceRef, WorkspaceView, forced_deletion, sees_workspace};
 use crate::{agent_pools, variable_sets};
 
 const WHAT: &str = "workspace";
-
-/// A workspace as a door shows it, and its organization at the same moment.
-#[derive(Clone)]
-pub struct WorkspaceView {
-    pub workspace: Workspace,
-    pub open: OpenOrganization,
-}
-
-impl WorkspaceView {
-    /// For [`Caller::may`].
-    pub fn resource(&self) -> Resource<'_> {
-        Resource::Workspace(&self.open.state, &self.workspace)
-    }
-
-    /// Whether someone who may delete workspaces could delete this one now with all that it manages, or why not.
-    pub fn forced_deletion(&self, caller: &Caller) -> Result<(), TakesAnOwner> {
-        forced_deletion(caller, &self.open.state, &self.workspace)
-    }
-
-    /// The workspaces on the list of those whose runs may read this one's state, as far as the caller may see them.
-    pub fn remote_state_consumers(&self, caller: &Caller) -> impl Iterator<Item = &Workspace> {
-        let state = &self.open.state;
-        let listed = self.workspace.remote_state_consumers.iter().filter_map(move |id| state.workspaces.get(id));
-        listed.filter(move |other| caller.may(Action::ReadWorkspace, Resource::Workspace(state, other)).allowed)
-    }
-}
-
-fn forced_deletion(caller: &Caller, state: &OrganizationState, workspace: &Workspace) -> Result<(), TakesAnOwner> {
-    let by_owner = caller.may(Action::UpdateOrganization, Resource::Organization(state)).allowed;
-    check_forced_delete(workspace, state.organization(), by_owner)
-}
-
-/// How a path names a workspace.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum WorkspaceRef {
-    Id(WorkspaceId),
-    Named { organization: String, name: String },
-}
 
 /// How careful a deletion is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,54 +50,12 @@ pub enum Deletion {
     Forced,
 }
 
-/// What to do with a list of consumers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ListChange {
-    Add,
-    Remove,
-    Replace,
-}
-
-impl ListChange {
-    /// The list after the change. Whoever sees a part of it changes that part: the rest is not theirs to take away, and they
-    /// could not know what they add.
-    pub(crate) fn of_seen<I: Ord + Copy>(
-        self,
-        before: &BTreeSet<I>,
-        named: &BTreeSet<I>,
-        sees: impl Fn(&I) -> bool,
-    ) -> BTreeSet<I> {
-        let named: BTreeSet<I> = named.iter().copied().filter(|id| sees(id)).collect();
-        let kept = before.iter().copied().filter(|id| match self {
-            Self::Add => true,
-            Self::Remove => !named.contains(id),
-            Self::Replace => !sees(id),
-        });
-        match self {
-            Self::Remove => kept.collect(),
-            Self::Add | Self::Replace => kept.chain(named.iter().copied()).collect(),
-        }
-    }
-}
-
-/// Whether there is such a workspace, as far as the caller may know.
-pub(crate) fn sees_workspace(caller: &Caller, state: &OrganizationState, id: &WorkspaceId) -> bool {
-    let workspace = state.workspaces.get(id);
-    workspace.is_some_and(|workspace| caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).visible)
-}
-
-/// Whether there is such a project, as far as the caller may know.
-pub(crate) fn sees_project(caller: &Caller, state: &OrganizationState, id: &ProjectId) -> bool {
-    let project = state.projects.get(id);
-    project.is_some_and(|project| caller.may(Action::ReadProject, Resource::Project(state, project)).visible)
-}
-
 #[boxed]
 impl ControlPlane {
     /// Finds a workspace, and asks nothing but whether the caller may know of it.
     pub(crate) async fn find_workspace(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<WorkspaceView, Error> {
-        let (open, workspace) = self.look_for_workspace(caller, wanted).await?;
-        Ok(WorkspaceView { workspace: workspace.ok_or(Error::NotFound(WHAT))?, open })
+        let (org, workspace) = self.look_for_workspace(caller, wanted).await?;
+        Ok(WorkspaceView { workspace: workspace.ok_or(Error::NotFound(WHAT))?, org })
     }
 
     /// The organization that has or had the workspace, and the workspace if it is there.
@@ -142,17 +63,17 @@ impl ControlPlane {
         &self,
         caller: &Caller,
         wanted: &WorkspaceRef,
-    ) -> Result<(OpenOrganization, Option<Workspace>), Error> {
+    ) -> Result<(OrganizationSnapshot, Option<Workspace>), Error> {
         Ok(match wanted {
             WorkspaceRef::Id(id) => {
-                let open = self.organization_of(caller, id.home(), WHAT).await?;
-                let workspace = find_if_there::<Workspace, _>(&*open.state, id)?.cloned();
-                (open, workspace)
+                let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+                let workspace = find_if_there::<Workspace, _>(&*org.state, id)?.cloned();
+                (org, workspace)
             }
             WorkspaceRef::Named { organization, name } => {
-                let open = self.organization_named(caller, organization).await?;
-                let workspace = open.state.workspace_named(name).cloned();
-                (open, workspace)
+                let org = self.organization_named(caller, organization).await?;
+                let workspace = org.state.workspace_named(name).cloned();
+                (org, workspace)
             }
         })
     }
@@ -178,11 +99,11 @@ impl ControlPlane {
         patch: WorkspacePatch,
         source: WorkspaceSource,
     ) -> Result<WorkspaceView, Error> {
-        let open = self.organization_named(caller, organization).await?;
+        let org = self.organization_named(caller, organization).await?;
         let name = patch.name.as_deref().unwrap_or_default().parse()?;
         let now = self.now();
-        let id = WorkspaceId::at_home(open.id().home(), self.random());
-        let settings = open.state.organization().ok_or(Error::NotFound("organization"))?;
+        let id = WorkspaceId::within(org.id().organization_prefix(), self.random());
+        let settings = org.state.organization().ok_or(Error::NotFound("organization"))?;
         let project = patch.project.unwrap_or(settings.default_project);
         let new = Workspace { source, ..Workspace::new(id, name, project, now) };
         let (asker, agents) = (caller.clone(), self.presence().agents());
@@ -196,8 +117,8 @@ impl ControlPlane {
             tx.put(&created);
             Ok(created)
         };
-        let workspace = open.commit(caller.intent("workspace.create"), once(caller, now, decide)).await?;
-        Ok(seen_after(open, workspace))
+        let workspace = org.commit(caller.intent("workspace.create"), idempotent(caller, now, decide)).await?;
+        Ok(seen_after(org, workspace))
     }
 
     /// Changes one workspace. `change` may run several times, and decides from its arguments alone.
@@ -210,7 +131,7 @@ impl ControlPlane {
         mut change: impl FnMut(&mut Transaction<OrganizationState>, Workspace) -> Result<Workspace, Error> + Send + 'static,
     ) -> Result<WorkspaceView, Error> {
         let view = self.find_workspace(caller, wanted).await?;
-        let (open, id) = (view.open, view.workspace.id);
+        let (org, id) = (view.org, view.workspace.id);
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let workspace = tx.state().workspaces.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
@@ -219,8 +140,8 @@ impl ControlPlane {
             tx.put(&changed);
             Ok(changed)
         };
-        let workspace = open.commit(caller.intent(intent), once(caller, self.now(), decide)).await?;
-        Ok(seen_after(open, workspace))
+        let workspace = org.commit(caller.intent(intent), idempotent(caller, self.now(), decide)).await?;
+        Ok(seen_after(org, workspace))
     }
 
     pub async fn update_workspace(
@@ -272,8 +193,8 @@ impl ControlPlane {
         deletion: Deletion,
     ) -> Result<(), Error> {
         let now = self.now();
-        let (open, found) = self.look_for_workspace(caller, wanted).await?;
-        if was_done(&*open.state, caller, now)? {
+        let (org, found) = self.look_for_workspace(caller, wanted).await?;
+        if already_applied(&*org.state, caller, now)? {
             return Ok(());
         }
         let id = found.ok_or(Error::NotFound(WHAT))?.id;
@@ -289,7 +210,7 @@ impl ControlPlane {
             delete_workspace_records(tx, &workspace);
             Ok(())
         };
-        open.commit(caller.intent("workspace.delete"), once(caller, now, decide)).await
+        org.commit(caller.intent("workspace.delete"), idempotent(caller, now, decide)).await
     }
 
     /// The workspaces whose runs may read this one's state because they are on its list, by name.
@@ -303,7 +224,7 @@ impl ControlPlane {
         let view = self.workspace_with_runs(caller, wanted).await?;
         let mut consumers: Vec<Workspace> = view.remote_state_consumers(caller).cloned().collect();
         consumers.sort_by_key(|workspace| workspace.name.key());
-        Ok(Listed::from_all(consumers, page).map(|workspace| WorkspaceView { workspace, open: view.open.clone() }))
+        Ok(Listed::from_all(consumers, page).map(|workspace| WorkspaceView { workspace, org: view.org.clone() }))
     }
 
     pub async fn change_remote_state_consumers(
@@ -336,9 +257,9 @@ impl ControlPlane {
 }
 
 /// The workspace that a commit left behind, in an organization that knows of it.
-pub(crate) fn seen_after(mut open: OpenOrganization, workspace: Workspace) -> WorkspaceView {
-    open.state = open.ledger.last_seen();
-    WorkspaceView { workspace, open }
+pub(crate) fn seen_after(mut org: OrganizationSnapshot, workspace: Workspace) -> WorkspaceView {
+    org.state = org.ledger.last_seen();
+    WorkspaceView { workspace, org }
 }
 
 /// Rules that need to know the other workspaces.
@@ -400,8 +321,8 @@ fn delete_workspace_records(tx: &mut Transaction<OrganizationState>, workspace: 
 
 /// An apply has to be able to send its state. Whatever else is under way may go with its workspace.
 fn check_nothing_applies(state: &OrganizationState, workspace: &Workspace) -> Result<(), Error> {
-    let mut open = state.runs.by().open.get(&workspace.id);
-    match open.find(|run| run.status == RunStatus::Applying) {
+    let mut unfinished = state.runs.by().open.get(&workspace.id);
+    match unfinished.find(|run| run.status == RunStatus::Applying) {
         Some(run) => Err(Error::Conflict(format!(
             "The workspace is locked and cannot be deleted: {} is applying. Cancel the run, or wait until it is over",
             run.id

@@ -70,13 +70,13 @@ mod tests {
 
     #[test]
     fn an_author_is_read_as_it_is_spelled() {
-        let home = OrganizationId::from_random([1; 16]).home();
+        let prefix = OrganizationId::from_random([1; 16]).organization_prefix();
         for author in [
             Author::User(UserId::from_random([2; 16])),
-            Author::Team(TeamId::at_home(home, [3; 16])),
+            Author::Team(TeamId::within(prefix, [3; 16])),
             Author::Organization(OrganizationId::from_random([1; 16])),
-            Author::Run(RunId::at_home(home, [4; 16])),
-            Author::AgentPool(AgentPoolId::at_home(home, [5; 16])),
+            Author::Run(RunId::within(prefix, [4; 16])),
+            Author::AgentPool(AgentPoolId::within(prefix, [5; 16])),
             Author::Taco,
         ] {
             assert_eq!(Author::spelled(&author.to_string()), Some(author));

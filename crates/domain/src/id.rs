@@ -1,6 +1,6 @@
 //! Ids as Terraform Cloud writes them: a prefix that tells the kind, and 16 base58 characters.
 //!
-//! An id within an organization begins with the first five characters of the organization's own id, its [`Home`].
+//! An id within an organization begins with the first five characters of the organization's own id, its [`OrganizationPrefix`].
 //! So `GET /workspaces/ws-…`, which names no organization, leads to one ledger without asking any other.
 
 use std::fmt;
@@ -9,15 +9,15 @@ use sha2::{Digest, Sha256};
 use taco_tables::{KeyBytes, SortKey};
 
 pub(crate) const LENGTH: usize = 16;
-const HOME_LENGTH: usize = 5;
+const PREFIX_LENGTH: usize = 5;
 /// Bitcoin's alphabet: without `0`, `O`, `I` and `l`, which people confuse.
 const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
 /// The part of an id that tells its organization. No two organizations share one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Home([u8; HOME_LENGTH]);
+pub struct OrganizationPrefix([u8; PREFIX_LENGTH]);
 
-impl Home {
+impl OrganizationPrefix {
     /// Where a text leads that looks like an id of whatever kind.
     pub fn of(id: &str) -> Option<Self> {
         let (_, characters) = id.rsplit_once('-')?;
@@ -27,25 +27,25 @@ impl Home {
     }
 
     pub(crate) fn at(characters: &[u8; LENGTH]) -> Self {
-        let mut home = [0; HOME_LENGTH];
-        home.copy_from_slice(&characters[..HOME_LENGTH]);
-        Self(home)
+        let mut prefix = [0; PREFIX_LENGTH];
+        prefix.copy_from_slice(&characters[..PREFIX_LENGTH]);
+        Self(prefix)
     }
 }
 
-impl SortKey for Home {
+impl SortKey for OrganizationPrefix {
     fn encode(&self, key: &mut KeyBytes) {
         self.0.encode(key);
     }
 }
 
-impl fmt::Display for Home {
+impl fmt::Display for OrganizationPrefix {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(text(&self.0))
     }
 }
 
-impl fmt::Debug for Home {
+impl fmt::Debug for OrganizationPrefix {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
     }
@@ -80,13 +80,14 @@ pub(crate) fn parse(prefix: &'static str, id: &str) -> Result<[u8; LENGTH], Inva
     }
 }
 
-pub(crate) fn at_home(home: Home, mut characters: [u8; LENGTH]) -> [u8; LENGTH] {
-    characters[..HOME_LENGTH].copy_from_slice(&home.0);
+pub(crate) fn within(prefix: OrganizationPrefix, mut characters: [u8; LENGTH]) -> [u8; LENGTH] {
+    characters[..PREFIX_LENGTH].copy_from_slice(&prefix.0);
     characters
 }
 
-pub(crate) fn derived(home: &Home, purpose: &str) -> [u8; LENGTH] {
-    let digest: [u8; 32] = Sha256::new().chain_update(home.0).chain_update([0]).chain_update(purpose).finalize().into();
+pub(crate) fn derived(prefix: &OrganizationPrefix, purpose: &str) -> [u8; LENGTH] {
+    let digest: [u8; 32] =
+        Sha256::new().chain_update(prefix.0).chain_update([0]).chain_update(purpose).finalize().into();
     let mut random = [0; 16];
     random.copy_from_slice(&digest[..16]);
     base58(random)
@@ -122,18 +123,18 @@ macro_rules! id_kinds {
             }
 
             /// An id for something that belongs to an organization.
-            pub fn at_home(home: $crate::id::Home, random: [u8; 16]) -> Self {
-                Self($crate::id::at_home(home, $crate::id::base58(random)))
+            pub fn within(prefix: $crate::id::OrganizationPrefix, random: [u8; 16]) -> Self {
+                Self($crate::id::within(prefix, $crate::id::base58(random)))
             }
 
             /// An id that anyone who knows `home` and `purpose` arrives at: for what must not be made twice.
-            pub fn derived(home: $crate::id::Home, purpose: &str) -> Self {
-                Self($crate::id::at_home(home, $crate::id::derived(&home, purpose)))
+            pub fn derived(prefix: $crate::id::OrganizationPrefix, purpose: &str) -> Self {
+                Self($crate::id::within(prefix, $crate::id::derived(&prefix, purpose)))
             }
 
             /// The organization that it belongs to; meaningless for what belongs to the site.
-            pub fn home(&self) -> $crate::id::Home {
-                $crate::id::Home::at(&self.0)
+            pub fn organization_prefix(&self) -> $crate::id::OrganizationPrefix {
+                $crate::id::OrganizationPrefix::at(&self.0)
             }
 
             /// The 16 characters after the prefix.
@@ -275,10 +276,10 @@ mod tests {
     #[test]
     fn a_text_that_looks_like_an_id_leads_home() {
         let id: WorkspaceId = "ws-4Tk9mXbq7cWvZpHn".parse().expect("an id");
-        assert_eq!(Home::of("ws-4Tk9mXbq7cWvZpHn"), Some(id.home()));
-        assert_eq!(Home::of("anything-4Tk9mXbq7cWvZpHn"), Some(id.home()));
+        assert_eq!(OrganizationPrefix::of("ws-4Tk9mXbq7cWvZpHn"), Some(id.organization_prefix()));
+        assert_eq!(OrganizationPrefix::of("anything-4Tk9mXbq7cWvZpHn"), Some(id.organization_prefix()));
         for text in ["workspaces", "4Tk9mXbq7cWvZpHn", "ws-4Tk9mXbq7cWvZpH", "ws-4Tk9mXbq7cWvZpH0", ""] {
-            assert_eq!(Home::of(text), None, "{text}");
+            assert_eq!(OrganizationPrefix::of(text), None, "{text}");
         }
     }
 
@@ -322,15 +323,15 @@ mod tests {
     #[test]
     fn an_id_within_an_organization_leads_to_it() {
         let organization = OrganizationId::from_random([7; 16]);
-        let workspace = WorkspaceId::at_home(organization.home(), [9; 16]);
-        assert_eq!(workspace.home(), organization.home());
-        assert!(workspace.to_string().starts_with(&format!("ws-{}", organization.home())));
+        let workspace = WorkspaceId::within(organization.organization_prefix(), [9; 16]);
+        assert_eq!(workspace.organization_prefix(), organization.organization_prefix());
+        assert!(workspace.to_string().starts_with(&format!("ws-{}", organization.organization_prefix())));
     }
 
     #[test]
     fn a_derived_id_depends_on_the_organization_and_the_purpose_alone() {
-        let here = OrganizationId::from_random([7; 16]).home();
-        let there = OrganizationId::from_random([8; 16]).home();
+        let here = OrganizationId::from_random([7; 16]).organization_prefix();
+        let there = OrganizationId::from_random([8; 16]).organization_prefix();
         assert_eq!(ProjectId::derived(here, "default"), ProjectId::derived(here, "default"));
         assert_ne!(ProjectId::derived(here, "default"), ProjectId::derived(here, "other"));
         assert_ne!(ProjectId::derived(here, "default"), ProjectId::derived(there, "default"));

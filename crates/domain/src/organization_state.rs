@@ -10,10 +10,10 @@ use crate::agent_pool::AgentPool;
 use crate::author::Author;
 use crate::comment::Comment;
 use crate::configuration_version::ConfigurationVersion;
-use crate::done_request::DoneRequest;
 use crate::execution::Execution;
 use crate::history::{HistorySegment, RestoredBundle, WorkspaceHistory};
 use crate::id::{ProjectId, TagId, TeamId, UserId, WorkspaceId};
+use crate::idempotency_record::IdempotencyRecord;
 use crate::membership::Membership;
 use crate::name::{NameKey, ProjectName, TagKey, WorkspaceName};
 use crate::organization::Organization;
@@ -54,7 +54,7 @@ tables! {
         /// Of workspaces and of variable sets.
         pub variables: Variable;
         pub variable_sets: VariableSet;
-        pub done_requests: DoneRequest;
+        pub idempotency_records: IdempotencyRecord;
         /// Where finished runs are that left memory.
         pub history_segments: HistorySegment;
         pub restored_bundles: RestoredBundle;
@@ -137,7 +137,8 @@ impl OrganizationState {
                 continue;
             }
             for key in workspace.tags.keys() {
-                let first = || TagUse { id: tag_id(workspace.id.home(), key), key: key.clone(), workspaces: 0 };
+                let first =
+                    || TagUse { id: tag_id(workspace.id.organization_prefix(), key), key: key.clone(), workspaces: 0 };
                 tags.entry(key).or_insert_with(first).workspaces += 1;
             }
         }
@@ -147,7 +148,7 @@ impl OrganizationState {
     /// The key of a tag that some workspace carries.
     pub fn tag_key(&self, id: &TagId) -> Option<&TagKey> {
         let workspace = self.workspaces.by().tag_id.first(id)?;
-        workspace.tags.keys().find(|key| tag_id(workspace.id.home(), key) == *id)
+        workspace.tags.keys().find(|key| tag_id(workspace.id.organization_prefix(), key) == *id)
     }
 
     /// What a project says about execution.
@@ -213,8 +214,8 @@ mod tests {
     use crate::name::WorkspaceName;
     use crate::tag::{TagBinding, Tags, with_tags};
 
-    fn home() -> crate::id::Home {
-        OrganizationId::from_random([7; 16]).home()
+    fn organization_prefix() -> crate::id::OrganizationPrefix {
+        OrganizationId::from_random([7; 16]).organization_prefix()
     }
 
     fn workspace(number: u8, name: &str, project: ProjectId, tags: &[&str]) -> Workspace {
@@ -222,7 +223,7 @@ mod tests {
         Workspace {
             tags: with_tags(&Tags::new(), &bindings).expect("legal"),
             ..Workspace::new(
-                WorkspaceId::at_home(home(), [number; 16]),
+                WorkspaceId::within(organization_prefix(), [number; 16]),
                 name.parse::<WorkspaceName>().expect("legal"),
                 project,
                 Timestamp::UNIX_EPOCH,
@@ -231,7 +232,8 @@ mod tests {
     }
 
     fn state() -> (OrganizationState, ProjectId, ProjectId) {
-        let (one, two) = (ProjectId::at_home(home(), [1; 16]), ProjectId::at_home(home(), [2; 16]));
+        let (one, two) =
+            (ProjectId::within(organization_prefix(), [1; 16]), ProjectId::within(organization_prefix(), [2; 16]));
         let mut state = OrganizationState::default();
         for workspace in [
             workspace(1, "web", one, &["prod", "web"]),
@@ -318,7 +320,7 @@ mod tests {
         let other = state.workspace_named("batch").expect("there").id;
         for (number, workspace, second) in [(1, web, 10), (2, other, 15), (3, web, 20), (4, web, 5)] {
             let version = StateVersion {
-                id: StateVersionId::at_home(home(), [number; 16]),
+                id: StateVersionId::within(organization_prefix(), [number; 16]),
                 workspace,
                 status: StateVersionStatus::Finalized,
                 serial: u64::from(number),
@@ -361,7 +363,7 @@ mod tests {
     fn what_an_apply_writes_on_its_way_is_intermediate() {
         let (mut state, ..) = state();
         let web = state.workspace_named("web").expect("there").id;
-        let (one, two) = (RunId::at_home(home(), [1; 16]), RunId::at_home(home(), [2; 16]));
+        let (one, two) = (RunId::within(organization_prefix(), [1; 16]), RunId::within(organization_prefix(), [2; 16]));
         let rows = [
             (1, Some(one), StateOrigin::Apply, StateVersionStatus::Finalized, true),
             (2, Some(one), StateOrigin::Apply, StateVersionStatus::BackingDataSoftDeleted, true),
@@ -374,7 +376,7 @@ mod tests {
         ];
         for (serial, run, origin, status, _) in rows {
             let version = StateVersion {
-                id: StateVersionId::at_home(home(), [serial; 16]),
+                id: StateVersionId::within(organization_prefix(), [serial; 16]),
                 workspace: web,
                 status,
                 serial: serial.into(),
@@ -400,7 +402,8 @@ mod tests {
             state.state_versions.put(&version).expect("put");
         }
         for (serial, .., expected) in rows {
-            let version = state.state_versions.get(&StateVersionId::at_home(home(), [serial; 16])).expect("there");
+            let version =
+                state.state_versions.get(&StateVersionId::within(organization_prefix(), [serial; 16])).expect("there");
             assert_eq!(state.is_intermediate(version), expected, "serial {serial}");
         }
     }

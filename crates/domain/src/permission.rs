@@ -313,7 +313,7 @@ impl<'a> Within<'a> {
         let Some(organization) = self.state.organization() else {
             return Decision::denied("The organization does not exist", false);
         };
-        if actor.organization().is_some_and(|home| home != organization.id) {
+        if actor.organization().is_some_and(|own| own != organization.id) {
             return Decision::denied(refusal(rule, "the token belongs to another organization"), false);
         }
         match actor {

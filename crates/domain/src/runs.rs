@@ -7,6 +7,7 @@ pub mod engine;
 pub mod engine_version;
 pub mod global_queue;
 pub mod phase;
+pub mod phase_attempt;
 pub mod phase_loss;
 pub mod plan_end;
 pub mod run;

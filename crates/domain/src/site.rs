@@ -2,9 +2,9 @@
 
 use taco_tables::tables;
 
-use crate::done_request::DoneRequest;
 use crate::grant::Grant;
-use crate::id::Home;
+use crate::id::OrganizationPrefix;
+use crate::idempotency_record::IdempotencyRecord;
 use crate::name::{Email, NameKey, OrganizationName, Username};
 use crate::organization::OrganizationEntry;
 use crate::password_link::PasswordLink;
@@ -24,7 +24,7 @@ tables! {
         pub grants: Grant;
         pub password_links: PasswordLink;
         pub secrets: SiteSecret;
-        pub done_requests: DoneRequest;
+        pub idempotency_records: IdempotencyRecord;
     }
 }
 
@@ -40,8 +40,8 @@ impl Site {
     }
 
     /// The organization that ids with this home belong to.
-    pub fn organization_at(&self, home: Home) -> Option<&OrganizationEntry> {
-        self.organizations.by().home.first(&home)
+    pub fn organization_at(&self, prefix: OrganizationPrefix) -> Option<&OrganizationEntry> {
+        self.organizations.by().prefix.first(&prefix)
     }
 
     pub fn user_named(&self, username: &Username) -> Option<&User> {

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use taco_control_plane::{Attempt, Error, OpenOrganization, TakenPhase, Taker};
+use taco_control_plane::{Error, OrganizationSnapshot, PhaseRequest, TakenPhase};
 use taco_domain::agent::AgentPresence;
-use taco_domain::global_queue::{Reach, Turn};
-use taco_domain::id::{AgentId, AgentPoolId, RunId, TokenId};
-use taco_domain::phase::{Executor, PhaseKind};
+use taco_domain::global_queue::{AgentScope, QueuePick};
+use taco_domain::id::{AgentId, AgentPoolId, TokenId};
+use taco_domain::phase::Executor;
+use taco_domain::phase_attempt::PhaseAttempt;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
@@ -19,12 +20,12 @@ use tokio::time::Instant;
 pub enum ToAgent {
     Execute(Box<TakenPhase>),
     Cancel {
-        attempt: Attempt,
+        attempt: PhaseAttempt,
         force: bool,
     },
     /// The phase is no longer the agent's.
     Lost {
-        attempt: Attempt,
+        attempt: PhaseAttempt,
     },
     /// All servers can know of this heartbeat.
     Published {
@@ -44,9 +45,9 @@ pub struct NewAgent {
     pub id: AgentId,
     pub name: String,
     pub version: String,
-    pub reach: Reach,
+    pub reach: AgentScope,
     /// Its organization; `None` for one within a server, which works for all.
-    pub organization: Option<OpenOrganization>,
+    pub organization: Option<OrganizationSnapshot>,
     /// The token of its pool with which it came.
     pub token: Option<TokenId>,
     pub concurrency: u32,
@@ -54,14 +55,7 @@ pub struct NewAgent {
     /// It takes one phase and no more.
     pub once: bool,
     /// What it is executing already.
-    pub running: Vec<Attempt>,
-}
-
-/// One attempt as a key.
-pub(crate) type Key = (RunId, PhaseKind, u64);
-
-pub(crate) fn key(attempt: &Attempt) -> Key {
-    (attempt.run, attempt.kind, attempt.epoch)
+    pub running: Vec<PhaseAttempt>,
 }
 
 pub(crate) struct Connected {
@@ -69,9 +63,9 @@ pub(crate) struct Connected {
     sender: mpsc::UnboundedSender<ToAgent>,
     /// Of this connection, because an agent may come back before its old connection is seen to be dead.
     connection: u64,
-    running: BTreeSet<Key>,
+    running: BTreeSet<PhaseAttempt>,
     /// What it was given and has not told of yet: a heartbeat may have been on its way.
-    given: BTreeSet<Key>,
+    sent_unconfirmed: BTreeSet<PhaseAttempt>,
     heartbeat: u64,
     heard_at: Timestamp,
     /// The same by this server's own clock, to reckon with.
@@ -81,9 +75,9 @@ pub(crate) struct Connected {
     /// It may not stay: it is given nothing, and goes when it has nothing left to execute.
     refused: Option<Error>,
     /// Cancels that it was told, so that it is told once.
-    told: BTreeSet<(Key, bool)>,
+    cancels_sent: BTreeSet<(PhaseAttempt, bool)>,
     /// What the ledger says it executes and it does not say: since when, and its heartbeat then.
-    unknown: BTreeMap<Key, (Instant, u64)>,
+    unreported_since: BTreeMap<PhaseAttempt, (Instant, u64)>,
 }
 
 impl Connected {
@@ -95,17 +89,17 @@ impl Connected {
     }
 
     fn busy(&self) -> u32 {
-        (self.running.len() + self.given.len()) as u32
+        (self.running.len() + self.sent_unconfirmed.len()) as u32
     }
 
-    fn forget(&mut self, attempt: &Attempt) {
-        self.running.remove(&key(attempt));
-        self.given.remove(&key(attempt));
+    fn forget(&mut self, attempt: &PhaseAttempt) {
+        self.running.remove(attempt);
+        self.sent_unconfirmed.remove(attempt);
     }
 
     /// The one within a server stays for as long as the server does.
     fn dismiss(&self) {
-        if self.new.reach != Reach::WithinServer {
+        if self.new.reach != AgentScope::WithinServer {
             let _ = self.sender.send(ToAgent::Dismissed);
         }
     }
@@ -118,8 +112,8 @@ impl Connected {
 /// An agent with room for phases.
 #[derive(Clone)]
 pub(crate) struct FreeAgent {
-    pub(crate) taker: Taker,
-    pub(crate) organization: Option<OpenOrganization>,
+    pub(crate) taker: PhaseRequest,
+    pub(crate) organization: Option<OrganizationSnapshot>,
     pub(crate) room: u32,
 }
 
@@ -165,7 +159,7 @@ impl Agents {
         let id = new.id;
         let mut connected = self.lock();
         let connection = connected.get(&id).map_or(1, |old| old.connection + 1);
-        let running = new.running.iter().map(key).collect();
+        let running = new.running.iter().copied().collect();
         let heartbeat = connected.get(&id).map_or(0, |old| old.heartbeat);
         let agent = Connected {
             taken_any: !new.running.is_empty(),
@@ -173,14 +167,14 @@ impl Agents {
             sender,
             connection,
             running,
-            given: BTreeSet::new(),
+            sent_unconfirmed: BTreeSet::new(),
             heartbeat,
             heard_at: now,
             heard: Instant::now(),
             draining: false,
             refused: None,
-            told: BTreeSet::new(),
-            unknown: BTreeMap::new(),
+            cancels_sent: BTreeSet::new(),
+            unreported_since: BTreeMap::new(),
         };
         if self.leaving.load(Ordering::Relaxed) {
             agent.dismiss();
@@ -220,11 +214,11 @@ impl Agents {
         let connected = self.lock();
         let free = connected.values().filter(|agent| agent.free(patience, now));
         let free = free.filter(|agent| !greeting.contains_key(&agent.new.id)).map(|agent| FreeAgent {
-            taker: Taker {
+            taker: PhaseRequest {
                 reach: agent.new.reach,
                 executor: agent.executor(),
                 token: agent.new.token,
-                turn: Turn::First,
+                turn: QueuePick::Head,
             },
             organization: agent.new.organization.clone(),
             room: if agent.new.once { 1 } else { agent.new.concurrency - agent.busy() },
@@ -236,23 +230,23 @@ impl Agents {
     pub(crate) fn give(&self, id: AgentId, phase: TakenPhase) -> bool {
         let mut connected = self.lock();
         let Some(agent) = connected.get_mut(&id) else { return false };
-        agent.given.insert(key(&phase.attempt));
+        agent.sent_unconfirmed.insert(phase.attempt);
         agent.taken_any = true;
         agent.sender.send(ToAgent::Execute(Box::new(phase))).is_ok()
     }
 
     /// Tells an agent of this server to stop a phase, once.
-    pub(crate) fn cancel(&self, id: AgentId, attempt: Attempt, force: bool) {
+    pub(crate) fn cancel(&self, id: AgentId, attempt: PhaseAttempt, force: bool) {
         let mut connected = self.lock();
         if let Some(agent) = connected.get_mut(&id)
-            && agent.told.insert((key(&attempt), force))
+            && agent.cancels_sent.insert((attempt, force))
         {
             let _ = agent.sender.send(ToAgent::Cancel { attempt, force });
         }
     }
 
     /// Takes a phase away from an agent of this server.
-    pub(crate) fn lose(&self, id: AgentId, attempt: Attempt) {
+    pub(crate) fn lose(&self, id: AgentId, attempt: PhaseAttempt) {
         if let Some(agent) = self.lock().get_mut(&id) {
             agent.forget(&attempt);
             let _ = agent.sender.send(ToAgent::Lost { attempt });
@@ -260,24 +254,23 @@ impl Agents {
     }
 
     /// A phase is over: its agent has room for another, before its next heartbeat says so.
-    pub(crate) fn finished(&self, attempt: &Attempt) {
+    pub(crate) fn finished(&self, attempt: &PhaseAttempt) {
         self.lock().values_mut().for_each(|agent| agent.forget(attempt));
         self.changed.notify_one();
     }
 
     /// An agent does not execute this any more.
-    pub(crate) fn forget(&self, id: AgentId, attempt: &Attempt) {
+    pub(crate) fn forget(&self, id: AgentId, attempt: &PhaseAttempt) {
         if let Some(agent) = self.lock().get_mut(&id) {
             agent.forget(attempt);
         }
     }
 
     /// What each agent is thought to execute.
-    pub(crate) fn occupied(&self) -> Vec<(AgentId, Attempt)> {
+    pub(crate) fn occupied(&self) -> Vec<(AgentId, PhaseAttempt)> {
         let connected = self.lock();
-        let attempts = |agent: &Connected| agent.running.union(&agent.given).copied().collect::<Vec<_>>();
-        let all = connected.iter().flat_map(|(id, agent)| attempts(agent).into_iter().map(|key| (*id, key)));
-        all.map(|(id, (run, kind, epoch))| (id, Attempt { run, kind, epoch })).collect()
+        let attempts = |agent: &Connected| agent.running.union(&agent.sent_unconfirmed).copied().collect::<Vec<_>>();
+        connected.iter().flat_map(|(id, agent)| attempts(agent).into_iter().map(|attempt| (*id, attempt))).collect()
     }
 
     /// Which of the attempts that the ledger says an agent executes it has not said for `patience`, though it was heard;
@@ -285,28 +278,28 @@ impl Agents {
     pub(crate) fn unknown_to(
         &self,
         id: AgentId,
-        said: &[Attempt],
+        said: &[PhaseAttempt],
         patience: Duration,
         now: Instant,
-    ) -> (u64, Vec<Attempt>) {
+    ) -> (u64, Vec<PhaseAttempt>) {
         let mut connected = self.lock();
         let (Some(agent), Some(first)) = (connected.get_mut(&id), said.first()) else { return (0, Vec::new()) };
         // What it was given may never have arrived, or be over by now without a word.
-        let unknown = said.iter().filter(|attempt| !agent.running.contains(&key(attempt)));
-        let unknown: Vec<Attempt> = unknown.copied().collect();
+        let unknown = said.iter().filter(|attempt| !agent.running.contains(attempt));
+        let unknown: Vec<PhaseAttempt> = unknown.copied().collect();
         // Those of other organizations are not in question.
-        let (home, keys) = (first.run.home(), unknown.iter().map(key).collect::<Vec<_>>());
-        agent.unknown.retain(|known, _| known.0.home() != home || keys.contains(known));
+        let prefix = first.run.organization_prefix();
+        agent.unreported_since.retain(|known, _| known.run.organization_prefix() != prefix || unknown.contains(known));
         let heartbeat = agent.heartbeat;
-        let is_due = |attempt: &Attempt| {
-            let (since, then) = *agent.unknown.entry(key(attempt)).or_insert((now, heartbeat));
+        let is_due = |attempt: &PhaseAttempt| {
+            let (since, then) = *agent.unreported_since.entry(*attempt).or_insert((now, heartbeat));
             heartbeat >= then + 2 && now >= since + patience
         };
         (heartbeat, unknown.into_iter().filter(is_due).collect())
     }
 
     /// The agents that came with a pool's token: with which, and for which organization.
-    pub(crate) fn with_tokens(&self) -> Vec<(AgentId, OpenOrganization, AgentPoolId, TokenId)> {
+    pub(crate) fn with_tokens(&self) -> Vec<(AgentId, OrganizationSnapshot, AgentPoolId, TokenId)> {
         let connected = self.lock();
         let with_token = |agent: &Connected| {
             let NewAgent { id, organization, reach, token, .. } = &agent.new;
@@ -383,14 +376,14 @@ impl Drop for Greeting {
 
 impl AgentLink {
     /// Notes a heartbeat, with what the agent is executing.
-    pub fn heard(&self, number: u64, running: impl IntoIterator<Item = Attempt>, draining: bool, now: Timestamp) {
+    pub fn heard(&self, number: u64, running: impl IntoIterator<Item = PhaseAttempt>, draining: bool, now: Timestamp) {
         self.with(|agent| {
             agent.heartbeat = agent.heartbeat.max(number);
             agent.heard_at = now;
             agent.heard = Instant::now();
             agent.draining |= draining;
-            agent.running = running.into_iter().map(|attempt| key(&attempt)).collect();
-            agent.given.retain(|given| !agent.running.contains(given));
+            agent.running = running.into_iter().collect();
+            agent.sent_unconfirmed.retain(|given| !agent.running.contains(given));
         });
         self.agents.changed.notify_one();
     }
@@ -426,7 +419,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    fn agent(id: AgentId, reach: Reach) -> NewAgent {
+    fn agent(id: AgentId, reach: AgentScope) -> NewAgent {
         NewAgent {
             id,
             name: "one".to_owned(),
@@ -448,7 +441,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_agent_that_is_not_heard_is_given_nothing() {
         let agents = Agents::default();
-        let link = agents.connect(agent(AgentId::from_random([1; 16]), Reach::WithinServer), Timestamp::UNIX_EPOCH);
+        let link =
+            agents.connect(agent(AgentId::from_random([1; 16]), AgentScope::WithinServer), Timestamp::UNIX_EPOCH);
         assert_eq!(free(&agents, Instant::now()), 1);
         assert_eq!(free(&agents, Instant::now() + PATIENCE), 1);
         tokio::time::advance(PATIENCE * 2).await;
@@ -460,7 +454,7 @@ mod tests {
     #[tokio::test]
     async fn an_agent_that_comes_back_is_given_nothing_over_its_old_connection() {
         let (agents, id) = (Agents::default(), AgentId::from_random([1; 16]));
-        let _old = agents.connect(agent(id, Reach::WithinServer), Timestamp::UNIX_EPOCH);
+        let _old = agents.connect(agent(id, AgentScope::WithinServer), Timestamp::UNIX_EPOCH);
         // Something is being handed out at the moment.
         let turn = agents.turn.clone().lock_owned().await;
         let mut coming = Box::pin(agents.greet(id));
@@ -471,7 +465,7 @@ mod tests {
         let again = agents.greet(id).await;
         drop(greeting);
         assert_eq!(free(&agents, Instant::now()), 0, "it tries twice at once");
-        let _new = agents.connect(agent(id, Reach::WithinServer), Timestamp::UNIX_EPOCH);
+        let _new = agents.connect(agent(id, AgentScope::WithinServer), Timestamp::UNIX_EPOCH);
         drop(again);
         assert_eq!(free(&agents, Instant::now()), 1);
     }
@@ -479,10 +473,10 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_stops_dismisses_its_agents_but_not_its_own() {
         let agents = Agents::default();
-        let elsewhere = Reach::Pool(AgentPoolId::from_random([3; 16]));
+        let elsewhere = AgentScope::Pool(AgentPoolId::from_random([3; 16]));
         let connect =
             |id: u8, reach| agents.connect(agent(AgentId::from_random([id; 16]), reach), Timestamp::UNIX_EPOCH);
-        let (mut remote, mut own) = (connect(1, elsewhere), connect(2, Reach::WithinServer));
+        let (mut remote, mut own) = (connect(1, elsewhere), connect(2, AgentScope::WithinServer));
         agents.give_no_more();
         assert_eq!(free(&agents, Instant::now()), 0);
         assert!(remote.receiver.try_recv().is_err(), "what is on its way to it comes first");

@@ -1,10 +1,9 @@
 //! Agents that are asked to stop a phase, and agents that are given up.
 
-use taco_control_plane::Attempt;
+use taco_domain::phase_attempt::PhaseAttempt;
 use taco_domain::run::Run;
 use tokio::time::Instant;
 
-use crate::agents::key;
 use crate::leases::Watch;
 use crate::scheduler::Scheduler;
 
@@ -26,21 +25,21 @@ impl Scheduler {
 
     /// Takes their phases away from agents that were silent for too long. `now` is a moment of which everything is
     /// known that any server had published by then.
-    pub(crate) async fn give_up_on_the_silent(&self, watch: &mut Watch, now: Instant) {
+    pub(crate) async fn expire_silent_agents(&self, watch: &mut Watch, now: Instant) {
         for organization in self.served() {
             let state = organization.last_seen();
             for run in state.runs.by().executing.iter() {
                 let Some(attempt) = attempt_of(run) else { continue };
-                let Some(executor) = &run.phase(attempt.kind).executor else { continue };
+                let Some(executor) = &run.phase(attempt.phase).executor else { continue };
                 let (agent, name) = (executor.agent, &executor.agent_name);
-                if !watch.is_lost(agent, key(&attempt), &self.leases, now) {
+                if !watch.is_lost(agent, attempt, &self.leases, now) {
                     continue;
                 }
                 let silence = (self.leases.lease + self.leases.margin).as_secs();
                 let why = format!("agent {name} ({agent}) was not heard for {silence} s");
                 match self.control_plane.lose_phase(&organization, attempt, why).await {
                     Ok(true) => {
-                        tracing::warn!(run = %attempt.run, phase = %attempt.kind, %agent, "given up on a silent agent");
+                        tracing::warn!(run = %attempt.run, phase = %attempt.phase, %agent, "given up on a silent agent");
                         self.agents.lose(agent, attempt);
                     }
                     Ok(false) => {}
@@ -52,7 +51,7 @@ impl Scheduler {
 }
 
 /// The attempt that is under way.
-pub(crate) fn attempt_of(run: &Run) -> Option<Attempt> {
-    let kind = run.executing_phase()?;
-    Some(Attempt { run: run.id, kind, epoch: run.phase(kind).epoch })
+pub(crate) fn attempt_of(run: &Run) -> Option<PhaseAttempt> {
+    let phase = run.executing_phase()?;
+    Some(PhaseAttempt { run: run.id, phase, epoch: run.phase(phase).epoch })
 }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use futures::future::join_all;
 use jiff::Timestamp;
-use taco_control_plane::{Error, OpenOrganization, Taker, View};
-use taco_domain::global_queue::{Reach, Share, Turn, fair_turns, overdue_phase, ready_phases};
+use taco_control_plane::{Error, OrganizationSnapshot, PhaseRequest, View};
+use taco_domain::global_queue::{AgentScope, QueuePick, Share, fair_turns, overdue_phase, ready_phases};
 use taco_domain::organization_state::OrganizationState;
 use taco_domain::run::Run;
 use tokio::time::Instant;
@@ -15,9 +15,9 @@ use crate::cancels::attempt_of;
 use crate::scheduler::Scheduler;
 
 /// One phase that one agent is to take. Which phase it is, the transaction decides: the one whose turn it is then.
-struct Errand {
-    organization: OpenOrganization,
-    taker: Taker,
+struct Assignment {
+    organization: OrganizationSnapshot,
+    taker: PhaseRequest,
 }
 
 impl Scheduler {
@@ -30,18 +30,18 @@ impl Scheduler {
             let mut before = self.agents.turn.lock().await;
             let free = self.agents.free(self.leases.doubt(), Instant::now());
             let mut organizations = self.handing_out();
-            organizations.retain(|open| !failed.contains(&open.id()));
-            let errands = match_up(free, &organizations, &mut before, self.control_plane.now());
-            if errands.is_empty() {
+            organizations.retain(|org| !failed.contains(&org.id()));
+            let assignment = assign(free, &organizations, &mut before, self.control_plane.now());
+            if assignment.is_empty() {
                 return first_failure;
             }
             // At once, so that they share a commit. All are waited for: one that failed must not keep another agent from
             // hearing what it has.
-            let errands = errands.into_iter().map(|errand| async {
-                let organization = errand.organization.id();
-                (organization, self.run_errand(errand).await)
+            let assignment = assignment.into_iter().map(|assignment| async {
+                let organization = assignment.organization.id();
+                (organization, self.take_and_send(assignment).await)
             });
-            let taken = join_all(errands).await;
+            let taken = join_all(assignment).await;
             let taken_any = taken.iter().any(|(_, taken)| matches!(taken, Ok(true)));
             if taken_any {
                 // New leases begin: the agents' heartbeats should be known.
@@ -68,7 +68,7 @@ impl Scheduler {
         if occupied.is_empty() {
             return;
         }
-        let states: Vec<_> = self.followed().iter().map(OpenOrganization::last_seen).collect();
+        let states: Vec<_> = self.followed().iter().map(OrganizationSnapshot::last_seen).collect();
         for (agent, attempt) in occupied {
             let executes = |run: &Run| attempt_of(run) == Some(attempt);
             let has_it = states.iter().any(|state| {
@@ -81,14 +81,14 @@ impl Scheduler {
         }
     }
 
-    async fn run_errand(&self, errand: Errand) -> Result<bool, Error> {
-        let Errand { organization, taker } = errand;
+    async fn take_and_send(&self, assignment: Assignment) -> Result<bool, Error> {
+        let Assignment { organization, taker } = assignment;
         let (id, name) = (taker.executor.agent, taker.executor.agent_name.clone());
         let Some(phase) = self.control_plane.take_phase(&organization, taker).await? else {
             return Ok(false);
         };
         let attempt = phase.attempt;
-        tracing::info!(run = %attempt.run, phase = %attempt.kind, epoch = attempt.epoch, agent = %id, "handed out");
+        tracing::info!(run = %attempt.run, phase = %attempt.phase, epoch = attempt.epoch, agent = %id, "handed out");
         if !self.agents.give(id, phase) {
             let why = format!("agent {name} left before it received it");
             self.control_plane.lose_phase(&organization, attempt, why).await?;
@@ -99,16 +99,16 @@ impl Scheduler {
 
 /// Pairs the phases that are ready, in the order of the global queue, with agents that have room. `before` counts what
 /// was handed out.
-fn match_up(
+fn assign(
     mut free: Vec<FreeAgent>,
-    organizations: &[OpenOrganization],
+    organizations: &[OrganizationSnapshot],
     before: &mut u64,
     now: Timestamp,
-) -> Vec<Errand> {
-    let mut errands = Vec::new();
+) -> Vec<Assignment> {
+    let mut assignment = Vec::new();
     let room: usize = free.iter().map(|agent| agent.room as usize).sum();
     if room == 0 {
-        return errands;
+        return assignment;
     }
     let places = places(&free, organizations);
     let queues: Vec<_> = (places.iter())
@@ -124,12 +124,12 @@ fn match_up(
         .collect();
     overdue.sort_by_key(|(share, since, _)| (*share, *since));
     let mut overdue = overdue.into_iter().map(|(.., place)| place);
-    while errands.len() < room {
-        let next = match Turn::after(*before) {
-            Turn::Overdue => overdue.next().map(|place| (Turn::Overdue, place)),
-            Turn::First => None,
+    while assignment.len() < room {
+        let next = match QueuePick::after(*before) {
+            QueuePick::Overdue => overdue.next().map(|place| (QueuePick::Overdue, place)),
+            QueuePick::Head => None,
         };
-        let next = next.or_else(|| first.next().map(|place| (Turn::First, place)));
+        let next = next.or_else(|| first.next().map(|place| (QueuePick::Head, place)));
         let Some((turn, Place { reach, organization, .. })) = next else { break };
         let able = free.iter_mut().filter(|agent| agent.room > 0 && agent.taker.reach == *reach);
         let able = able.filter(|agent| agent.organization.as_ref().is_none_or(|own| own.id() == organization.id()));
@@ -137,23 +137,23 @@ fn match_up(
         if let Some(agent) = able.max_by_key(|agent| agent.room) {
             agent.room -= 1;
             *before += 1;
-            let taker = Taker { turn, ..agent.taker.clone() };
-            errands.push(Errand { organization: (*organization).clone(), taker });
+            let taker = PhaseRequest { turn, ..agent.taker.clone() };
+            assignment.push(Assignment { organization: (*organization).clone(), taker });
         }
     }
-    errands
+    assignment
 }
 
 /// Where phases may wait.
 struct Place<'a> {
-    reach: Reach,
-    organization: &'a OpenOrganization,
+    reach: AgentScope,
+    organization: &'a OrganizationSnapshot,
     state: View<OrganizationState>,
     share: Share,
 }
 
 /// Where phases may wait that are within reach of a free agent.
-fn places<'a>(free: &[FreeAgent], organizations: &'a [OpenOrganization]) -> Vec<Place<'a>> {
+fn places<'a>(free: &[FreeAgent], organizations: &'a [OrganizationSnapshot]) -> Vec<Place<'a>> {
     let mut places = Vec::new();
     for organization in organizations {
         let state = organization.last_seen();
@@ -166,7 +166,7 @@ fn places<'a>(free: &[FreeAgent], organizations: &'a [OpenOrganization]) -> Vec<
 }
 
 /// What free agents may take of an organization.
-fn reaches(free: &[FreeAgent], organization: &OpenOrganization) -> Vec<Reach> {
+fn reaches(free: &[FreeAgent], organization: &OrganizationSnapshot) -> Vec<AgentScope> {
     let mut reaches = Vec::new();
     for agent in free {
         let works_here = agent.organization.as_ref().is_none_or(|own| own.id() == organization.id());

@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use taco_domain::agent::AgentPresence;
 use taco_domain::id::AgentId;
+use taco_domain::phase_attempt::PhaseAttempt;
 use tokio::time::Instant;
-
-use crate::agents::Key;
 
 /// How often agents' heartbeats are published while nothing is executed: what two idle servers cost the bucket.
 const IDLE_ROUND: Duration = Duration::from_secs(20);
@@ -60,7 +59,7 @@ pub(crate) struct Watch {
     seen: HashMap<AgentId, Seen>,
     /// Since when this server knows that an attempt is under way, and when it saw it last. An agent may have been
     /// idle, and its heartbeats old, before.
-    under_way: HashMap<Key, (Instant, Instant)>,
+    under_way: HashMap<PhaseAttempt, (Instant, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +85,7 @@ impl Watch {
 
     /// Whether an agent was silent for longer than `leases` allow, since it has this attempt. One that this server never
     /// heard of is counted from now on: the server may have just started.
-    pub(crate) fn is_lost(&mut self, agent: AgentId, attempt: Key, leases: &Leases, now: Instant) -> bool {
+    pub(crate) fn is_lost(&mut self, agent: AgentId, attempt: PhaseAttempt, leases: &Leases, now: Instant) -> bool {
         let seen = self.seen.entry(agent).or_insert(Seen { heartbeat: 0, at: now });
         let (since, last) = self.under_way.entry(attempt).or_insert((now, now));
         *last = now;
@@ -114,7 +113,7 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut watch = Watch::default();
-        let attempt = |epoch| (RunId::from_random([2; 16]), PhaseKind::Plan, epoch);
+        let attempt = |epoch| PhaseAttempt { run: RunId::from_random([2; 16]), phase: PhaseKind::Plan, epoch };
         let is_lost = |watch: &mut Watch, epoch, now| watch.is_lost(agent, attempt(epoch), &leases, now);
         assert!(!is_lost(&mut watch, 1, start), "never heard of: counted from now on");
         assert!(!is_lost(&mut watch, 1, after(45)));

@@ -8,12 +8,12 @@ mod cancels;
 mod disagreements;
 mod hand_out;
 mod leases;
-mod neighbours;
+mod peers;
 mod refusals;
 mod scheduler;
 mod waits;
 
 pub use agents::{AgentLink, Greeting, NewAgent, ToAgent};
 pub use leases::Leases;
-pub use neighbours::{Alone, Neighbours};
+pub use peers::{PeerDirectory, SingleServer};
 pub use scheduler::{Scheduler, Wake};

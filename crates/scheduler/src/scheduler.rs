@@ -3,15 +3,16 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use taco_control_plane::{Attempt, Changes, ControlPlane, Error, LedgerName, OpenOrganization, OrganizationSurvey};
+use taco_control_plane::{Changes, ControlPlane, Error, LedgerName, OrganizationSnapshot, OrganizationSurvey};
 use taco_domain::Site;
 use taco_domain::id::{AgentId, OrganizationId};
+use taco_domain::phase_attempt::PhaseAttempt;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::agents::{AgentLink, Agents, Greeting, NewAgent};
 use crate::leases::{Leases, Watch};
-use crate::neighbours::Neighbours;
+use crate::peers::PeerDirectory;
 
 /// A look without a signal, for signals that got lost.
 const TICK: Duration = Duration::from_secs(5);
@@ -34,9 +35,9 @@ pub struct Scheduler {
     pub(crate) control_plane: ControlPlane,
     pub(crate) agents: Agents,
     pub(crate) leases: Leases,
-    pub(crate) neighbours: Arc<dyn Neighbours>,
+    pub(crate) peers: Arc<dyn PeerDirectory>,
     /// The organizations that this server has to do with, and that it follows.
-    organizations: Arc<Mutex<BTreeMap<OrganizationId, OpenOrganization>>>,
+    organizations: Arc<Mutex<BTreeMap<OrganizationId, OrganizationSnapshot>>>,
     /// When handing out a phase of an organization last failed.
     failed: Arc<Mutex<HashMap<OrganizationId, Instant>>>,
 }
@@ -62,12 +63,12 @@ impl Wake {
 }
 
 impl Scheduler {
-    pub fn new(control_plane: ControlPlane, leases: Leases, neighbours: Arc<dyn Neighbours>) -> Self {
+    pub fn new(control_plane: ControlPlane, leases: Leases, peers: Arc<dyn PeerDirectory>) -> Self {
         Self {
             control_plane,
             agents: Agents::default(),
             leases,
-            neighbours,
+            peers,
             organizations: Arc::default(),
             failed: Arc::default(),
         }
@@ -101,7 +102,7 @@ impl Scheduler {
     }
 
     /// A phase is over.
-    pub fn finished(&self, attempt: &Attempt) {
+    pub fn finished(&self, attempt: &PhaseAttempt) {
         self.agents.finished(attempt);
     }
 
@@ -123,23 +124,23 @@ impl Scheduler {
     }
 
     /// All that exist, as they were last seen; also those that cannot be read at the moment.
-    pub(crate) fn followed(&self) -> Vec<OpenOrganization> {
+    pub(crate) fn followed(&self) -> Vec<OrganizationSnapshot> {
         self.organizations.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// Those in which something can be changed. To try it in one that is damaged would only cost the others time.
-    pub(crate) fn served(&self) -> Vec<OpenOrganization> {
+    pub(crate) fn served(&self) -> Vec<OrganizationSnapshot> {
         let mut followed = self.followed();
-        followed.retain(|open| self.control_plane.is_readable(open.id()));
+        followed.retain(|org| self.control_plane.is_readable(org.id()));
         followed
     }
 
     /// Those whose phases can be handed out now.
-    pub(crate) fn handing_out(&self) -> Vec<OpenOrganization> {
+    pub(crate) fn handing_out(&self) -> Vec<OrganizationSnapshot> {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         failed.retain(|_, at| at.elapsed() < REST_AFTER_FAILURE);
         let mut served = self.served();
-        served.retain(|open| !failed.contains_key(&open.id()));
+        served.retain(|org| !failed.contains_key(&org.id()));
         served
     }
 
@@ -186,20 +187,20 @@ impl Scheduler {
         let mut organizations = self.organizations.lock().unwrap_or_else(PoisonError::into_inner);
         let mut before = std::mem::take(&mut *organizations);
         for (id, _) in survey.failed {
-            if let Some(open) = before.remove(&id) {
-                organizations.insert(id, open);
+            if let Some(org) = before.remove(&id) {
+                organizations.insert(id, org);
             }
         }
-        for open in survey.open {
-            if !before.contains_key(&open.id()) && !organizations.contains_key(&open.id()) {
-                let (mut changes, changed) = (open.changes(), Arc::clone(&self.agents.changed));
+        for org in survey.readable {
+            if !before.contains_key(&org.id()) && !organizations.contains_key(&org.id()) {
+                let (mut changes, changed) = (org.changes(), Arc::clone(&self.agents.changed));
                 watchers.spawn(async move {
                     while changes.next().await {
                         changed.notify_one();
                     }
                 });
             }
-            organizations.insert(open.id(), open);
+            organizations.insert(org.id(), org);
         }
     }
 
@@ -229,7 +230,7 @@ impl Scheduler {
         let newest = |(ledger, seen): (LedgerName, u64)| {
             // What cannot be read is looked at in its own time.
             let is_readable = ledger.as_str().parse().map_or(true, |id| self.control_plane.is_readable(id));
-            let newest = self.neighbours.newest_commit(&ledger).filter(|newest| is_readable && *newest > seen)?;
+            let newest = self.peers.newest_commit(&ledger).filter(|newest| is_readable && *newest > seen)?;
             Some((ledger, newest))
         };
         self.look_at(self.control_plane.ledgers_seen().into_iter().filter_map(newest).collect()).await;
@@ -249,7 +250,7 @@ impl Scheduler {
             self.deliver_cancels();
             self.settle_disagreements(Instant::now()).await;
             self.forget_what_ended_elsewhere();
-            self.let_the_refused_go();
+            self.disconnect_revoked();
             if let Err(error) = self.hand_out().await {
                 tracing::warn!(%error, "a phase could not be given to an agent; trying again");
                 sleep(PAUSE).await;
@@ -264,14 +265,14 @@ impl Scheduler {
         loop {
             let presence = self.agents.presence();
             let asked_at = Instant::now();
-            if self.neighbours.publish(&presence).await {
+            if self.peers.publish(&presence).await {
                 self.agents.published(&presence);
-                let heard = self.neighbours.heard();
+                let heard = self.peers.heard();
                 watch.note(presence.iter().chain(&heard), Instant::now());
                 self.control_plane.presence().set(presence.into_iter().chain(heard).collect());
                 self.look_if_behind().await;
                 // What was published after the question may not be in the answer.
-                self.give_up_on_the_silent(&mut watch, asked_at).await;
+                self.expire_silent_agents(&mut watch, asked_at).await;
                 watch.forget_old(&self.leases, asked_at);
             }
             let round = if self.anything_executes() { self.leases.heartbeat() } else { self.leases.idle_round() };
@@ -282,7 +283,7 @@ impl Scheduler {
     /// Phases under way may be another server's: its agents' leases are watched here too.
     fn anything_executes(&self) -> bool {
         self.agents.any_busy()
-            || self.followed().iter().any(|open| open.last_seen().runs.by().executing.iter().next().is_some())
+            || self.followed().iter().any(|org| org.last_seen().runs.by().executing.iter().next().is_some())
     }
 
     /// Lets the others know soon.

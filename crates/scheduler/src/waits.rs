@@ -74,18 +74,18 @@ impl Scheduler {
         loop {
             sleep(LOOK).await;
             let followed = self.followed();
-            waits.seen.retain(|id, _| followed.iter().any(|open| open.id() == *id));
-            for open in followed {
-                if !self.control_plane.is_readable(open.id()) {
+            waits.seen.retain(|id, _| followed.iter().any(|org| org.id() == *id));
+            for org in followed {
+                if !self.control_plane.is_readable(org.id()) {
                     continue;
                 }
-                let waiting = self.control_plane.waits_last_seen(&open);
-                let due = waits.see(open.id(), waiting, self.control_plane.now(), Instant::now());
+                let waiting = self.control_plane.waits_last_seen(&org);
+                let due = waits.see(org.id(), waiting, self.control_plane.now(), Instant::now());
                 if due.is_empty() {
                     continue;
                 }
-                match self.control_plane.note_waits(&open, due.clone()).await {
-                    Ok(()) => waits.noted(open.id(), &due),
+                match self.control_plane.note_waits(&org, due.clone()).await {
+                    Ok(()) => waits.noted(org.id(), &due),
                     Err(error) => tracing::debug!(%error, "could not note what runs wait for; trying again"),
                 }
             }

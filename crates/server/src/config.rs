@@ -26,14 +26,14 @@ use value::Value;
 
 /// What a process finds around it, besides its flags.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct ProcessEnv {
     pub variables: BTreeMap<String, String>,
     pub working_directory: PathBuf,
     /// Whether a person watches the log as it is written.
     pub log_on_terminal: bool,
 }
 
-impl Surroundings {
+impl ProcessEnv {
     pub fn of_this_process() -> Self {
         Self {
             variables: crate::environment::variables(),
@@ -52,20 +52,20 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    pub fn load(flags: &Flags, surroundings: &Surroundings) -> Result<Self, ConfigError> {
+    pub fn load(flags: &Flags, process_env: &ProcessEnv) -> Result<Self, ConfigError> {
         let mut layers =
-            [flags.layer()?, variables::layer(surroundings)?, file::layer(flags.config_file(), surroundings)?];
+            [flags.layer()?, variables::layer(process_env)?, file::layer(flags.config_file(), process_env)?];
         let mut entries = Vec::with_capacity(TABLE.len());
         for setting in TABLE {
             let given = layers.iter_mut().find_map(|layer| layer.take(setting));
             entries.push(match given {
                 Some(given) => {
-                    let text = Some(given.read(setting, surroundings)?);
-                    let secret_in = given.file(surroundings).filter(|_| setting.secret);
+                    let text = Some(given.read(setting, process_env)?);
+                    let secret_in = given.file(process_env).filter(|_| setting.secret);
                     Entry { setting, text, secret_in, origin: given.origin }
                 }
                 None => {
-                    let text = setting.default.text(&entries, surroundings);
+                    let text = setting.default.text(&entries, process_env);
                     Entry { setting, text, secret_in: None, origin: Origin::Default }
                 }
             });

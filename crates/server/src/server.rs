@@ -28,7 +28,7 @@ use crate::config::{FilePath, PublicUrl, Settings};
 use crate::connections::{ConnectionLimits, Service};
 use crate::health::{self, Readiness};
 use crate::master_keys::{self, KeyError};
-use crate::neighbours::{self, ByBeacon};
+use crate::peers::{self, BeaconPeers};
 use crate::shutdown::Shutdown;
 use crate::tls::{self, TlsError};
 use crate::trusted_proxies::TrustedProxies;
@@ -133,7 +133,7 @@ impl Server {
         let server_id = dice.unique();
         let reachable_at = match &settings.peer_url {
             Some(url) => url.as_str().parse().ok(),
-            None => neighbours::own_address(address, settings.speaks_tls()),
+            None => peers::own_address(address, settings.speaks_tls()),
         };
         let (store, own_clock) = (Arc::clone(&bucket.patient), Arc::clone(&clock));
         let beacons = Arc::new(Beacons::new(store, own_clock, &server_id, reachable_at, BEACON_INTERVAL));
@@ -154,12 +154,12 @@ impl Server {
         let scheduler = Scheduler::new(
             control_plane.clone(),
             Leases::of(Duration::from_secs(settings.agent_lease.into())),
-            Arc::new(ByBeacon { beacons: Arc::clone(&beacons) }),
+            Arc::new(BeaconPeers { beacons: Arc::clone(&beacons) }),
         );
         let agent_api = AgentApi::new(control_plane.clone(), scheduler.clone(), &url.to_string());
-        let (ear, looking) = neighbours::ear(control_plane.clone(), scheduler.wake());
+        let (peer_wakeup_route, looking) = peers::peer_wakeup_route(control_plane.clone(), scheduler.wake());
         tasks.spawn(until(shutdown.clone(), looking));
-        tasks.spawn(neighbours::tell_others(control_plane.clone(), Arc::clone(&beacons), shutdown.clone()));
+        tasks.spawn(peers::notify_peers(control_plane.clone(), Arc::clone(&beacons), shutdown.clone()));
         tasks.spawn(schedule(scheduler.clone(), beacons, shutdown.clone()));
         tasks.spawn(send_away(control_plane.clone(), scheduler, shutdown.clone()));
         tasks.spawn(until(shutdown.clone(), history::archive_for_ever(control_plane.clone())));
@@ -190,7 +190,7 @@ impl Server {
             (api, web) = (api.without_login(), web.without_login());
         }
         let mut doors = api.into_router().merge(http::packed(in_time(web.into_router()))).merge(further);
-        doors = doors.merge(agent_api.router()).merge(in_time(ear));
+        doors = doors.merge(agent_api.router()).merge(in_time(peer_wakeup_route));
         if settings.no_auth {
             doors = no_auth::only_for_this_machine(doors);
         }

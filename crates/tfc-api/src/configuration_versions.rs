@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{ConfigurationAction, ControlPlane, NewConfiguration, PassPurpose};
+use taco_control_plane::{ConfigurationAction, ControlPlane, NewConfiguration, SignedUrlPurpose};
 use taco_domain::configuration_version::{ConfigurationStatus, ConfigurationVersion};
 use taco_domain::state_version::BackingDataAction;
 
@@ -96,7 +96,7 @@ pub(crate) async fn create(request: ApiRequest) -> Answer {
     let new: NewConfiguration = request.attributes(KIND).await?;
     let source = client::source(request.headers());
     let made = request.control_plane.create_configuration_version(&request.caller, &workspace, new, source).await?;
-    let upload_url = signed(&request, PassPurpose::UploadConfiguration, made.version.id);
+    let upload_url = signed(&request, SignedUrlPurpose::UploadConfiguration, made.version.id);
     request.created(&Announced { version: made.version, upload_url })
 }
 
@@ -143,7 +143,7 @@ pub(crate) async fn upload(
     signed: Signed,
     request: Request,
 ) -> Result<StatusCode, ApiError> {
-    let pass = check(&control_plane, PassPurpose::UploadConfiguration, &signed)?;
+    let pass = check(&control_plane, SignedUrlPurpose::UploadConfiguration, &signed)?;
     control_plane.upload_configuration(&pass, body_of(request)).await?;
     Ok(StatusCode::OK)
 }

@@ -88,7 +88,7 @@ struct Permissions {
 
 impl Permissions {
     fn of(caller: &Caller, view: &OrganizationView) -> Self {
-        let may = |action| caller.may(action, view.open.resource()).allowed;
+        let may = |action| caller.may(action, view.org.resource()).allowed;
         Self {
             can_access_via_teams: may(Action::ReadOrganization),
             can_create_module: may(Action::ManageModules),

@@ -56,9 +56,9 @@ impl Resource for ProjectView {
     const INCLUDES: &'static [&'static str] = &["effective-tag-bindings"];
 
     fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
-        let Self { project, open } = self;
+        let Self { project, org } = self;
         let may = |action| request.caller.may(action, self.resource()).allowed;
-        let execution: Execution = open.state.default_execution(&project.id);
+        let execution: Execution = org.state.default_execution(&project.id);
         let overwrites = project.default_execution.is_some();
         let attributes = Attributes {
             name: project.name.as_str(),
@@ -67,7 +67,7 @@ impl Resource for ProjectView {
             default_execution_mode: execution.mode,
             auto_destroy_activity_duration: project.auto_destroy_activity_duration.as_deref(),
             is_unified: false,
-            workspace_count: open.state.workspaces_in(project.id).count(),
+            workspace_count: org.state.workspaces_in(project.id).count(),
             setting_overwrites: Overwrites { default_execution_mode: overwrites, default_agent_pool: overwrites },
             permissions: Permissions {
                 can_read: may(Action::ReadProject),
@@ -80,7 +80,7 @@ impl Resource for ProjectView {
         };
         let bindings = effective_bindings_of_project(project);
         Ok(ResourceObject::new(KIND, project.id, &attributes)
-            .has_one("organization", organizations::identifier(open.entry().name.as_str()))
+            .has_one("organization", organizations::identifier(org.entry().name.as_str()))
             .has_optional("default-agent-pool", execution.agent_pool.map(|pool| Identifier::new("agent-pools", pool)))
             .has_many(
                 "effective-tag-bindings",

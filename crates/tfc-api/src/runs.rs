@@ -130,7 +130,7 @@ impl Resource for RunView {
         &["plan", "apply", "cost-estimate", "workspace", "configuration-version", "created-by"];
 
     fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
-        let Self { run, open, .. } = self;
+        let Self { run, org, .. } = self;
         let control_plane = &request.control_plane;
         let variables = control_plane.run_variables(&request.caller, self)?;
         let variables = variables.into_iter().map(|(key, value)| Variable { key, value }).collect::<Vec<_>>();
@@ -158,7 +158,7 @@ impl Resource for RunView {
             variables: Some(variables).filter(|variables| !variables.is_empty()),
             terraform_version: &run.options.terraform_version,
             taco_engine: run.options.engine,
-            position_in_queue: open.state.position_in_queue(run),
+            position_in_queue: org.state.position_in_queue(run),
             taco_wait_reasons: waits.map(|reason| Waits { detail: reason.in_words(), reason }).collect(),
             actions: Actions {
                 is_cancelable: run.check_cancel().is_ok(),

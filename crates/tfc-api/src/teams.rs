@@ -47,7 +47,7 @@ impl Resource for TeamView {
     const INCLUDES: &'static [&'static str] = &["users", "organization-memberships"];
 
     fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
-        let Self { team, open, members } = self;
+        let Self { team, org, members } = self;
         let rights = self.rights(&request.caller);
         let attributes = Attributes {
             name: team.name.as_str(),
@@ -69,7 +69,7 @@ impl Resource for TeamView {
         let memberships =
             members.iter().map(|member| Identifier::new(organization_memberships::KIND, member.membership.id));
         Ok(ResourceObject::new(KIND, team.id, &attributes)
-            .has_one("organization", organizations::identifier(open.entry().name.as_str()))
+            .has_one("organization", organizations::identifier(org.entry().name.as_str()))
             .has_many("users", users)
             .has_many("organization-memberships", memberships)
             .link("self", format!("/api/v2/teams/{}", team.id)))

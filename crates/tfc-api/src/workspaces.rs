@@ -200,7 +200,7 @@ impl Permissions {
 
 /// The workspace of a run.
 pub(crate) fn view_of(run: &RunView) -> WorkspaceView {
-    WorkspaceView { workspace: run.workspace.clone(), open: run.open.clone() }
+    WorkspaceView { workspace: run.workspace.clone(), org: run.org.clone() }
 }
 
 impl Resource for WorkspaceView {
@@ -208,20 +208,20 @@ impl Resource for WorkspaceView {
     const INCLUDES: &'static [&'static str] = INCLUDES;
 
     fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
-        let Self { workspace, open } = self;
+        let Self { workspace, org } = self;
         let caller = &request.caller;
-        let organization = open.entry().name.as_str();
-        let execution = open.state.execution_of(workspace);
+        let organization = org.entry().name.as_str();
+        let execution = org.state.execution_of(workspace);
         let overwrites = workspace.execution.is_some();
         let lock_reason = workspace.lock.as_ref().and_then(|lock| lock.reason.as_deref());
-        let statistics = open.state.run_statistics(workspace.id);
+        let statistics = org.state.run_statistics(workspace.id);
         let milliseconds = |time: Option<SignedDuration>| time.and_then(|time| u64::try_from(time.as_millis()).ok());
         let attributes = Attributes {
             name: workspace.name.as_str(),
             description: &workspace.description,
             created_at: workspace.created_at,
             updated_at: workspace.updated_at,
-            latest_change_at: open.state.latest_state_change(workspace),
+            latest_change_at: org.state.latest_state_change(workspace),
             execution_mode: execution.mode,
             setting_overwrites: Overwrites { execution_mode: overwrites, agent_pool: overwrites },
             operations: execution.mode != ExecutionMode::Local,
@@ -270,10 +270,10 @@ impl Resource for WorkspaceView {
         };
         let id = workspace.id;
         let state_version = workspace.current_state_version;
-        let outputs = open.state.current_state_version(workspace).map(|version| version.outputs.as_slice());
+        let outputs = org.state.current_state_version(workspace).map(|version| version.outputs.as_slice());
         let effective = tag_bindings::effective_bindings(self);
-        let (current_run, latest_run) = (open.state.current_run(id), open.state.runs_of(id).next());
-        let configuration = open.state.current_configuration(id);
+        let (current_run, latest_run) = (org.state.current_run(id), org.state.runs_of(id).next());
+        let configuration = org.state.current_configuration(id);
         Ok(ResourceObject::new(KIND, id, &attributes)
             .has_one("organization", organizations::identifier(organization))
             .has_one("project", Identifier::new(projects::KIND, workspace.project))
@@ -345,8 +345,8 @@ fn order(query: &Query) -> WorkspaceOrder {
 }
 
 /// Cache key of a response about a workspace with which nothing is included.
-fn cache_key(request: &ApiRequest, WorkspaceView { open, .. }: &WorkspaceView) -> CacheKey {
-    let (organization, moment) = (open.id(), open.moment());
+fn cache_key(request: &ApiRequest, WorkspaceView { org, .. }: &WorkspaceView) -> CacheKey {
+    let (organization, moment) = (org.id(), org.moment());
     CacheKey { organization, moment, actor: request.caller.actor.clone(), address: request.uri().to_string() }
 }
 

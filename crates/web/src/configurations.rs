@@ -91,7 +91,7 @@ fn words_of(action: ConfigurationAction) -> (&'static str, Option<&'static str>)
 impl Row {
     fn of(visitor: &Visitor, workspace: &WorkspaceView, view: &ConfigurationVersionView) -> Self {
         let version = &view.version;
-        let state = &view.open.state;
+        let state = &view.org.state;
         let mut refusal = None;
         let mut steps = Vec::new();
         for (path, action, _) in STEPS.iter().filter(|(_, action, _)| view.is_possible(*action)) {
@@ -108,7 +108,7 @@ impl Row {
             speculative: version.speculative,
             provisional: version.provisional,
             source: source_in_words(&version.source),
-            by: view.open.name_of(&version.created_by),
+            by: view.org.name_of(&version.created_by),
             created: Moment(version.created_at),
             size: if version.size == 0 { String::new() } else { text::size(version.size) },
             error: version.error_message.as_deref().map(text::plain),
@@ -137,7 +137,7 @@ pub(crate) async fn list(
     let number = pagination::asked_for(&wanted.page);
     let listed = web.control_plane.configuration_versions(&visitor.caller, &workspace, number).await?;
     let address = format!("{}/configurations", address_of(&view));
-    let (organization, name) = (view.open.entry().name.as_str(), view.workspace.name.as_str());
+    let (organization, name) = (view.org.entry().name.as_str(), view.workspace.name.as_str());
     let page = ConfigurationsPage {
         layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::Runs),
         pages: Pagination::of(&listed, |number| format!("{address}?page={number}")),

@@ -66,7 +66,7 @@ impl Row {
         Self {
             address: organization_address(&view.name),
             email: view.organization.email.to_string(),
-            workspaces: view.open.state.workspaces.len(),
+            workspaces: view.org.state.workspaces.len(),
             created: Moment(view.organization.created_at),
             name: view.name,
         }

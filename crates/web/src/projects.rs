@@ -64,16 +64,16 @@ struct Row {
 
 impl Row {
     fn of(view: &ProjectView) -> Self {
-        let ProjectView { project, open } = view;
+        let ProjectView { project, org } = view;
         let own = project.default_execution.map(|execution| execution.mode.to_string());
-        let inherited = || format!("{}, as the organization says", open.state.default_execution(&project.id).mode);
+        let inherited = || format!("{}, as the organization says", org.state.default_execution(&project.id).mode);
         Self {
             id: project.id,
             name: project.name.to_string(),
             description: text::plain(&project.description),
-            workspaces: open.state.workspaces_in(project.id).count(),
+            workspaces: org.state.workspaces_in(project.id).count(),
             execution: own.unwrap_or_else(inherited),
-            is_default: open.state.organization().is_some_and(|it| it.default_project == project.id),
+            is_default: org.state.organization().is_some_and(|it| it.default_project == project.id),
         }
     }
 }
@@ -129,14 +129,14 @@ async fn projects(
     wanted: Wanted,
     form: FormContent,
 ) -> Result<ProjectsPage, Error> {
-    let open = web.control_plane.organization_named(&visitor.caller, organization).await?;
-    let name = open.entry().name.as_str();
+    let org = web.control_plane.organization_named(&visitor.caller, organization).await?;
+    let name = org.entry().name.as_str();
     let search = wanted.search.trim().to_owned();
     let filter = ProjectFilter { query: Some(search.clone()), ..ProjectFilter::default() };
     let number = pagination::asked_for(&wanted.page);
     let listed = web.control_plane.projects(&visitor.caller, name, &filter, number).await?;
     let address = format!("{}/projects", organization_address(name));
-    let decision = visitor.caller.may(Action::CreateProject, open.resource());
+    let decision = visitor.caller.may(Action::CreateProject, org.resource());
     let page = |number: usize| {
         let mut fields = url::form_urlencoded::Serializer::new(format!("{address}?"));
         fields.append_pair("search", &search).append_pair("page", &number.to_string()).finish()
@@ -173,7 +173,7 @@ pub(crate) async fn create(
 }
 
 fn list_address(view: &ProjectView) -> String {
-    format!("{}/projects", organization_address(view.open.entry().name.as_str()))
+    format!("{}/projects", organization_address(view.org.entry().name.as_str()))
 }
 
 fn address_of(view: &ProjectView) -> String {
@@ -184,7 +184,7 @@ fn address_of(view: &ProjectView) -> String {
 async fn find(web: &Web, visitor: &Visitor, (organization, id): (String, String)) -> Result<ProjectView, PageError> {
     let id = id.parse().map_err(|_| PageError::not_found("project"))?;
     let view = web.control_plane.project(&visitor.caller, id).await?;
-    if view.open.entry().name.as_str() != organization {
+    if view.org.entry().name.as_str() != organization {
         return Err(PageError::not_found("project"));
     }
     Ok(view)
@@ -207,7 +207,7 @@ async fn project_page(
     view: &ProjectView,
     form: FormContent,
 ) -> Result<ProjectPage, PageError> {
-    let organization = view.open.entry().name.as_str();
+    let organization = view.org.entry().name.as_str();
     let filter = WorkspaceFilter { project: Some(view.project.id), ..WorkspaceFilter::default() };
     let first = PageRequest::new(1, pagination::ROWS);
     let listed = web.control_plane.workspaces(&visitor.caller, organization, &filter, first).await?;

@@ -47,7 +47,7 @@ pub(crate) struct RunRow {
 
 impl RunRow {
     pub(crate) fn of(view: &RunView) -> Self {
-        let (organization, workspace) = (view.open.entry().name.as_str(), view.workspace.name.as_str());
+        let (organization, workspace) = (view.org.entry().name.as_str(), view.workspace.name.as_str());
         let subject = subject(&view.run.options.message);
         Self {
             id: view.run.id,
@@ -56,7 +56,7 @@ impl RunRow {
             badge: Badge::of_run(view.run.status),
             workspace: workspace.to_owned(),
             workspace_address: workspace_address(organization, workspace),
-            by: view.open.name_of(&view.run.created_by),
+            by: view.org.name_of(&view.run.created_by),
             source: source_words(view.run.source),
             created: Moment(view.run.created_at),
             counts: counts(&view.run),

@@ -64,14 +64,14 @@ pub(crate) struct StateRow {
 impl StateRow {
     /// `workspace` is the address of the workspace's page.
     pub(crate) fn of(view: &StateVersionView, workspace: &str) -> Self {
-        let StateVersionView { version, open } = view;
-        let owner = open.state.workspaces.get(&version.workspace);
+        let StateVersionView { version, org } = view;
+        let owner = org.state.workspaces.get(&version.workspace);
         Self {
             id: version.id,
             serial: version.serial,
             current: owner.is_some_and(|owner| owner.current_state_version == Some(version.id)),
             created: Moment(version.created_at),
-            by: open.name_of(&version.created_by),
+            by: org.name_of(&version.created_by),
             run: version.run.map(|id| (id.to_string(), format!("{workspace}/runs/{id}"))),
             origin: origin_in_words(view),
             resources: version.resource_count,
@@ -91,7 +91,7 @@ fn origin_in_words(view: &StateVersionView) -> String {
         StateOrigin::Push | StateOrigin::Unknown => "sent by a client".to_owned(),
         StateOrigin::Import => "import".to_owned(),
         StateOrigin::StateCommand => "state command".to_owned(),
-        StateOrigin::Restore(from) => match view.open.state.state_versions.get(&from) {
+        StateOrigin::Restore(from) => match view.org.state.state_versions.get(&from) {
             Some(old) => format!("restored from serial {}", old.serial),
             None => "restored".to_owned(),
         },
@@ -136,7 +136,7 @@ pub(crate) async fn render(
     let listed = web.control_plane.state_versions(&visitor.caller, &workspace, filter, number).await?;
     let overview = address_of(&view);
     let address = format!("{overview}/states");
-    let (organization, name) = (view.open.entry().name.as_str(), view.workspace.name.as_str());
+    let (organization, name) = (view.org.entry().name.as_str(), view.workspace.name.as_str());
     let page = StatesPage {
         layout: Layout::for_visitor(web, visitor).in_workspace(organization, name, WorkspaceSection::States),
         pages: Pagination::of(&listed, |number| {

@@ -77,7 +77,7 @@ pub(crate) async fn list(
 ) -> Result<Response, PageError> {
     let holder = Holder::find(&web, &visitor, &place).await?;
     let Subject::Workspace(view) = &holder.subject else { return Err(PageError::not_found("workspace")) };
-    let (state, organization) = (&view.open.state, &holder.organization);
+    let (state, organization) = (&view.org.state, &holder.organization);
     let (mut own, mut shared) = (Vec::new(), Vec::new());
     for reaching in variables_reaching(state, &view.workspace) {
         let ReachingVariable { variable, set, overridden_by } = reaching;

@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
 use serde::Deserialize;
-use taco_control_plane::{Caller, Error, Listed, OpenOrganization, PageRequest, ProjectFilter, WorkspaceView};
+use taco_control_plane::{Caller, Error, Listed, OrganizationSnapshot, PageRequest, ProjectFilter, WorkspaceView};
 use taco_domain::execution::ExecutionMode;
 use taco_domain::id::ProjectId;
 use taco_domain::permission::{Action, Resource};
@@ -84,9 +84,9 @@ struct TagLink {
 
 impl Row {
     fn of(view: &WorkspaceView, list: &str) -> Self {
-        let WorkspaceView { workspace, open } = view;
-        let (organization, name) = (open.entry().name.as_str(), workspace.name.as_str());
-        let run = open.state.current_run(workspace.id);
+        let WorkspaceView { workspace, org } = view;
+        let (organization, name) = (org.entry().name.as_str(), workspace.name.as_str());
+        let run = org.state.current_run(workspace.id);
         let tags = workspace.tags.iter().map(|(key, value)| {
             let text = if value.is_empty() { key.to_string() } else { format!("{key}:{value}") };
             TagLink { address: format!("{list}?{}", Wanted::tagged(&text).in_address()), text }
@@ -95,16 +95,12 @@ impl Row {
             address: workspace_address(organization, name),
             name: name.to_owned(),
             project: workspace.project,
-            project_name: open
-                .state
-                .projects
-                .get(&workspace.project)
-                .map_or_else(String::new, |it| it.name.to_string()),
+            project_name: org.state.projects.get(&workspace.project).map_or_else(String::new, |it| it.name.to_string()),
             tags: tags.collect(),
             badge: run.map(|run| Badge::of_run(run.status)),
             run_address: run.map(|run| run_address(organization, name, run.id)).unwrap_or_default(),
             resources: workspace.resource_count,
-            changed: Moment(open.state.latest_change(workspace)),
+            changed: Moment(org.state.latest_change(workspace)),
             locked_by: workspace.lock.as_ref().map(|lock| format!("{} {}", lock.holder.kind(), lock.holder_name)),
         }
     }
@@ -175,23 +171,23 @@ async fn workspaces(
     };
     let (all, first) = (ProjectFilter::default(), PageRequest::new(1, pagination::ROWS));
     // At once, so that one look into the bucket serves them all.
-    let (open, listed, projects) = tokio::try_join!(
+    let (org, listed, projects) = tokio::try_join!(
         control_plane.organization_named(caller, organization),
         listed,
         control_plane.projects(caller, organization, &all, first),
     )?;
-    let name = open.entry().name.as_str();
+    let name = org.entry().name.as_str();
     let choice = |project: &Project| ProjectChoice { id: project.id, name: project.name.to_string() };
     let mut projects: Vec<ProjectChoice> = projects.items.iter().map(|view| choice(&view.project)).collect();
     // Of many projects only the first are offered; one that is asked for is always among them.
     if let Ok(id) = wanted.project.parse::<ProjectId>()
         && projects.iter().all(|project| project.id != id)
-        && let Some(project) = open.state.projects.get(&id)
-        && caller.may(Action::ReadProject, Resource::Project(&open.state, project)).allowed
+        && let Some(project) = org.state.projects.get(&id)
+        && caller.may(Action::ReadProject, Resource::Project(&org.state, project)).allowed
     {
         projects.insert(0, choice(project));
     }
-    let refusal = why_none_may_be_made(caller, &open, &projects);
+    let refusal = why_none_may_be_made(caller, &org, &projects);
     let address = format!("{}/workspaces", organization_address(name));
     let list = |wanted: &Wanted| format!("{address}?{}", wanted.in_address());
     Ok(WorkspacesPage {
@@ -214,11 +210,11 @@ async fn workspaces(
 }
 
 /// None, if the caller may make a workspace in one of the projects.
-fn why_none_may_be_made(caller: &Caller, open: &OpenOrganization, projects: &[ProjectChoice]) -> Option<String> {
-    let project = |choice: &ProjectChoice| open.state.projects.get(&choice.id);
-    let places = projects.iter().filter_map(project).map(|project| Resource::Project(&open.state, project));
+fn why_none_may_be_made(caller: &Caller, org: &OrganizationSnapshot, projects: &[ProjectChoice]) -> Option<String> {
+    let project = |choice: &ProjectChoice| org.state.projects.get(&choice.id);
+    let places = projects.iter().filter_map(project).map(|project| Resource::Project(&org.state, project));
     let decision = |place: Resource<'_>| caller.may(Action::CreateWorkspace, place);
-    let mut decisions: Vec<_> = places.chain([open.resource()]).map(decision).collect();
+    let mut decisions: Vec<_> = places.chain([org.resource()]).map(decision).collect();
     if decisions.iter().any(|decision| decision.allowed) { None } else { Some(decisions.remove(0).reason.into_owned()) }
 }
 
@@ -231,8 +227,8 @@ pub(crate) async fn create(
     let made =
         web.control_plane.create_workspace(&visitor.caller, &organization, form.patch()?, WorkspaceSource::Page).await;
     match made {
-        Ok(WorkspaceView { workspace, open }) => {
-            let address = workspace_address(open.entry().name.as_str(), workspace.name.as_str());
+        Ok(WorkspaceView { workspace, org }) => {
+            let address = workspace_address(org.entry().name.as_str(), workspace.name.as_str());
             Ok(Redirect::to(&notice::with(&address, "created")).into_response())
         }
         Err(error) => {

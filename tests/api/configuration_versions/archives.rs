@@ -65,7 +65,7 @@ impl Scene {
     async fn keys(&self, kind: &str) -> Vec<Key> {
         let caller = self.server.admin_caller().await;
         let view = self.server.control_plane.workspace(&caller, &self.named()).await.expect("a workspace");
-        let ledger: LedgerName = view.open.id().to_string().parse().expect("a name");
+        let ledger: LedgerName = view.org.id().to_string().parse().expect("a name");
         let keys = self.bucket.list(&layout::blobs(&ledger), None).await.expect("a bucket");
         keys.into_iter().filter(|key| key.as_str().contains(&format!("/{kind}/"))).collect()
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use taco_agent::lease::{Deadline, Lease};
-use taco_agent_protocol::{FromAgent, FromServer, Job, PROTOCOL, PhaseRef};
+use taco_agent_protocol::{FromAgent, FromServer, Job, PROTOCOL, PhaseAttempt};
 use taco_control_plane::RequestInfo;
 use taco_domain::id::AgentId;
 use tokio::task::JoinSet;
@@ -23,7 +23,7 @@ const GREETING_TIMEOUT: Duration = Duration::from_secs(15);
 const FAR: Duration = Duration::from_secs(86_400);
 
 /// What is on the agent's disk: phases that were begun and not reported.
-pub(crate) type Journal = Arc<Mutex<BTreeMap<PhaseRef, Entry>>>;
+pub(crate) type Journal = Arc<Mutex<BTreeMap<PhaseAttempt, Entry>>>;
 
 /// A process that is killed now and then, and started again.
 pub(crate) async fn lives_of_an_agent(stage: Arc<Stage>, index: usize) {
@@ -48,13 +48,13 @@ struct Greeted {
     agent: AgentId,
     lease: Duration,
     heartbeat: Duration,
-    lost: Vec<PhaseRef>,
+    lost: Vec<PhaseAttempt>,
     greeted_at: Instant,
 }
 
 enum Happened {
     Heard(Option<Down>),
-    PhaseEnded(PhaseRef, End),
+    PhaseEnded(PhaseAttempt, End),
     Greeted(Option<Box<Greeted>>),
     Nothing,
 }
@@ -71,8 +71,8 @@ struct Agent {
     heartbeat_every: Duration,
     next_heartbeat_at: Instant,
     waiting: Vec<Job>,
-    running: BTreeMap<PhaseRef, Signal<Stop>>,
-    phases: JoinSet<(PhaseRef, End)>,
+    running: BTreeMap<PhaseAttempt, Signal<Stop>>,
+    phases: JoinSet<(PhaseAttempt, End)>,
     resending: JoinSet<()>,
     connecting: JoinSet<Option<Box<Greeted>>>,
 }
@@ -213,7 +213,7 @@ impl Agent {
         self.next_heartbeat_at = Instant::now() + self.heartbeat_every;
     }
 
-    fn phase_references(&self) -> Vec<PhaseRef> {
+    fn phase_references(&self) -> Vec<PhaseAttempt> {
         self.running.keys().copied().chain(self.waiting.iter().map(|job| job.phase)).collect()
     }
 
@@ -240,7 +240,7 @@ impl Agent {
         }
     }
 
-    fn stop(&mut self, phase: &PhaseRef, how: Stop) {
+    fn stop(&mut self, phase: &PhaseAttempt, how: Stop) {
         if how == Stop::Lost {
             self.waiting.retain(|job| job.phase != *phase);
         } else if let Some(position) = self.waiting.iter().position(|job| job.phase == *phase) {

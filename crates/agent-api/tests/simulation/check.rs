@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use taco_agent_protocol::{PhaseKind, PhaseRef};
+use taco_agent_protocol::{PhaseAttempt, PhaseKind};
 use taco_domain::Author;
 use taco_domain::global_queue::OVERDUE_AFTER;
 use taco_domain::id::{RunId, StateVersionId, WorkspaceId};
@@ -32,10 +32,10 @@ pub(crate) struct Replay {
     workspaces: BTreeMap<WorkspaceId, Workspace>,
     states: BTreeMap<StateVersionId, StateVersion>,
     /// Which agent took an attempt.
-    taken: BTreeMap<PhaseRef, String>,
+    taken: BTreeMap<PhaseAttempt, String>,
     /// The attempt with which a phase ended.
-    finished: BTreeSet<PhaseRef>,
-    lost: BTreeSet<PhaseRef>,
+    finished: BTreeSet<PhaseAttempt>,
+    lost: BTreeSet<PhaseAttempt>,
     /// How often a person got a workspace's lock and kept it, and how often they let it go.
     locks: BTreeMap<WorkspaceId, Locks>,
 }
@@ -166,7 +166,7 @@ impl Replay {
         check_cancel(before, run).map_err(|how| (P::ACancelIsForOnePhase, how))?;
         for kind in [PhaseKind::Plan, PhaseKind::Apply] {
             let (old, new) = (before.phase(kind), run.phase(kind));
-            let attempt = |epoch| PhaseRef { run: run.id, phase: kind, epoch };
+            let attempt = |epoch| PhaseAttempt { run: run.id, phase: kind, epoch };
             if new.epoch != old.epoch {
                 if new.epoch != old.epoch + 1 || action != "phase.take" {
                     let how = format!("the {kind} of {} went from epoch {} to {}", run.id, old.epoch, new.epoch);
@@ -292,7 +292,7 @@ fn is_reachable(from: RunStatus, to: RunStatus) -> bool {
 fn check_engines(replay: &Replay, events: &[Event], broken: &mut Broken) {
     let mut started = BTreeSet::new();
     let mut applied = BTreeSet::new();
-    let mut applying: BTreeMap<WorkspaceId, PhaseRef> = BTreeMap::new();
+    let mut applying: BTreeMap<WorkspaceId, PhaseAttempt> = BTreeMap::new();
     for event in events {
         let is_apply = event.phase.phase == PhaseKind::Apply;
         match event.deed {
@@ -359,7 +359,7 @@ fn check_told(replay: &Replay, told: &Told, broken: &mut Broken) {
 }
 
 /// What readers see of what an agent wrote: after why the phase waited, without another mark at its beginning.
-fn whole_log(runs: &BTreeMap<RunId, Run>, phase: &PhaseRef, written: &[u8]) -> Vec<u8> {
+fn whole_log(runs: &BTreeMap<RunId, Run>, phase: &PhaseAttempt, written: &[u8]) -> Vec<u8> {
     let waited = runs.get(&phase.run).map(|run| waiting_text(run.phase(phase.phase), phase.phase)).unwrap_or_default();
     match waited.is_empty() {
         true => written.to_vec(),
@@ -368,7 +368,7 @@ fn whole_log(runs: &BTreeMap<RunId, Run>, phase: &PhaseRef, written: &[u8]) -> V
 }
 
 /// What readers saw, without what a server told them in place of an agent that it had given up.
-fn without_closing<'a>(runs: &BTreeMap<RunId, Run>, phase: &PhaseRef, read: &'a [u8]) -> &'a [u8] {
+fn without_closing<'a>(runs: &BTreeMap<RunId, Run>, phase: &PhaseAttempt, read: &'a [u8]) -> &'a [u8] {
     let Some(run) = runs.get(&phase.run) else { return read };
     // The agent may have come back since.
     let then = Phase { late_outcome: None, ..run.phase(phase.phase).clone() };
@@ -414,7 +414,7 @@ async fn compare_logs(stage: &Stage, replay: &Replay) -> Result<(), String> {
 /// An attempt that an agent took was executed, or was given up for a reason that names the agent.
 fn check_claims(stage: &Stage, replay: &Replay, events: &[Event], broken: &mut Broken) {
     let mut breaks = |how| broken.note(Promise::WhatIsTakenComesToSomething, how);
-    let started: BTreeSet<PhaseRef> = events.iter().map(|event| event.phase).collect();
+    let started: BTreeSet<PhaseAttempt> = events.iter().map(|event| event.phase).collect();
     for (phase, agent) in &replay.taken {
         let run = &replay.runs[&phase.run];
         let is_under_way = run.executing_phase() == Some(phase.phase) && run.phase(phase.phase).epoch == phase.epoch;

@@ -1,7 +1,7 @@
 //! Fairness between organizations that share the agents within two servers, in histories of their own: one has far more
 //! runs than there are agents, others have one now and then, and the bucket fails.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use axum::http::{Request, header};
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use taco_agent_api::AgentApi;
-use taco_agent_protocol::{Outcome, PhaseRef, phase_path};
+use taco_agent_protocol::{Outcome, PhaseAttempt, phase_path};
 use taco_control_plane::{Caller, ControlPlane, TakenPhase};
 use taco_domain::OrganizationState;
-use taco_domain::global_queue::Reach;
+use taco_domain::global_queue::AgentScope;
 use taco_domain::id::WorkspaceId;
 use taco_domain::run::RunSource;
 use taco_domain::run_request::RunRequest;
@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tower::ServiceExt;
 
 use crate::clock::WallClock;
-use crate::server::{ByBeacon, GATHER};
+use crate::server::{BeaconPeers, GATHER};
 use crate::stage::{LEASE, given_organization, given_workspace, open, quiet_environment};
 
 const SERVERS: usize = 2;
@@ -100,7 +100,7 @@ async fn live_through(seed: u64) -> Vec<Stint> {
             let patch = serde_json::json!({ "name": format!("workspace-{number}"), "execution-mode": "remote" });
             workspaces.push(given_workspace(&plane, &caller, &name, patch).await);
         }
-        let ledger = plane.organization(&caller, &name).await.expect("it is there").open.id().to_string();
+        let ledger = plane.organization(&caller, &name).await.expect("it is there").org.id().to_string();
         let ledger = ledger.parse().expect("a legal name");
         let observer = Ledger::open(quiet.clone(), ledger, Options::default()).await.expect("the truth");
         tenants.push(Tenant { caller, workspaces, observer });
@@ -177,11 +177,11 @@ async fn start_servers(world: &Arc<World>, begun: Instant, seed: u64, tasks: &mu
                 break plane;
             }
         };
-        let scheduler = Scheduler::new(plane.clone(), Leases::of(LEASE), Arc::new(ByBeacon(beacons)));
+        let scheduler = Scheduler::new(plane.clone(), Leases::of(LEASE), Arc::new(BeaconPeers(beacons)));
         let router = AgentApi::new(plane.clone(), scheduler.clone(), "https://taco.test").router_within();
         wakes.push(scheduler.wake());
         commits.push(peers);
-        let agent = AgentWithin { plane, router, dice, running: BTreeMap::new() };
+        let agent = AgentWithin { plane, router, dice, running: BTreeSet::new() };
         let link = agent.connect(&scheduler, number);
         tasks.spawn(async move { scheduler.run(std::future::pending()).await });
         tasks.spawn(agent.live(link));
@@ -204,7 +204,7 @@ struct AgentWithin {
     plane: ControlPlane,
     router: Router,
     dice: Dice,
-    running: BTreeMap<PhaseRef, taco_control_plane::Attempt>,
+    running: BTreeSet<PhaseAttempt>,
 }
 
 impl AgentWithin {
@@ -213,7 +213,7 @@ impl AgentWithin {
             id: self.plane.id_for_agent_within(),
             name: format!("agent-{number}"),
             version: "0".to_owned(),
-            reach: Reach::WithinServer,
+            reach: AgentScope::WithinServer,
             organization: None,
             token: None,
             concurrency: CONCURRENCY,
@@ -226,7 +226,7 @@ impl AgentWithin {
     async fn live(mut self, mut link: AgentLink) {
         let mut phases = JoinSet::new();
         for heartbeat in 1.. {
-            link.heard(heartbeat, self.running.values().copied(), false, self.plane.now());
+            link.heard(heartbeat, self.running.iter().copied(), false, self.plane.now());
             let next = async {
                 tokio::select! {
                     biased;
@@ -236,14 +236,15 @@ impl AgentWithin {
             };
             match timeout(Duration::from_secs(5), next).await {
                 Ok(Some(Ok(ToAgent::Execute(taken)))) => {
-                    let attempt = taken.attempt;
-                    let phase = PhaseRef { run: attempt.run, phase: attempt.kind, epoch: attempt.epoch };
-                    self.running.insert(phase, attempt);
+                    let phase = taken.attempt;
+                    self.running.insert(phase);
                     let takes = Duration::from_secs_f64(1.0 + 4.0 * self.dice.fraction());
                     phases.spawn(execute(self.router.clone(), phase, *taken, takes));
                 }
                 Ok(Some(Ok(ToAgent::Lost { attempt }))) => panic!("{} was given up", attempt.run),
-                Ok(Some(Err(ended))) => drop(self.running.remove(&ended)),
+                Ok(Some(Err(ended))) => {
+                    self.running.remove(&ended);
+                }
                 Ok(None) => return,
                 Ok(Some(Ok(_))) | Err(_) => {}
             }
@@ -251,7 +252,7 @@ impl AgentWithin {
     }
 }
 
-async fn execute(router: Router, phase: PhaseRef, taken: TakenPhase, takes: Duration) -> PhaseRef {
+async fn execute(router: Router, phase: PhaseAttempt, taken: TakenPhase, takes: Duration) -> PhaseAttempt {
     sleep(takes).await;
     let outcome = Outcome::Errored { message: "as wanted".to_owned(), engine: None, incomplete: false };
     let outcome = serde_json::to_vec(&outcome).expect("plain data");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use taco_agent_protocol::PhaseRef;
+use taco_agent_protocol::PhaseAttempt;
 use taco_domain::id::{RunId, WorkspaceId};
 
 use crate::check::Locks;
@@ -21,12 +21,12 @@ pub(crate) struct Notes {
 pub(crate) struct Told {
     /// States that a server has acknowledged, by SHA-256.
     pub(crate) states: Vec<(WorkspaceId, String)>,
-    pub(crate) outcomes_sent: BTreeSet<PhaseRef>,
-    pub(crate) outcomes_acknowledged: BTreeSet<PhaseRef>,
+    pub(crate) outcomes_sent: BTreeSet<PhaseAttempt>,
+    pub(crate) outcomes_acknowledged: BTreeSet<PhaseAttempt>,
     /// What engines wrote, by attempt.
-    pub(crate) files: BTreeMap<PhaseRef, Arc<Files>>,
+    pub(crate) files: BTreeMap<PhaseAttempt, Arc<Files>>,
     /// What readers of logs saw while they grew: the run, whether it was the plan's, and the bytes.
-    pub(crate) logs_read: Vec<(PhaseRef, Vec<u8>)>,
+    pub(crate) logs_read: Vec<(PhaseAttempt, Vec<u8>)>,
     /// Runs whose making was acknowledged.
     pub(crate) runs: BTreeSet<RunId>,
     /// Locks that a person was told to have, or to have let go.
@@ -40,11 +40,11 @@ impl Notes {
         self.inner.lock().expect("no panic")
     }
 
-    pub(crate) fn outcome_sent(&self, phase: PhaseRef) {
+    pub(crate) fn outcome_sent(&self, phase: PhaseAttempt) {
         self.told().outcomes_sent.insert(phase);
     }
 
-    pub(crate) fn acknowledged(&self, phase: PhaseRef, workspace: WorkspaceId, word: &str, bytes: &Bytes) {
+    pub(crate) fn acknowledged(&self, phase: PhaseAttempt, workspace: WorkspaceId, word: &str, bytes: &Bytes) {
         let mut told = self.told();
         match word {
             "state" => {

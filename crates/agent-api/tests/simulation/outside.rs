@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use taco_agent_protocol::{PhaseKind, PhaseRef};
+use taco_agent_protocol::{PhaseAttempt, PhaseKind};
 use taco_domain::id::WorkspaceId;
 use taco_ledger::Dice;
 use tokio::sync::watch;
@@ -27,7 +27,7 @@ pub(crate) enum Deed {
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) at: Instant,
-    pub(crate) phase: PhaseRef,
+    pub(crate) phase: PhaseAttempt,
     pub(crate) workspace: WorkspaceId,
     /// The agent that started it.
     pub(crate) agent: usize,
@@ -110,7 +110,7 @@ pub(crate) struct Engine {
     pub(crate) files: Arc<Files>,
     pub(crate) orders: watch::Receiver<Orders>,
     pub(crate) dice: Dice,
-    pub(crate) phase: PhaseRef,
+    pub(crate) phase: PhaseAttempt,
     pub(crate) workspace: WorkspaceId,
     pub(crate) agent: usize,
     pub(crate) steps: u32,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use taco_agent_protocol::PhaseRef;
+use taco_agent_protocol::PhaseAttempt;
 use taco_control_plane::{Caller, ControlPlane, Error, RequestInfo, WorkspaceRef};
 use taco_domain::Author;
 use taco_domain::id::{RunId, WorkspaceId};
@@ -229,12 +229,12 @@ pub(crate) async fn read_logs(stage: Arc<Stage>) {
     while Instant::now() < stage.over {
         sleep(stage.seconds(3.0, 9.0)).await;
         let Ok(truth) = stage.observer.read().await else { continue };
-        let executing: Vec<PhaseRef> = truth
+        let executing: Vec<PhaseAttempt> = truth
             .runs
             .iter()
             .filter_map(|run| {
                 let phase = run.executing_phase()?;
-                Some(PhaseRef { run: run.id, phase, epoch: run.phase(phase).epoch })
+                Some(PhaseAttempt { run: run.id, phase, epoch: run.phase(phase).epoch })
             })
             .collect();
         if executing.is_empty() {

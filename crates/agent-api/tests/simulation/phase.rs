@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use taco_agent_protocol::{
-    Engine as Program, EngineRequest, Job, Outcome, PhaseKind, PhaseRef, PlanSummary, ResourceCounts,
+    Engine as Program, EngineRequest, Job, Outcome, PhaseAttempt, PhaseKind, PlanSummary, ResourceCounts,
 };
 use taco_domain::id::WorkspaceId;
 use taco_ledger::Dice;
@@ -23,7 +23,7 @@ use crate::stage::Stage;
 /// A phase that was begun and not reported, as it stands on disk.
 #[derive(Clone)]
 pub(crate) struct Entry {
-    phase: PhaseRef,
+    phase: PhaseAttempt,
     workspace: WorkspaceId,
     token: String,
     files: Arc<Files>,
@@ -236,7 +236,7 @@ impl Phase {
 }
 
 /// Every attempt says that it has another version, so that whose outcome was taken can be seen.
-pub(crate) fn engine_version(phase: PhaseRef) -> String {
+pub(crate) fn engine_version(phase: PhaseAttempt) -> String {
     format!("1.11.4-{}-{}", phase.phase, phase.epoch)
 }
 

@@ -7,7 +7,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode, header};
 use bytes::Bytes;
 use taco_agent::lease::Deadline;
-use taco_agent_protocol::{LogConflict, PhaseRef, phase_path};
+use taco_agent_protocol::{LogConflict, PhaseAttempt, phase_path};
 use taco_domain::id::WorkspaceId;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -77,7 +77,7 @@ pub(crate) enum RequestError {
 pub(crate) struct PhaseRequests {
     pub(crate) stage: Arc<Stage>,
     pub(crate) agent: usize,
-    pub(crate) phase: PhaseRef,
+    pub(crate) phase: PhaseAttempt,
     pub(crate) workspace: WorkspaceId,
     pub(crate) token: String,
 }
@@ -210,11 +210,11 @@ fn server_router(stage: &Stage, number: usize) -> Option<axum::Router> {
 
 impl Stage {
     /// The planted bug in fences: whoever had the phase once may write for it as if they had it now.
-    fn as_the_server_reads_it(&self, phase: PhaseRef, token: &str) -> (PhaseRef, String) {
+    fn as_the_server_reads_it(&self, phase: PhaseAttempt, token: &str) -> (PhaseAttempt, String) {
         let tokens = self.tokens.lock().expect("no panic");
         match tokens.get(&(phase.run, phase.phase)) {
             Some((epoch, newest)) if self.sabotage == Sabotage::NoFence => {
-                (PhaseRef { epoch: *epoch, ..phase }, newest.clone())
+                (PhaseAttempt { epoch: *epoch, ..phase }, newest.clone())
             }
             _ => (phase, token.to_owned()),
         }

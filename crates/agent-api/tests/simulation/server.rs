@@ -11,7 +11,7 @@ use taco_domain::agent::AgentPresence;
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::simulated::Line;
 use taco_ledger::{Dice, LedgerName};
-use taco_scheduler::{Leases, Neighbours, Scheduler, Wake};
+use taco_scheduler::{Leases, PeerDirectory, Scheduler, Wake};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -35,10 +35,10 @@ pub(crate) struct Server {
 }
 
 /// As the server's own.
-pub(crate) struct ByBeacon(pub(crate) Arc<Beacons>);
+pub(crate) struct BeaconPeers(pub(crate) Arc<Beacons>);
 
 #[async_trait]
-impl Neighbours for ByBeacon {
+impl PeerDirectory for BeaconPeers {
     async fn publish(&self, agents: &[AgentPresence]) -> bool {
         self.0.note_agents(agents.iter().filter_map(|agent| serde_json::to_value(agent).ok()).collect());
         self.0.beat().await.is_ok()
@@ -65,14 +65,14 @@ impl Server {
         let beacons = Arc::new(beacons);
         environment.peers = beacons.peers();
         let plane = open(environment).await?;
-        let neighbours = Arc::new(ByBeacon(Arc::clone(&beacons)));
-        let scheduler = Scheduler::new(plane.clone(), Leases::of(LEASE), neighbours);
+        let peers = Arc::new(BeaconPeers(Arc::clone(&beacons)));
+        let scheduler = Scheduler::new(plane.clone(), Leases::of(LEASE), peers);
         let api = AgentApi::new(plane.clone(), scheduler.clone(), "https://taco.test");
         let router = api.router();
         let (wake, tasks, pause) = (scheduler.wake(), Mutex::default(), Arc::clone(&stage.server_pauses[number]));
         let server = Arc::new(Self { plane, api, router, wake, line, pause, tasks });
         server.run(async move { scheduler.run(std::future::pending()).await });
-        server.run(tell_others(Arc::clone(stage), number, beacons));
+        server.run(notify_peers(Arc::clone(stage), number, beacons));
         Ok(server)
     }
 
@@ -100,7 +100,7 @@ impl Server {
 }
 
 /// Says "look" to the others whenever this server has committed something. It may get lost.
-async fn tell_others(stage: Arc<Stage>, number: usize, beacons: Arc<Beacons>) {
+async fn notify_peers(stage: Arc<Stage>, number: usize, beacons: Arc<Beacons>) {
     let peers = beacons.peers();
     loop {
         peers.own_commits().notified().await;

@@ -9,10 +9,10 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::stream;
 use jiff::SignedDuration;
-use taco_agent_protocol::{PhaseKind, PhaseRef};
+use taco_agent_protocol::{PhaseAttempt, PhaseKind};
 use taco_control_plane::{
-    AgentPoolPatch, Caller, ControlPlane, NewConfiguration, NewToken, PassPurpose, RequestInfo, Settings, Timeouts,
-    WorkspaceRef,
+    AgentPoolPatch, Caller, ControlPlane, NewConfiguration, NewToken, RequestInfo, Settings, SignedUrlPurpose,
+    Timeouts, WorkspaceRef,
 };
 use taco_domain::OrganizationState;
 use taco_domain::id::{OrganizationId, RunId, WorkspaceId};
@@ -104,7 +104,7 @@ impl Stage {
         self.agent_pauses[agent].over().await;
     }
 
-    pub(crate) fn remember_token(&self, phase: PhaseRef, token: &str) {
+    pub(crate) fn remember_token(&self, phase: PhaseAttempt, token: &str) {
         let mut tokens = self.tokens.lock().expect("no panic");
         let newest = tokens.entry((phase.run, phase.phase)).or_default();
         if newest.0 <= phase.epoch {
@@ -171,9 +171,9 @@ pub(crate) async fn given_workspace(
     let new = NewConfiguration { auto_queue_runs: Some(false), ..NewConfiguration::default() };
     let version = plane.create_configuration_version(caller, &wanted, new, RunSource::Api).await;
     let id = version.expect("a configuration").version.id.to_string();
-    let purpose = PassPurpose::UploadConfiguration;
-    let pass = plane.issue_pass(caller, purpose, &id, SignedDuration::from_hours(1));
-    let pass = plane.check_pass(purpose, &id, &pass).expect("a pass");
+    let purpose = SignedUrlPurpose::UploadConfiguration;
+    let pass = plane.sign_url_token(caller, purpose, &id, SignedDuration::from_hours(1));
+    let pass = plane.verify_url_token(purpose, &id, &pass).expect("a pass");
     let archive = stream::iter([Ok::<_, std::io::Error>(configuration())]);
     plane.upload_configuration(&pass, archive).await.expect("an archive");
     made.workspace.id
@@ -198,7 +198,7 @@ pub(crate) async fn prepare(seed: u64, mode: Mode, sabotage: Sabotage) -> Arc<St
         });
         workspaces.push(given_workspace(&plane, &caller, "acme", patch).await);
     }
-    let organization = pool.open.id();
+    let organization = pool.org.id();
     let ledger_name: LedgerName = organization.to_string().parse().expect("a legal name");
     let observer = Ledger::open(seen_by, ledger_name.clone(), Options::default()).await.expect("the truth");
     let bad = Duration::from_secs(if mode == Mode::Safety { 330 } else { 210 });

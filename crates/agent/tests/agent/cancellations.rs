@@ -1,5 +1,5 @@
 use nix::sys::signal::Signal;
-use taco_agent_protocol::{Engine, FromServer, Outcome, PhaseKind, PhaseRef};
+use taco_agent_protocol::{Engine, FromServer, Outcome, PhaseAttempt, PhaseKind};
 
 use crate::agent_process::{AgentProcess, eventually, lives};
 use crate::scripted_engine;
@@ -39,7 +39,7 @@ async fn applying(
     story: &Story,
     engine: Engine,
     (before, command): (&str, &str),
-) -> (PhaseRef, i32, tempfile::TempDir) {
+) -> (PhaseAttempt, i32, tempfile::TempDir) {
     let directory = crate::agent_process::directory();
     let run = Run::of(engine, &[("main.tf", &endless_after(directory.path(), before, command))]);
     story.server.seen().state = None;

@@ -2,7 +2,7 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use taco_agent_protocol::{Engine, Outcome, PhaseKind, PhaseRef};
+use taco_agent_protocol::{Engine, Outcome, PhaseAttempt, PhaseKind};
 
 use crate::agent_process::{AgentProcess, directory, eventually, lives, parent};
 use crate::cancellations::{endless, pid};
@@ -11,7 +11,7 @@ use crate::scripted_engine;
 use crate::stand_in::StandIn;
 use crate::story::{Run, Story};
 
-async fn applying(story: &Story, engine: Engine) -> (PhaseRef, i32, tempfile::TempDir) {
+async fn applying(story: &Story, engine: Engine) -> (PhaseAttempt, i32, tempfile::TempDir) {
     let directory = directory();
     let run = Run::of(engine, &[("main.tf", &endless(directory.path(), "sleep 600"))]);
     story.plan(&run).await;

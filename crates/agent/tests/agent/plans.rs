@@ -153,8 +153,11 @@ async fn what_fails_says_why_in_outcome_and_log() {
             let wrong = Run::of(engine, &[("main.tf", wrong)]).with(change);
             let message = story.failure(&wrong, PhaseKind::Plan).await;
             assert!(message.contains("Invalid function argument") || message.contains("function call"), "{message}");
-            let log =
-                story.server.log(&taco_agent_protocol::PhaseRef { run: wrong.id, phase: PhaseKind::Plan, epoch: 1 });
+            let log = story.server.log(&taco_agent_protocol::PhaseAttempt {
+                run: wrong.id,
+                phase: PhaseKind::Plan,
+                epoch: 1,
+            });
             assert!(log.contains("missing") && log.ends_with('\u{3}'), "{log}");
         }
         let elsewhere = Run::of(engine, &[("main.tf", ONE)]).with(|run| run.working_directory = "other".to_owned());

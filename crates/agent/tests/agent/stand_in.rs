@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
 use taco_agent_protocol::{
-    CONNECT_PATH, FromAgent, FromServer, Job, LogConflict, Outcome, PROTOCOL, PhaseKind, PhaseRef, Refusal,
+    CONNECT_PATH, FromAgent, FromServer, Job, LogConflict, Outcome, PROTOCOL, PhaseAttempt, PhaseKind, Refusal,
 };
 use taco_domain::id::{AgentId, RunId};
 use tokio::net::TcpListener;
@@ -27,11 +27,11 @@ pub(crate) struct Seen {
     pub(crate) goodbyes: usize,
     pub(crate) drainings: usize,
     /// What came, in the order in which it was complete.
-    pub(crate) arrivals: Vec<(PhaseRef, String)>,
-    pub(crate) blobs: HashMap<(PhaseRef, String), Bytes>,
-    pub(crate) logs: HashMap<PhaseRef, Vec<u8>>,
-    pub(crate) outcomes: HashMap<PhaseRef, Outcome>,
-    pub(crate) jobs: HashMap<PhaseRef, Job>,
+    pub(crate) arrivals: Vec<(PhaseAttempt, String)>,
+    pub(crate) blobs: HashMap<(PhaseAttempt, String), Bytes>,
+    pub(crate) logs: HashMap<PhaseAttempt, Vec<u8>>,
+    pub(crate) outcomes: HashMap<PhaseAttempt, Outcome>,
+    pub(crate) jobs: HashMap<PhaseAttempt, Job>,
     pub(crate) configurations: HashMap<RunId, Bytes>,
     /// Of the only workspace.
     pub(crate) state: Option<Bytes>,
@@ -131,7 +131,7 @@ impl StandIn {
     }
 
     /// Gives a phase to whoever is connected.
-    pub(crate) async fn hand_out(&self, job: Job) -> PhaseRef {
+    pub(crate) async fn hand_out(&self, job: Job) -> PhaseAttempt {
         self.agent_is_connected().await;
         let phase = job.phase;
         self.seen().jobs.insert(phase, job.clone());
@@ -139,25 +139,25 @@ impl StandIn {
         phase
     }
 
-    pub(crate) async fn outcome(&self, phase: &PhaseRef) -> Outcome {
+    pub(crate) async fn outcome(&self, phase: &PhaseAttempt) -> Outcome {
         eventually("the outcome comes", || self.seen().outcomes.contains_key(phase)).await;
         self.seen().outcomes[phase].clone()
     }
 
-    pub(crate) fn log(&self, phase: &PhaseRef) -> String {
+    pub(crate) fn log(&self, phase: &PhaseAttempt) -> String {
         let log = self.seen().logs.get(phase).cloned().unwrap_or_default();
         String::from_utf8(log).expect("a text")
     }
 
-    pub(crate) async fn log_has(&self, phase: &PhaseRef, text: &str) {
+    pub(crate) async fn log_has(&self, phase: &PhaseAttempt, text: &str) {
         eventually(&format!("the log says {text}"), || self.log(phase).contains(text)).await;
     }
 
-    pub(crate) fn blob(&self, phase: &PhaseRef, word: &str) -> Bytes {
+    pub(crate) fn blob(&self, phase: &PhaseAttempt, word: &str) -> Bytes {
         self.seen().blobs[&(*phase, word.to_owned())].clone()
     }
 
-    pub(crate) fn json(&self, phase: &PhaseRef, word: &str) -> Value {
+    pub(crate) fn json(&self, phase: &PhaseAttempt, word: &str) -> Value {
         serde_json::from_slice(&self.blob(phase, word)).expect("JSON")
     }
 
@@ -232,9 +232,9 @@ async fn send(socket: &mut WebSocket, message: &FromServer) {
 
 type Parts = Path<(RunId, PhaseKind, u64, String)>;
 
-fn admitted(inner: &Inner, path: &Parts, headers: &HeaderMap) -> Result<(PhaseRef, String), StatusCode> {
+fn admitted(inner: &Inner, path: &Parts, headers: &HeaderMap) -> Result<(PhaseAttempt, String), StatusCode> {
     let Path((run, phase, epoch, word)) = path;
-    let phase = PhaseRef { run: *run, phase: *phase, epoch: *epoch };
+    let phase = PhaseAttempt { run: *run, phase: *phase, epoch: *epoch };
     if !inner.answers.load(Ordering::Relaxed) {
         return Err(StatusCode::SERVICE_UNAVAILABLE);
     }

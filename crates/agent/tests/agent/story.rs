@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use taco_agent_protocol::{
-    Engine, EngineRequest, Job, Operation, Outcome, PhaseKind, PhaseRef, PlanSummary, ResourceCounts, Variable,
+    Engine, EngineRequest, Job, Operation, Outcome, PhaseAttempt, PhaseKind, PlanSummary, ResourceCounts, Variable,
     VariableCategory,
 };
 use taco_domain::id::{RunId, WorkspaceId};
@@ -31,7 +31,7 @@ impl Story {
     }
 
     /// Plans, and expects that it succeeds.
-    pub(crate) async fn plan(&self, run: &Run) -> (PhaseRef, PlanSummary) {
+    pub(crate) async fn plan(&self, run: &Run) -> (PhaseAttempt, PlanSummary) {
         let phase = self.hand_out(run, PhaseKind::Plan).await;
         match self.server.outcome(&phase).await {
             Outcome::Planned(summary) => (phase, summary),
@@ -40,7 +40,7 @@ impl Story {
     }
 
     /// Plans and applies, and expects that both succeed.
-    pub(crate) async fn apply(&self, run: &Run) -> (PhaseRef, ResourceCounts) {
+    pub(crate) async fn apply(&self, run: &Run) -> (PhaseAttempt, ResourceCounts) {
         self.plan(run).await;
         let phase = self.hand_out(run, PhaseKind::Apply).await;
         match self.server.outcome(&phase).await {
@@ -58,7 +58,7 @@ impl Story {
         }
     }
 
-    pub(crate) async fn hand_out(&self, run: &Run, phase: PhaseKind) -> PhaseRef {
+    pub(crate) async fn hand_out(&self, run: &Run, phase: PhaseKind) -> PhaseAttempt {
         self.server.seen().configurations.insert(run.id, run.archive.clone().into());
         let has_state = self.server.seen().state.is_some();
         self.server.hand_out(run.job(phase, has_state, &self.server.address)).await
@@ -117,7 +117,7 @@ impl Run {
 
     pub(crate) fn job(&self, phase: PhaseKind, has_state: bool, server: &str) -> Job {
         Job {
-            phase: PhaseRef { run: self.id, phase, epoch: 1 },
+            phase: PhaseAttempt { run: self.id, phase, epoch: 1 },
             token: format!("s3cr3t-phase-token-{}", self.id),
             run_token: Some(format!("s3cr3t-run-token-{}", self.id)),
             organization: "acme".to_owned(),

@@ -7,9 +7,9 @@ use super::pools;
 use crate::EXIT_CODES;
 use crate::failure::Failure;
 use crate::output;
+use crate::process_env::ProcessEnv;
 use crate::resource::Resource;
 use crate::session::{Flags, Session};
-use crate::surroundings::Surroundings;
 
 /// List the agents of an organization's pools
 #[derive(Args, Debug)]
@@ -36,8 +36,8 @@ enum Verb {
     },
 }
 
-pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, surroundings)?;
+pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
+    let session = Session::open(&arguments.flags, process_env)?;
     let Verb::Ls { pool } = &arguments.verb;
     let pools = match pool {
         Some(pool) => vec![pools::find(&session, pool).await?],

@@ -7,8 +7,8 @@ use crate::EXIT_CODES;
 use crate::credentials;
 use crate::failure::{Failure, Kind};
 use crate::output;
+use crate::process_env::ProcessEnv;
 use crate::session::{Flags, Target};
-use crate::surroundings::Surroundings;
 
 /// What commands show to the server to be let in
 #[derive(Args, Debug)]
@@ -31,11 +31,11 @@ enum Verb {
     Token,
 }
 
-pub(crate) fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
     let Verb::Token = arguments.verb;
-    let target = Target::find(&arguments.flags, surroundings)?;
+    let target = Target::find(&arguments.flags, process_env)?;
     let host = &target.host;
-    let token = credentials::token(&target, surroundings)?.ok_or_else(|| {
+    let token = credentials::token(&target, process_env)?.ok_or_else(|| {
         Failure::new(Kind::NotFound, format!("there is no token for {host}"))
             .hint(format!("log in with `taco login {host}`, or set TACO_TOKEN"))
     })?;

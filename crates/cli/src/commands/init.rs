@@ -12,8 +12,8 @@ use crate::cloud_block;
 use crate::failure::{Failure, Kind};
 use crate::host::Host;
 use crate::output;
+use crate::process_env::ProcessEnv;
 use crate::session::{Flags, Target, WorkspaceName};
-use crate::surroundings::Surroundings;
 
 /// Let a directory keep its state on the server
 ///
@@ -40,8 +40,8 @@ pub struct Arguments {
     flags: Flags,
 }
 
-pub(crate) fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
-    let target = Target::find(&arguments.flags, surroundings)?;
+pub(crate) fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
+    let target = Target::find(&arguments.flags, process_env)?;
     let workspace = target.workspace(None)?;
     if let Some(file) = cloud_block::file_with_backend(&arguments.directory) {
         return Err(Failure::new(Kind::Conflict, "this directory says already where its state is kept")

@@ -12,8 +12,8 @@ use crate::credentials::CredentialsFile;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::output_flags::OutputFlags;
+use crate::process_env::ProcessEnv;
 use crate::session::{Flags, Target};
-use crate::surroundings::Surroundings;
 use crate::{oauth, output, user_config};
 
 /// Log in to a server, for taco, terraform and tofu alike
@@ -47,9 +47,9 @@ pub struct Arguments {
     output: OutputFlags,
 }
 
-pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
     let flags = Flags { host: arguments.server.clone(), ..Flags::default() };
-    let Target { host, chosen_by, .. } = Target::find(&flags, surroundings)?;
+    let Target { host, chosen_by, .. } = Target::find(&flags, process_env)?;
     let (way, debug) = (arguments.way()?, arguments.output.tells_requests());
     if chosen_by.is_the_directory() && !matches!(way, Way::Browser) {
         return Err(Failure::usage(format!("your token is not sent to {host}"))
@@ -57,7 +57,7 @@ pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> R
             .hint(format!("if it is, name it: taco login {host}")));
     }
     // Before anyone goes for a token: a file that cannot be read cannot keep it.
-    let mut file = CredentialsFile::read(surroundings)?;
+    let mut file = CredentialsFile::read(process_env)?;
     let token = match way {
         Way::Browser => in_browser(&host, debug).await?,
         Way::Prompt => prompt(&host)?,
@@ -66,7 +66,7 @@ pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> R
     let api = Api::new(host.clone(), Some(token.clone()), debug)?;
     let account = one(api.get("your account", &["account", "details"], &[]).await?)?;
     file.store(&host, &token)?;
-    user_config::remember_host(surroundings, host.address.as_str())?;
+    user_config::remember_host(process_env, host.address.as_str())?;
     let username = account.text("username");
     if arguments.output.json {
         return output::json(&json!({ "host": host.name, "username": username, "file": file.path }));

@@ -7,8 +7,8 @@ use crate::credentials::CredentialsFile;
 use crate::failure::Failure;
 use crate::output;
 use crate::output_flags::OutputFlags;
+use crate::process_env::ProcessEnv;
 use crate::session::{Flags, Target};
-use crate::surroundings::Surroundings;
 
 /// Forget the token for a server
 ///
@@ -25,10 +25,10 @@ pub struct Arguments {
     output: OutputFlags,
 }
 
-pub(crate) fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
     let flags = Flags { host: arguments.server.clone(), ..Flags::default() };
-    let host = Target::find(&flags, surroundings)?.host;
-    let forgotten = CredentialsFile::read(surroundings)?.forget(&host)?;
+    let host = Target::find(&flags, process_env)?.host;
+    let forgotten = CredentialsFile::read(process_env)?.forget(&host)?;
     if arguments.output.json {
         return output::json(&json!({ "host": host.name, "forgotten": forgotten }));
     }

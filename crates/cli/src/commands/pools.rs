@@ -10,9 +10,9 @@ use crate::api::{about, one};
 use crate::confirmation::Confirmation;
 use crate::failure::{Failure, Kind};
 use crate::output;
+use crate::process_env::ProcessEnv;
 use crate::resource::Resource;
 use crate::session::{Flags, Session, WorkspaceName};
-use crate::surroundings::Surroundings;
 
 /// List, create and delete agent pools, and the tokens with which agents come
 #[derive(Args, Debug)]
@@ -82,8 +82,8 @@ enum TokenVerb {
     },
 }
 
-pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, surroundings)?;
+pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
+    let session = Session::open(&arguments.flags, process_env)?;
     match &arguments.verb {
         Verb::Ls => list(&session).await,
         Verb::Create { name, workspace, project } => create(&session, name, workspace, project).await,

@@ -10,9 +10,9 @@ use crate::api::{about, one};
 use crate::confirmation::Confirmation;
 use crate::failure::{Failure, Kind};
 use crate::output;
+use crate::process_env::ProcessEnv;
 use crate::resource::Resource;
 use crate::session::{Flags, Session};
-use crate::surroundings::Surroundings;
 
 /// List, show, create, edit and delete projects, which group workspaces
 #[derive(Args, Debug)]
@@ -84,8 +84,8 @@ impl Settings {
     }
 }
 
-pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, surroundings)?;
+pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
+    let session = Session::open(&arguments.flags, process_env)?;
     let organization = session.target.organization(None)?;
     match &arguments.verb {
         Verb::Ls => list(&session, &organization).await,

@@ -6,9 +6,9 @@ use super::{plain_list, runs};
 use crate::EXIT_CODES;
 use crate::failure::Failure;
 use crate::output;
+use crate::process_env::ProcessEnv;
 use crate::resource::{Document, Resource};
 use crate::session::{Flags, Session};
-use crate::surroundings::Surroundings;
 
 /// Runs that no agent can have yet: they wait for another run, a lock, or someone's decision.
 const NOT_READY: &str = "pending,confirmed,planned";
@@ -26,8 +26,8 @@ pub struct Arguments {
     flags: Flags,
 }
 
-pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, surroundings)?;
+pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
+    let session = Session::open(&arguments.flags, process_env)?;
     let organization = session.target.organization(None)?;
     let subject = format!("runs of organization {organization}");
     let include = ("include", "workspace");

@@ -15,9 +15,9 @@ use crate::api::{about, one};
 use crate::confirmation::Confirmation;
 use crate::failure::{Failure, Kind};
 use crate::output;
+use crate::process_env::ProcessEnv;
 use crate::resource::{Document, Resource, in_words};
 use crate::session::{Flags, Session};
-use crate::surroundings::Surroundings;
 
 /// Start, list, watch and decide about runs
 #[derive(Args, Debug)]
@@ -118,8 +118,8 @@ struct Decision {
     comment: Option<String>,
 }
 
-pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<ExitCode, Failure> {
-    let session = Session::open(&arguments.flags, surroundings)?;
+pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<ExitCode, Failure> {
+    let session = Session::open(&arguments.flags, process_env)?;
     let runs = Runs { session: &session };
     match &arguments.verb {
         Verb::Start(start) => return start::start(&runs, start).await,

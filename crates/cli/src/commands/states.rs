@@ -16,10 +16,10 @@ use crate::EXIT_CODES;
 use crate::api::one;
 use crate::confirmation::Confirmation;
 use crate::failure::{Failure, Kind};
+use crate::process_env::ProcessEnv;
 use crate::resource::{Document, Resource};
 use crate::session::{Flags, Session, WorkspaceName};
 use crate::state_file::StateFile;
-use crate::surroundings::Surroundings;
 
 /// Look into states, move them, compare them, go back, lock and unlock
 #[derive(Args, Debug)]
@@ -105,8 +105,8 @@ enum Verb {
     },
 }
 
-pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, surroundings)?;
+pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
+    let session = Session::open(&arguments.flags, process_env)?;
     let name = session.target.workspace(None)?;
     let (workspace, beside) = workspaces::find(&session, &name).await?;
     let states = States { session: &session, name, workspace, beside };

@@ -12,9 +12,9 @@ use crate::api::{about, one};
 use crate::confirmation::Confirmation;
 use crate::failure::{Failure, Kind};
 use crate::output;
+use crate::process_env::ProcessEnv;
 use crate::resource::Resource;
 use crate::session::{Flags, Session, WorkspaceName};
-use crate::surroundings::Surroundings;
 
 /// List, set, delete and import variable sets, which several workspaces share
 #[derive(Args, Debug)]
@@ -128,8 +128,8 @@ impl Settings {
     }
 }
 
-pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, surroundings)?;
+pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
+    let session = Session::open(&arguments.flags, process_env)?;
     let organization = session.target.organization(None)?;
     let sets = Sets { session: &session, organization: &organization };
     match &arguments.verb {

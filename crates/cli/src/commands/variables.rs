@@ -9,8 +9,8 @@ use super::{gone, workspaces};
 use crate::EXIT_CODES;
 use crate::confirmation::Confirmation;
 use crate::failure::Failure;
+use crate::process_env::ProcessEnv;
 use crate::session::{Flags, Session};
-use crate::surroundings::Surroundings;
 use assignment::{Assignment, ImportedFile, category, key_and_value};
 use owned::Owned;
 
@@ -65,8 +65,8 @@ enum Verb {
     Import(ImportedFile),
 }
 
-pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, surroundings)?;
+pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
+    let session = Session::open(&arguments.flags, process_env)?;
     let name = session.target.workspace(None)?;
     // Before anything is asked of the server: what is wrong here is wrong anyway.
     let imported = match &arguments.verb {

@@ -6,8 +6,8 @@ use crate::EXIT_CODES;
 use crate::api::one;
 use crate::failure::Failure;
 use crate::output;
+use crate::process_env::ProcessEnv;
 use crate::session::{Flags, Session};
-use crate::surroundings::Surroundings;
 
 /// Show the account that a server knows you as
 #[derive(Args, Debug)]
@@ -22,8 +22,8 @@ pub struct Arguments {
     flags: Flags,
 }
 
-pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, surroundings)?;
+pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
+    let session = Session::open(&arguments.flags, process_env)?;
     let account = one(session.api.get("your account", &["account", "details"], &[]).await?)?;
     if session.json {
         return output::json(&account.plain());

@@ -10,9 +10,9 @@ use crate::api::{about, one};
 use crate::confirmation::Confirmation;
 use crate::failure::{Failure, Kind};
 use crate::output;
+use crate::process_env::ProcessEnv;
 use crate::resource::{Document, Resource, in_words};
 use crate::session::{Flags, Session, WorkspaceName};
-use crate::surroundings::Surroundings;
 
 /// List, show, create, edit and delete workspaces
 #[derive(Args, Debug)]
@@ -149,8 +149,8 @@ fn tag_filter(index: usize, tag: &str) -> Vec<(String, String)> {
     fields.map(|(field, value)| (format!("filter[tagged][{index}][{field}]"), value.to_owned())).collect()
 }
 
-pub(crate) async fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, surroundings)?;
+pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
+    let session = Session::open(&arguments.flags, process_env)?;
     let named = |workspace: &String| session.target.workspace(Some(workspace));
     match &arguments.verb {
         Verb::Ls { search, project, tag } => list(&session, search.as_deref(), project.as_deref(), tag).await,

@@ -4,10 +4,10 @@
 use taco_domain::Author;
 use taco_domain::permission::{Actor, Credential};
 
-use crate::caller::{Ahead, Caller, RequestInfo};
-use crate::control_plane::OpenOrganization;
+use crate::caller::{Caller, PrefetchedOrganization, RequestInfo};
+use crate::control_plane::OrganizationSnapshot;
 
-impl OpenOrganization {
+impl OrganizationSnapshot {
     /// The caller that this author would be now; `None` if nobody comes as this author any more.
     pub(crate) fn caller_for(&self, author: &Author, request: RequestInfo) -> Option<Caller> {
         let organization = self.id();
@@ -26,6 +26,12 @@ impl OpenOrganization {
             }
             Author::Team(_) | Author::AgentPool(_) | Author::Taco => return None,
         };
-        Some(Caller { actor, token: None, request, site: self.site().clone(), ahead: Ahead::default() })
+        Some(Caller {
+            actor,
+            token: None,
+            request,
+            site: self.site().clone(),
+            prefetched: PrefetchedOrganization::default(),
+        })
     }
 }

@@ -45,14 +45,14 @@ struct Inner {
 #[derive(Default)]
 struct Queue {
     hashing: usize,
-    waiting: HashMap<Asker, VecDeque<oneshot::Sender<Turn>>>,
+    waiting: HashMap<Asker, VecDeque<oneshot::Sender<QueuePick>>>,
     /// Whose turn it is next. Everyone who waits is in it once.
     turns: VecDeque<Asker>,
     count: usize,
 }
 
 impl Queue {
-    fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
+    fn next(&mut self) -> Option<oneshot::Sender<QueuePick>> {
         let asker = self.turns.pop_front()?;
         let waiting = self.waiting.get_mut(&asker)?;
         let next = waiting.pop_front();
@@ -79,12 +79,12 @@ impl PasswordQueue {
     }
 
     /// Waits for a turn. It ends when what is returned is dropped.
-    pub(crate) async fn turn(&self, asker: Asker) -> Result<Turn, Error> {
+    pub(crate) async fn turn(&self, asker: Asker) -> Result<QueuePick, Error> {
         let waiting = {
             let mut queue = self.0.lock();
             if queue.hashing < self.0.at_once {
                 queue.hashing += 1;
-                return Ok(Turn(Some(Arc::clone(&self.0))));
+                return Ok(QueuePick(Some(Arc::clone(&self.0))));
             }
             let of_asker = queue.waiting.get(&asker).map_or(0, VecDeque::len);
             if queue.count >= MAX_WAITING || of_asker >= MAX_WAITING_PER_ADDRESS {
@@ -113,9 +113,9 @@ impl Inner {
 }
 
 /// The right to hash a password. It goes to the next one when it is dropped, also where whoever waited for it went away.
-pub(crate) struct Turn(Option<Arc<Inner>>);
+pub(crate) struct QueuePick(Option<Arc<Inner>>);
 
-impl Turn {
+impl QueuePick {
     /// Memory to hash with, which may hold anything.
     pub(crate) fn memory(&self) -> Vec<Block> {
         let free = self.0.as_ref().and_then(|inner| inner.memory.lock().unwrap_or_else(PoisonError::into_inner).pop());
@@ -129,7 +129,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for QueuePick {
     fn drop(&mut self) {
         let Some(inner) = self.0.take() else { return };
         let mut queue = inner.lock();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     /// Lets whoever can go on do so.
-    async fn settle() {
+    async fn put_run_and_follow_up() {
         for _ in 0..20 {
             tokio::task::yield_now().await;
         }
@@ -177,11 +177,11 @@ mod tests {
                 let _turn = queue.turn(address(from)).await.expect("there is room");
                 order.lock().expect("nobody panicked").push((from, number));
             });
-            settle().await;
+            put_run_and_follow_up().await;
         }
         assert!(order.lock().expect("nobody panicked").is_empty(), "one at a time");
         drop(first);
-        settle().await;
+        put_run_and_follow_up().await;
         assert_eq!(*order.lock().expect("nobody panicked"), [(1, 0), (2, 3), (3, 5), (1, 1), (2, 4), (1, 2)]);
         assert_eq!(counts(&queue), (0, 0));
     }
@@ -195,14 +195,14 @@ mod tests {
             tokio::spawn(async move { queue.turn(address(from)).await.map(drop) })
         };
         let waiting: Vec<_> = (0..MAX_WAITING_PER_ADDRESS).map(|_| wait(1)).collect();
-        settle().await;
+        put_run_and_follow_up().await;
         assert!(matches!(queue.turn(address(1)).await, Err(Error::TooManyRequests { .. })));
         let other = wait(2);
-        settle().await;
+        put_run_and_follow_up().await;
         for one in &waiting {
             one.abort();
         }
-        settle().await;
+        put_run_and_follow_up().await;
         drop(first);
         other.await.expect("no panic").expect("its turn");
         assert_eq!(counts(&queue), (0, 0));

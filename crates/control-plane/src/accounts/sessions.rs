@@ -9,7 +9,7 @@ use taco_domain::session::Session;
 use taco_domain::user::User;
 use taco_ledger::Transaction;
 
-use crate::caller::{Ahead, Caller, RequestInfo};
+use crate::caller::{Caller, PrefetchedOrganization, RequestInfo};
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 
@@ -66,7 +66,7 @@ impl ControlPlane {
         let user = site.users.get(&session.user).filter(|user| !user.suspended).ok_or_else(over)?;
         let actor = Actor::User { id: user.id, site_admin: user.site_admin, by: Credential::Session };
         self.remember_session(session);
-        Ok(Caller { actor, token: None, request, site, ahead: Ahead::default() })
+        Ok(Caller { actor, token: None, request, site, prefetched: PrefetchedOrganization::default() })
     }
 
     /// Notes now and then that a session is in use, beside the request: otherwise it would end as idle.
@@ -124,10 +124,10 @@ impl ControlPlane {
     pub async fn sessions(&self, caller: &Caller, user: UserId) -> Result<Vec<Session>, Error> {
         caller.require(Action::ReadAccount, Resource::Account(user), "user")?;
         let now = self.now();
-        let mut open: Vec<Session> =
+        let mut sessions: Vec<Session> =
             sessions_of(&caller.site, user).into_iter().filter(|session| session.is_open(now)).collect();
-        open.sort_by_key(|session| std::cmp::Reverse(session.created_at));
-        Ok(open)
+        sessions.sort_by_key(|session| std::cmp::Reverse(session.created_at));
+        Ok(sessions)
     }
 
     /// Ends a session that someone else may be using.

@@ -1,8 +1,5 @@
 //! Tokens: issue, recognise, revoke.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
-
 use jiff::{SignedDuration, Timestamp};
 use taco_boxed::boxed;
 use taco_domain::id::{AgentPoolId, OrganizationId, TeamId, TokenId, UserId};
@@ -13,8 +10,8 @@ use taco_domain::{OrganizationState, Site};
 use taco_ledger::{Ledger, View};
 use taco_tables::{Holds, Table};
 
-use crate::caller::{About, Ahead, Caller, RequestInfo};
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::caller::{Caller, PrefetchedOrganization, RequestInfo, RequestTarget};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::first_start::first_admin;
 use crate::page::{Listed, PageRequest};
@@ -61,20 +58,6 @@ impl OrganizationTokenKind {
     }
 }
 
-/// Tokens whose use is just being remembered, so that a burst of requests asks for one commit.
-#[derive(Default)]
-pub(crate) struct UsesInFlight(Mutex<HashSet<TokenId>>);
-
-impl UsesInFlight {
-    fn begin(&self, id: TokenId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id)
-    }
-
-    fn end(&self, id: TokenId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-    }
-}
-
 /// One sentence for everything that does not open: it must not tell which part was wrong.
 fn not_valid() -> Error {
     Error::Unauthorized("the token is not valid: it was mistyped, revoked, or made elsewhere".to_owned())
@@ -94,18 +77,18 @@ impl ControlPlane {
         &self,
         text: &str,
         request: RequestInfo,
-        about: Option<About>,
+        about: Option<RequestTarget>,
     ) -> Result<Caller, Error> {
-        let wrong_tokens = &self.shared.wrong_tokens;
-        wrong_tokens.check(request.address, text)?;
-        let (site, ahead) = tokio::join!(self.read_site(), self.look_ahead(about));
+        let token_guesses = &self.shared.token_guesses;
+        token_guesses.check(request.address, text)?;
+        let (site, prefetched) = tokio::join!(self.read_site(), self.prefetch(about));
         let site = site?;
         let (actor, token) = if self.is_site_token(text) {
             (Actor::User { id: first_admin(), site_admin: true, by: Credential::Token { life: None } }, None)
         } else {
-            self.actor_with(&site, text).await.map_err(|error| wrong_tokens.count(request.address, error))?
+            self.actor_with(&site, text).await.map_err(|error| token_guesses.count(request.address, error))?
         };
-        Ok(Caller { actor, token, request, site, ahead })
+        Ok(Caller { actor, token, request, site, prefetched })
     }
 
     /// Someone without a token: they may look at what is open to everyone, and log in.
@@ -115,14 +98,20 @@ impl ControlPlane {
             token: None,
             request,
             site: self.read_site().await?,
-            ahead: Ahead::default(),
+            prefetched: PrefetchedOrganization::default(),
         })
     }
 
     /// The first admin without any token, for a server that runs without login.
     pub async fn without_login(&self, request: RequestInfo) -> Result<Caller, Error> {
         let actor = Actor::User { id: first_admin(), site_admin: true, by: Credential::Session };
-        Ok(Caller { actor, token: None, request, site: self.read_site().await?, ahead: Ahead::default() })
+        Ok(Caller {
+            actor,
+            token: None,
+            request,
+            site: self.read_site().await?,
+            prefetched: PrefetchedOrganization::default(),
+        })
     }
 
     fn is_site_token(&self, text: &str) -> bool {
@@ -232,7 +221,7 @@ impl ControlPlane {
             caller.require(Action::ReadAccount, Resource::Account(user), what)?;
             return Ok(token.clone());
         }
-        let organization = self.organization_of(caller, id.home(), what).await?;
+        let organization = self.authorized_organization(caller, id.organization_prefix(), what).await?;
         let token = organization.state.tokens.get(&id).ok_or(Error::NotFound(what))?;
         require_token(caller, &organization.state, token)?;
         Ok(token.clone())
@@ -251,7 +240,7 @@ impl ControlPlane {
                 })
                 .await;
         }
-        let organization = self.organization_of(caller, id.home(), "token").await?;
+        let organization = self.authorized_organization(caller, id.organization_prefix(), "token").await?;
         let caller = caller.clone();
         let decide = move |tx: &mut taco_ledger::Transaction<OrganizationState>| {
             if let Some(token) = tx.state().tokens.get(&id) {
@@ -338,7 +327,7 @@ impl ControlPlane {
     /// Gives a team a token. One without a description takes the place of the one it had; with a description, a team
     /// has as many as it likes.
     pub async fn create_team_token(&self, caller: &Caller, team: TeamId, new: NewToken) -> Result<IssuedToken, Error> {
-        let organization = self.organization_of(caller, team.home(), "team").await?;
+        let organization = self.authorized_organization(caller, team.organization_prefix(), "team").await?;
         if !organization.state.teams.contains(&team) {
             return Err(Error::NotFound("team"));
         }
@@ -372,7 +361,7 @@ impl ControlPlane {
 
     /// All tokens of a team, oldest first.
     pub async fn team_tokens(&self, caller: &Caller, team: TeamId) -> Result<Vec<Token>, Error> {
-        let organization = self.organization_of(caller, team.home(), "team").await?;
+        let organization = self.authorized_organization(caller, team.organization_prefix(), "team").await?;
         require_team_tokens(caller, &organization.state, team)?;
         Ok(tokens_held_by(&organization.state.tokens, TokenHolder::Team(team)))
     }
@@ -387,9 +376,9 @@ impl ControlPlane {
         reversed: bool,
         page: PageRequest,
     ) -> Result<Listed<Token>, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        caller.require(Action::ManageTeams, open.resource(), "organization")?;
-        let state = &open.state;
+        let org = self.organization_named(caller, organization).await?;
+        caller.require(Action::ManageTeams, org.resource(), "organization")?;
+        let state = &org.state;
         let part = teams.unwrap_or_default().to_lowercase();
         let teams = state.teams.by().name.iter().filter(|team| team.name.key().as_str().contains(&part));
         let teams = teams.filter(|team| require_team_tokens(caller, state, team.id).is_ok());
@@ -400,7 +389,7 @@ impl ControlPlane {
             TeamTokenOrder::TeamName => {}
             TeamTokenOrder::Expiry => found.sort_by_key(|token| token.expires_at),
             TeamTokenOrder::LastUse => found.sort_by_key(|token| token.last_used_at),
-            TeamTokenOrder::Creator => found.sort_by_key(|token| open.name_of(&token.created_by)),
+            TeamTokenOrder::Creator => found.sort_by_key(|token| org.name_of(&token.created_by)),
         }
         if reversed {
             found.reverse();
@@ -416,7 +405,7 @@ impl ControlPlane {
         new: NewToken,
     ) -> Result<IssuedToken, Error> {
         let what = "agent pool";
-        let organization = self.organization_of(caller, pool.home(), what).await?;
+        let organization = self.authorized_organization(caller, pool.organization_prefix(), what).await?;
         let issued = self.organization_owned(caller, &organization, TokenHolder::AgentPool(pool), new)?;
         let (caller, token) = (caller.clone(), issued.token.clone());
         let intent = caller.intent("token.create");
@@ -440,7 +429,7 @@ impl ControlPlane {
         page: PageRequest,
     ) -> Result<Listed<Token>, Error> {
         let what = "agent pool";
-        let organization = self.organization_of(caller, pool.home(), what).await?;
+        let organization = self.authorized_organization(caller, pool.organization_prefix(), what).await?;
         caller.require(Action::ManageAgentPools, organization.resource(), what)?;
         if !organization.state.agent_pools.contains(&pool) {
             return Err(Error::NotFound(what));
@@ -451,12 +440,12 @@ impl ControlPlane {
     fn organization_owned(
         &self,
         caller: &Caller,
-        organization: &OpenOrganization,
+        organization: &OrganizationSnapshot,
         holder: TokenHolder,
         new: NewToken,
     ) -> Result<IssuedToken, Error> {
         let text = TokenText::of_organization(holder.kind(), organization.id(), self.secret());
-        let id = TokenId::at_home(organization.id().home(), self.random());
+        let id = TokenId::within(organization.id().organization_prefix(), self.random());
         let settings = organization.state.organization();
         let longest = settings.and_then(|settings| settings.longest_life(holder.kind()));
         let token = self.token(caller, id, holder, new, longest, &text)?;

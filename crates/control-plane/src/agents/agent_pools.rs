@@ -18,11 +18,11 @@ use taco_domain::workspace::Workspace;
 use taco_ledger::Transaction;
 
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
-use crate::done_requests::once;
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
+use crate::idempotency::idempotent;
 use crate::page::{Listed, PageRequest};
-use crate::workspaces::{ListChange, sees_project, sees_workspace};
+use crate::workspace_view::{ListChange, sees_project, sees_workspace};
 
 const WHAT: &str = "agent pool";
 
@@ -31,20 +31,20 @@ const WHAT: &str = "agent pool";
 pub struct AgentPoolView {
     /// Its lists name what the caller may see.
     pub pool: AgentPool,
-    pub open: OpenOrganization,
+    pub org: OrganizationSnapshot,
     /// The workspaces that name it, as far as the caller may see them.
     pub users: Vec<WorkspaceId>,
 }
 
 impl AgentPoolView {
-    fn of(caller: &Caller, open: OpenOrganization, mut pool: AgentPool) -> Self {
-        let state = &open.state;
+    fn of(caller: &Caller, org: OrganizationSnapshot, mut pool: AgentPool) -> Self {
+        let state = &org.state;
         let sees = |id: &WorkspaceId| sees_workspace(caller, state, id);
         pool.allowed_workspaces.retain(sees);
         pool.excluded_workspaces.retain(sees);
         pool.allowed_projects.retain(|id| sees_project(caller, state, id));
         let users = state.workspaces.by().agent_pool.get(&pool.id).map(|user| user.id).filter(sees).collect();
-        Self { pool, users, open }
+        Self { pool, users, org }
     }
 }
 
@@ -137,9 +137,9 @@ impl ControlPlane {
         organization: &str,
         patch: AgentPoolPatch,
     ) -> Result<AgentPoolView, Error> {
-        let open = self.organization_named(caller, organization).await?;
+        let org = self.organization_named(caller, organization).await?;
         let new = AgentPool {
-            id: AgentPoolId::at_home(open.id().home(), self.random()),
+            id: AgentPoolId::within(org.id().organization_prefix(), self.random()),
             name: patch.name.as_deref().unwrap_or_default().parse()?,
             organization_scoped: true,
             allowed_workspaces: BTreeSet::new(),
@@ -149,7 +149,7 @@ impl ControlPlane {
         };
         let asker = caller.clone();
         let decide = move |state: &OrganizationState| patch.apply(&asker, state, new.clone());
-        self.put_agent_pool(caller, open, "agent-pool.create", decide).await
+        self.put_agent_pool(caller, org, "agent-pool.create", decide).await
     }
 
     pub async fn update_agent_pool(
@@ -158,9 +158,9 @@ impl ControlPlane {
         id: AgentPoolId,
         patch: AgentPoolPatch,
     ) -> Result<AgentPoolView, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
         let asker = caller.clone();
-        self.put_agent_pool(caller, open, "agent-pool.update", move |state| {
+        self.put_agent_pool(caller, org, "agent-pool.update", move |state| {
             let pool = state.agent_pools.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
             patch.apply(&asker, state, pool)
         })
@@ -170,7 +170,7 @@ impl ControlPlane {
     async fn put_agent_pool(
         &self,
         caller: &Caller,
-        mut open: OpenOrganization,
+        mut org: OrganizationSnapshot,
         intent: &'static str,
         mut decide: impl FnMut(&OrganizationState) -> Result<AgentPool, Error> + Send + 'static,
     ) -> Result<AgentPoolView, Error> {
@@ -181,16 +181,16 @@ impl ControlPlane {
             tx.put(&pool);
             Ok(pool)
         };
-        let pool = open.commit(caller.intent(intent), once(caller, self.now(), decide)).await?;
-        open.state = open.ledger.last_seen();
-        Ok(AgentPoolView::of(caller, open, pool))
+        let pool = org.commit(caller.intent(intent), idempotent(caller, self.now(), decide)).await?;
+        org.state = org.ledger.last_seen();
+        Ok(AgentPoolView::of(caller, org, pool))
     }
 
     pub async fn agent_pool(&self, caller: &Caller, id: AgentPoolId) -> Result<AgentPoolView, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
-        caller.require(Action::ReadDirectory, open.resource(), WHAT)?;
-        let pool = open.state.agent_pools.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-        Ok(AgentPoolView::of(caller, open, pool))
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        caller.require(Action::ReadDirectory, org.resource(), WHAT)?;
+        let pool = org.state.agent_pools.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        Ok(AgentPoolView::of(caller, org, pool))
     }
 
     /// An organization's pools.
@@ -201,23 +201,23 @@ impl ControlPlane {
         filter: &AgentPoolFilter,
         page: PageRequest,
     ) -> Result<Listed<AgentPoolView>, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        caller.require(Action::ReadDirectory, open.resource(), WHAT)?;
-        let pools = &open.state.agent_pools;
+        let org = self.organization_named(caller, organization).await?;
+        caller.require(Action::ReadDirectory, org.resource(), WHAT)?;
+        let pools = &org.state.agent_pools;
         let by_name = pools.by().name.iter();
-        let mut found: Vec<&AgentPool> = by_name.filter(|pool| filter.takes(caller, &open.state, pool)).collect();
+        let mut found: Vec<&AgentPool> = by_name.filter(|pool| filter.takes(caller, &org.state, pool)).collect();
         match filter.order {
             AgentPoolOrder::Name => {}
             AgentPoolOrder::OldestFirst => found.sort_by_key(|pool| (pool.created_at, pool.id)),
             AgentPoolOrder::NewestFirst => found.sort_by_key(|pool| Reverse((pool.created_at, pool.id))),
         }
         let listed = Listed::from_all(found.into_iter().cloned(), page);
-        Ok(listed.map(|pool| AgentPoolView::of(caller, open.clone(), pool)))
+        Ok(listed.map(|pool| AgentPoolView::of(caller, org.clone(), pool)))
     }
 
     /// Deletes a pool with its tokens. What named it goes back to where runs happen without one.
     pub async fn delete_agent_pool(&self, caller: &Caller, id: AgentPoolId) -> Result<(), Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             asker.require(Action::ManageAgentPools, Resource::Organization(tx.state()), WHAT)?;
@@ -227,7 +227,7 @@ impl ControlPlane {
             forget(tx, id);
             Ok(())
         };
-        open.commit(caller.intent("agent-pool.delete"), once(caller, self.now(), decide)).await
+        org.commit(caller.intent("agent-pool.delete"), idempotent(caller, self.now(), decide)).await
     }
 }
 

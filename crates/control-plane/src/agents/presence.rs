@@ -8,7 +8,6 @@ use taco_domain::agent::AgentPresence;
 use taco_domain::engine::Engine;
 use taco_domain::engine_version::check_version_exists;
 
-use crate::control_plane::ControlPlane;
 use crate::error::Error;
 
 /// By an engine's name, the versions that some agents have without a download.
@@ -66,11 +65,4 @@ pub(crate) fn check_version(
     let at_agents = engines_of(agents.iter().filter(is_theirs));
     let of_engine = at_agents.get(&engine.to_string()).into_iter().flatten();
     Ok(check_version_exists(engine, version, of_engine.map(String::as_str))?)
-}
-
-impl ControlPlane {
-    /// The agents that are there.
-    pub fn presence(&self) -> &Presence {
-        &self.shared.presence
-    }
 }

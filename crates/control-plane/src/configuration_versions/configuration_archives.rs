@@ -15,20 +15,15 @@ use taco_ledger::bucket::Download;
 use taco_ledger::{Key, LedgerName, layout};
 use tokio::task::JoinHandle;
 
+use crate::blob_error::{blob_error, broken, proven_if_small};
 use crate::caller::Caller;
 use crate::channel_reader::{Chunks, channel};
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::state_blobs::{blob_error, broken, proven_if_small};
-use crate::workspaces::WorkspaceRef;
+use crate::workspace_view::WorkspaceRef;
 
 /// The largest archive that is taken.
 pub const LARGEST_CONFIGURATION: u64 = LIMITS.packed;
-
-/// So many archives are inspected at a time while they come, and as many out of the bucket. Each takes a thread for as long as
-/// it takes to come, and threads are what everything on a directory needs. Where slow clients have all places, the others'
-/// archives are inspected when they are stored: the bucket keeps nobody waiting.
-pub(crate) const INSPECTED_AT_ONCE: usize = 32;
 
 /// Where an archive lies in the bucket.
 pub(crate) fn configuration_key(ledger: &LedgerName, blob: &str) -> Key {
@@ -52,7 +47,7 @@ impl ControlPlane {
     /// Stores an archive, or says what is wrong with it; then nothing needs the blob.
     pub(crate) async fn store_archive<E>(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         blob: &str,
         working_directory: &str,
         body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -60,8 +55,8 @@ impl ControlPlane {
     where
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
-        let key = configuration_key(open.ledger.name(), blob);
-        let (stored, inspected) = match self.shared.archives_read_along.try_acquire() {
+        let key = configuration_key(org.ledger.name(), blob);
+        let (stored, inspected) = match self.shared.archive_readers.along.try_acquire() {
             Ok(_place) => self.store_inspecting(&key, working_directory, body).await?,
             Err(_) => {
                 let stored = self.blobs().store(&key, body, LARGEST_CONFIGURATION).await.map_err(blob_error)?;
@@ -80,7 +75,7 @@ impl ControlPlane {
         };
         let has_readme = readme.is_some();
         if let Some(readme) = readme {
-            self.blobs().store_bytes(&readme_key(open.ledger.name(), blob), readme.into()).await.map_err(blob_error)?;
+            self.blobs().store_bytes(&readme_key(org.ledger.name(), blob), readme.into()).await.map_err(blob_error)?;
         }
         Ok(Ok(StoredArchive { stored, has_readme }))
     }
@@ -88,10 +83,10 @@ impl ControlPlane {
     /// An archive that a record names.
     pub(crate) async fn read_archive(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         version: &ConfigurationVersion,
     ) -> Result<Download, Error> {
-        let key = configuration_key(open.ledger.name(), &version.blob);
+        let key = configuration_key(org.ledger.name(), &version.blob);
         let stored = Stored { size: version.size, sha256: version.sha256.clone(), md5: String::new() };
         proven_if_small(self.blobs().read_verified(&key, &stored).await.map_err(blob_error)?).await
     }
@@ -120,7 +115,7 @@ impl ControlPlane {
         stored: &Stored,
         working_directory: &str,
     ) -> Result<Result<Inspected, ArchiveError>, Error> {
-        let _place = self.shared.archive_readers.acquire().await.map_err(|closed| broken(closed.to_string()))?;
+        let _place = self.shared.archive_readers.stored.acquire().await.map_err(|closed| broken(closed.to_string()))?;
         let mut download = self.blobs().read_verified(key, stored).await.map_err(blob_error)?;
         let (chunks, inspecting) = begin_inspection(working_directory);
         while let Some(piece) = download.body.next().await {
@@ -135,10 +130,10 @@ impl ControlPlane {
     }
 
     /// Removes what nothing names any more.
-    pub(crate) async fn remove_archive(&self, open: &OpenOrganization, blob: &str, has_readme: bool) {
-        self.remove_blob(&configuration_key(open.ledger.name(), blob)).await;
+    pub(crate) async fn remove_archive(&self, org: &OrganizationSnapshot, blob: &str, has_readme: bool) {
+        self.remove_blob(&configuration_key(org.ledger.name(), blob)).await;
         if has_readme {
-            self.remove_blob(&readme_key(open.ledger.name(), blob)).await;
+            self.remove_blob(&readme_key(org.ledger.name(), blob)).await;
         }
     }
 
@@ -146,13 +141,13 @@ impl ControlPlane {
     /// at most [`LARGEST_README`] bytes.
     pub async fn readme(&self, caller: &Caller, workspace: &WorkspaceRef) -> Result<Option<String>, Error> {
         let view = self.workspace_with_runs(caller, workspace).await?;
-        let version = view.open.state.usable_configuration(view.workspace.id);
+        let version = view.org.state.usable_configuration(view.workspace.id);
         let Some(version) = version.filter(|version| version.has_readme) else { return Ok(None) };
-        let key = readme_key(view.open.ledger.name(), &version.blob);
+        let key = readme_key(view.org.ledger.name(), &version.blob);
         let found = self.blobs().read_bytes(&key, LARGEST_README).await.map_err(blob_error)?;
         let Some(bytes) = found else {
             // Between our look and this read the configuration may have been given up.
-            let now = view.open.ledger.read().await?;
+            let now = view.org.ledger.read().await?;
             let is_there = now.configuration_versions.get(&version.id).is_some_and(|now| now.blob == version.blob);
             return if is_there { Err(blob_error(BlobError::Missing(key))) } else { Ok(None) };
         };

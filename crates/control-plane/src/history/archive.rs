@@ -28,7 +28,7 @@ use taco_tables::{Holds, Record, RecordKey};
 
 use super::parts::{Part, PartName, damaged, unavailable};
 use super::rows::{Masked, RowTexts};
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 
 /// So many segments of about one size become one of the next size.
@@ -73,26 +73,26 @@ impl ControlPlane {
         if !self.shared.environment.peers.all_can(HISTORY) {
             return Ok(all);
         }
-        for open in self.organizations_in_memory() {
-            let archived = self.archive_organization(&open).await?;
+        for org in self.organizations_in_memory() {
+            let archived = self.archive_organization(&org).await?;
             all.bundles += archived.bundles;
             all.more |= archived.more;
         }
         Ok(all)
     }
 
-    async fn archive_organization(&self, open: &OpenOrganization) -> Result<Archived, Error> {
-        let planned = open.last_seen();
+    async fn archive_organization(&self, org: &OrganizationSnapshot) -> Result<Archived, Error> {
+        let planned = org.last_seen();
         let rules = self.shared.history_rules;
         let bundles = due_bundles(&planned, rules, self.now());
         if bundles.is_empty() {
-            self.merge_segments(open).await?;
+            self.merge_segments(org).await?;
             return Ok(Archived::default());
         }
-        let new = self.new_segment(open, &planned, &bundles)?;
+        let new = self.new_segment(org, &planned, &bundles)?;
         let number = bundles.len();
         let moved =
-            self.store_and_commit(open, new, move |tx, segment| move_out(tx, &planned, &bundles, segment)).await?;
+            self.store_and_commit(org, new, move |tx, segment| move_out(tx, &planned, &bundles, segment)).await?;
         metrics::counter!("taco_history_bundles_total").increment(if moved { number as u64 } else { 0 });
         Ok(Archived { bundles: if moved { number } else { 0 }, more: moved })
     }
@@ -100,7 +100,7 @@ impl ControlPlane {
     /// Writes the objects of a segment, then commits it. False if that came to nothing, because things have changed.
     async fn store_and_commit(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         new: NewSegment,
         mut decide: impl FnMut(&mut Transaction<OrganizationState>, &HistorySegment) -> bool + Send + 'static,
     ) -> Result<bool, Error> {
@@ -111,7 +111,7 @@ impl ControlPlane {
             }
         }
         let record = new.record;
-        let committed = open.commit(Self::own_intent("history.archive"), move |tx| {
+        let committed = org.commit(Self::own_intent("history.archive"), move |tx| {
             if decide(tx, &record) { Ok(true) } else { Err(Error::Conflict(String::new())) }
         });
         match committed.await {
@@ -127,14 +127,14 @@ impl ControlPlane {
 
     fn new_segment(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         state: &OrganizationState,
         bundles: &[BundleIds],
     ) -> Result<NewSegment, Error> {
-        let id = HistorySegmentId::at_home(open.id().home(), self.random());
+        let id = HistorySegmentId::within(org.id().organization_prefix(), self.random());
         // A segment's first page has its name; merged ones speak of several.
         let page = id.to_string();
-        let page_key = layout::history_page(open.ledger.name(), &page);
+        let page_key = layout::history_page(org.ledger.name(), &page);
         let broken = |error: Malformed| damaged(&page_key, &error.0);
         let mut writer = PageWriter::new().map_err(broken)?;
         let mut catalogs = Catalogs::default();
@@ -142,14 +142,14 @@ impl ControlPlane {
             let place = writer.add(0, &bundle_of(state, ids)).map_err(broken)?;
             catalogs.add(state, ids, &page, place).map_err(broken)?;
         }
-        let mut new = self.segment_of(open, id, catalogs, bundles.len() as u64).map_err(broken)?;
+        let mut new = self.segment_of(org, id, catalogs, bundles.len() as u64).map_err(broken)?;
         new.objects.push((page_key, writer.finish().into()));
         Ok(new)
     }
 
     fn segment_of(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         id: HistorySegmentId,
         catalogs: Catalogs,
         bundles: u64,
@@ -159,7 +159,7 @@ impl ControlPlane {
         for (name, rows, bytes) in catalogs.encode()? {
             let (size, sha256) = (bytes.len() as u64, hex::encode(Sha256::digest(&bytes)));
             parts.insert(name.as_str().to_owned(), HistoryPart { rows, size, sha256 });
-            let key = layout::history_part(open.ledger.name(), &id.to_string(), name.as_str());
+            let key = layout::history_part(org.ledger.name(), &id.to_string(), name.as_str());
             objects.push((key, Bytes::from(bytes)));
         }
         let record = HistorySegment { id, created_at: self.now(), bundles, parts };
@@ -167,10 +167,10 @@ impl ControlPlane {
     }
 
     /// Makes one segment of many small ones, so that their number stays small. Pages stay where they are.
-    async fn merge_segments(&self, open: &OpenOrganization) -> Result<(), Error> {
-        let planned = open.last_seen();
+    async fn merge_segments(&self, org: &OrganizationSnapshot) -> Result<(), Error> {
+        let planned = org.last_seen();
         let Some(small) = segments_to_merge(&planned) else { return Ok(()) };
-        let reader = self.history_of(open);
+        let reader = self.history_of(org);
         let masked = Masked::of(&planned);
         let mut catalogs = Catalogs::default();
         let mut pages = BTreeSet::new();
@@ -193,7 +193,7 @@ impl ControlPlane {
                         }
                     }
                     Some(Part::Index(index)) => {
-                        let broken = |error: Malformed| damaged(&layout::history(open.ledger.name()), &error.0);
+                        let broken = |error: Malformed| damaged(&layout::history(org.ledger.name()), &error.0);
                         for (id, page, place) in index.iter().filter(|(_, page, place)| !masked.is_place(page, *place))
                         {
                             catalogs.index(name).add(page, id, place).map_err(broken)?;
@@ -203,18 +203,18 @@ impl ControlPlane {
                 }
             }
         }
-        let id = HistorySegmentId::at_home(open.id().home(), self.random());
-        let new = self.segment_of(open, id, catalogs, bundles);
-        let new = new.map_err(|error| damaged(&layout::history(open.ledger.name()), &error.0))?;
-        self.store_and_commit(open, new, move |tx, merged| merge(tx, &planned, &small, &pages, merged)).await?;
-        self.remove_abandoned(open).await
+        let id = HistorySegmentId::within(org.id().organization_prefix(), self.random());
+        let new = self.segment_of(org, id, catalogs, bundles);
+        let new = new.map_err(|error| damaged(&layout::history(org.ledger.name()), &error.0))?;
+        self.store_and_commit(org, new, move |tx, merged| merge(tx, &planned, &small, &pages, merged)).await?;
+        self.remove_abandoned(org).await
     }
 
     /// Removes objects of history that nothing names any more.
-    async fn remove_abandoned(&self, open: &OpenOrganization) -> Result<(), Error> {
-        let state = self.organization_at(open.id().home(), "organization").await?.state;
+    async fn remove_abandoned(&self, org: &OrganizationSnapshot) -> Result<(), Error> {
+        let state = self.organization_unchecked(org.id().organization_prefix(), "organization").await?.state;
         let bucket = self.bucket();
-        let listed = bucket.list(&layout::history(open.ledger.name()), None).await.map_err(unavailable)?;
+        let listed = bucket.list(&layout::history(org.ledger.name()), None).await.map_err(unavailable)?;
         let now = self.now();
         for key in listed {
             let Some(segment) = segment_of_part(&key) else { continue };

@@ -10,7 +10,7 @@ use taco_history::{Catalog, Row, RowFilter, RowId, Source, select};
 
 use super::parts::{Located, PartName};
 use super::rows::Masked;
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::page::PageRequest;
 use crate::run_filter::RunFilter;
@@ -28,7 +28,7 @@ pub(crate) struct ListedIds {
     pub(crate) ids: Vec<RowId>,
     pub(crate) total: usize,
     /// The organization with all of them in it.
-    pub(crate) open: OpenOrganization,
+    pub(crate) org: OrganizationSnapshot,
 }
 
 /// Which rows of a workspace are listed, and in which order.
@@ -135,34 +135,34 @@ impl ControlPlane {
     /// One page of a workspace's records of a kind. `in_memory` are the keys of those that are wanted and in memory.
     pub(crate) async fn list_workspace(
         &self,
-        open: OpenOrganization,
+        org: OrganizationSnapshot,
         list: &WorkspaceList<'_>,
         in_memory: Vec<ListKey>,
         page: PageRequest,
     ) -> Result<ListedIds, Error> {
         let mut keys: Vec<(ListKey, Option<Located>)> = in_memory.into_iter().map(|key| (key, None)).collect();
-        let historic = self.keys_in_history(&open, list).await?;
+        let historic = self.keys_in_history(&org, list).await?;
         keys.extend(historic.into_iter().map(|(key, located)| (key, Some(located))));
         let total = keys.len();
         keys.sort_by_key(|(key, _)| key.in_list());
         let wanted: Vec<_> = keys.into_iter().skip(page.skip()).take(page.size()).collect();
         let ids = wanted.iter().map(|(key, _)| key.id).collect();
         let places = wanted.into_iter().filter_map(|(_, located)| located).collect();
-        let open = self.with_places(open, places).await?;
-        Ok(ListedIds { ids, total, open })
+        let org = self.with_places(org, places).await?;
+        Ok(ListedIds { ids, total, org })
     }
 
     /// The keys of a workspace's records that are wanted and in history, in whatever order.
     pub(crate) async fn keys_in_history(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         list: &WorkspaceList<'_>,
     ) -> Result<Vec<(ListKey, Located)>, Error> {
-        let state = &open.state;
+        let state = &org.state;
         if !state.workspace_histories.contains(&list.workspace) {
             return Ok(Vec::new());
         }
-        let reader = self.history_of(open);
+        let reader = self.history_of(org);
         let catalogs = reader.catalogs(state, list.kind.part()).await?;
         let texts = match list.searches_texts {
             true => reader.texts(state).await?,
@@ -186,7 +186,7 @@ impl ControlPlane {
     /// in order; `sees` tells whether the runs of a workspace are wanted, and is `None` where all of them are.
     pub(crate) async fn list_runs(
         &self,
-        open: OpenOrganization,
+        org: OrganizationSnapshot,
         filter: &RunFilter,
         site: &taco_domain::Site,
         sees: Option<&(dyn Fn(WorkspaceId) -> bool + Send + Sync)>,
@@ -194,7 +194,7 @@ impl ControlPlane {
         page: PageRequest,
     ) -> Result<ListedIds, Error> {
         let in_memory = Keys(in_memory);
-        let historic = self.historic_runs(&open, filter, site, sees).await?;
+        let historic = self.historic_runs(&org, filter, site, sees).await?;
         let mut sources: Vec<&dyn Source> = vec![&in_memory];
         sources.extend(historic.iter().map(|rows| rows as &dyn Source));
         let total = sources.iter().map(|source| source.count()).sum();
@@ -206,22 +206,22 @@ impl ControlPlane {
             Some((rows.catalog.page(row.place).to_owned(), row.place))
         };
         let places = wanted.into_iter().filter_map(place).collect();
-        let open = self.with_places(open, places).await?;
-        Ok(ListedIds { ids, total, open })
+        let org = self.with_places(org, places).await?;
+        Ok(ListedIds { ids, total, org })
     }
 
     async fn historic_runs(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         filter: &RunFilter,
         site: &taco_domain::Site,
         sees: Option<&(dyn Fn(WorkspaceId) -> bool + Send + Sync)>,
     ) -> Result<Vec<CatalogRows>, Error> {
-        let state = &open.state;
+        let state = &org.state;
         if state.history_segments.is_empty() || filter.takes_nothing() {
             return Ok(Vec::new());
         }
-        let reader = self.history_of(open);
+        let reader = self.history_of(org);
         let catalogs = reader.catalogs(state, PartName::Runs).await?;
         let texts = match filter.searches_texts() {
             true => reader.texts(state).await?,
@@ -263,11 +263,15 @@ impl ControlPlane {
         Ok(catalogs.into_iter().enumerate().map(rows_of).collect())
     }
 
-    async fn with_places(&self, open: OpenOrganization, places: Vec<Located>) -> Result<OpenOrganization, Error> {
+    async fn with_places(
+        &self,
+        org: OrganizationSnapshot,
+        places: Vec<Located>,
+    ) -> Result<OrganizationSnapshot, Error> {
         if places.is_empty() {
-            return Ok(open);
+            return Ok(org);
         }
-        let bundles = self.history_of(&open).bundles(places).await?;
-        Ok(open.with_bundles(bundles.iter().map(|(_, bundle)| bundle)))
+        let bundles = self.history_of(&org).bundles(places).await?;
+        Ok(org.with_bundles(bundles.iter().map(|(_, bundle)| bundle)))
     }
 }

@@ -8,7 +8,7 @@ use taco_history::{Bundle, Catalog, IdIndex, RowId};
 
 use super::parts::{HistoryReader, Located, PartName};
 use super::rows::Masked;
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 
 /// Something that may have left memory.
@@ -42,8 +42,8 @@ historic! {
 }
 
 impl HistoricId {
-    pub(super) fn is_in_memory(self, open: &OpenOrganization) -> bool {
-        let state = &open.state;
+    pub(super) fn is_in_memory(self, org: &OrganizationSnapshot) -> bool {
+        let state = &org.state;
         match self {
             Self::Run(id) => state.runs.contains(&id),
             Self::StateVersion(id) => state.state_versions.contains(&id),
@@ -61,40 +61,40 @@ impl ControlPlane {
     /// nowhere, the organization is as it was, and whoever looks finds nothing.
     pub(crate) async fn with_history(
         &self,
-        open: OpenOrganization,
+        org: OrganizationSnapshot,
         id: impl Into<HistoricId> + Send,
-    ) -> Result<OpenOrganization, Error> {
+    ) -> Result<OrganizationSnapshot, Error> {
         let id = id.into();
-        if open.state.history_segments.is_empty() || id.is_in_memory(&open) {
-            return Ok(open);
+        if org.state.history_segments.is_empty() || id.is_in_memory(&org) {
+            return Ok(org);
         }
-        let Some((_, bundle)) = self.historic_bundle(&open, id).await? else { return Ok(open) };
-        let mut open = open.with_bundles([&bundle]);
+        let Some((_, bundle)) = self.historic_bundle(&org, id).await? else { return Ok(org) };
+        let mut org = org.with_bundles([&bundle]);
         // The configuration of a run may have left with another run.
         let configuration = match id {
-            HistoricId::Run(run) => open.state.runs.get(&run).map(|run| run.configuration_version),
+            HistoricId::Run(run) => org.state.runs.get(&run).map(|run| run.configuration_version),
             _ => None,
         };
-        if let Some(id) = configuration.filter(|id| !open.state.configuration_versions.contains(id))
-            && let Some((_, bundle)) = self.historic_bundle(&open, id.into()).await?
+        if let Some(id) = configuration.filter(|id| !org.state.configuration_versions.contains(id))
+            && let Some((_, bundle)) = self.historic_bundle(&org, id.into()).await?
         {
-            open = open.with_bundles([&bundle]);
+            org = org.with_bundles([&bundle]);
         }
-        Ok(open)
+        Ok(org)
     }
 
     /// The bundle that has this record.
     pub(super) async fn historic_bundle(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         id: HistoricId,
     ) -> Result<Option<(Located, Bundle)>, Error> {
-        let Some(located) = self.locate(open, id).await? else { return Ok(None) };
-        Ok(self.history_of(open).bundles(vec![located]).await?.pop())
+        let Some(located) = self.locate(org, id).await? else { return Ok(None) };
+        Ok(self.history_of(org).bundles(vec![located]).await?.pop())
     }
 
-    async fn locate(&self, open: &OpenOrganization, id: HistoricId) -> Result<Option<Located>, Error> {
-        let (reader, state) = (self.history_of(open), &open.state);
+    async fn locate(&self, org: &OrganizationSnapshot, id: HistoricId) -> Result<Option<Located>, Error> {
+        let (reader, state) = (self.history_of(org), &org.state);
         let masked = Masked::of(state);
         let in_catalogs = |catalogs: Vec<Arc<Catalog>>, is_wanted: &dyn Fn(&RowId) -> bool| {
             let found = |catalog: &Arc<Catalog>| {
@@ -127,12 +127,12 @@ impl ControlPlane {
         })
     }
 
-    pub(super) fn history_of<'a>(&'a self, open: &'a OpenOrganization) -> HistoryReader<'a> {
-        HistoryReader { bucket: self.bucket(), ledger: open.ledger.name(), cache: &self.shared.history }
+    pub(super) fn history_of<'a>(&'a self, org: &'a OrganizationSnapshot) -> HistoryReader<'a> {
+        HistoryReader { bucket: self.bucket(), ledger: org.ledger.name(), cache: &self.shared.history }
     }
 }
 
-impl OpenOrganization {
+impl OrganizationSnapshot {
     /// The same organization with the records of these bundles in their places.
     pub(super) fn with_bundles<'a>(mut self, bundles: impl IntoIterator<Item = &'a Bundle>) -> Self {
         self.state = self.state.with(bundles.into_iter().flat_map(|bundle| &bundle.records));

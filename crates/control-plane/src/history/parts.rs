@@ -12,8 +12,8 @@ use taco_domain::history::HistorySegment;
 use taco_history::{Bundle, Catalog, IdIndex, Malformed, Place, decode_texts, read_bundle};
 use taco_ledger::{Bucket, BucketError, Key, LedgerName, layout};
 
+use crate::blob_error::blob_error;
 use crate::error::Error;
-use crate::state_blobs::blob_error;
 
 /// So many objects are asked for together.
 const AT_ONCE: usize = 16;

@@ -14,7 +14,7 @@ use super::lookup::HistoricId;
 use super::parts::{Located, PartName};
 use super::rows::{Masked, run_flags};
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 
 #[boxed]
@@ -24,45 +24,45 @@ impl ControlPlane {
     pub(crate) async fn restore_for(
         &self,
         caller: &Caller,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         id: impl Into<HistoricId> + Send,
         action: Action,
         what: &'static str,
     ) -> Result<(), Error> {
         let id = id.into();
-        if open.state.history_segments.is_empty() || id.is_in_memory(open) {
+        if org.state.history_segments.is_empty() || id.is_in_memory(org) {
             return Ok(());
         }
-        let Some((located, bundle)) = self.historic_bundle(open, id).await? else { return Ok(()) };
-        let with_it = open.clone().with_bundles([&bundle]);
+        let Some((located, bundle)) = self.historic_bundle(org, id).await? else { return Ok(()) };
+        let with_it = org.clone().with_bundles([&bundle]);
         let state = &with_it.state;
         let workspace =
             owner_of(state, &bundle).and_then(|id| state.workspaces.get(&id)).ok_or(Error::NotFound(what))?;
         caller.require(action, Resource::Workspace(state, workspace), what)?;
-        self.restore_bundle(open, located, bundle).await
+        self.restore_bundle(org, located, bundle).await
     }
 
-    async fn restore_bundle(&self, open: &OpenOrganization, located: Located, bundle: Bundle) -> Result<(), Error> {
+    async fn restore_bundle(&self, org: &OrganizationSnapshot, located: Located, bundle: Bundle) -> Result<(), Error> {
         let restored = RestoredBundle { id: RestoredBundle::id_of(&located.0, located.1.offset), at: self.now() };
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             restore(tx, &restored, &bundle);
             Ok(())
         };
-        open.commit(Self::own_intent("history.restore"), decide).await
+        org.commit(Self::own_intent("history.restore"), decide).await
     }
 
     /// Brings back every run that has sealed variables, so that they follow when the master key changes.
-    pub(crate) async fn restore_sealed(&self, open: &OpenOrganization) -> Result<(), Error> {
-        let reader = self.history_of(open);
+    pub(crate) async fn restore_sealed(&self, org: &OrganizationSnapshot) -> Result<(), Error> {
+        let reader = self.history_of(org);
         let mut places = Vec::new();
-        let masked = Masked::of(&open.state);
-        for catalog in reader.catalogs(&open.state, PartName::Runs).await? {
+        let masked = Masked::of(&org.state);
+        for catalog in reader.catalogs(&org.state, PartName::Runs).await? {
             let sealed = catalog.rows().filter(|row| row.flags & run_flags::SEALED != 0);
             let counting = sealed.filter(|row| !masked.is_row(&catalog, row));
             places.extend(counting.map(|row| (catalog.page(row.place).to_owned(), row.place)));
         }
         for (located, bundle) in reader.bundles(places).await? {
-            self.restore_bundle(open, located, bundle).await?;
+            self.restore_bundle(org, located, bundle).await?;
         }
         Ok(())
     }

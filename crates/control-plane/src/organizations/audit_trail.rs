@@ -4,13 +4,17 @@ use jiff::Timestamp;
 use taco_boxed::boxed;
 use taco_domain::id::OrganizationId;
 use taco_domain::permission::{Action, Actor};
+use taco_domain::run::Run;
+use taco_domain::state_version::StateVersion;
 use taco_domain::{Author, OrganizationState};
+use taco_ledger::Intent;
 use taco_ledger::{Commit, Entry, Ledger};
 
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
+use crate::secret_reads::{RETRY_AFTER, Reader, SAME_READ_WITHIN, SecretRead};
 
 const WHAT: &str = "audit trail";
 
@@ -59,18 +63,18 @@ impl ControlPlane {
             (None, _) => None,
         };
         // A token for the audit trail may know nothing else of the organization.
-        let open = self.open_organization(&caller.site, id.ok_or(Error::NotFound(WHAT))?).await?;
-        caller.require(Action::ReadAuditTrail, open.resource(), WHAT)?;
-        let last = open.state.seq();
+        let org = self.open_organization(&caller.site, id.ok_or(Error::NotFound(WHAT))?).await?;
+        caller.require(Action::ReadAuditTrail, org.resource(), WHAT)?;
+        let last = org.state.seq();
         let first = match since {
-            Some(since) => first_after(&open.ledger, since, last).await?,
+            Some(since) => first_after(&org.ledger, since, last).await?,
             None => 1,
         };
         let total = usize::try_from(last + 1 - first).unwrap_or(usize::MAX);
         let newest_first = (first..=last).rev().skip(page.skip()).take(page.size());
-        let commits = open.ledger.history(newest_first).await?;
-        let items = commits.iter().flat_map(|commit| events(commit, &open)).collect();
-        Ok(AuditTrail { organization: open.id(), events: Listed { items, page, total } })
+        let commits = org.ledger.history(newest_first).await?;
+        let items = commits.iter().flat_map(|commit| events(commit, &org)).collect();
+        Ok(AuditTrail { organization: org.id(), events: Listed { items, page, total } })
     }
 }
 
@@ -87,14 +91,14 @@ async fn first_after(ledger: &Ledger<OrganizationState>, since: Timestamp, last:
 }
 
 /// What a commit tells, the last first.
-fn events(commit: &Commit, open: &OpenOrganization) -> Vec<AuditEvent> {
+fn events(commit: &Commit, org: &OrganizationSnapshot) -> Vec<AuditEvent> {
     let event = |(place, entry): (usize, &Entry)| {
         let author = Author::spelled(&entry.actor);
         AuditEvent {
             id: format!("{}-{place}", commit.id),
             at: commit.at,
             actor: entry.actor.clone(),
-            actor_name: author.map_or_else(|| entry.actor.clone(), |author| open.name_of(&author)),
+            actor_name: author.map_or_else(|| entry.actor.clone(), |author| org.name_of(&author)),
             by_taco: author == Some(Author::Taco),
             request: entry.request.clone(),
             action: entry.action.clone(),
@@ -117,4 +121,41 @@ fn thing(entry: &Entry) -> Option<(String, String)> {
     let related = || changed.iter().find(|(kind, _)| kind.starts_with(noun));
     let (kind, id) = spoken_of.or_else(related).or(changed.first())?;
     Some(((*kind).to_owned(), (*id).to_owned()))
+}
+
+impl ControlPlane {
+    /// Writes into the audit trail that someone reads a secret. Await it before the secret is answered. A bucket that
+    /// takes no writes must not keep people from their states: then the server's log has the event instead.
+    pub(crate) async fn record_secret_read(
+        &self,
+        org: &OrganizationSnapshot,
+        reader: impl Into<Reader>,
+        read: SecretRead,
+    ) {
+        let (reader, now) = (reader.into(), self.now());
+        let key = (reader.actor.clone(), reader.token, read);
+        if self.shared.secret_reads.is_told(&key, now) {
+            return;
+        }
+        let Reader { actor, request, .. } = reader;
+        let intent = Intent { actor: actor.clone(), action: read.action(), request: request.clone() };
+        let written = org.commit(intent, move |tx| {
+            match read {
+                SecretRead::State(id) | SecretRead::Outputs(id) => tx.record_read::<StateVersion>(&id),
+                SecretRead::Plan(id) => tx.record_read::<Run>(&id),
+            }
+            Ok(())
+        });
+        let enough = match written.await {
+            Ok(()) => SAME_READ_WITHIN,
+            Err(error) => {
+                tracing::warn!(
+                    event = "audit_event_not_written", organization = %org.id(), actor, action = read.action(),
+                    id = read.id(), request, %error, "someone read a secret, and the audit trail could not be told"
+                );
+                RETRY_AFTER
+            }
+        };
+        self.shared.secret_reads.remember(key, now.checked_add(enough).unwrap_or(Timestamp::MAX));
+    }
 }

@@ -17,10 +17,10 @@ use taco_domain::{OrganizationState, Site};
 use taco_ledger::{Transaction, View};
 
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
-use crate::done_requests::once;
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::team_members::require_choice_of;
+use crate::idempotency::idempotent;
+use crate::owners::require_choice_of;
 use crate::teams::{KnownTeams, MembershipView, membership_view};
 
 const WHAT: &str = "invitation";
@@ -88,11 +88,11 @@ impl ControlPlane {
         email: &str,
         teams: BTreeSet<TeamId>,
     ) -> Result<MadeInvitation, Error> {
-        let open = self.organization_named(caller, organization).await?;
+        let org = self.organization_named(caller, organization).await?;
         let email: Email = email.parse()?;
-        let (text, link) = self.invitation_link(open.id());
+        let (text, link) = self.invitation_link(org.id());
         let new = Membership {
-            id: MembershipId::at_home(open.id().home(), self.random()),
+            id: MembershipId::within(org.id().organization_prefix(), self.random()),
             // Nobody has this id, so that it tells nothing and opens nothing, also to servers of earlier versions.
             user: UserId::from_random(self.random()),
             email,
@@ -117,15 +117,15 @@ impl ControlPlane {
             tx.put(&new);
             Ok(new.clone())
         };
-        let membership = open.commit(caller.intent("membership.create"), once(caller, self.now(), decide)).await?;
-        Ok(made(caller, &open, membership, link, text))
+        let membership = org.commit(caller.intent("membership.create"), idempotent(caller, self.now(), decide)).await?;
+        Ok(made(caller, &org, membership, link, text))
     }
 
     /// Makes another link for an invitation; the one before ends.
     pub async fn renew_invitation(&self, caller: &Caller, id: MembershipId) -> Result<MadeInvitation, Error> {
         let what = "membership";
-        let open = self.organization_of(caller, id.home(), what).await?;
-        let (text, link) = self.invitation_link(open.id());
+        let org = self.authorized_organization(caller, id.organization_prefix(), what).await?;
+        let (text, link) = self.invitation_link(org.id());
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
@@ -138,8 +138,8 @@ impl ControlPlane {
             tx.put(&renewed);
             Ok(renewed)
         };
-        let membership = open.commit(caller.intent("membership.renew-link"), decide).await?;
-        Ok(made(caller, &open, membership, link, text))
+        let membership = org.commit(caller.intent("membership.renew-link"), decide).await?;
+        Ok(made(caller, &org, membership, link, text))
     }
 
     fn invitation_link(&self, organization: OrganizationId) -> (InvitationText, InvitationLink) {
@@ -156,17 +156,17 @@ impl ControlPlane {
         }
         let by_name = caller.site.organizations.by().name.iter().map(|record| record.id);
         let opened = self.open_organizations(caller, by_name).await?;
-        let of_user = |open: &OpenOrganization| {
-            let found = open.state.memberships.by().email.first(&user.email.key())?;
-            found.is_offered_to(&user, &caller.site).then(|| InvitationView::of(open, found.clone()))
+        let of_user = |org: &OrganizationSnapshot| {
+            let found = org.state.memberships.by().email.first(&user.email.key())?;
+            found.is_offered_to(&user, &caller.site).then(|| InvitationView::of(org, found.clone()))
         };
         Ok(opened.iter().filter_map(of_user).collect())
     }
 
     /// One invitation, if it is open to the caller. It changes nothing.
     pub async fn invitation(&self, caller: &Caller, invitation: &InvitationRef) -> Result<InvitationView, Error> {
-        let (open, search) = self.search_invitation(caller, invitation).await?;
-        Ok(InvitationView::of(&open, search.find(&open.state)?.clone()))
+        let (org, search) = self.search_invitation(caller, invitation).await?;
+        Ok(InvitationView::of(&org, search.find(&org.state)?.clone()))
     }
 
     /// Makes the caller a member of the organization that invites them.
@@ -175,7 +175,7 @@ impl ControlPlane {
         caller: &Caller,
         invitation: &InvitationRef,
     ) -> Result<InvitationView, Error> {
-        let (open, search) = self.search_invitation(caller, invitation).await?;
+        let (org, search) = self.search_invitation(caller, invitation).await?;
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let (state, user) = (tx.state(), search.user.id);
             if let Some(own) = state.membership_of(&user) {
@@ -190,19 +190,19 @@ impl ControlPlane {
             tx.put(&accepted);
             Ok(accepted)
         };
-        let accepted = open.commit(caller.intent("membership.accept"), once(caller, self.now(), decide)).await?;
-        Ok(InvitationView::of(&open, accepted))
+        let accepted = org.commit(caller.intent("membership.accept"), idempotent(caller, self.now(), decide)).await?;
+        Ok(InvitationView::of(&org, accepted))
     }
 
     /// Does away with an invitation that the caller does not want.
     pub async fn decline_invitation(&self, caller: &Caller, invitation: &InvitationRef) -> Result<(), Error> {
-        let (open, search) = self.search_invitation(caller, invitation).await?;
+        let (org, search) = self.search_invitation(caller, invitation).await?;
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let id = search.find(tx.state())?.id;
             tx.delete::<Membership>(&id);
             Ok(())
         };
-        open.commit(caller.intent("membership.decline"), once(caller, self.now(), decide)).await
+        org.commit(caller.intent("membership.decline"), idempotent(caller, self.now(), decide)).await
     }
 
     /// The organization that an invitation belongs to, which the caller may not know of yet.
@@ -210,12 +210,12 @@ impl ControlPlane {
         &self,
         caller: &Caller,
         invitation: &InvitationRef,
-    ) -> Result<(OpenOrganization, Search), Error> {
+    ) -> Result<(OrganizationSnapshot, Search), Error> {
         let user = self.account(caller).await?;
         let gone = || Error::NotFound(WHAT);
         let (organization, by) = match invitation {
             InvitationRef::Membership(id) => {
-                let entry = caller.site.organization_at(id.home()).ok_or_else(gone)?;
+                let entry = caller.site.organization_at(id.organization_prefix()).ok_or_else(gone)?;
                 (entry.id, InvitationKey::Membership(*id))
             }
             InvitationRef::Link(text) => {
@@ -223,26 +223,26 @@ impl ControlPlane {
                 (entry.id, InvitationKey::Link(text.hash(self.hash_key())))
             }
         };
-        let open = self.open_organization(&caller.site, organization).await?;
-        Ok((open, Search { by, user, site: caller.site.clone(), now: self.now() }))
+        let org = self.open_organization(&caller.site, organization).await?;
+        Ok((org, Search { by, user, site: caller.site.clone(), now: self.now() }))
     }
 }
 
 impl InvitationView {
-    fn of(open: &OpenOrganization, membership: Membership) -> Self {
-        Self { membership, organization: open.entry().name.to_string() }
+    fn of(org: &OrganizationSnapshot, membership: Membership) -> Self {
+        Self { membership, organization: org.entry().name.to_string() }
     }
 }
 
 /// The answer to whoever invites. A repeated request finds the record of the first, whose link has another text.
 fn made(
     caller: &Caller,
-    open: &OpenOrganization,
+    org: &OrganizationSnapshot,
     membership: Membership,
     link: InvitationLink,
     text: InvitationText,
 ) -> MadeInvitation {
     let text = (membership.link == Some(link)).then_some(text);
-    let view = membership_view(caller, open, &KnownTeams::of(caller, &open.state), membership);
+    let view = membership_view(caller, org, &KnownTeams::of(caller, &org.state), membership);
     MadeInvitation { view, text }
 }

@@ -9,7 +9,7 @@ use taco_domain::token_lifetime::{LIMITED, TokenLifetime, TokenLifetimePatch, wo
 use taco_ledger::Transaction;
 
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 
 const WHAT: &str = "organization";
@@ -26,9 +26,9 @@ pub struct TokenLifetimeView {
 impl ControlPlane {
     /// The limits of all kinds, also of those that nobody has set.
     pub async fn token_lifetimes(&self, caller: &Caller, organization: &str) -> Result<Vec<TokenLifetimeView>, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        caller.require(Action::UpdateOrganization, open.resource(), WHAT)?;
-        all_of(&open)
+        let org = self.organization_named(caller, organization).await?;
+        caller.require(Action::UpdateOrganization, org.resource(), WHAT)?;
+        all_of(&org)
     }
 
     /// Sets the limits of some kinds, and tells all of them.
@@ -38,7 +38,7 @@ impl ControlPlane {
         organization: &str,
         patches: Vec<TokenLifetimePatch>,
     ) -> Result<Vec<TokenLifetimeView>, Error> {
-        let open = self.organization_named(caller, organization).await?;
+        let org = self.organization_named(caller, organization).await?;
         let (asker, now) = (caller.clone(), self.now());
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             asker.require(Action::UpdateOrganization, Resource::Organization(tx.state()), WHAT)?;
@@ -47,15 +47,15 @@ impl ControlPlane {
             tx.put(&after);
             Ok(())
         };
-        open.commit(caller.intent("organization.update"), decide).await?;
+        org.commit(caller.intent("organization.update"), decide).await?;
         self.token_lifetimes(caller, organization).await
     }
 }
 
-fn all_of(open: &OpenOrganization) -> Result<Vec<TokenLifetimeView>, Error> {
-    let organization = open.state.organization().ok_or(Error::NotFound(WHAT))?;
+fn all_of(org: &OrganizationSnapshot) -> Result<Vec<TokenLifetimeView>, Error> {
+    let organization = org.state.organization().ok_or(Error::NotFound(WHAT))?;
     let view = |kind| TokenLifetimeView {
-        id: TokenLifetimeId::derived(organization.id.home(), word_of(kind)),
+        id: TokenLifetimeId::derived(organization.id.organization_prefix(), word_of(kind)),
         kind,
         lifetime: organization.token_lifetime(kind),
     };

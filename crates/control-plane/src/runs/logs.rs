@@ -10,17 +10,17 @@ use taco_boxed::boxed;
 use taco_domain::id::{OrganizationId, RunId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::phase::{Phase, PhaseKind, StoredLog, StoredLogBlock};
+use taco_domain::phase_attempt::PhaseAttempt;
 use taco_domain::wait_note::{closing_text, waiting_text};
 use taco_ledger::{BucketError, LogBlock, LogDigest};
 use tokio::time::{Instant, timeout_at};
 
+use crate::blob_error::blob_error;
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::phase_tokens::Attempt;
 use crate::phase_uploads::log_id;
 use crate::runs::RunView;
-use crate::state_blobs::blob_error;
 
 /// How often a reader who waits looks, because the log may grow through another server. The first look comes soon.
 const LOOKS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
@@ -46,16 +46,16 @@ impl ControlPlane {
         limit: usize,
         patience: Duration,
     ) -> Result<Vec<u8>, Error> {
-        let open = self.organization_to_schedule(organization).await?;
-        let open = self.with_history(open, run).await?;
-        self.follow_log_in(&open, run, kind, offset, limit, patience, None).await
+        let org = self.organization_to_schedule(organization).await?;
+        let org = self.with_history(org, run).await?;
+        self.follow_log_in(&org, run, kind, offset, limit, patience, None).await
     }
 
     /// The same in an organization that was opened for this. A reader who waits may lose the right to read meanwhile.
     #[expect(clippy::too_many_arguments, reason = "each says which bytes of which log, and to whom")]
     pub(crate) async fn follow_log_in(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         run: RunId,
         kind: PhaseKind,
         offset: u64,
@@ -68,7 +68,7 @@ impl ControlPlane {
         let end = Instant::now() + patience;
         let mut looks = LOOKS.into_iter();
         let mut pause = LOOKS[LOOKS.len() - 1];
-        let mut state = open.state.clone();
+        let mut state = org.state.clone();
         loop {
             let signal = grown.notified();
             let found = state.runs.get(&run).ok_or(Error::NotFound("log"))?;
@@ -77,7 +77,7 @@ impl ControlPlane {
                 reader.require(Action::ReadRuns, Resource::Workspace(&state, workspace), "log")?;
             }
             let over = found.phase(kind).status.is_final();
-            let bytes = self.log_bytes(open, run, kind, found.phase(kind), offset, limit).await?;
+            let bytes = self.log_bytes(org, run, kind, found.phase(kind), offset, limit).await?;
             if !bytes.is_empty() || over || Instant::now() >= end || self.shared.log_signals.are_closed() {
                 return Ok(bytes);
             }
@@ -85,8 +85,8 @@ impl ControlPlane {
             let look = end.min(Instant::now() + pause);
             // Woken or not, it looks.
             let _ = timeout_at(look, signal).await;
-            open.look().await?;
-            state = open.last_seen();
+            org.look().await?;
+            state = org.last_seen();
         }
     }
 
@@ -104,7 +104,7 @@ impl ControlPlane {
         let end = match &phase.log {
             Some(log) => log.size(),
             None => {
-                let end = self.shared.logs.end(view.open.ledger.name(), &log_id(view.run.id, kind), epoch).await;
+                let end = self.shared.logs.end(view.org.ledger.name(), &log_id(view.run.id, kind), epoch).await;
                 end.map_err(log_error)?
             }
         };
@@ -117,7 +117,7 @@ impl ControlPlane {
         while found.len() < limit {
             let at = offset + found.len() as u64;
             let phase = view.run.phase(kind);
-            let more = self.log_bytes(&view.open, view.run.id, kind, phase, at, limit - found.len()).await?;
+            let more = self.log_bytes(&view.org, view.run.id, kind, phase, at, limit - found.len()).await?;
             if more.is_empty() {
                 break;
             }
@@ -129,7 +129,7 @@ impl ControlPlane {
     /// Some of these bytes: up to the end of what there is of the last attempt, or up to where a piece of it ends.
     async fn log_bytes(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         run: RunId,
         kind: PhaseKind,
         phase: &Phase,
@@ -160,7 +160,7 @@ impl ControlPlane {
             let end = phase.earlier_logs.get(epoch as usize - 1).copied().unwrap_or(u64::MAX);
             let at = at - begins + u64::from(begins > 0);
             let limit = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX).min(limit);
-            let (logs, ledger) = (&self.shared.logs, open.ledger.name());
+            let (logs, ledger) = (&self.shared.logs, org.ledger.name());
             let read = match phase.log.as_ref().filter(|_| epoch == phase.epoch) {
                 Some(ended) => logs.read_verified(ledger, &log, epoch, at, limit, &log_digest(ended)).await,
                 None => logs.read(ledger, &log, epoch, at, limit).await,
@@ -177,8 +177,8 @@ impl ControlPlane {
 
     /// How many bytes of an attempt's log readers get when the attempt is given up. If its agent has ended it, that mark
     /// is not one of them: it is not the end of the whole.
-    pub(crate) async fn log_left_by(&self, open: &OpenOrganization, attempt: Attempt) -> Result<u64, Error> {
-        let (ledger, log, logs) = (open.ledger.name(), log_id(attempt.run, attempt.kind), &self.shared.logs);
+    pub(crate) async fn log_left_by(&self, org: &OrganizationSnapshot, attempt: PhaseAttempt) -> Result<u64, Error> {
+        let (ledger, log, logs) = (org.ledger.name(), log_id(attempt.run, attempt.phase), &self.shared.logs);
         let end = logs.end(ledger, &log, attempt.epoch).await.map_err(log_error)?;
         let Some(last) = end.checked_sub(1) else { return Ok(0) };
         let read = logs.read(ledger, &log, attempt.epoch, last, 1).await.map_err(log_error)?;
@@ -189,10 +189,10 @@ impl ControlPlane {
     /// must not keep the phase from ending.
     pub(crate) async fn stored_log(
         &self,
-        open: &OpenOrganization,
-        attempt: Attempt,
+        org: &OrganizationSnapshot,
+        attempt: PhaseAttempt,
     ) -> Result<Option<StoredLog>, Error> {
-        let (ledger, log) = (open.ledger.name(), log_id(attempt.run, attempt.kind));
+        let (ledger, log) = (org.ledger.name(), log_id(attempt.run, attempt.phase));
         match self.shared.logs.digest(ledger, &log, attempt.epoch).await.map_err(log_error) {
             Ok(digest) => {
                 let blocks = digest.blocks.into_iter().map(|LogBlock { end, digest }| StoredLogBlock { end, digest });

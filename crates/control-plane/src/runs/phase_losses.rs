@@ -4,15 +4,15 @@ use taco_boxed::boxed;
 use taco_domain::agent::Agent;
 use taco_domain::id::AgentId;
 use taco_domain::phase::PhaseKind;
+use taco_domain::phase_attempt::PhaseAttempt;
 use taco_domain::phase_loss::{after_loss, after_return};
 use taco_domain::run::Run;
 
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::find::find_if_there;
-use crate::phase_tokens::Attempt;
 use crate::phase_uploads::log_id;
-use crate::run_flow::settle_in;
+use crate::run_flow::put_run_and_follow_up_in;
 
 /// Why an agent does not go on with a phase.
 #[derive(Clone, Copy)]
@@ -27,8 +27,13 @@ enum Fault {
 impl ControlPlane {
     /// Takes a phase away from an agent that was not heard for too long. One that is over, or that another agent has
     /// by now, is left alone.
-    pub async fn lose_phase(&self, open: &OpenOrganization, attempt: Attempt, why: String) -> Result<bool, Error> {
-        self.take_away(open, attempt, why, Fault::Agents).await
+    pub async fn lose_phase(
+        &self,
+        org: &OrganizationSnapshot,
+        attempt: PhaseAttempt,
+        why: String,
+    ) -> Result<bool, Error> {
+        self.take_away(org, attempt, why, Fault::Agents).await
     }
 
     /// Puts the plans of an agent that has left back into the queue. Its applies are left alone: it may have sent what
@@ -37,12 +42,12 @@ impl ControlPlane {
     pub async fn return_plans_of(
         &self,
         agent: AgentId,
-        organization: Option<&OpenOrganization>,
+        organization: Option<&OrganizationSnapshot>,
         why: &str,
     ) -> Result<(), Error> {
-        for (open, attempt) in self.executed_by(agent, organization).await? {
-            if attempt.kind == PhaseKind::Plan {
-                self.take_away(&open, attempt, why.to_owned(), Fault::Nobodys).await?;
+        for (org, attempt) in self.executed_by(agent, organization).await? {
+            if attempt.phase == PhaseKind::Plan {
+                self.take_away(&org, attempt, why.to_owned(), Fault::Nobodys).await?;
             }
         }
         Ok(())
@@ -50,32 +55,32 @@ impl ControlPlane {
 
     async fn take_away(
         &self,
-        open: &OpenOrganization,
-        attempt: Attempt,
+        org: &OrganizationSnapshot,
+        attempt: PhaseAttempt,
         why: String,
         fault: Fault,
     ) -> Result<bool, Error> {
         let now = self.now();
-        let logged = self.log_left_by(open, attempt).await?;
+        let logged = self.log_left_by(org, attempt).await?;
         let intent = match fault {
             Fault::Agents => "phase.lose",
             Fault::Nobodys => "phase.return",
         };
-        let taken = open.commit(Self::own_intent(intent), move |tx| {
+        let taken = org.commit(Self::own_intent(intent), move |tx| {
             let state = tx.state();
             let Some(run) = state.runs.get(&attempt.run).filter(|run| attempt.is_current_in(run)) else {
                 return Ok(false);
             };
             let workspace = state.workspaces.get(&run.workspace).ok_or(Error::NotFound("workspace"))?;
-            let executor = run.phase(attempt.kind).executor.as_ref();
+            let executor = run.phase(attempt.phase).executor.as_ref();
             let agent = executor.and_then(|executor| state.agents.get(&executor.agent)).cloned();
             let after = match fault {
-                Fault::Agents => after_loss(run, workspace, attempt.kind, &why, now),
+                Fault::Agents => after_loss(run, workspace, attempt.phase, &why, now),
                 Fault::Nobodys => after_return(run, workspace, &why, now),
             };
             let (mut run, workspace) = after.map_err(|error| Error::Conflict(error.to_string()))?;
-            run.phase_mut(attempt.kind).earlier_logs.push(logged);
-            settle_in(tx, run, workspace, now)?;
+            run.phase_mut(attempt.phase).earlier_logs.push(logged);
+            put_run_and_follow_up_in(tx, run, workspace, now)?;
             // One within a server has no record.
             if let (Some(agent), Fault::Agents) = (agent, fault) {
                 tx.put(&Agent { lost_at: Some(now), ..agent });
@@ -85,7 +90,7 @@ impl ControlPlane {
         let is_taken = taken.await?;
         if is_taken {
             // Perhaps it ends now.
-            self.shared.log_signals.raise(&log_id(attempt.run, attempt.kind));
+            self.shared.log_signals.raise(&log_id(attempt.run, attempt.phase));
         }
         Ok(is_taken)
     }
@@ -95,12 +100,12 @@ impl ControlPlane {
 #[boxed]
 impl ControlPlane {
     /// Whether an attempt is under way and this agent's.
-    pub async fn is_executing(&self, agent: AgentId, attempt: Attempt) -> Result<bool, Error> {
+    pub async fn is_executing(&self, agent: AgentId, attempt: PhaseAttempt) -> Result<bool, Error> {
         let site = self.read_site().await?;
-        let Some(entry) = site.organization_at(attempt.run.home()) else { return Ok(false) };
-        let open = self.open_organization(&site, entry.id).await?;
-        let run = find_if_there::<Run, _>(&*open.state, &attempt.run)?.filter(|run| attempt.is_current_in(run));
-        let executor = run.and_then(|run| run.phase(attempt.kind).executor.as_ref());
+        let Some(entry) = site.organization_at(attempt.run.organization_prefix()) else { return Ok(false) };
+        let org = self.open_organization(&site, entry.id).await?;
+        let run = find_if_there::<Run, _>(&*org.state, &attempt.run)?.filter(|run| attempt.is_current_in(run));
+        let executor = run.and_then(|run| run.phase(attempt.phase).executor.as_ref());
         Ok(executor.is_some_and(|executor| executor.agent == agent))
     }
 
@@ -109,13 +114,13 @@ impl ControlPlane {
     pub async fn lose_phases_not_among(
         &self,
         agent: AgentId,
-        running: &[Attempt],
-        organization: Option<&OpenOrganization>,
+        running: &[PhaseAttempt],
+        organization: Option<&OrganizationSnapshot>,
         why: &str,
     ) -> Result<(), Error> {
-        for (open, attempt) in self.executed_by(agent, organization).await? {
+        for (org, attempt) in self.executed_by(agent, organization).await? {
             if !running.contains(&attempt) {
-                self.lose_phase(&open, attempt, why.to_owned()).await?;
+                self.lose_phase(&org, attempt, why.to_owned()).await?;
             }
         }
         Ok(())
@@ -125,22 +130,22 @@ impl ControlPlane {
     async fn executed_by(
         &self,
         agent: AgentId,
-        organization: Option<&OpenOrganization>,
-    ) -> Result<Vec<(OpenOrganization, Attempt)>, Error> {
+        organization: Option<&OrganizationSnapshot>,
+    ) -> Result<Vec<(OrganizationSnapshot, PhaseAttempt)>, Error> {
         let organizations = match organization {
             // As it is now: it was opened when the agent came.
-            Some(open) => vec![self.organization_at(open.id().home(), "organization").await?],
+            Some(org) => vec![self.organization_unchecked(org.id().organization_prefix(), "organization").await?],
             // What it has of one that cannot be read stays its own until that can be read again.
-            None => self.survey_organizations().await?.open,
+            None => self.survey_organizations().await?.readable,
         };
         let mut executed = Vec::new();
-        for open in organizations {
-            let runs = open.state.runs.by().executing.get(&agent);
+        for org in organizations {
+            let runs = org.state.runs.by().executing.get(&agent);
             let attempts = runs.filter_map(|run| {
                 let kind = run.executing_phase()?;
-                Some(Attempt { run: run.id, kind, epoch: run.phase(kind).epoch })
+                Some(PhaseAttempt { run: run.id, phase: kind, epoch: run.phase(kind).epoch })
             });
-            executed.extend(attempts.map(|attempt| (open.clone(), attempt)).collect::<Vec<_>>());
+            executed.extend(attempts.map(|attempt| (org.clone(), attempt)).collect::<Vec<_>>());
         }
         Ok(executed)
     }

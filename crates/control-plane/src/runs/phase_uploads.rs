@@ -9,41 +9,18 @@ use taco_domain::id::{ApplyId, PlanId, RunId};
 use taco_domain::phase::PhaseKind;
 use taco_ledger::AppendError;
 
+use crate::blob_error::blob_error;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
+use crate::new_state::NewState;
 use crate::phases::PhaseCaller;
 use crate::plan_files::plan_key;
-use crate::state_blobs::blob_error;
 use crate::state_versions::StateVersionView;
-use crate::state_writes::NewState;
 use crate::upload_slots::UploadKind;
+use crate::uploaded_plans::PlanForm;
 
 /// The largest plan that is taken, in each of its forms.
 pub const LARGEST_PLAN: u64 = 512 * 1024 * 1024;
-
-/// The forms of a plan.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PlanForm {
-    /// The engine's own file.
-    File,
-    /// `show -json` of it.
-    Json,
-    /// What the `cloud` block renders, without sensitive values.
-    Redacted,
-}
-
-impl PlanForm {
-    pub const ALL: [Self; 3] = [Self::File, Self::Json, Self::Redacted];
-
-    /// The kind of its blobs.
-    pub(crate) fn blobs(self) -> &'static str {
-        match self {
-            Self::File => "plans",
-            Self::Json => "json-plans",
-            Self::Redacted => "redacted-plans",
-        }
-    }
-}
 
 /// Why a piece of a log was not taken.
 #[derive(Debug)]
@@ -68,12 +45,12 @@ impl ControlPlane {
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
         let attempt = caller.attempt;
-        if attempt.kind != PhaseKind::Plan {
+        if attempt.phase != PhaseKind::Plan {
             return Err(Error::Conflict("an apply has no plan of its own".to_owned()));
         }
         caller.check_under_way()?;
-        let _slot = self.shared.upload_slots.take(caller.open.id(), UploadKind::Phase).await?;
-        let key = plan_key(&caller.open, form, attempt.run, attempt.epoch);
+        let _slot = self.shared.upload_slots.take(caller.org.id(), UploadKind::Phase).await?;
+        let key = plan_key(&caller.org, form, attempt.run, attempt.epoch);
         let stored = self.blobs().store(&key, body, LARGEST_PLAN).await.map_err(blob_error)?;
         self.shared.uploaded_plans.remember(attempt, form, stored);
         Ok(())
@@ -83,8 +60,8 @@ impl ControlPlane {
     pub async fn append_log(&self, caller: &PhaseCaller, offset: u64, bytes: Bytes) -> Result<u64, LogRefusal> {
         let attempt = caller.attempt;
         caller.check_log_is_open().map_err(LogRefusal::Error)?;
-        let log = log_id(attempt.run, attempt.kind);
-        let ledger = caller.open.ledger.name();
+        let log = log_id(attempt.run, attempt.phase);
+        let ledger = caller.org.ledger.name();
         let appended = self.shared.logs.append(ledger, &log, attempt.epoch, offset, bytes).await;
         if appended.is_ok() {
             self.shared.log_signals.raise(&log);
@@ -105,7 +82,7 @@ impl ControlPlane {
     where
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
-        if caller.attempt.kind != PhaseKind::Apply {
+        if caller.attempt.phase != PhaseKind::Apply {
             return Err(Error::Conflict("a plan does not change the state".to_owned()));
         }
         let run = caller.run_not_ended()?;

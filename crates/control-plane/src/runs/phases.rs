@@ -7,12 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use taco_boxed::boxed;
 use taco_domain::engine::Engine;
 use taco_domain::engine_version::is_exact_version;
-use taco_domain::global_queue::{Reach, Turn, next_phase};
-use taco_domain::id::{AgentId, OrganizationId, RunId, TokenId};
+use taco_domain::global_queue::{AgentScope, QueuePick, next_phase};
+use taco_domain::id::{AgentId, OrganizationId, TokenId};
 use taco_domain::permission::Actor;
 use taco_domain::phase::{Executor, PhaseKind, ResourceCounts, bounded_message};
+use taco_domain::phase_attempt::PhaseAttempt;
 use taco_domain::phase_loss::{LateOutcome, after_incomplete_apply, after_late_outcome};
-use taco_domain::run::{Run, RunSource};
+use taco_domain::run::{Run, RunSource, RunVariable};
 use taco_domain::run_status::RunEvent;
 use taco_domain::variable_precedence::JobVariable;
 use taco_domain::workspace::Workspace;
@@ -20,12 +21,12 @@ use taco_domain::{Author, OrganizationState};
 use taco_ledger::bucket::Download;
 
 use crate::agents::check_agent;
-use crate::caller::{Ahead, Caller, RequestInfo};
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::caller::{Caller, PrefetchedOrganization, RequestInfo};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::find::find;
-use crate::phase_tokens::{Attempt, over};
-use crate::run_flow::{settle, settle_in};
+use crate::phase_tokens::attempt_over_error;
+use crate::run_flow::{put_run_and_follow_up, put_run_and_follow_up_in};
 
 const WHAT: &str = "phase";
 
@@ -35,7 +36,7 @@ const LOOKS_AGAIN_WITHIN: SignedDuration = SignedDuration::from_secs(5);
 /// A phase that an agent has from now on, and all that it needs to know.
 #[derive(Clone)]
 pub struct TakenPhase {
-    pub attempt: Attempt,
+    pub attempt: PhaseAttempt,
     pub run: Run,
     pub workspace: Workspace,
     pub organization: String,
@@ -51,33 +52,33 @@ pub struct TakenPhase {
 
 /// An agent that wants a phase.
 #[derive(Clone)]
-pub struct Taker {
-    pub reach: Reach,
+pub struct PhaseRequest {
+    pub reach: AgentScope,
     pub executor: Executor,
     /// The token of its pool with which it came; `None` for one within a server.
     pub token: Option<TokenId>,
-    pub turn: Turn,
+    pub turn: QueuePick,
 }
 
-impl Taker {
+impl PhaseRequest {
     /// An agent within a server.
     pub fn within(agent: AgentId, name: &str) -> Self {
         let executor = Executor { agent, agent_name: name.to_owned(), pool: None };
-        Self { reach: Reach::WithinServer, executor, token: None, turn: Turn::First }
+        Self { reach: AgentScope::WithinServer, executor, token: None, turn: QueuePick::Head }
     }
 }
 
 /// Someone who comes with a phase's token: the attempt is theirs.
 #[derive(Clone)]
 pub struct PhaseCaller {
-    pub attempt: Attempt,
-    pub(crate) open: OpenOrganization,
+    pub attempt: PhaseAttempt,
+    pub(crate) org: OrganizationSnapshot,
     pub(crate) caller: Caller,
 }
 
 impl PhaseCaller {
     fn run(&self) -> Result<&Run, Error> {
-        find(&*self.open.state, &self.attempt.run, WHAT)
+        find(&*self.org.state, &self.attempt.run, WHAT)
     }
 
     /// The run, if its attempt is still under way: nobody begins with one that was given up.
@@ -106,11 +107,11 @@ impl PhaseCaller {
     /// Whether its log can still grow: a late outcome ends it as any other does.
     pub(crate) fn check_log_is_open(&self) -> Result<(), Error> {
         let run = self.run_not_ended()?;
-        if run.phase(self.attempt.kind).late_outcome.is_some() { Err(is_over(self.attempt)) } else { Ok(()) }
+        if run.phase(self.attempt.phase).late_outcome.is_some() { Err(is_over(self.attempt)) } else { Ok(()) }
     }
 
     pub(crate) fn holds_workspace(&self, run: &Run) -> bool {
-        let lock = self.open.state.workspaces.get(&run.workspace).and_then(|workspace| workspace.lock.as_ref());
+        let lock = self.org.state.workspaces.get(&run.workspace).and_then(|workspace| workspace.lock.as_ref());
         lock.is_some_and(|lock| lock.holder == Author::Run(run.id))
     }
 }
@@ -158,23 +159,27 @@ impl PhaseOutcome {
 
 /// What is not there is over. What only cannot be read goes on elsewhere.
 fn gone(error: Error) -> Error {
-    if matches!(error, Error::NotFound(_)) { over() } else { error }
+    if matches!(error, Error::NotFound(_)) { attempt_over_error() } else { error }
 }
 
 #[boxed]
 impl ControlPlane {
     /// One organization, for whoever schedules.
-    pub async fn organization_to_schedule(&self, id: OrganizationId) -> Result<OpenOrganization, Error> {
-        self.organization_at(id.home(), "organization").await
+    pub async fn organization_to_schedule(&self, id: OrganizationId) -> Result<OrganizationSnapshot, Error> {
+        self.organization_unchecked(id.organization_prefix(), "organization").await
     }
 
     /// Gives the phase of an organization whose turn it is to an agent within whose reach it is; `None` if there is none.
     /// Of two agents that want it one gets it: taking it is a transaction. A phase whose secrets cannot be opened fails
     /// before anyone has it: to give it out first would leave an apply of which nobody knows that it never began.
-    pub async fn take_phase(&self, open: &OpenOrganization, taker: Taker) -> Result<Option<TakenPhase>, Error> {
+    pub async fn take_phase(
+        &self,
+        org: &OrganizationSnapshot,
+        taker: PhaseRequest,
+    ) -> Result<Option<TakenPhase>, Error> {
         let (now, plane) = (self.now(), self.clone());
-        let taken = open.commit(Self::own_intent("phase.take"), move |tx| {
-            let Taker { reach, executor, token, turn } = &taker;
+        let taken = org.commit(Self::own_intent("phase.take"), move |tx| {
+            let PhaseRequest { reach, executor, token, turn } = &taker;
             let mut spoiled = Vec::new();
             if !may_still_take(tx.state(), *reach, *token, now) {
                 return Ok((None, spoiled));
@@ -189,7 +194,7 @@ impl ControlPlane {
                     Err(why) => {
                         let failed = failed_before(queued, kind, &why, now)?;
                         spoiled.push((queued.id, why));
-                        settle(tx, failed, now)?;
+                        put_run_and_follow_up(tx, failed, now)?;
                         continue;
                     }
                 };
@@ -207,11 +212,11 @@ impl ControlPlane {
             tracing::error!(%run, why, "a phase failed before an agent had it");
         }
         let Some((run, kind, workspace, has_state, secrets)) = taken else { return Ok(None) };
-        let attempt = Attempt { run: run.id, kind, epoch: run.phase(kind).epoch };
+        let attempt = PhaseAttempt { run: run.id, phase: kind, epoch: run.phase(kind).epoch };
         let timeout = self.phase_timeout(kind);
         Ok(Some(TakenPhase {
             attempt,
-            organization: open.entry().name.to_string(),
+            organization: org.entry().name.to_string(),
             token: self.issue_phase_token(attempt, timeout),
             run_token: self.issue_run_token(attempt, timeout),
             timeout,
@@ -234,13 +239,13 @@ impl ControlPlane {
     pub(crate) async fn actor_of_phase(
         &self,
         site: &taco_ledger::View<taco_domain::Site>,
-        attempt: Attempt,
+        attempt: PhaseAttempt,
     ) -> Result<Actor, Error> {
-        let entry = site.organization_at(attempt.run.home()).ok_or_else(over)?;
-        let open = self.open_organization(site, entry.id).await?;
-        let run = find::<Run, _>(&*open.state, &attempt.run, WHAT).map_err(gone)?;
+        let entry = site.organization_at(attempt.run.organization_prefix()).ok_or_else(attempt_over_error)?;
+        let org = self.open_organization(site, entry.id).await?;
+        let run = find::<Run, _>(&*org.state, &attempt.run, WHAT).map_err(gone)?;
         if !attempt.is_current_in(run) {
-            return Err(over());
+            return Err(attempt_over_error());
         }
         Ok(Actor::Run { organization: entry.id, run: run.id, workspace: run.workspace })
     }
@@ -250,22 +255,28 @@ impl ControlPlane {
     /// may not have heard so.
     pub async fn phase_caller(&self, token: &str, request: RequestInfo) -> Result<PhaseCaller, Error> {
         let attempt = self.read_agents_token(token)?;
-        let open = self.organization_at(attempt.run.home(), WHAT).await.map_err(gone)?;
-        let run = find::<Run, _>(&*open.state, &attempt.run, WHAT).map_err(gone)?;
-        if !attempt.is_current_in(run) && !is_lost_apply(run, attempt) && !was_the_last(run, attempt) {
+        let org = self.organization_unchecked(attempt.run.organization_prefix(), WHAT).await.map_err(gone)?;
+        let run = find::<Run, _>(&*org.state, &attempt.run, WHAT).map_err(gone)?;
+        if !attempt.is_current_in(run) && !is_lost_apply(run, attempt) && !ended_with(run, attempt) {
             return Err(Error::Conflict(format!(
                 "{} {} of {} is over: the run is {} and its {} is at attempt {}",
-                attempt.kind,
+                attempt.phase,
                 attempt.epoch,
                 run.id,
                 run.status,
-                attempt.kind,
-                run.phase(attempt.kind).epoch
+                attempt.phase,
+                run.phase(attempt.phase).epoch
             )));
         }
-        let actor = agent_of(&open, run, attempt.kind);
-        let caller = Caller { actor, token: None, request, site: open.site().clone(), ahead: Ahead::default() };
-        Ok(PhaseCaller { attempt, open, caller })
+        let actor = agent_of(&org, run, attempt.phase);
+        let caller = Caller {
+            actor,
+            token: None,
+            request,
+            site: org.site().clone(),
+            prefetched: PrefetchedOrganization::default(),
+        };
+        Ok(PhaseCaller { attempt, org, caller })
     }
 
     /// Recognises an agent's request to send a log, a plan or an outcome. Where this server last saw the attempt under way,
@@ -273,45 +284,51 @@ impl ControlPlane {
     /// decided by its transaction.
     pub async fn phase_sender(&self, token: &str, request: RequestInfo) -> Result<PhaseCaller, Error> {
         let attempt = self.read_agents_token(token)?;
-        if let Some(open) = self.organization_last_seen(attempt.run.home())
-            && let Some(run) = open.state.runs.get(&attempt.run).filter(|run| attempt.is_current_in(run))
+        if let Some(org) = self.organization_last_seen(attempt.run.organization_prefix())
+            && let Some(run) = org.state.runs.get(&attempt.run).filter(|run| attempt.is_current_in(run))
         {
-            let actor = agent_of(&open, run, attempt.kind);
-            let caller = Caller { actor, token: None, request, site: open.site().clone(), ahead: Ahead::default() };
-            return Ok(PhaseCaller { attempt, open, caller });
+            let actor = agent_of(&org, run, attempt.phase);
+            let caller = Caller {
+                actor,
+                token: None,
+                request,
+                site: org.site().clone(),
+                prefetched: PrefetchedOrganization::default(),
+            };
+            return Ok(PhaseCaller { attempt, org, caller });
         }
         self.phase_caller(token, request).await
     }
 
     /// The configuration's archive.
     pub async fn phase_configuration(&self, caller: &PhaseCaller) -> Result<Download, Error> {
-        let (state, run) = (&caller.open.state, caller.run_under_way()?);
+        let (state, run) = (&caller.org.state, caller.run_under_way()?);
         let version = state.configuration_versions.get(&run.configuration_version);
         let version = version.filter(|version| version.is_usable()).ok_or(Error::NotFound("configuration"))?;
-        self.read_archive(&caller.open, version).await
+        self.read_archive(&caller.org, version).await
     }
 
     /// The workspace's state.
     pub async fn phase_state(&self, caller: &PhaseCaller) -> Result<Download, Error> {
-        let (state, run) = (&caller.open.state, caller.run_under_way()?);
+        let (state, run) = (&caller.org.state, caller.run_under_way()?);
         let workspace = state.workspaces.get(&run.workspace).ok_or(Error::NotFound(WHAT))?;
         let version = state.current_state_version(workspace).ok_or(Error::NotFound("state"))?;
-        self.read_state_bytes(&caller.open, version).await
+        self.read_state_bytes(&caller.org, version).await
     }
 
     /// The engine's plan file, for the apply.
     pub async fn phase_plan(&self, caller: &PhaseCaller) -> Result<Download, Error> {
         let run = caller.run_under_way()?;
-        self.plan_to_apply(&caller.open, run).await
+        self.plan_to_apply(&caller.org, run).await
     }
 
     /// How long an outcome should be kept back. With `-auto-approve` clients look at the run once more when they have
     /// shown its plan, and if it has failed by then they end without a word about its apply.
     pub fn wait_before_finish(&self, caller: &PhaseCaller, outcome: &PhaseOutcome) -> Duration {
-        let run = caller.open.state.runs.get(&caller.attempt.run);
+        let run = caller.org.state.runs.get(&caller.attempt.run);
         let hurried = run.filter(|run| {
             let is_bad = matches!(outcome, PhaseOutcome::Errored { .. } | PhaseOutcome::Incomplete { .. });
-            let fails = caller.attempt.kind == PhaseKind::Apply && is_bad;
+            let fails = caller.attempt.phase == PhaseKind::Apply && is_bad;
             fails && run.options.auto_apply && matches!(run.source, RunSource::Cloud | RunSource::Terraform)
         });
         let Some(planned_at) = hurried.and_then(|run| run.plan.ended_at) else { return Duration::ZERO };
@@ -322,20 +339,20 @@ impl ControlPlane {
     /// Ends a phase, and starts whatever follows from that. Repeating it is harmless.
     pub async fn finish_phase(&self, caller: &PhaseCaller, outcome: PhaseOutcome) -> Result<Run, Error> {
         let (attempt, now) = (caller.attempt, self.now());
-        let outcome = outcome.kept(attempt.kind);
+        let outcome = outcome.kept(attempt.phase);
         let files = match &outcome {
             PhaseOutcome::Planned { .. } if caller.check_under_way().is_ok() => {
-                Some(self.files_of_plan(&caller.open, attempt).await?)
+                Some(self.files_of_plan(&caller.org, attempt).await?)
             }
             _ => None,
         };
         let log = match caller.check_under_way() {
-            Ok(_) => self.stored_log(&caller.open, attempt).await?,
+            Ok(_) => self.stored_log(&caller.org, attempt).await?,
             Err(_) => None,
         };
         let intent = caller.caller.intent("phase.finish");
         caller
-            .open
+            .org
             .commit(intent, move |tx| {
                 let run = tx.state().runs.get(&attempt.run).cloned().ok_or(Error::NotFound(WHAT))?;
                 match () {
@@ -345,23 +362,23 @@ impl ControlPlane {
                         let workspace = tx.state().workspaces.get(&run.workspace).ok_or(Error::NotFound(WHAT))?;
                         let after = after_incomplete_apply(&run, workspace, *canceled, message, now);
                         let (run, workspace) = after.map_err(illegal)?;
-                        settle_in(tx, run, workspace, now)
+                        put_run_and_follow_up_in(tx, run, workspace, now)
                     }
                     () if attempt.is_current_in(&run) => {
-                        let mut run = with_outcome(run, attempt.kind, &outcome, now)?;
-                        if attempt.kind == PhaseKind::Plan {
+                        let mut run = with_outcome(run, attempt.phase, &outcome, now)?;
+                        if attempt.phase == PhaseKind::Plan {
                             run.plan.files.clone_from(&files);
                         }
-                        run.phase_mut(attempt.kind).log.clone_from(&log);
-                        settle(tx, run, now)
+                        run.phase_mut(attempt.phase).log.clone_from(&log);
+                        put_run_and_follow_up(tx, run, now)
                     }
                     // The answer to the first try was lost.
-                    () if was_the_last(&run, attempt) => Ok(run),
+                    () if ended_with(&run, attempt) => Ok(run),
                     () if is_lost_apply(&run, attempt) && run.apply.late_outcome.is_some() => Ok(run),
                     () if is_lost_apply(&run, attempt) => {
                         let workspace = tx.state().workspaces.get(&run.workspace).ok_or(Error::NotFound(WHAT))?;
                         let (run, workspace) = after_late_outcome(&run, workspace, late(&outcome)?, now);
-                        settle_in(tx, run, workspace, now)
+                        put_run_and_follow_up_in(tx, run, workspace, now)
                     }
                     () => Err(is_over(attempt)),
                 }
@@ -371,29 +388,29 @@ impl ControlPlane {
 }
 
 /// The agent that executes a phase, as who may do what knows it.
-fn agent_of(open: &OpenOrganization, run: &Run, phase: PhaseKind) -> Actor {
-    Actor::Attempt { organization: open.id(), run: run.id, workspace: run.workspace, phase }
+fn agent_of(org: &OrganizationSnapshot, run: &Run, phase: PhaseKind) -> Actor {
+    Actor::Attempt { organization: org.id(), run: run.id, workspace: run.workspace, phase }
 }
 
 fn illegal(error: taco_domain::run_status::IllegalTransition) -> Error {
     Error::Conflict(error.to_string())
 }
 
-fn is_over(attempt: Attempt) -> Error {
-    Error::Conflict(format!("{} {} of {} is over", attempt.kind, attempt.epoch, attempt.run))
+fn is_over(attempt: PhaseAttempt) -> Error {
+    Error::Conflict(format!("{} {} of {} is over", attempt.phase, attempt.epoch, attempt.run))
 }
 
 /// Whether an agent may be given phases: the token with which it came may have been revoked since.
-fn may_still_take(state: &OrganizationState, reach: Reach, token: Option<TokenId>, now: Timestamp) -> bool {
+fn may_still_take(state: &OrganizationState, reach: AgentScope, token: Option<TokenId>, now: Timestamp) -> bool {
     match (reach, token) {
-        (Reach::Pool(pool), Some(token)) => check_agent(state, pool, token, now).is_ok(),
+        (AgentScope::Pool(pool), Some(token)) => check_agent(state, pool, token, now).is_ok(),
         _ => true,
     }
 }
 
 /// The apply was given up with this attempt.
-fn is_lost_apply(run: &Run, attempt: Attempt) -> bool {
-    attempt.kind == PhaseKind::Apply && run.apply.epoch == attempt.epoch && attempt.is_lost_in(run)
+fn is_lost_apply(run: &Run, attempt: PhaseAttempt) -> bool {
+    attempt.phase == PhaseKind::Apply && run.apply.epoch == attempt.epoch && attempt.is_lost_in(run)
 }
 
 /// The end of an apply, as an agent tells it that comes back.
@@ -419,8 +436,8 @@ fn failed_before(run: &Run, kind: PhaseKind, why: &str, now: Timestamp) -> Resul
 }
 
 /// The phase ended with this attempt.
-fn was_the_last(run: &Run, attempt: Attempt) -> bool {
-    let phase = run.phase(attempt.kind);
+fn ended_with(run: &Run, attempt: PhaseAttempt) -> bool {
+    let phase = run.phase(attempt.phase);
     phase.epoch == attempt.epoch && phase.status.is_final() && !phase.is_lost(attempt.epoch)
 }
 
@@ -488,7 +505,7 @@ impl ControlPlane {
         run: &Run,
     ) -> Result<Vec<JobVariable>, Error> {
         let own = run.options.variables.iter().map(|variable| {
-            let value = self.unseal(&run_variable_name(run.id, &variable.key), &variable.sealed)?;
+            let value = self.unseal(&RunVariable::seal_name(run.id, &variable.key), &variable.sealed)?;
             Ok((variable.key.clone(), value))
         });
         let own = own.collect::<Result<Vec<_>, Error>>()?;
@@ -499,9 +516,4 @@ impl ControlPlane {
         let key = workspace.ssh_key.and_then(|id| state.ssh_keys.get(&id));
         key.map(|key| self.unseal(&key.id.to_string(), &key.sealed_value)).transpose()
     }
-}
-
-/// The name under which a run's own variable is sealed.
-pub(crate) fn run_variable_name(run: RunId, key: &str) -> String {
-    format!("{run} {key}")
 }

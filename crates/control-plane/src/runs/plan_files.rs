@@ -2,56 +2,24 @@
 //! writes over the first; what counts is what was there when the plan ended. The commit of its outcome notes each form's
 //! digest, and whoever reads one later gets those bytes or none: what is applied is what people looked at.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use sha2::{Digest, Sha256};
 use taco_domain::id::RunId;
 use taco_domain::phase::StoredFile;
+use taco_domain::phase_attempt::PhaseAttempt;
 use taco_domain::run::Run;
 use taco_ledger::blob::Stored;
 use taco_ledger::bucket::Download;
 use taco_ledger::{BucketError, Key, LedgerName, Trouble, layout};
 
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::blob_error::blob_error;
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::phase_tokens::Attempt;
-use crate::phase_uploads::PlanForm;
-use crate::state_blobs::blob_error;
-
-/// A server remembers no more attempts than this; what it forgot it reads again.
-const MOST_REMEMBERED: usize = 1024;
-
-type Files = BTreeMap<String, StoredFile>;
-
-/// What this server has stored for plans that go on, so that their end need not read it all again.
-#[derive(Default)]
-pub(crate) struct UploadedPlans(Mutex<HashMap<(RunId, u64), Files>>);
-
-impl UploadedPlans {
-    fn all(&self) -> MutexGuard<'_, HashMap<(RunId, u64), Files>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn remember(&self, attempt: Attempt, form: PlanForm, stored: Stored) {
-        let mut all = self.all();
-        // Attempts that were lost never end, and nobody asks for them.
-        if all.len() >= MOST_REMEMBERED {
-            all.clear();
-        }
-        let file = StoredFile { size: stored.size, sha256: stored.sha256 };
-        all.entry((attempt.run, attempt.epoch)).or_default().insert(form.blobs().to_owned(), file);
-    }
-
-    fn take(&self, attempt: Attempt) -> Files {
-        self.all().remove(&(attempt.run, attempt.epoch)).unwrap_or_default()
-    }
-}
+use crate::uploaded_plans::{Files, PlanForm};
 
 /// Where what belongs to a plan lies in the bucket.
-pub(crate) fn plan_key(open: &OpenOrganization, form: PlanForm, run: RunId, epoch: u64) -> Key {
-    plan_key_in(open.ledger.name(), form, run, epoch)
+pub(crate) fn plan_key(org: &OrganizationSnapshot, form: PlanForm, run: RunId, epoch: u64) -> Key {
+    plan_key_in(org.ledger.name(), form, run, epoch)
 }
 
 pub(crate) fn plan_key_in(ledger: &LedgerName, form: PlanForm, run: RunId, epoch: u64) -> Key {
@@ -60,13 +28,17 @@ pub(crate) fn plan_key_in(ledger: &LedgerName, form: PlanForm, run: RunId, epoch
 
 impl ControlPlane {
     /// The forms of a plan that have arrived, for the commit that ends it.
-    pub(crate) async fn files_of_plan(&self, open: &OpenOrganization, attempt: Attempt) -> Result<Files, Error> {
+    pub(crate) async fn files_of_plan(
+        &self,
+        org: &OrganizationSnapshot,
+        attempt: PhaseAttempt,
+    ) -> Result<Files, Error> {
         let known = self.shared.uploaded_plans.take(attempt);
         // Another server may have taken some of them.
         let missing: Vec<PlanForm> =
             PlanForm::ALL.into_iter().filter(|form| !known.contains_key(form.blobs())).collect();
         let looking = stream::iter(missing).map(|form| async move {
-            let key = plan_key(open, form, attempt.run, attempt.epoch);
+            let key = plan_key(org, form, attempt.run, attempt.epoch);
             Ok::<_, Error>(self.measured(&key).await?.map(|file| (form.blobs().to_owned(), file)))
         });
         let found: Vec<Option<(String, StoredFile)>> = looking.buffered(PlanForm::ALL.len()).try_collect().await?;
@@ -88,11 +60,11 @@ impl ControlPlane {
     /// more, its stream ends in an error.
     pub(crate) async fn plan_file(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         run: &Run,
         form: PlanForm,
     ) -> Result<Option<Download>, Error> {
-        let key = plan_key(open, form, run.id, run.plan.epoch);
+        let key = plan_key(org, form, run.id, run.plan.epoch);
         let Some(files) = &run.plan.files else {
             // It failed, or ended before digests were noted.
             return self.blobs().read(&key, None).await.map_err(|error| blob_error(error.into()));
@@ -104,13 +76,13 @@ impl ControlPlane {
 
     /// The engine's plan file, for the apply. All of it is read before the first byte goes out: an agent that gets half
     /// of a file asks again, for as long as the apply may take.
-    pub(crate) async fn plan_to_apply(&self, open: &OpenOrganization, run: &Run) -> Result<Download, Error> {
+    pub(crate) async fn plan_to_apply(&self, org: &OrganizationSnapshot, run: &Run) -> Result<Download, Error> {
         let changed = || Error::Invalid {
             pointer: String::new(),
             detail: "The plan is not the one that was made and looked at: nothing was applied; plan again".to_owned(),
         };
         let read = || async {
-            let file = self.plan_file(open, run, PlanForm::File).await;
+            let file = self.plan_file(org, run, PlanForm::File).await;
             file.map_err(|error| if matches!(error, Error::Corrupt(_)) { changed() } else { error })
         };
         let Some(mut whole) = read().await? else { return Err(Error::NotFound("object")) };

@@ -11,14 +11,14 @@ use taco_domain::permission::Action;
 use taco_domain::phase::PhaseKind;
 use taco_ledger::bucket::Download;
 
+use crate::blob_error::{blob_error, proven_if_small};
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
-use crate::passes::{Pass, PassPurpose};
-use crate::phase_uploads::PlanForm;
 use crate::runs::RunView;
 use crate::secret_reads::SecretRead;
-use crate::state_blobs::{blob_error, proven_if_small};
+use crate::signed_url_token::{SignedUrlPurpose, SignedUrlToken};
+use crate::uploaded_plans::PlanForm;
 
 /// A plan in one of its forms.
 pub enum PlanOutput {
@@ -61,10 +61,10 @@ impl ControlPlane {
         if !view.run.plan.status.is_final() {
             return Ok(PlanOutput::NotYet);
         }
-        let found = self.plan_file(&view.open, &view.run, form).await?.ok_or(Error::NotFound("plan"))?;
+        let found = self.plan_file(&view.org, &view.run, form).await?.ok_or(Error::NotFound("plan"))?;
         let found = proven_if_small(found).await?;
         if form != PlanForm::Redacted {
-            self.record_secret_read(&view.open, caller, SecretRead::Plan(view.run.id)).await;
+            self.record_secret_read(&view.org, caller, SecretRead::Plan(view.run.id)).await;
         }
         Ok(PlanOutput::Ready(found))
     }
@@ -75,7 +75,7 @@ impl ControlPlane {
         if !view.run.plan.status.is_final() {
             return Ok(None);
         }
-        let found = self.plan_file(&view.open, &view.run, PlanForm::Redacted).await?;
+        let found = self.plan_file(&view.org, &view.run, PlanForm::Redacted).await?;
         let Some(download) = found.filter(|download| download.size <= limit) else { return Ok(None) };
         let pieces: Vec<Bytes> = download.body.try_collect().await.map_err(|error| blob_error(error.into()))?;
         Ok(Some(pieces.concat()))
@@ -84,21 +84,21 @@ impl ControlPlane {
     /// The bytes of a log from `offset` on, at most `limit`, for whoever has a pass. Waits up to `patience` for some.
     pub async fn read_log(
         &self,
-        pass: &Pass,
+        pass: &SignedUrlToken,
         kind: PhaseKind,
         offset: u64,
         limit: usize,
         patience: Duration,
     ) -> Result<Vec<u8>, Error> {
         let run = match kind {
-            PhaseKind::Plan => run_with(pass.object::<PlanId>(PassPurpose::ReadPlanLog)?.characters()),
-            PhaseKind::Apply => run_with(pass.object::<ApplyId>(PassPurpose::ReadApplyLog)?.characters()),
+            PhaseKind::Plan => run_with(pass.object::<PlanId>(SignedUrlPurpose::ReadPlanLog)?.characters()),
+            PhaseKind::Apply => run_with(pass.object::<ApplyId>(SignedUrlPurpose::ReadApplyLog)?.characters()),
         }?;
-        let open = self.organization_at(run.home(), "log").await?;
-        let open = self.with_history(open, run).await?;
-        let workspace = open.state.runs.get(&run).map(|run| run.workspace).ok_or(Error::NotFound("log"))?;
-        let reader = self.holder_of(pass, &open, Action::ReadRuns, &workspace, "log")?;
-        self.follow_log_in(&open, run, kind, offset, limit, patience, reader.as_ref()).await
+        let org = self.organization_unchecked(run.organization_prefix(), "log").await?;
+        let org = self.with_history(org, run).await?;
+        let workspace = org.state.runs.get(&run).map(|run| run.workspace).ok_or(Error::NotFound("log"))?;
+        let reader = self.holder_of(pass, &org, Action::ReadRuns, &workspace, "log")?;
+        self.follow_log_in(&org, run, kind, offset, limit, patience, reader.as_ref()).await
     }
 }
 

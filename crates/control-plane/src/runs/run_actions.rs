@@ -15,10 +15,10 @@ use taco_ledger::Transaction;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
-use crate::done_requests::once;
 use crate::error::Error;
 use crate::find::find;
-use crate::run_flow::settle;
+use crate::idempotency::idempotent;
+use crate::run_flow::put_run_and_follow_up;
 use crate::runs::{RunView, run_seen_after};
 
 const WHAT: &str = "run";
@@ -50,7 +50,7 @@ impl ControlPlane {
         if !right.allowed {
             return Some(right.reason.into_owned());
         }
-        let RunView { run, workspace, open } = view;
+        let RunView { run, workspace, org } = view;
         let now = self.now();
         let illegal = |event| run.status.after(event).err().map(|refusal| refusal.to_string());
         match decision {
@@ -65,7 +65,7 @@ impl ControlPlane {
                 check.err().map(|refusal| refusal.to_string())
             }
             RunDecision::ForceExecute => {
-                let way = make_way(&open.state, workspace, run, caller.author(), now);
+                let way = make_way(&org.state, workspace, run, caller.author(), now);
                 way.err().map(|refusal| refusal.to_string())
             }
         }
@@ -117,7 +117,7 @@ impl ControlPlane {
         let (by, now) = (caller.author(), self.now());
         self.decide_run(caller, id, Action::ForceCancelRun, "run.force-execute", None, move |tx, run, workspace| {
             for aside in make_way(tx.state(), workspace, &run, by, now).map_err(conflict)? {
-                settle(tx, aside, now)?;
+                put_run_and_follow_up(tx, aside, now)?;
             }
             let mut begun = tx.state().runs.get(&run.id).cloned().ok_or(Error::NotFound(WHAT))?;
             begun.note("force_executed", by, now);
@@ -146,8 +146,8 @@ impl ControlPlane {
         comment: Option<String>,
         mut decide: impl FnMut(&mut Transaction<OrganizationState>, Run, &Workspace) -> Result<Run, Error> + Send + 'static,
     ) -> Result<RunView, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
-        self.restore_for(caller, &open, id, action, WHAT).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        self.restore_for(caller, &org, id, action, WHAT).await?;
         let now = self.now();
         let comment = self.new_comment(caller, id, comment.filter(|body| !body.is_empty()))?;
         let asker = caller.clone();
@@ -163,10 +163,10 @@ impl ControlPlane {
                     entry.comment = Some(comment.id);
                 }
             }
-            settle(tx, run, now)
+            put_run_and_follow_up(tx, run, now)
         };
-        let run = open.commit(caller.intent(intent), once(caller, now, decide)).await?;
-        run_seen_after(open, run)
+        let run = org.commit(caller.intent(intent), idempotent(caller, now, decide)).await?;
+        run_seen_after(org, run)
     }
 
     /// A remark that is legal, if there is one at all.
@@ -178,7 +178,7 @@ impl ControlPlane {
     ) -> Result<Option<Comment>, Error> {
         let Some(body) = body else { return Ok(None) };
         check_body(&body)?;
-        let id = CommentId::at_home(run.home(), self.random());
+        let id = CommentId::within(run.organization_prefix(), self.random());
         Ok(Some(Comment { id, run, body, created_at: self.now(), created_by: caller.author() }))
     }
 }

@@ -9,9 +9,9 @@ use taco_domain::run::RunHistoryEntry;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
-use crate::done_requests::once;
 use crate::error::Error;
 use crate::find::find;
+use crate::idempotency::idempotent;
 use crate::runs::RunView;
 
 /// Something that happened to a run.
@@ -25,7 +25,7 @@ pub struct RunEventView {
 impl RunView {
     /// What happened, oldest first.
     pub fn events(&self) -> Vec<RunEventView> {
-        let comment = |id: &CommentId| self.open.state.comments.get(id).cloned();
+        let comment = |id: &CommentId| self.org.state.comments.get(id).cloned();
         let entries = self.run.history.iter().enumerate();
         let view = |(index, entry): (usize, &RunHistoryEntry)| RunEventView {
             id: self.run.event_id(index),
@@ -37,7 +37,7 @@ impl RunView {
 
     /// What people said, oldest first.
     pub fn comments(&self) -> Vec<Comment> {
-        self.open.state.comments.by().run.under(&self.run.id).cloned().collect()
+        self.org.state.comments.by().run.under(&self.run.id).cloned().collect()
     }
 }
 
@@ -46,18 +46,18 @@ impl ControlPlane {
     /// One event, by an id that leads to its run.
     pub async fn run_event(&self, caller: &Caller, id: RunEventId) -> Result<RunEventView, Error> {
         let what = "run event";
-        let open = self.organization_of(caller, id.home(), what).await?;
-        let open = self.with_history(open, id).await?;
-        let run = open.state.run_with_event(id).map(|(run, _)| run.id).ok_or(Error::NotFound(what))?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), what).await?;
+        let org = self.with_history(org, id).await?;
+        let run = org.state.run_with_event(id).map(|(run, _)| run.id).ok_or(Error::NotFound(what))?;
         let events = self.run(caller, run).await.map_err(|error| not_found(error, what))?.events();
         events.into_iter().find(|event| event.id == id).ok_or(Error::NotFound(what))
     }
 
     pub async fn comment(&self, caller: &Caller, id: CommentId) -> Result<Comment, Error> {
         let what = "comment";
-        let open = self.organization_of(caller, id.home(), what).await?;
-        let open = self.with_history(open, id).await?;
-        let comment = open.state.comments.get(&id).cloned().ok_or(Error::NotFound(what))?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), what).await?;
+        let org = self.with_history(org, id).await?;
+        let comment = org.state.comments.get(&id).cloned().ok_or(Error::NotFound(what))?;
         self.run(caller, comment.run).await.map_err(|error| not_found(error, what))?;
         Ok(comment)
     }
@@ -65,8 +65,8 @@ impl ControlPlane {
     /// Adds a remark to a run.
     pub async fn create_comment(&self, caller: &Caller, run: RunId, body: String) -> Result<Comment, Error> {
         let what = "run";
-        let open = self.organization_of(caller, run.home(), what).await?;
-        self.restore_for(caller, &open, run, Action::QueuePlan, what).await?;
+        let org = self.authorized_organization(caller, run.organization_prefix(), what).await?;
+        self.restore_for(caller, &org, run, Action::QueuePlan, what).await?;
         let comment = self.new_comment(caller, run, Some(body))?.ok_or(Error::NotFound(what))?;
         let asker = caller.clone();
         let decide = move |tx: &mut taco_ledger::Transaction<taco_domain::OrganizationState>| {
@@ -82,7 +82,7 @@ impl ControlPlane {
             tx.put(&run);
             Ok(comment.clone())
         };
-        open.commit(caller.intent("run.comment"), once(caller, self.now(), decide)).await
+        org.commit(caller.intent("run.comment"), idempotent(caller, self.now(), decide)).await
     }
 }
 

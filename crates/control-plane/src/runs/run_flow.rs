@@ -3,6 +3,7 @@
 
 use jiff::Timestamp;
 use taco_domain::configuration_version::ConfigurationVersion;
+use taco_domain::execution::ExecutionMode;
 use taco_domain::id::{RunId, WorkspaceId};
 use taco_domain::run::{Run, RunOptions, RunSource};
 use taco_domain::run_queue::{advance, released};
@@ -13,17 +14,23 @@ use taco_ledger::Transaction;
 
 use crate::error::Error;
 use crate::find::find;
-use crate::runs::check_workspace;
+
+/// So many runs of a workspace can be open at a time.
+const MOST_OPEN: usize = 1000;
 
 /// Puts a run as it is now, with whatever follows from that.
-pub(crate) fn settle(tx: &mut Transaction<OrganizationState>, run: Run, now: Timestamp) -> Result<Run, Error> {
+pub(crate) fn put_run_and_follow_up(
+    tx: &mut Transaction<OrganizationState>,
+    run: Run,
+    now: Timestamp,
+) -> Result<Run, Error> {
     let workspace = tx.state().workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound("workspace"))?;
     let workspace = if run.status.is_final() { released(&workspace, &run) } else { workspace };
-    settle_in(tx, run, workspace, now)
+    put_run_and_follow_up_in(tx, run, workspace, now)
 }
 
 /// The same, where someone has decided what becomes of the workspace.
-pub(crate) fn settle_in(
+pub(crate) fn put_run_and_follow_up_in(
     tx: &mut Transaction<OrganizationState>,
     run: Run,
     workspace: Workspace,
@@ -50,7 +57,7 @@ pub(crate) fn advance_workspace(tx: &mut Transaction<OrganizationState>, workspa
     }
 }
 
-/// A new run, in its place. The caller has checked that it is legal, and puts it with [`settle`].
+/// A new run, in its place. The caller has checked that it is legal, and puts it with [`put_run_and_follow_up`].
 pub(crate) fn new_run(
     state: &OrganizationState,
     id: RunId,
@@ -109,7 +116,7 @@ fn start_triggered(tx: &mut Transaction<OrganizationState>, run: &Run, source: &
             terraform_version: workspace.terraform_version.clone(),
             ..RunOptions::default()
         };
-        let new_id = RunId::derived(run.id.home(), &format!("{id} {}", run.id));
+        let new_id = RunId::derived(run.id.organization_prefix(), &format!("{id} {}", run.id));
         if state.runs.contains(&new_id) {
             continue;
         }
@@ -119,4 +126,23 @@ fn start_triggered(tx: &mut Transaction<OrganizationState>, run: &Run, source: &
         tx.put(&new);
         advance_workspace(tx, workspace, now);
     }
+}
+
+/// Whether a workspace may have one more open run.
+pub(crate) fn has_room(state: &OrganizationState, workspace: WorkspaceId) -> bool {
+    state.runs.by().open.get(&workspace).count() < MOST_OPEN
+}
+
+/// Whether runs can start in the workspace at all.
+pub(crate) fn check_workspace(state: &OrganizationState, workspace: &Workspace) -> Result<(), Error> {
+    if state.execution_of(workspace).mode == ExecutionMode::Local {
+        let detail = "The workspace's execution mode is local: plan and apply on the client, or change the mode";
+        let pointer = "/data/relationships/workspace".to_owned();
+        return Err(Error::Invalid { pointer, detail: detail.to_owned() });
+    }
+    if !has_room(state, workspace.id) {
+        let detail = format!("The workspace has {MOST_OPEN} open runs already: cancel some, or wait for them");
+        return Err(Error::Conflict(detail));
+    }
+    Ok(())
 }

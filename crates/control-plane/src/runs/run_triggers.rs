@@ -9,11 +9,11 @@ use taco_domain::workspace::Workspace;
 use taco_ledger::Transaction;
 
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
-use crate::done_requests::once;
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
+use crate::idempotency::idempotent;
 use crate::page::{Listed, PageRequest};
-use crate::workspaces::{WorkspaceRef, WorkspaceView, sees_workspace};
+use crate::workspace_view::{WorkspaceRef, WorkspaceView, sees_workspace};
 
 const WHAT: &str = "run trigger";
 
@@ -23,19 +23,19 @@ pub struct RunTriggerView {
     pub trigger: RunTrigger,
     pub workspace: Workspace,
     pub source: Workspace,
-    pub open: OpenOrganization,
+    pub org: OrganizationSnapshot,
 }
 
 impl RunTriggerView {
-    fn of(open: &OpenOrganization, trigger: &RunTrigger) -> Option<Self> {
-        let workspace = open.state.workspaces.get(&trigger.workspace).cloned()?;
-        let source = open.state.workspaces.get(&trigger.source).cloned()?;
-        Some(Self { trigger: trigger.clone(), workspace, source, open: open.clone() })
+    fn of(org: &OrganizationSnapshot, trigger: &RunTrigger) -> Option<Self> {
+        let workspace = org.state.workspaces.get(&trigger.workspace).cloned()?;
+        let source = org.state.workspaces.get(&trigger.source).cloned()?;
+        Some(Self { trigger: trigger.clone(), workspace, source, org: org.clone() })
     }
 
     /// Whether the caller may see both workspaces: a trigger names them.
     fn is_seen_by(&self, caller: &Caller) -> bool {
-        [self.workspace.id, self.source.id].iter().all(|id| sees_workspace(caller, &self.open.state, id))
+        [self.workspace.id, self.source.id].iter().all(|id| sees_workspace(caller, &self.org.state, id))
     }
 
     /// The workspace in which it starts runs, if the caller may read it.
@@ -49,7 +49,7 @@ impl RunTriggerView {
     }
 
     fn readable(&self, caller: &Caller, workspace: &Workspace) -> Option<WorkspaceView> {
-        let view = WorkspaceView { workspace: workspace.clone(), open: self.open.clone() };
+        let view = WorkspaceView { workspace: workspace.clone(), org: self.org.clone() };
         caller.may(Action::ReadWorkspace, view.resource()).allowed.then_some(view)
     }
 }
@@ -73,22 +73,22 @@ impl ControlPlane {
         source: WorkspaceId,
     ) -> Result<RunTriggerView, Error> {
         let view = self.find_workspace(caller, workspace).await?;
-        let (mut open, workspace) = (view.open, view.workspace.id);
-        let id = RunTriggerId::at_home(workspace.home(), self.random());
+        let (mut org, workspace) = (view.org, view.workspace.id);
+        let id = RunTriggerId::within(workspace.organization_prefix(), self.random());
         let new = RunTrigger { id, workspace, source, created_at: self.now() };
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| create(tx, &asker, &new);
         let intent = caller.intent("run-trigger.create");
-        let trigger = open.commit(intent, once(caller, self.now(), decide)).await?;
-        open.state = open.ledger.last_seen();
-        RunTriggerView::of(&open, &trigger).ok_or(Error::NotFound(WHAT))
+        let trigger = org.commit(intent, idempotent(caller, self.now(), decide)).await?;
+        org.state = org.ledger.last_seen();
+        RunTriggerView::of(&org, &trigger).ok_or(Error::NotFound(WHAT))
     }
 
     pub async fn run_trigger(&self, caller: &Caller, id: RunTriggerId) -> Result<RunTriggerView, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
-        let trigger = open.state.run_triggers.get(&id).ok_or(Error::NotFound(WHAT))?;
-        let view = RunTriggerView::of(&open, trigger).ok_or(Error::NotFound(WHAT))?;
-        caller.require(Action::ReadRuns, Resource::Workspace(&open.state, &view.workspace), WHAT)?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        let trigger = org.state.run_triggers.get(&id).ok_or(Error::NotFound(WHAT))?;
+        let view = RunTriggerView::of(&org, trigger).ok_or(Error::NotFound(WHAT))?;
+        caller.require(Action::ReadRuns, Resource::Workspace(&org.state, &view.workspace), WHAT)?;
         if view.is_seen_by(caller) { Ok(view) } else { Err(Error::NotFound(WHAT)) }
     }
 
@@ -101,18 +101,18 @@ impl ControlPlane {
         page: PageRequest,
     ) -> Result<Listed<RunTriggerView>, Error> {
         let view = self.workspace_with_runs(caller, workspace).await?;
-        let triggers = &view.open.state.run_triggers;
+        let triggers = &view.org.state.run_triggers;
         let mut found: Vec<&RunTrigger> = match direction {
             TriggerDirection::Inbound => triggers.by().workspace.get(&view.workspace.id).collect(),
             TriggerDirection::Outbound => triggers.by().source.get(&view.workspace.id).collect(),
         };
         found.sort_by_key(|trigger| (trigger.created_at, trigger.id));
-        let views = found.into_iter().filter_map(|trigger| RunTriggerView::of(&view.open, trigger));
+        let views = found.into_iter().filter_map(|trigger| RunTriggerView::of(&view.org, trigger));
         Ok(Listed::from_all(views.filter(|view| view.is_seen_by(caller)), page))
     }
 
     pub async fn delete_run_trigger(&self, caller: &Caller, id: RunTriggerId) -> Result<(), Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
         let now = self.now();
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
@@ -123,7 +123,7 @@ impl ControlPlane {
             tx.delete::<RunTrigger>(&id);
             Ok(())
         };
-        open.commit(caller.intent("run-trigger.delete"), once(caller, now, decide)).await
+        org.commit(caller.intent("run-trigger.delete"), idempotent(caller, now, decide)).await
     }
 }
 

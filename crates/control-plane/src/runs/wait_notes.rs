@@ -10,7 +10,7 @@ use taco_domain::run::Run;
 use taco_domain::wait_note::subject;
 use taco_domain::wait_reason::{WaitReason, waiting_runs};
 
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::phase_uploads::log_id;
 
@@ -36,8 +36,8 @@ pub struct DueWait {
 #[boxed]
 impl ControlPlane {
     /// The runs of an organization that wait, as far as this server has seen. It asks the bucket for nothing.
-    pub fn waits_last_seen(&self, open: &OpenOrganization) -> Vec<Wait> {
-        let state = open.last_seen();
+    pub fn waits_last_seen(&self, org: &OrganizationSnapshot) -> Vec<Wait> {
+        let state = org.last_seen();
         let waiting = waiting_runs(&state, &self.presence().agents()).into_iter();
         let wait = |(run, kind, reasons): (&Run, PhaseKind, Vec<WaitReason>)| {
             let subject = subject(&reasons);
@@ -48,10 +48,10 @@ impl ControlPlane {
 
     /// Notes what runs wait for, all in one commit. One that waits for something else by now, or no more, is left
     /// alone; so is one that another server has noted.
-    pub async fn note_waits(&self, open: &OpenOrganization, due: Vec<DueWait>) -> Result<(), Error> {
+    pub async fn note_waits(&self, org: &OrganizationSnapshot, due: Vec<DueWait>) -> Result<(), Error> {
         let agents = self.presence().agents();
         let due: BTreeMap<RunId, DueWait> = due.into_iter().map(|due| (due.wait.run, due)).collect();
-        let noted = open.commit(Self::own_intent("run.wait"), move |tx| {
+        let noted = org.commit(Self::own_intent("run.wait"), move |tx| {
             let mut noted = Vec::new();
             let waiting = waiting_runs(tx.state(), &agents).into_iter();
             for (run, kind, reasons) in waiting {

@@ -19,8 +19,8 @@ impl ControlPlane {
             return Ok(());
         }
         let Ok(id) = ledger.as_str().parse::<OrganizationId>() else { return Ok(()) };
-        match self.organization_last_seen(id.home()) {
-            Some(open) if open.id() == id && open.last_seen().seq() < newest => open.look().await,
+        match self.organization_last_seen(id.organization_prefix()) {
+            Some(org) if org.id() == id && org.last_seen().seq() < newest => org.look().await,
             _ => Ok(()),
         }
     }

@@ -6,17 +6,16 @@ use std::collections::HashMap;
 use futures::{StreamExt, stream};
 use taco_boxed::boxed;
 use taco_domain::OrganizationState;
-use taco_domain::run::Run;
+use taco_domain::run::{Run, RunVariable};
 use taco_domain::ssh_key::SshKey;
 use taco_domain::user::User;
 use taco_domain::variable::{StoredValue, Variable};
 use taco_ledger::{LedgerName, Transaction, Trouble, layout};
 
+use crate::blob_error::blob_error;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 use crate::passwords::{is_plain, sealed_name};
-use crate::phases::run_variable_name;
-use crate::state_blobs::blob_error;
 
 /// So many secrets change in one commit.
 const BATCH: usize = 100;
@@ -48,11 +47,11 @@ impl ControlPlane {
         }
         let damaged = self.unreadable_ledgers().into_iter();
         all.unreadable.extend(damaged.map(|ledger| format!("{} {}", ledger.object, ledger.why)));
-        for mut open in survey.open {
-            self.restore_sealed(&open).await?;
-            open.state = open.last_seen();
+        for mut org in survey.readable {
+            self.restore_sealed(&org).await?;
+            org.state = org.last_seen();
             let mut fresh = Vec::new();
-            for (name, sealed) in secrets_of(&open.state) {
+            for (name, sealed) in secrets_of(&org.state) {
                 match self.rewrap(&name, sealed) {
                     Ok(Some(renewed)) => fresh.push((sealed.to_owned(), renewed)),
                     Ok(None) => all.left += 1,
@@ -63,7 +62,7 @@ impl ControlPlane {
             for batch in fresh.chunks(BATCH) {
                 let fresh: HashMap<String, String> = batch.iter().cloned().collect();
                 let decide = move |tx: &mut Transaction<OrganizationState>| Ok::<_, Error>(replace(tx, &fresh));
-                all.renewed += open.commit(Self::own_intent("site.rewrap-secrets"), decide).await?;
+                all.renewed += org.commit(Self::own_intent("site.rewrap-secrets"), decide).await?;
             }
         }
         Ok(all)
@@ -144,7 +143,7 @@ fn secrets_of(state: &OrganizationState) -> impl Iterator<Item = (String, &str)>
     let keys = state.ssh_keys.iter().map(|key| (key.id.to_string(), key.sealed_value.as_str()));
     let of_runs = state.runs.iter().flat_map(|run| {
         let variables = run.options.variables.iter();
-        variables.map(|variable| (run_variable_name(run.id, &variable.key), variable.sealed.as_str()))
+        variables.map(|variable| (RunVariable::seal_name(run.id, &variable.key), variable.sealed.as_str()))
     });
     variables.chain(keys).chain(of_runs)
 }

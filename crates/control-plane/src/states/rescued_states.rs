@@ -16,11 +16,11 @@ use taco_ledger::Transaction;
 
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
+use crate::new_state::NewState;
 use crate::phases::PhaseCaller;
 use crate::state_blobs::{no_state, state_key};
 use crate::state_commits::{Arrived, StateWrite, finished, seen_after};
 use crate::state_versions::StateVersionView;
-use crate::state_writes::NewState;
 use crate::upload_slots::UploadKind;
 
 impl ControlPlane {
@@ -34,15 +34,15 @@ impl ControlPlane {
     where
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
-        let (open, author, now) = (caller.open.clone(), caller.caller.author(), self.now());
+        let (org, author, now) = (caller.org.clone(), caller.caller.author(), self.now());
         let (run, workspace) = (run.id, run.workspace);
-        let _slot = self.shared.upload_slots.take(open.id(), UploadKind::Phase).await?;
-        let id = StateVersionId::at_home(workspace.home(), self.random());
+        let _slot = self.shared.upload_slots.take(org.id(), UploadKind::Phase).await?;
+        let id = StateVersionId::within(workspace.organization_prefix(), self.random());
         let blob = id.to_string();
-        let key = state_key(&open, &blob);
+        let key = state_key(&org, &blob);
         let (stored, file) = self.store_state(&key, body).await?.map_err(|error| no_state(&error))?;
         let new = NewState { run: Some(run), ..NewState::default() };
-        let arrived = Arrived { open: open.clone(), workspace, claim: Claim::Api(author), id, blob, stored, file };
+        let arrived = Arrived { org: org.clone(), workspace, claim: Claim::Api(author), id, blob, stored, file };
         let mut write = StateWrite { caller: None, new, author, origin: StateOrigin::Rescue, arrived };
         let (version, summary) = match finished(&mut write, now) {
             Ok(finished) => finished,
@@ -73,7 +73,7 @@ impl ControlPlane {
             tx.put(&version);
             Ok(version.clone())
         };
-        let committed = open.commit(caller.caller.intent("state.rescue"), decide).await;
+        let committed = org.commit(caller.caller.intent("state.rescue"), decide).await;
         // After an unclear answer the commit may name the blob all the same, so it stays.
         let is_refused =
             matches!(&committed, Err(error) if !matches!(error, Error::Unavailable(_) | Error::Corrupt(_)));
@@ -83,8 +83,8 @@ impl ControlPlane {
         }
         let version = committed?;
         if !is_repeated {
-            self.remember_summary(version.id, summary);
+            self.shared.summaries.insert(version.id, summary);
         }
-        Ok(seen_after(open, version))
+        Ok(seen_after(org, version))
     }
 }

@@ -13,15 +13,16 @@ use futures::{Stream, StreamExt, TryStreamExt, future, stream};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use taco_domain::state_file::{Resource, StateFile, StateFileError};
 use taco_domain::state_version::StateVersion;
-use taco_ledger::blob::{BlobError, Stored};
+use taco_ledger::blob::Stored;
 use taco_ledger::bucket::Download;
-use taco_ledger::{Key, LedgerName, Trouble, layout};
+use taco_ledger::{Key, LedgerName, layout};
 use tokio::sync::oneshot;
 
+use crate::blob_error::{blob_error, broken};
 use crate::channel_reader::{ChannelReader, Chunks, channel};
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::kept_states::KeptStates;
+use crate::state_cache::StateCache;
 
 /// The largest state that is taken.
 pub const LARGEST_STATE: u64 = 256 * 1024 * 1024;
@@ -32,11 +33,6 @@ const SMALL: usize = 64 * 1024;
 /// A state that is no larger is held until all of it came: whoever stores it does so anyway, and it need not be fetched
 /// back to be read.
 const WHOLE: usize = 1024 * 1024;
-
-/// So many large states are read at a time while they come, and as many out of the bucket. Each takes a thread of its
-/// own: of those that tokio lends to whoever blocks, everything on a directory needs one, the next piece of the state
-/// included.
-pub(crate) const READ_AT_ONCE: usize = 32;
 
 /// What a state is read from.
 enum Source {
@@ -61,16 +57,16 @@ impl Source {
     }
 }
 
-pub(crate) fn state_key(open: &OpenOrganization, blob: &str) -> Key {
-    state_key_in(open.ledger.name(), blob)
+pub(crate) fn state_key(org: &OrganizationSnapshot, blob: &str) -> Key {
+    state_key_in(org.ledger.name(), blob)
 }
 
 pub(crate) fn state_key_in(ledger: &LedgerName, blob: &str) -> Key {
     layout::blob(ledger, "states", blob)
 }
 
-pub(crate) fn json_state_key(open: &OpenOrganization, version: &StateVersion) -> Key {
-    json_state_key_in(open.ledger.name(), version)
+pub(crate) fn json_state_key(org: &OrganizationSnapshot, version: &StateVersion) -> Key {
+    json_state_key_in(org.ledger.name(), version)
 }
 
 pub(crate) fn json_state_key_in(ledger: &LedgerName, version: &StateVersion) -> Key {
@@ -80,8 +76,8 @@ pub(crate) fn json_state_key_in(ledger: &LedgerName, version: &StateVersion) -> 
     }
 }
 
-pub(crate) fn json_blob_key(open: &OpenOrganization, blob: &str) -> Key {
-    layout::blob(open.ledger.name(), "json-states", blob)
+pub(crate) fn json_blob_key(org: &OrganizationSnapshot, blob: &str) -> Key {
+    layout::blob(org.ledger.name(), "json-states", blob)
 }
 
 /// What was stored of a version, for the check when it is read.
@@ -143,7 +139,7 @@ impl ControlPlane {
                 Ok((stored.map_err(blob_error)?, read?))
             }
             Beginning::Part(body) => {
-                if let Ok(_place) = self.shared.states_read_along.try_acquire() {
+                if let Ok(_place) = self.shared.state_readers.along.try_acquire() {
                     return self.store_reading_along(key, body, read).await;
                 }
                 let stored = self.blobs().store(key, body, LARGEST_STATE).await.map_err(blob_error)?;
@@ -197,7 +193,7 @@ impl ControlPlane {
             let bytes: BytesMut = download.body.try_collect().await.map_err(|error| blob_error(error.into()))?;
             return read_whole(bytes.freeze(), read).await;
         }
-        let _place = self.shared.state_readers.acquire().await.map_err(|closed| broken(closed.to_string()))?;
+        let _place = self.shared.state_readers.stored.acquire().await.map_err(|closed| broken(closed.to_string()))?;
         let (chunks, told) = read_apart(read)?;
         let mut trouble = None;
         while let Some(piece) = download.body.next().await {
@@ -221,7 +217,7 @@ impl ControlPlane {
 
     /// Removes what nothing names. If that fails it stays as garbage, which harms nobody.
     pub(crate) async fn remove_blob(&self, key: &Key) {
-        self.shared.kept_states.forget(key);
+        self.shared.state_cache.forget(key);
         if let Err(error) = self.blobs().remove(key).await {
             tracing::warn!(%key, %error, "a blob that nothing names could not be removed");
         }
@@ -229,39 +225,39 @@ impl ControlPlane {
 
     pub(crate) async fn read_state_bytes(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         version: &StateVersion,
     ) -> Result<Download, Error> {
-        let key = state_key(open, &version.blob);
+        let key = state_key(org, &version.blob);
         let size = version.size;
         let flowing = |state| Download { size, body: stream::once(future::ready(Ok(state))).boxed() };
-        if let Some(state) = self.shared.kept_states.get(&key) {
+        if let Some(state) = self.shared.state_cache.get(&key) {
             return Ok(flowing(state));
         }
         let download = self.blobs().read_verified(&key, &stored_as(version)).await.map_err(blob_error)?;
-        if !KeptStates::has_room_for(size) {
+        if !StateCache::has_room_for(size) {
             return Ok(download);
         }
         let state: BytesMut = download.body.try_collect().await.map_err(|error| blob_error(error.into()))?;
         let state = state.freeze();
-        self.shared.kept_states.keep(key, state.clone());
+        self.shared.state_cache.keep(key, state.clone());
         Ok(flowing(state))
     }
 
     /// What a stored state says of itself.
     pub(crate) async fn read_state<V, R>(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         version: &StateVersion,
     ) -> Result<StateFile<V, R>, Error>
     where
         V: DeserializeOwned + Send + 'static,
         R: Default + Extend<Resource> + Send + 'static,
     {
-        let download = self.read_state_bytes(open, version).await?;
+        let download = self.read_state_bytes(org, version).await?;
         let read = self.read_download(download, Source::state::<V, R>).await?;
         read.map_err(|error| {
-            let object = state_key(open, &version.blob);
+            let object = state_key(org, &version.blob);
             Error::Corrupt(taco_ledger::Error::Corrupt { object, why: error.to_string() })
         })
     }
@@ -280,16 +276,6 @@ fn read_apart<T: Send + 'static>(
     let thread = thread::Builder::new().name("state-reader".to_owned());
     thread.spawn(reading).map_err(|error| broken(error.to_string()))?;
     Ok((chunks, told))
-}
-
-/// Reads what is not large before its first byte goes out: if it is damaged, that can still be said.
-pub(crate) async fn proven_if_small(download: Download) -> Result<Download, Error> {
-    if download.size > WHOLE as u64 {
-        return Ok(download);
-    }
-    let size = download.size;
-    let whole: BytesMut = download.body.try_collect().await.map_err(|error| blob_error(error.into()))?;
-    Ok(Download { size, body: stream::once(future::ready(Ok(whole.freeze()))).boxed() })
 }
 
 fn reader_panicked() -> Error {
@@ -346,26 +332,4 @@ where
     }
     pieces.insert(0, Ok(came.freeze()));
     Beginning::Part(stream::iter(pieces).chain(body))
-}
-
-pub(crate) fn broken(why: String) -> Error {
-    Error::Corrupt(taco_ledger::Error::Broken(why))
-}
-
-pub(crate) fn blob_error(error: BlobError) -> Error {
-    match error {
-        BlobError::TooLarge { limit } => Error::TooLarge { limit },
-        BlobError::Body(cause) => {
-            tracing::debug!(%cause, "a body broke off");
-            Error::Invalid { pointer: String::new(), detail: "The body did not arrive completely".to_owned() }
-        }
-        BlobError::Missing(object) => {
-            Error::Corrupt(taco_ledger::Error::Corrupt { object, why: "it is missing".to_owned() })
-        }
-        BlobError::Bucket(error) if error.trouble == Trouble::Refused => {
-            let (object, why) = (error.key.clone(), error.why.clone());
-            Error::Corrupt(taco_ledger::Error::Corrupt { object, why })
-        }
-        BlobError::Bucket(error) => Error::Unavailable(taco_ledger::Error::Unavailable(error)),
-    }
 }

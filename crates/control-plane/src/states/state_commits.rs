@@ -17,18 +17,18 @@ use taco_ledger::blob::Stored;
 use taco_ledger::{Intent, Transaction};
 
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
+use crate::new_state::{NewState, check_run};
 use crate::state_blobs::{json_state_key, state_key};
 use crate::state_versions::{StateVersionView, WHAT};
-use crate::state_writes::{NewState, check_run};
 
 /// More of what a state says about the program that wrote it is not remembered.
 const LONGEST_VERSION: usize = 64;
 
 /// A state that is stored and was read. Nothing names it yet.
 pub(crate) struct Arrived {
-    pub(crate) open: OpenOrganization,
+    pub(crate) org: OrganizationSnapshot,
     pub(crate) workspace: WorkspaceId,
     pub(crate) claim: Claim,
     pub(crate) id: StateVersionId,
@@ -51,8 +51,8 @@ impl ControlPlane {
     /// Makes a stored state the current one. The one place where that happens: it checks the lock, the lineage, that
     /// the serial goes up, and that the description fits the bytes.
     pub(crate) async fn commit_state(&self, intent: Intent, mut write: StateWrite) -> Result<StateVersionView, Error> {
-        let Arrived { open, blob, .. } = &write.arrived;
-        let (open, blob, key) = (open.clone(), blob.clone(), state_key(open, blob));
+        let Arrived { org, blob, .. } = &write.arrived;
+        let (org, blob, key) = (org.clone(), blob.clone(), state_key(org, blob));
         let now = self.now();
         let (version, summary) = match finished(&mut write, now) {
             Ok(finished) => finished,
@@ -99,7 +99,7 @@ impl ControlPlane {
             });
             Ok((version, left))
         };
-        let committed = open.commit(intent, decide).await;
+        let committed = org.commit(intent, decide).await;
         // After an unclear answer the commit may name the blob all the same, so it stays.
         let is_refused =
             matches!(&committed, Err(error) if !matches!(error, Error::Unavailable(_) | Error::Corrupt(_)));
@@ -109,18 +109,18 @@ impl ControlPlane {
         }
         let (version, json_left) = committed?;
         if let Some(announced) = json_left {
-            self.remove_blob(&json_state_key(&open, &announced)).await;
+            self.remove_blob(&json_state_key(&org, &announced)).await;
         }
         if !repeated {
-            self.remember_summary(version.id, summary);
+            self.shared.summaries.insert(version.id, summary);
         }
-        Ok(seen_after(open, version))
+        Ok(seen_after(org, version))
     }
 }
 
-pub(crate) fn seen_after(mut open: OpenOrganization, version: StateVersion) -> StateVersionView {
-    open.state = open.ledger.last_seen();
-    StateVersionView { version, open }
+pub(crate) fn seen_after(mut org: OrganizationSnapshot, version: StateVersion) -> StateVersionView {
+    org.state = org.ledger.last_seen();
+    StateVersionView { version, org }
 }
 
 pub(crate) fn check_write(

@@ -9,11 +9,11 @@ use taco_domain::state_diff::{StateDiff, compare};
 use taco_domain::state_mask::mask;
 use taco_domain::state_version::{StateVersion, StateVersionStatus};
 
+use crate::blob_error::{blob_error, broken};
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 use crate::secret_reads::SecretRead;
-use crate::state_blobs::{blob_error, broken};
 use crate::state_versions::{StateVersionView, WHAT};
 
 /// Larger states are not compared: both have to be in memory at once, many times over.
@@ -64,7 +64,7 @@ impl ControlPlane {
             Err(refusal) => Err(refusal),
             Ok(()) => {
                 for view in [&before, &after] {
-                    self.record_secret_read(&view.open, caller, SecretRead::State(view.version.id)).await;
+                    self.record_secret_read(&view.org, caller, SecretRead::State(view.version.id)).await;
                 }
                 let bytes = (self.whole_state(&before).await?, self.whole_state(&after).await?);
                 let serials = (before.version.serial, after.version.serial);
@@ -76,7 +76,7 @@ impl ControlPlane {
     }
 
     async fn whole_state(&self, view: &StateVersionView) -> Result<BytesMut, Error> {
-        let download = self.read_state_bytes(&view.open, &view.version).await?;
+        let download = self.read_state_bytes(&view.org, &view.version).await?;
         download.body.try_collect().await.map_err(|error| blob_error(error.into()))
     }
 }

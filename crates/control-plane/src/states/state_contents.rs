@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::secret_reads::SecretRead;
 use crate::state_versions::{StateVersionView, WHAT};
-use crate::workspaces::WorkspaceRef;
+use crate::workspace_view::WorkspaceRef;
 
 /// One output with its value, as far as the caller may see it.
 #[derive(Clone, Debug)]
@@ -80,53 +80,53 @@ impl ControlPlane {
         if version.status != StateVersionStatus::Finalized {
             return Ok(Arc::default());
         }
-        if let Some(known) = self.known_summary(version.id) {
+        if let Some(known) = self.shared.summaries.get(version.id) {
             return Ok(known);
         }
-        let file: StateFile<IgnoredAny, ResourceSummary> = self.read_state(&view.open, version).await?;
+        let file: StateFile<IgnoredAny, ResourceSummary> = self.read_state(&view.org, version).await?;
         let summary = match file.contents {
             Contents::Plain(plain) => plain.resources,
             Contents::Encrypted => ResourceSummary::default(),
         };
-        Ok(self.remember_summary(version.id, summary))
+        Ok(self.shared.summaries.insert(version.id, summary))
     }
 
     /// All outputs of a state version, by name. Values of sensitive ones take the right to read the whole state.
     pub async fn outputs(&self, caller: &Caller, id: StateVersionId) -> Result<Vec<OutputView>, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
-        let open = self.with_history(open, id).await?;
-        let version = open.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-        let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
-        let resource = Resource::Workspace(&open.state, owner);
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        let org = self.with_history(org, id).await?;
+        let version = org.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let owner = org.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
+        let resource = Resource::Workspace(&org.state, owner);
         caller.require(Action::ReadOutputs, resource, WHAT)?;
         let sensitive_too = caller.may(Action::ReadState, resource).allowed;
-        let view = StateVersionView { version, open: open.clone() };
+        let view = StateVersionView { version, org: org.clone() };
         if !sensitive_too {
             return self.read_outputs(&view).await;
         }
         let values = self.output_values(&view).await?;
         if values.iter().any(OutputView::is_secret) {
-            self.record_secret_read(&open, caller, SecretRead::Outputs(id)).await;
+            self.record_secret_read(&org, caller, SecretRead::Outputs(id)).await;
         }
         Ok(values)
     }
 
     /// All outputs of a state version, by name, without values of sensitive ones.
     pub async fn outputs_without_secrets(&self, caller: &Caller, id: StateVersionId) -> Result<Vec<OutputView>, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
-        let open = self.with_history(open, id).await?;
-        let version = open.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-        let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
-        caller.require(Action::ReadOutputs, Resource::Workspace(&open.state, owner), WHAT)?;
-        self.read_outputs(&StateVersionView { version, open: open.clone() }).await
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        let org = self.with_history(org, id).await?;
+        let version = org.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let owner = org.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
+        caller.require(Action::ReadOutputs, Resource::Workspace(&org.state, owner), WHAT)?;
+        self.read_outputs(&StateVersionView { version, org: org.clone() }).await
     }
 
     /// The outputs of a workspace's current state, without values of sensitive ones; none if it has no state.
     pub async fn current_outputs(&self, caller: &Caller, workspace: &WorkspaceRef) -> Result<Vec<OutputView>, Error> {
         let view = self.find_workspace(caller, workspace).await?;
         caller.require(Action::ReadOutputs, view.resource(), "workspace")?;
-        match view.open.state.current_state_version(&view.workspace).cloned() {
-            Some(version) => self.read_outputs(&StateVersionView { version, open: view.open }).await,
+        match view.org.state.current_state_version(&view.workspace).cloned() {
+            Some(version) => self.read_outputs(&StateVersionView { version, org: view.org }).await,
             None => Ok(Vec::new()),
         }
     }
@@ -134,23 +134,23 @@ impl ControlPlane {
     /// One output with its value. A sensitive one takes the right to read the whole state.
     pub async fn output(&self, caller: &Caller, id: OutputId) -> Result<OutputView, Error> {
         let what = "output";
-        let open = self.organization_of(caller, id.home(), what).await?;
-        let open = self.with_history(open, id).await?;
-        let version = open.state.state_versions.by().output.first(&id);
+        let org = self.authorized_organization(caller, id.organization_prefix(), what).await?;
+        let org = self.with_history(org, id).await?;
+        let version = org.state.state_versions.by().output.first(&id);
         let version = version.cloned().ok_or(Error::NotFound(what))?;
-        let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(what))?;
-        let resource = Resource::Workspace(&open.state, owner);
+        let owner = org.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(what))?;
+        let resource = Resource::Workspace(&org.state, owner);
         caller.require(Action::ReadOutputs, resource, what)?;
         let sensitive_too = caller.may(Action::ReadState, resource).allowed;
         let of = version.id;
-        let mut values = self.output_values(&StateVersionView { version, open: open.clone() }).await?;
+        let mut values = self.output_values(&StateVersionView { version, org: org.clone() }).await?;
         let at = values.iter().position(|output| output.id == id).ok_or(Error::NotFound(what))?;
         let mut output = values.swap_remove(at);
         if output.sensitive && !sensitive_too {
             output.value = None;
         }
         if output.is_secret() {
-            self.record_secret_read(&open, caller, SecretRead::Outputs(of)).await;
+            self.record_secret_read(&org, caller, SecretRead::Outputs(of)).await;
         }
         Ok(output)
     }
@@ -158,10 +158,10 @@ impl ControlPlane {
     /// The value of one sensitive output for someone who wants to see it. That they did is in the log before they do.
     pub async fn reveal_output(&self, caller: &Caller, id: OutputId) -> Result<OutputView, Error> {
         let what = "output";
-        let open = self.organization_of(caller, id.home(), what).await?;
-        self.restore_for(caller, &open, id, Action::ReadState, what).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), what).await?;
+        self.restore_for(caller, &org, id, Action::ReadState, what).await?;
         let (intent, looker, at) = (caller.intent("output.reveal"), caller.clone(), self.now());
-        let version = open.commit(intent, move |tx| {
+        let version = org.commit(intent, move |tx| {
             let state = tx.state();
             let version = state.state_versions.by().output.first(&id);
             let version = version.cloned().ok_or(Error::NotFound(what))?;
@@ -173,7 +173,7 @@ impl ControlPlane {
             tx.put(&version);
             Ok(version)
         });
-        let view = StateVersionView { version: version.await?, open: open.clone() };
+        let view = StateVersionView { version: version.await?, org: org.clone() };
         let values = self.output_values(&view).await?;
         values.into_iter().find(|output| output.id == id).ok_or(Error::NotFound(what))
     }
@@ -196,7 +196,7 @@ impl ControlPlane {
         if version.encrypted {
             return Ok(version.outputs.iter().map(encrypted).collect());
         }
-        let file: StateFile = self.read_state(&view.open, version).await?;
+        let file: StateFile = self.read_state(&view.org, version).await?;
         let Contents::Plain(plain) = file.contents else { return Ok(Vec::new()) };
         let of = |(name, output): (String, Output)| OutputView {
             id: output_id(version.id, &name),
@@ -219,11 +219,11 @@ impl ControlPlane {
     ) -> Result<Vec<String>, Error> {
         let view = self.find_workspace(caller, workspace).await?;
         caller.require(Action::ReadState, view.resource(), "workspace")?;
-        let current = view.open.state.current_state_version(&view.workspace).cloned();
+        let current = view.org.state.current_state_version(&view.workspace).cloned();
         let Some(version) = current.filter(|version| version.status == StateVersionStatus::Finalized) else {
             return Ok(Vec::new());
         };
-        let file: StateFile<IgnoredAny, Addresses> = self.read_state(&view.open, &version).await?;
+        let file: StateFile<IgnoredAny, Addresses> = self.read_state(&view.org, &version).await?;
         let Contents::Plain(plain) = file.contents else { return Ok(Vec::new()) };
         let mut addresses = plain.resources.0;
         addresses.truncate(limit);
@@ -239,10 +239,10 @@ impl ControlPlane {
     ) -> Result<Listed<ResourceView>, Error> {
         let view = self.find_workspace(caller, workspace).await?;
         caller.require(Action::ReadState, view.resource(), "workspace")?;
-        let Some(version) = view.open.state.current_state_version(&view.workspace).cloned() else {
+        let Some(version) = view.org.state.current_state_version(&view.workspace).cloned() else {
             return Ok(Listed::from_all([], page));
         };
-        let file: StateFile<IgnoredAny> = self.read_state(&view.open, &version).await?;
+        let file: StateFile<IgnoredAny> = self.read_state(&view.org, &version).await?;
         let resources = match file.contents {
             Contents::Plain(plain) => resources_of(&plain, &version),
             Contents::Encrypted => Vec::new(),
@@ -264,9 +264,12 @@ fn resources_of(state: &PlainState<IgnoredAny>, version: &StateVersion) -> Vec<R
             let address = address_of(resource, index.as_ref());
             let date = version.created_at.to_string();
             views.push(ResourceView {
-                id: OutputId::derived(version.workspace.home(), &format!("{} {address}", version.workspace))
-                    .to_string()
-                    .replace(OutputId::PREFIX, "wsr"),
+                id: OutputId::derived(
+                    version.workspace.organization_prefix(),
+                    &format!("{} {address}", version.workspace),
+                )
+                .to_string()
+                .replace(OutputId::PREFIX, "wsr"),
                 name: resource.name.clone(),
                 created_at: date.clone(),
                 updated_at: date,

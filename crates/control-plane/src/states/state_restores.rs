@@ -13,13 +13,13 @@ use taco_domain::state_version::{StateOrigin, StateVersionStatus};
 use taco_domain::workspace::Workspace;
 use taco_ledger::BucketError;
 
+use crate::blob_error::broken;
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
-use crate::state_blobs::broken;
+use crate::new_state::NewState;
 use crate::state_versions::{StateVersionView, WHAT};
-use crate::state_writes::NewState;
-use crate::workspaces::{WorkspaceRef, WorkspaceView};
+use crate::workspace_view::{WorkspaceRef, WorkspaceView};
 
 const NO_NEXT_SERIAL: &str = "The current state has the highest serial that there is, so that no state can follow it: \
                               send one with a lower serial and force";
@@ -37,10 +37,10 @@ impl ControlPlane {
         if old.version.workspace != workspace {
             return Err(Error::NotFound(WHAT));
         }
-        let owner = old.open.state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
-        let current = old.open.state.current_state_version(owner).unwrap_or(&old.version);
+        let owner = old.org.state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
+        let current = old.org.state.current_state_version(owner).unwrap_or(&old.version);
         let (next, lineage) = (next_serial(current.serial), current.lineage.clone());
-        let bytes = self.state_bytes(&old.open, &old.version).await?.body;
+        let bytes = self.state_bytes(&old.org, &old.version).await?.body;
         let (new, body) = if old.version.encrypted {
             // Its serial and lineage also stand where only its owner can read them, who takes a state for damaged in
             // which they differ. So they stay, and the next write counts on from there.
@@ -91,8 +91,8 @@ impl StateVersionView {
     /// Whether the caller could make this the current state now, or why not.
     pub fn restore_choice(&self, caller: &Caller) -> Result<(), String> {
         let gone = || "The workspace is gone".to_owned();
-        let owner = self.open.state.workspaces.get(&self.version.workspace).ok_or_else(gone)?;
-        let view = WorkspaceView { workspace: owner.clone(), open: self.open.clone() };
+        let owner = self.org.state.workspaces.get(&self.version.workspace).ok_or_else(gone)?;
+        let view = WorkspaceView { workspace: owner.clone(), org: self.org.clone() };
         let decision = caller.may(Action::WriteState, view.resource());
         if !decision.allowed {
             return Err(decision.reason.into_owned());

@@ -1,8 +1,6 @@
 //! The bytes of announced states, which come to signed addresses.
 
-use std::collections::HashMap;
 use std::error::Error as StdError;
-use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures::Stream;
@@ -14,57 +12,17 @@ use taco_domain::permission::{Action, Resource};
 use taco_domain::state_version::{StateVersion, StateVersionStatus};
 use taco_ledger::{Intent, Transaction};
 
+use crate::blob_error::blob_error;
 use crate::caller::{Caller, RequestInfo};
-use crate::control_plane::{ControlPlane, OpenOrganization};
-use crate::done_requests::digest;
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::passes::{Pass, PassPurpose};
-use crate::state_blobs::{LARGEST_STATE, blob_error, json_blob_key, json_state_key, no_state, state_key};
+use crate::idempotency::digest;
+use crate::new_state::NewState;
+use crate::signed_url_token::{SignedUrlPurpose, SignedUrlToken};
+use crate::state_blobs::{LARGEST_STATE, json_blob_key, json_state_key, no_state, state_key};
 use crate::state_commits::{Arrived, StateWrite, seen_after};
 use crate::state_versions::{StateVersionView, WHAT};
-use crate::state_writes::NewState;
 use crate::upload_slots::UploadKind;
-
-/// So many uploads to one address are taken at a time. A client whose connection broke begins anew before its server has
-/// noticed; more than a few of those are no accident, and each may fill the bucket with a whole state.
-const UPLOADS_AT_ONCE: usize = 4;
-
-/// The uploads that this server is taking, by what they are and of which version.
-#[derive(Default)]
-pub(crate) struct UploadsUnderWay(Mutex<HashMap<(PassPurpose, StateVersionId), usize>>);
-
-/// One of them, until it is dropped.
-struct UploadUnderWay<'a> {
-    all: &'a UploadsUnderWay,
-    key: (PassPurpose, StateVersionId),
-}
-
-impl UploadsUnderWay {
-    fn begin(&self, purpose: PassPurpose, version: StateVersionId) -> Result<UploadUnderWay<'_>, Error> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (purpose, version);
-        let count = all.entry(key).or_default();
-        if *count >= UPLOADS_AT_ONCE {
-            return Err(Error::Conflict(format!(
-                "{UPLOADS_AT_ONCE} uploads of this state are under way already: wait until one of them is over"
-            )));
-        }
-        *count += 1;
-        Ok(UploadUnderWay { all: self, key })
-    }
-}
-
-impl Drop for UploadUnderWay<'_> {
-    fn drop(&mut self) {
-        let mut all = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = all.get_mut(&self.key) {
-            *count -= 1;
-            if *count == 0 {
-                all.remove(&self.key);
-            }
-        }
-    }
-}
 
 /// What became of a state in the format of `show -json`.
 enum JsonState {
@@ -80,37 +38,37 @@ impl ControlPlane {
     /// Takes the bytes of an announced state.
     pub async fn upload_state<E>(
         &self,
-        pass: &Pass,
+        pass: &SignedUrlToken,
         body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
     ) -> Result<StateVersionView, Error>
     where
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
-        let (open, version) = self.version_of(pass, PassPurpose::UploadState).await?;
-        let writer = writer_of(&open, &version)?;
-        let _upload = self.shared.uploads_under_way.begin(PassPurpose::UploadState, version.id)?;
-        let _slot = self.shared.upload_slots.take(open.id(), UploadKind::State).await?;
+        let (org, version) = self.version_of(pass, SignedUrlPurpose::UploadState).await?;
+        let writer = writer_of(&org, &version)?;
+        let _upload = self.shared.uploads_under_way.begin(SignedUrlPurpose::UploadState, version.id)?;
+        let _slot = self.shared.upload_slots.take(org.id(), UploadKind::State).await?;
         match version.status {
             StateVersionStatus::Pending => {}
             // A client whose answer was lost sends the same again. Anything else comes too late.
             StateVersionStatus::Finalized if digest(body, LARGEST_STATE).await? == version.sha256 => {
-                return Ok(seen_after(open, version));
+                return Ok(seen_after(org, version));
             }
             _ => return Err(Error::NotFound(WHAT)),
         }
-        let refused = match self.take_announced(&open, &version, writer, body).await {
+        let refused = match self.take_announced(&org, &version, writer, body).await {
             Ok(Ok(view)) => return Ok(view),
             Ok(Err(refused)) => refused,
             Err(error) => return Err(error),
         };
-        self.give_up_announced(&open, version.id).await;
+        self.give_up_announced(&org, version.id).await;
         Err(refused)
     }
 
     /// The outer error is for bytes that may come once more, the inner one for those that are not what was announced.
     async fn take_announced<E>(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         version: &StateVersion,
         writer: Caller,
         body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -120,7 +78,7 @@ impl ControlPlane {
     {
         // Each attempt has a blob of its own, so that a second one cannot spoil the first.
         let blob = self.blob_of(version);
-        let (stored, file) = match self.store_state(&state_key(open, &blob), body).await {
+        let (stored, file) = match self.store_state(&state_key(org, &blob), body).await {
             Ok(Ok(state)) => state,
             Ok(Err(error)) => return Ok(Err(no_state(&error))),
             Err(error @ Error::TooLarge { .. }) => return Ok(Err(error)),
@@ -134,7 +92,7 @@ impl ControlPlane {
             run: version.run,
         };
         let (workspace, claim) = (version.workspace, Claim::Api(version.created_by));
-        let arrived = Arrived { open: open.clone(), workspace, claim, id: version.id, blob, stored, file };
+        let arrived = Arrived { org: org.clone(), workspace, claim, id: version.id, blob, stored, file };
         let (author, origin) = (version.created_by, version.origin);
         let write = StateWrite { caller: Some(writer), new, author, origin, arrived };
         match self.commit_state(by_author(version, "state.upload"), write).await {
@@ -145,7 +103,7 @@ impl ControlPlane {
     }
 
     /// A client whose bytes were refused wants to unlock, which a state that is still to come would not let it.
-    async fn give_up_announced(&self, open: &OpenOrganization, id: StateVersionId) {
+    async fn give_up_announced(&self, org: &OrganizationSnapshot, id: StateVersionId) {
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let announced = tx.state().state_versions.get(&id).cloned();
             let announced = announced.filter(|version| version.status == StateVersionStatus::Pending);
@@ -154,8 +112,8 @@ impl ControlPlane {
             }
             Ok(announced)
         };
-        match open.commit(Self::own_intent("state.give-up"), decide).await {
-            Ok(Some(version)) if version.has_json => self.remove_blob(&json_state_key(open, &version)).await,
+        match org.commit(Self::own_intent("state.give-up"), decide).await {
+            Ok(Some(version)) if version.has_json => self.remove_blob(&json_state_key(org, &version)).await,
             Ok(_) => {}
             Err(error) => tracing::warn!(%id, %error, "a state that was refused counts as being on its way"),
         }
@@ -167,16 +125,16 @@ impl ControlPlane {
     /// contents to lie here, so that we do not keep it.
     pub async fn upload_json_state<E>(
         &self,
-        pass: &Pass,
+        pass: &SignedUrlToken,
         body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
     ) -> Result<(), Error>
     where
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
-        let (open, version) = self.version_of(pass, PassPurpose::UploadJsonState).await?;
-        writer_of(&open, &version)?;
-        let _upload = self.shared.uploads_under_way.begin(PassPurpose::UploadJsonState, version.id)?;
-        let _slot = self.shared.upload_slots.take(open.id(), UploadKind::State).await?;
+        let (org, version) = self.version_of(pass, SignedUrlPurpose::UploadJsonState).await?;
+        writer_of(&org, &version)?;
+        let _upload = self.shared.uploads_under_way.begin(SignedUrlPurpose::UploadJsonState, version.id)?;
+        let _slot = self.shared.upload_slots.take(org.id(), UploadKind::State).await?;
         if !takes_json(&version) {
             return Err(Error::NotFound(WHAT));
         }
@@ -184,10 +142,10 @@ impl ControlPlane {
             return digest(body, LARGEST_STATE).await.map(drop);
         }
         if version.has_json {
-            return self.check_same_json(&open, &version, &digest(body, LARGEST_STATE).await?).await;
+            return self.check_same_json(&org, &version, &digest(body, LARGEST_STATE).await?).await;
         }
         let blob = self.blob_of(&version);
-        let key = json_blob_key(&open, &blob);
+        let key = json_blob_key(&org, &blob);
         let stored = self.store_json(&key, body).await?;
         let id = version.id;
         let decide = move |tx: &mut Transaction<OrganizationState>| {
@@ -202,25 +160,25 @@ impl ControlPlane {
                 }
             })
         };
-        let kept = open.commit(by_author(&version, "state.upload-json"), decide).await;
+        let kept = org.commit(by_author(&version, "state.upload-json"), decide).await;
         // After an unclear answer the commit may name the blob all the same, so it stays.
         if !matches!(kept, Ok(JsonState::Kept) | Err(Error::Unavailable(_) | Error::Corrupt(_))) {
             self.remove_blob(&key).await;
         }
         match kept? {
             JsonState::Kept | JsonState::Unwanted => Ok(()),
-            JsonState::TooLate(other) => self.check_same_json(&open, &other, &stored.sha256).await,
+            JsonState::TooLate(other) => self.check_same_json(&org, &other, &stored.sha256).await,
         }
     }
 
     /// A client whose answer was lost sends the same again. Anything else comes too late.
     async fn check_same_json(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         version: &StateVersion,
         sha256: &str,
     ) -> Result<(), Error> {
-        let kept = self.blobs().read(&json_state_key(open, version), None).await;
+        let kept = self.blobs().read(&json_state_key(org, version), None).await;
         let kept = kept.map_err(|error| blob_error(error.into()))?.ok_or(Error::NotFound(WHAT))?;
         if digest(kept.body, LARGEST_STATE).await? == sha256 { Ok(()) } else { Err(Error::NotFound(WHAT)) }
     }
@@ -238,10 +196,10 @@ fn takes_json(version: &StateVersion) -> bool {
 }
 
 /// Whoever announced a state, if they may still write it: the address alone must not outlive their right.
-fn writer_of(open: &OpenOrganization, version: &StateVersion) -> Result<Caller, Error> {
-    let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
-    let writer = open.caller_for(&version.created_by, RequestInfo::default()).ok_or(Error::NotFound(WHAT))?;
-    writer.require(Action::WriteState, Resource::Workspace(&open.state, owner), WHAT)?;
+fn writer_of(org: &OrganizationSnapshot, version: &StateVersion) -> Result<Caller, Error> {
+    let owner = org.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
+    let writer = org.caller_for(&version.created_by, RequestInfo::default()).ok_or(Error::NotFound(WHAT))?;
+    writer.require(Action::WriteState, Resource::Workspace(&org.state, owner), WHAT)?;
     Ok(writer)
 }
 

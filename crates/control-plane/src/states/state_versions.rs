@@ -8,15 +8,16 @@ use taco_domain::workspace::Workspace;
 use taco_ledger::blob::BlobError;
 use taco_ledger::bucket::Download;
 
+use crate::blob_error::{blob_error, proven_if_small};
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::history::{HistoricKind, ListKey, WorkspaceList, is_intermediate};
 use crate::page::{Listed, PageRequest};
-use crate::passes::{Pass, PassPurpose};
 use crate::secret_reads::{Reader, SecretRead};
-use crate::state_blobs::{blob_error, json_state_key, proven_if_small, state_key};
-use crate::workspaces::WorkspaceRef;
+use crate::signed_url_token::{SignedUrlPurpose, SignedUrlToken};
+use crate::state_blobs::{json_state_key, state_key};
+use crate::workspace_view::WorkspaceRef;
 
 pub(crate) const WHAT: &str = "state version";
 
@@ -24,13 +25,13 @@ pub(crate) const WHAT: &str = "state version";
 #[derive(Clone)]
 pub struct StateVersionView {
     pub version: StateVersion,
-    pub open: OpenOrganization,
+    pub org: OrganizationSnapshot,
 }
 
 impl StateVersionView {
     /// Whether an apply wrote it on its way to a later one.
     pub fn is_intermediate(&self) -> bool {
-        self.open.state.is_intermediate(&self.version)
+        self.org.state.is_intermediate(&self.version)
     }
 }
 
@@ -55,12 +56,12 @@ impl StateFilter {
 #[boxed]
 impl ControlPlane {
     pub async fn state_version(&self, caller: &Caller, id: StateVersionId) -> Result<StateVersionView, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
-        let open = self.with_history(open, id).await?;
-        let version = open.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-        let owner = open.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
-        caller.require(Action::ReadState, Resource::Workspace(&open.state, owner), WHAT)?;
-        Ok(StateVersionView { version, open })
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        let org = self.with_history(org, id).await?;
+        let version = org.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let owner = org.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
+        caller.require(Action::ReadState, Resource::Workspace(&org.state, owner), WHAT)?;
+        Ok(StateVersionView { version, org })
     }
 
     pub async fn current_state_version(
@@ -70,8 +71,8 @@ impl ControlPlane {
     ) -> Result<StateVersionView, Error> {
         let view = self.find_workspace(caller, &WorkspaceRef::Id(workspace)).await?;
         caller.require(Action::ReadState, view.resource(), "workspace")?;
-        let version = view.open.state.current_state_version(&view.workspace).cloned();
-        Ok(StateVersionView { version: version.ok_or(Error::NotFound(WHAT))?, open: view.open })
+        let version = view.org.state.current_state_version(&view.workspace).cloned();
+        Ok(StateVersionView { version: version.ok_or(Error::NotFound(WHAT))?, org: view.org })
     }
 
     /// A workspace's state versions, newest first.
@@ -84,7 +85,7 @@ impl ControlPlane {
     ) -> Result<Listed<StateVersionView>, Error> {
         let view = self.find_workspace(caller, workspace).await?;
         caller.require(Action::ReadState, view.resource(), "workspace")?;
-        let (state, current) = (view.open.state.clone(), view.workspace.current_state_version);
+        let (state, current) = (view.org.state.clone(), view.workspace.current_state_version);
         let is_left_out = |version: &StateVersion| {
             filter.without_intermediate && current != Some(version.id) && state.is_intermediate(version)
         };
@@ -100,11 +101,11 @@ impl ControlPlane {
             },
             searches_texts: false,
         };
-        let listed = self.list_workspace(view.open, &list, in_memory, page).await?;
+        let listed = self.list_workspace(view.org, &list, in_memory, page).await?;
         let version = |id: &[u8; 16]| {
             let id = StateVersionId::from_bytes(*id).ok()?;
-            let version = listed.open.state.state_versions.get(&id)?.clone();
-            Some(StateVersionView { version, open: listed.open.clone() })
+            let version = listed.org.state.state_versions.get(&id)?.clone();
+            Some(StateVersionView { version, org: listed.org.clone() })
         };
         Ok(Listed { items: listed.ids.iter().filter_map(version).collect(), page, total: listed.total })
     }
@@ -112,7 +113,7 @@ impl ControlPlane {
     /// The version that came before this one. What the same apply wrote on the way is passed over: whoever looks at its end
     /// wants to see all that it changed.
     pub async fn state_before(&self, view: &StateVersionView) -> Result<Option<StateVersionId>, Error> {
-        let (state, version) = (&view.open.state, &view.version);
+        let (state, version) = (&view.org.state, &view.version);
         let is_on_the_way =
             |other: &StateVersion| !view.is_intermediate() && other.run == version.run && state.is_intermediate(other);
         let wanted = StateFilter::default();
@@ -129,7 +130,7 @@ impl ControlPlane {
             },
             searches_texts: false,
         };
-        let in_history = self.keys_in_history(&view.open, &list).await?;
+        let in_history = self.keys_in_history(&view.org, &list).await?;
         let keys = in_memory.map(ListKey::of_state).chain(in_history.into_iter().map(|(key, _)| key));
         let own = ListKey::of_state(version).in_list();
         let before = keys.filter(|key| key.in_list() > own).min_by_key(ListKey::in_list);
@@ -137,10 +138,10 @@ impl ControlPlane {
     }
 
     /// The bytes of a state, for whoever has a pass.
-    pub async fn download_state(&self, pass: &Pass) -> Result<(StateVersion, Download), Error> {
-        let (open, version) = self.version_of(pass, PassPurpose::DownloadState).await?;
-        let reader = self.reader_with(pass, &open, &version)?;
-        let download = self.recorded_state_bytes(&open, reader, &version).await?;
+    pub async fn download_state(&self, pass: &SignedUrlToken) -> Result<(StateVersion, Download), Error> {
+        let (org, version) = self.version_of(pass, SignedUrlPurpose::DownloadState).await?;
+        let reader = self.reader_with(pass, &org, &version)?;
+        let download = self.recorded_state_bytes(&org, reader, &version).await?;
         Ok((version, download))
     }
 
@@ -151,7 +152,7 @@ impl ControlPlane {
         id: StateVersionId,
     ) -> Result<(StateVersionView, Download), Error> {
         let view = self.state_version(caller, id).await?;
-        let download = self.recorded_state_bytes(&view.open, caller, &view.version).await?;
+        let download = self.recorded_state_bytes(&view.org, caller, &view.version).await?;
         Ok((view, download))
     }
 
@@ -163,43 +164,52 @@ impl ControlPlane {
     ) -> Result<Option<(StateVersion, Download)>, Error> {
         let view = self.find_workspace(caller, workspace).await?;
         caller.require(Action::ReadState, view.resource(), "workspace")?;
-        let Some(version) = view.open.state.current_state_version(&view.workspace) else { return Ok(None) };
-        Ok(Some((version.clone(), self.recorded_state_bytes(&view.open, caller, version).await?)))
+        let Some(version) = view.org.state.current_state_version(&view.workspace) else { return Ok(None) };
+        Ok(Some((version.clone(), self.recorded_state_bytes(&view.org, caller, version).await?)))
     }
 
     /// The bytes of a state for someone outside, of which the audit trail tells before they go. Both are asked of the
     /// bucket at once: a far one is a long way.
     async fn recorded_state_bytes(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         reader: impl Into<Reader>,
         version: &StateVersion,
     ) -> Result<Download, Error> {
-        let recorded = self.record_secret_read(open, reader, SecretRead::State(version.id));
-        let ((), download) = tokio::join!(recorded, self.state_bytes(open, version));
+        let recorded = self.record_secret_read(org, reader, SecretRead::State(version.id));
+        let ((), download) = tokio::join!(recorded, self.state_bytes(org, version));
         download
     }
 
-    fn reader_with(&self, pass: &Pass, open: &OpenOrganization, version: &StateVersion) -> Result<Reader, Error> {
-        let holder = self.holder_of(pass, open, Action::ReadState, &version.workspace, WHAT)?;
+    fn reader_with(
+        &self,
+        pass: &SignedUrlToken,
+        org: &OrganizationSnapshot,
+        version: &StateVersion,
+    ) -> Result<Reader, Error> {
+        let holder = self.holder_of(pass, org, Action::ReadState, &version.workspace, WHAT)?;
         Ok(holder.as_ref().map_or_else(Reader::unknown, Reader::from))
     }
 
-    pub(crate) async fn state_bytes(&self, open: &OpenOrganization, version: &StateVersion) -> Result<Download, Error> {
+    pub(crate) async fn state_bytes(
+        &self,
+        org: &OrganizationSnapshot,
+        version: &StateVersion,
+    ) -> Result<Download, Error> {
         match version.status {
-            StateVersionStatus::Finalized => self.read_state_bytes(open, version).await,
+            StateVersionStatus::Finalized => self.read_state_bytes(org, version).await,
             _ => Err(Error::NotFound(WHAT)),
         }
     }
 
-    pub async fn download_json_state(&self, pass: &Pass) -> Result<Download, Error> {
-        let (open, version) = self.version_of(pass, PassPurpose::DownloadJsonState).await?;
+    pub async fn download_json_state(&self, pass: &SignedUrlToken) -> Result<Download, Error> {
+        let (org, version) = self.version_of(pass, SignedUrlPurpose::DownloadJsonState).await?;
         if !version.has_json || version.status != StateVersionStatus::Finalized {
             return Err(Error::NotFound(WHAT));
         }
-        let reader = self.reader_with(pass, &open, &version)?;
-        let key = json_state_key(&open, &version);
-        let recorded = self.record_secret_read(&open, reader, SecretRead::State(version.id));
+        let reader = self.reader_with(pass, &org, &version)?;
+        let key = json_state_key(&org, &version);
+        let recorded = self.record_secret_read(&org, reader, SecretRead::State(version.id));
         let ((), download) = tokio::join!(recorded, self.blobs().read(&key, None));
         let download = download.map_err(|error| blob_error(error.into()))?;
         proven_if_small(download.ok_or_else(|| blob_error(BlobError::Missing(key)))?).await
@@ -207,14 +217,14 @@ impl ControlPlane {
 
     pub(crate) async fn version_of(
         &self,
-        pass: &Pass,
-        purpose: PassPurpose,
-    ) -> Result<(OpenOrganization, StateVersion), Error> {
+        pass: &SignedUrlToken,
+        purpose: SignedUrlPurpose,
+    ) -> Result<(OrganizationSnapshot, StateVersion), Error> {
         let id: StateVersionId = pass.object(purpose)?;
-        let open = self.organization_at(id.home(), WHAT).await?;
-        let open = self.with_history(open, id).await?;
-        let version = open.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-        Ok((open, version))
+        let org = self.organization_unchecked(id.organization_prefix(), WHAT).await?;
+        let org = self.with_history(org, id).await?;
+        let version = org.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        Ok((org, version))
     }
 
     /// Removes a state's bytes in two steps, or brings them back from the first.
@@ -224,11 +234,11 @@ impl ControlPlane {
         id: StateVersionId,
         action: BackingDataAction,
     ) -> Result<(), Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
-        self.restore_for(caller, &open, id, right_for(action), WHAT).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        self.restore_for(caller, &org, id, right_for(action), WHAT).await?;
         let intent = caller.intent("state.backing-data");
         let caller = caller.clone();
-        let changed = open.commit(intent, move |tx| {
+        let changed = org.commit(intent, move |tx| {
             let state = tx.state();
             let version = state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
             let owner = state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
@@ -241,9 +251,9 @@ impl ControlPlane {
         });
         let version = changed.await?;
         if version.status == StateVersionStatus::BackingDataPermanentlyDeleted {
-            self.remove_blob(&state_key(&open, &version.blob)).await;
+            self.remove_blob(&state_key(&org, &version.blob)).await;
             if version.has_json {
-                self.remove_blob(&json_state_key(&open, &version)).await;
+                self.remove_blob(&json_state_key(&org, &version)).await;
             }
         }
         Ok(())
@@ -254,13 +264,13 @@ impl ControlPlane {
 impl StateVersionView {
     /// Whether this could be done with the state's bytes by someone.
     pub fn is_possible(&self, action: BackingDataAction) -> bool {
-        let owner = self.open.state.workspaces.get(&self.version.workspace);
+        let owner = self.org.state.workspaces.get(&self.version.workspace);
         owner.is_some_and(|owner| status_after(owner, &self.version, action).is_ok())
     }
 
     /// Whether the caller could do this with the state's bytes now, or why not.
     pub fn data_choice(&self, caller: &Caller, action: BackingDataAction) -> Result<(), String> {
-        let state = &self.open.state;
+        let state = &self.org.state;
         let owner = state.workspaces.get(&self.version.workspace).ok_or("The workspace is gone")?;
         let decision = caller.may(right_for(action), Resource::Workspace(state, owner));
         if !decision.allowed {

@@ -5,43 +5,23 @@ use std::error::Error as StdError;
 
 use bytes::Bytes;
 use futures::Stream;
-use serde::Deserialize;
 use taco_boxed::boxed;
-use taco_domain::OrganizationState;
 use taco_domain::id::{RunId, StateVersionId, WorkspaceId};
 use taco_domain::lock::{Claim, check_lock};
 use taco_domain::permission::{Action, Actor, Resource};
-use taco_domain::state_rules::{StateDescription, StateIdentity, Verdict};
+use taco_domain::state_rules::{StateIdentity, Verdict};
 use taco_domain::state_version::{StateOrigin, StateVersion, StateVersionStatus};
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
+use crate::new_state::{NewState, check_run};
 use crate::state_blobs::{no_state, state_key};
 use crate::state_commits::{Arrived, StateWrite, check_write, seen_after};
 use crate::state_versions::{StateVersionView, WHAT};
 use crate::upload_slots::UploadKind;
 use crate::workspace_locks::conflict;
-use crate::workspaces::WorkspaceRef;
-
-/// What a request says about the state that it sends, or will send.
-#[derive(Clone, Default, Deserialize, Debug)]
-#[serde(rename_all = "kebab-case", default)]
-pub struct NewState {
-    pub serial: Option<u64>,
-    pub md5: Option<String>,
-    pub lineage: Option<String>,
-    pub force: Option<bool>,
-    #[serde(skip)]
-    pub run: Option<RunId>,
-}
-
-impl NewState {
-    pub(crate) fn description(&self) -> StateDescription<'_> {
-        let lineage = self.lineage.as_deref().filter(|lineage| !lineage.is_empty());
-        StateDescription { serial: self.serial, lineage, md5: self.md5.as_deref() }
-    }
-}
+use crate::workspace_view::WorkspaceRef;
 
 #[boxed]
 impl ControlPlane {
@@ -55,11 +35,11 @@ impl ControlPlane {
         let required = |attribute: &'static str| Error::invalid(attribute, format!("{attribute} must be given"));
         let serial = new.serial.ok_or_else(|| required("serial"))?;
         let md5 = new.md5.clone().ok_or_else(|| required("md5"))?;
-        let open = self.organization_of(caller, workspace.home(), "workspace").await?;
-        let (id, now) = (StateVersionId::at_home(workspace.home(), self.random()), self.now());
+        let org = self.authorized_organization(caller, workspace.organization_prefix(), "workspace").await?;
+        let (id, now) = (StateVersionId::within(workspace.organization_prefix(), self.random()), self.now());
         let intent = caller.intent("state.announce");
         let (caller, author) = (caller.clone(), caller.author());
-        let version = open
+        let version = org
             .commit(intent, move |tx| {
                 let state = tx.state();
                 let owner = state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
@@ -110,7 +90,7 @@ impl ControlPlane {
                 Ok(version)
             })
             .await?;
-        Ok(seen_after(open, version))
+        Ok(seen_after(org, version))
     }
 
     /// Writes a state through the API. What the request says about it may stand behind the bytes, so `describe` is
@@ -134,7 +114,7 @@ impl ControlPlane {
                 Ok(self.commit_arrived(caller, arrived, new, origin_of(&caller.actor)).await?)
             }
             Err(error) => {
-                self.remove_blob(&state_key(&arrived.open, &arrived.blob)).await;
+                self.remove_blob(&state_key(&arrived.org, &arrived.blob)).await;
                 Err(error)
             }
         }
@@ -170,18 +150,18 @@ impl ControlPlane {
     where
         B: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
-        let open = self.organization_of(caller, workspace.home(), "workspace").await?;
-        let owner = open.state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
+        let org = self.authorized_organization(caller, workspace.organization_prefix(), "workspace").await?;
+        let owner = org.state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
         // Both are asked again in the transaction; here they spare the bucket bytes that nobody may write.
-        caller.require(Action::WriteState, Resource::Workspace(&open.state, owner), "workspace")?;
+        caller.require(Action::WriteState, Resource::Workspace(&org.state, owner), "workspace")?;
         check_lock(owner.lock.as_ref(), &claim).map_err(conflict)?;
         let kind = if matches!(caller.actor, Actor::Run { .. }) { UploadKind::Phase } else { UploadKind::State };
-        let _slot = self.shared.upload_slots.take(open.id(), kind).await?;
-        let id = StateVersionId::at_home(workspace.home(), self.random());
+        let _slot = self.shared.upload_slots.take(org.id(), kind).await?;
+        let id = StateVersionId::within(workspace.organization_prefix(), self.random());
         let blob = id.to_string();
-        let received = self.store_state(&state_key(&open, &blob), body).await?;
+        let received = self.store_state(&state_key(&org, &blob), body).await?;
         let (stored, file) = received.map_err(|error| no_state(&error))?;
-        Ok(Arrived { open, workspace, claim, id, blob, stored, file })
+        Ok(Arrived { org, workspace, claim, id, blob, stored, file })
     }
 
     pub(crate) async fn commit_arrived(
@@ -200,17 +180,6 @@ fn origin_of(actor: &Actor) -> StateOrigin {
     match actor {
         Actor::Attempt { .. } => StateOrigin::Apply,
         _ => StateOrigin::Push,
-    }
-}
-
-/// A state that a run wrote names a run of its own workspace.
-pub(crate) fn check_run(state: &OrganizationState, workspace: WorkspaceId, run: Option<RunId>) -> Result<(), Error> {
-    match run {
-        Some(id) if state.runs.get(&id).is_none_or(|run| run.workspace != workspace) => Err(Error::Invalid {
-            pointer: "/data/relationships/run".to_owned(),
-            detail: format!("The run {id} does not exist in this workspace"),
-        }),
-        _ => Ok(()),
     }
 }
 

@@ -19,9 +19,10 @@ use crate::configuration_archives::{configuration_key, readme_key};
 use crate::error::Error;
 use crate::history::read_history;
 use crate::logs::log_digest;
-use crate::phase_uploads::{PlanForm, log_id};
+use crate::phase_uploads::log_id;
 use crate::plan_files::plan_key_in;
 use crate::state_blobs::{json_state_key_in, state_key_in, stored_as};
+use crate::uploaded_plans::PlanForm;
 
 /// So many objects are looked at together.
 const AT_ONCE: usize = 16;

@@ -9,8 +9,8 @@ use taco_domain::id::OrganizationId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use crate::blob_error::broken;
 use crate::error::Error;
-use crate::state_blobs::broken;
 
 /// Uploads of one kind that an organization has under way at this server.
 const UPLOADS_AT_ONCE: usize = 8;

@@ -12,8 +12,8 @@ use taco_ledger::Transaction;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
-use crate::done_requests::once;
 use crate::error::Error;
+use crate::idempotency::idempotent;
 use crate::page::{Listed, PageRequest};
 use crate::teams::KnownTeams;
 
@@ -92,10 +92,10 @@ impl ControlPlane {
         workspace: WorkspaceId,
         patch: TeamWorkspacePatch,
     ) -> Result<TeamWorkspace, Error> {
-        let open = self.organization_of(caller, workspace.home(), "workspace").await?;
+        let org = self.authorized_organization(caller, workspace.organization_prefix(), "workspace").await?;
         let access = patch.access.ok_or_else(|| Error::invalid("access", "Access can't be blank"))?;
         let new = TeamWorkspace {
-            id: TeamWorkspaceId::at_home(workspace.home(), self.random()),
+            id: TeamWorkspaceId::within(workspace.organization_prefix(), self.random()),
             team,
             workspace,
             access: WorkspaceRole::Read,
@@ -113,7 +113,7 @@ impl ControlPlane {
             tx.put(&new);
             Ok(new.clone())
         };
-        open.commit(caller.intent("team-workspace.create"), once(caller, self.now(), decide)).await
+        org.commit(caller.intent("team-workspace.create"), idempotent(caller, self.now(), decide)).await
     }
 
     /// The teams that have access to a workspace.
@@ -123,19 +123,19 @@ impl ControlPlane {
         workspace: WorkspaceId,
         page: PageRequest,
     ) -> Result<Listed<TeamWorkspace>, Error> {
-        let open = self.organization_of(caller, workspace.home(), "workspace").await?;
-        require_workspace(caller, &open.state, Action::ReadWorkspaceTeams, &workspace, "workspace")?;
-        let all = &open.state.team_workspaces;
-        let seen = |access: &&TeamWorkspace| sees_team_in_workspace(caller, &open.state, access);
+        let org = self.authorized_organization(caller, workspace.organization_prefix(), "workspace").await?;
+        require_workspace(caller, &org.state, Action::ReadWorkspaceTeams, &workspace, "workspace")?;
+        let all = &org.state.team_workspaces;
+        let seen = |access: &&TeamWorkspace| sees_team_in_workspace(caller, &org.state, access);
         let of_workspace = all.by().workspace.get(&workspace).filter(seen);
         Ok(Listed::from_all(of_workspace.cloned(), page))
     }
 
     pub async fn team_workspace(&self, caller: &Caller, id: TeamWorkspaceId) -> Result<TeamWorkspace, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
-        let access = open.state.team_workspaces.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-        require_workspace(caller, &open.state, Action::ReadWorkspaceTeams, &access.workspace, WHAT)?;
-        if !sees_team_in_workspace(caller, &open.state, &access) {
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        let access = org.state.team_workspaces.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        require_workspace(caller, &org.state, Action::ReadWorkspaceTeams, &access.workspace, WHAT)?;
+        if !sees_team_in_workspace(caller, &org.state, &access) {
             return Err(Error::NotFound(WHAT));
         }
         Ok(access)
@@ -147,7 +147,7 @@ impl ControlPlane {
         id: TeamWorkspaceId,
         patch: TeamWorkspacePatch,
     ) -> Result<TeamWorkspace, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
         let asker = caller.clone();
         let decide = move |tx: &mut Tx| {
             let before = tx.state().team_workspaces.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
@@ -156,11 +156,11 @@ impl ControlPlane {
             tx.put(&after);
             Ok(after)
         };
-        open.commit(caller.intent("team-workspace.update"), decide).await
+        org.commit(caller.intent("team-workspace.update"), decide).await
     }
 
     pub async fn remove_team_workspace(&self, caller: &Caller, id: TeamWorkspaceId) -> Result<(), Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
         let asker = caller.clone();
         let decide = move |tx: &mut Tx| {
             let access = tx.state().team_workspaces.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
@@ -168,7 +168,7 @@ impl ControlPlane {
             tx.delete::<TeamWorkspace>(&id);
             Ok(())
         };
-        open.commit(caller.intent("team-workspace.delete"), once(caller, self.now(), decide)).await
+        org.commit(caller.intent("team-workspace.delete"), idempotent(caller, self.now(), decide)).await
     }
 }
 
@@ -182,10 +182,10 @@ impl ControlPlane {
         project: ProjectId,
         patch: TeamProjectPatch,
     ) -> Result<TeamProject, Error> {
-        let open = self.organization_of(caller, project.home(), "project").await?;
+        let org = self.authorized_organization(caller, project.organization_prefix(), "project").await?;
         let access = patch.access.ok_or_else(|| Error::invalid("access", "Access can't be blank"))?;
         let new = TeamProject {
-            id: TeamProjectId::at_home(project.home(), self.random()),
+            id: TeamProjectId::within(project.organization_prefix(), self.random()),
             team,
             project,
             access: ProjectRole::Read,
@@ -205,7 +205,7 @@ impl ControlPlane {
             tx.put(&new);
             Ok(new.clone())
         };
-        open.commit(caller.intent("team-project.create"), once(caller, self.now(), decide)).await
+        org.commit(caller.intent("team-project.create"), idempotent(caller, self.now(), decide)).await
     }
 
     /// The teams that have access to a project.
@@ -215,19 +215,19 @@ impl ControlPlane {
         project: ProjectId,
         page: PageRequest,
     ) -> Result<Listed<TeamProject>, Error> {
-        let open = self.organization_of(caller, project.home(), "project").await?;
-        require_project(caller, &open.state, Action::ReadProject, &project, "project")?;
-        let all = &open.state.team_projects;
-        let seen = |access: &&TeamProject| sees_team_in_project(caller, &open.state, access);
+        let org = self.authorized_organization(caller, project.organization_prefix(), "project").await?;
+        require_project(caller, &org.state, Action::ReadProject, &project, "project")?;
+        let all = &org.state.team_projects;
+        let seen = |access: &&TeamProject| sees_team_in_project(caller, &org.state, access);
         let of_project = all.by().project.get(&project).filter(seen);
         Ok(Listed::from_all(of_project.cloned(), page))
     }
 
     pub async fn team_project(&self, caller: &Caller, id: TeamProjectId) -> Result<TeamProject, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
-        let access = open.state.team_projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-        require_project(caller, &open.state, Action::ReadProject, &access.project, WHAT)?;
-        if !sees_team_in_project(caller, &open.state, &access) {
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        let access = org.state.team_projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        require_project(caller, &org.state, Action::ReadProject, &access.project, WHAT)?;
+        if !sees_team_in_project(caller, &org.state, &access) {
             return Err(Error::NotFound(WHAT));
         }
         Ok(access)
@@ -239,7 +239,7 @@ impl ControlPlane {
         id: TeamProjectId,
         patch: TeamProjectPatch,
     ) -> Result<TeamProject, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
         let asker = caller.clone();
         let decide = move |tx: &mut Tx| {
             let before = tx.state().team_projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
@@ -249,11 +249,11 @@ impl ControlPlane {
             tx.put(&after);
             Ok(after)
         };
-        open.commit(caller.intent("team-project.update"), decide).await
+        org.commit(caller.intent("team-project.update"), decide).await
     }
 
     pub async fn remove_team_project(&self, caller: &Caller, id: TeamProjectId) -> Result<(), Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
         let asker = caller.clone();
         let decide = move |tx: &mut Tx| {
             let access = tx.state().team_projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
@@ -261,6 +261,6 @@ impl ControlPlane {
             tx.delete::<TeamProject>(&id);
             Ok(())
         };
-        open.commit(caller.intent("team-project.delete"), once(caller, self.now(), decide)).await
+        org.commit(caller.intent("team-project.delete"), idempotent(caller, self.now(), decide)).await
     }
 }

@@ -13,8 +13,9 @@ use taco_ledger::Transaction;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
-use crate::done_requests::once;
 use crate::error::Error;
+use crate::idempotency::idempotent;
+use crate::owners::{check_owners_left, choosing, require_choice_of};
 use crate::teams::{KnownTeams, MembershipView};
 
 /// A member of the organization, as a request names them.
@@ -92,7 +93,7 @@ impl ControlPlane {
         mut change: impl FnMut(&Caller, &OrganizationState) -> Result<Vec<Membership>, Error> + Send + 'static,
     ) -> Result<(), Error> {
         let what = "team";
-        let open = self.organization_of(caller, team.home(), what).await?;
+        let org = self.authorized_organization(caller, team.organization_prefix(), what).await?;
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
@@ -106,48 +107,16 @@ impl ControlPlane {
             }
             Ok(())
         };
-        open.commit(caller.intent(intent), once(caller, self.now(), decide)).await
+        org.commit(caller.intent(intent), idempotent(caller, self.now(), decide)).await
     }
-}
-
-/// What it takes to choose who is in these teams.
-pub(crate) fn choosing<'a>(state: &OrganizationState, teams: impl IntoIterator<Item = &'a TeamId>) -> Action {
-    // Who may manage members may not make owners of them, nor of themselves: that is for owners.
-    if teams.into_iter().any(|team| state.is_owners(*team)) { Action::ManageOwners } else { Action::ManageMembership }
 }
 
 impl MembershipView {
     /// Whether the caller may remove it, or why not.
     pub fn removal(&self, caller: &Caller) -> Decision {
-        let state = &self.open.state;
+        let state = &self.org.state;
         // Of its teams, this view has only those that the caller knows.
         let action = state.memberships.get(&self.membership.id).map(|whole| choosing(state, &whole.teams));
         caller.may(action.unwrap_or(Action::ManageMembership), Resource::Organization(state))
     }
-}
-
-pub(crate) fn require_choice_of(
-    caller: &Caller,
-    state: &OrganizationState,
-    teams: &BTreeSet<TeamId>,
-    what: &'static str,
-) -> Result<(), Error> {
-    caller.require(choosing(state, teams), Resource::Organization(state), what)
-}
-
-/// An organization without an owner could not be helped by anyone in it.
-pub(crate) fn check_owners_left(state: &OrganizationState, leaving: &BTreeSet<MembershipId>) -> Result<(), Error> {
-    let Some(owners) = owners_team(state) else { return Ok(()) };
-    let owners = state.memberships.by().team.get(&owners);
-    // Someone who was invited to be one may never come.
-    let owners = owners.filter(|membership| membership.is_in_effect());
-    let owners: BTreeSet<MembershipId> = owners.map(|membership| membership.id).collect();
-    if !owners.is_empty() && owners.is_subset(leaving) {
-        return Err(Error::Conflict("The last owner cannot leave: make someone else an owner first".to_owned()));
-    }
-    Ok(())
-}
-
-fn owners_team(state: &OrganizationState) -> Option<TeamId> {
-    state.organization().map(|organization| organization.owners_team)
 }

@@ -11,9 +11,10 @@ use taco_domain::variable_import::{ImportChange, plan_import};
 use taco_ledger::Transaction;
 
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::variables::{Prepared, check_room, check_unique, require_read, require_write};
+use crate::variable_rules::check_unique;
+use crate::variables::{Prepared, check_room, require_read, require_write};
 
 /// Whoever sends more than this sends something else.
 const LARGEST: usize = 256 * 1024;
@@ -73,10 +74,10 @@ impl ControlPlane {
         owner: VariableOwner,
         import: VariableImport,
     ) -> Result<ImportPreview, Error> {
-        let open = self.organization_of_owner(caller, owner).await?;
-        require_write(caller, &open.state, owner)?;
-        require_read(caller, &open.state, owner)?;
-        let (rows, writes) = self.planned(&open, owner, &import)?;
+        let org = self.organization_of_owner(caller, owner).await?;
+        require_write(caller, &org.state, owner)?;
+        require_read(caller, &org.state, owner)?;
+        let (rows, writes) = self.planned(&org, owner, &import)?;
         let compared_with = writes.into_iter().map(|write| write.before).collect();
         let confirmation = serde_json::to_string(&Confirmation { import, compared_with }).expect("plain data");
         Ok(ImportPreview { rows, sealed: self.seal(&seal_name(caller, owner), &confirmation) })
@@ -84,19 +85,19 @@ impl ControlPlane {
 
     /// Does what a preview has shown. Returns how many variables were written.
     pub async fn import_variables(&self, caller: &Caller, owner: VariableOwner, sealed: &str) -> Result<usize, Error> {
-        let open = self.organization_of_owner(caller, owner).await?;
-        require_write(caller, &open.state, owner)?;
+        let org = self.organization_of_owner(caller, owner).await?;
+        require_write(caller, &org.state, owner)?;
         let unreadable = || Error::invalid("text", "This preview cannot be read any more: paste the variables again");
         let confirmation = self.unseal(&seal_name(caller, owner), sealed).map_err(|_| unreadable())?;
         let confirmation: Confirmation = serde_json::from_str(&confirmation).map_err(|_| unreadable())?;
-        let (_, mut writes) = self.planned(&open, owner, &confirmation.import)?;
+        let (_, mut writes) = self.planned(&org, owner, &confirmation.import)?;
         if writes.iter().map(|write| write.before).ne(confirmation.compared_with) {
             return Err(changed_meanwhile());
         }
         writes.retain(|write| write.change != ImportChange::Same);
         let intent = caller.intent("variable.import");
         let (control_plane, caller) = (self.clone(), caller.clone());
-        open.commit(intent, move |tx| {
+        org.commit(intent, move |tx| {
             require_write(&caller, tx.state(), owner)?;
             writes.iter().try_for_each(|write| control_plane.write(tx, write))?;
             Ok(writes.len())
@@ -107,7 +108,7 @@ impl ControlPlane {
     /// What is to be shown, and what is to be written, for each variable of the file.
     fn planned(
         &self,
-        open: &OpenOrganization,
+        org: &OrganizationSnapshot,
         owner: VariableOwner,
         import: &VariableImport,
     ) -> Result<(Vec<PreviewedVariable>, Vec<Write>), Error> {
@@ -119,7 +120,7 @@ impl ControlPlane {
         if file.is_empty() {
             return Err(Error::invalid("text", "There are no variables in it"));
         }
-        let planned = plan_import(open.state.variables_of(owner), import.format, file, import.sensitive)?;
+        let planned = plan_import(org.state.variables_of(owner), import.format, file, import.sensitive)?;
         let mut rows = Vec::new();
         let mut writes = Vec::new();
         for row in planned {
@@ -129,7 +130,7 @@ impl ControlPlane {
                 other => other,
             };
             let (new, sealed) = match row.before {
-                None => (Some(self.new_variable(open, owner, &patch).map_err(refused)?), None),
+                None => (Some(self.new_variable(org, owner, &patch).map_err(refused)?), None),
                 Some(before) => {
                     let vault = Prepared::new(self, before.id, &patch, Some(before));
                     patch.apply(before, &vault).map_err(refused)?;

@@ -12,12 +12,12 @@ use taco_domain::variable_set::{VariableSet, VariableSetPatch};
 use taco_ledger::Transaction;
 
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::projects::ProjectView;
-use crate::variables::{check_unique, delete_variables_of};
-use crate::workspaces::{ListChange, WorkspaceRef, WorkspaceView, sees_project, sees_workspace};
+use crate::variable_rules::{check_unique, delete_variables_of};
+use crate::workspace_view::{ListChange, WorkspaceRef, WorkspaceView, sees_project, sees_workspace};
 
 const WHAT: &str = "variable set";
 
@@ -25,42 +25,42 @@ const WHAT: &str = "variable set";
 #[derive(Clone)]
 pub struct VariableSetView {
     pub set: VariableSet,
-    pub open: OpenOrganization,
+    pub org: OrganizationSnapshot,
 }
 
 impl VariableSetView {
     /// Its variables by key.
     pub fn variables(&self) -> impl Iterator<Item = &Variable> {
-        self.open.state.variables_of(VariableOwner::VariableSet(self.set.id))
+        self.org.state.variables_of(VariableOwner::VariableSet(self.set.id))
     }
 
     /// The workspaces that it is applied to, as far as the caller may see them.
     pub fn workspaces_seen_by(&self, caller: &Caller) -> Vec<WorkspaceId> {
-        self.set.workspaces.iter().copied().filter(|id| sees_workspace(caller, &self.open.state, id)).collect()
+        self.set.workspaces.iter().copied().filter(|id| sees_workspace(caller, &self.org.state, id)).collect()
     }
 
     /// The projects that it is applied to, as far as the caller may see them.
     pub fn projects_seen_by(&self, caller: &Caller) -> Vec<ProjectId> {
-        self.set.projects.iter().copied().filter(|id| sees_project(caller, &self.open.state, id)).collect()
+        self.set.projects.iter().copied().filter(|id| sees_project(caller, &self.org.state, id)).collect()
     }
 
     /// Those workspaces that the caller may read. Whoever sees a set need not see all that it is applied to.
     pub fn readable_workspaces(&self, caller: &Caller) -> Vec<WorkspaceView> {
-        let found = self.set.workspaces.iter().filter_map(|id| self.open.state.workspaces.get(id));
-        let views = found.map(|workspace| WorkspaceView { workspace: workspace.clone(), open: self.open.clone() });
+        let found = self.set.workspaces.iter().filter_map(|id| self.org.state.workspaces.get(id));
+        let views = found.map(|workspace| WorkspaceView { workspace: workspace.clone(), org: self.org.clone() });
         views.filter(|view| caller.may(Action::ReadWorkspace, view.resource()).allowed).collect()
     }
 
     /// Those projects that the caller may read.
     pub fn readable_projects(&self, caller: &Caller) -> Vec<ProjectView> {
-        let found = self.set.projects.iter().filter_map(|id| self.open.state.projects.get(id));
-        let views = found.map(|project| ProjectView { project: project.clone(), open: self.open.clone() });
+        let found = self.set.projects.iter().filter_map(|id| self.org.state.projects.get(id));
+        let views = found.map(|project| ProjectView { project: project.clone(), org: self.org.clone() });
         views.filter(|view| caller.may(Action::ReadProject, view.resource()).allowed).collect()
     }
 
     /// May the caller change it? With the reason, for pages.
     pub fn may_change(&self, caller: &Caller) -> Decision {
-        let state = &self.open.state;
+        let state = &self.org.state;
         let of_organization = caller.may(Action::ManageVariableSets, Resource::Organization(state));
         match self.set.parent.and_then(|parent| state.projects.get(&parent)) {
             Some(project) if !of_organization.allowed => {
@@ -95,17 +95,17 @@ impl ControlPlane {
         organization: &str,
         new: NewVariableSet,
     ) -> Result<VariableSetView, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        require_write_under(caller, &open.state, new.parent)?;
+        let org = self.organization_named(caller, organization).await?;
+        require_write_under(caller, &org.state, new.parent)?;
         let name = new.patch.name.as_deref().unwrap_or_default().parse()?;
-        let id = VariableSetId::at_home(open.id().home(), self.random());
+        let id = VariableSetId::within(org.id().organization_prefix(), self.random());
         let blank = VariableSet::new(id, name, new.parent, self.now());
         let owner = VariableOwner::VariableSet(id);
-        let variables = new.variables.iter().map(|patch| self.new_variable(&open, owner, patch));
+        let variables = new.variables.iter().map(|patch| self.new_variable(&org, owner, patch));
         let variables: Vec<Variable> = variables.collect::<Result<_, _>>()?;
         let intent = caller.intent("variable-set.create");
         let caller = caller.clone();
-        let set = open
+        let set = org
             .commit(intent, move |tx| {
                 require_write_under(&caller, tx.state(), new.parent)?;
                 let set = new.patch.apply(&blank)?;
@@ -118,13 +118,13 @@ impl ControlPlane {
                 Ok(set)
             })
             .await?;
-        Ok(seen_after(open, set))
+        Ok(seen_after(org, set))
     }
 
     pub async fn variable_set(&self, caller: &Caller, id: VariableSetId) -> Result<VariableSetView, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
-        let set = require_read_set(caller, &open.state, id)?;
-        Ok(VariableSetView { set, open })
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        let set = require_read_set(caller, &org.state, id)?;
+        Ok(VariableSetView { set, org })
     }
 
     /// The sets of an organization that the caller may see, by name. `query` is a part of the name.
@@ -135,9 +135,9 @@ impl ControlPlane {
         query: Option<&str>,
         page: PageRequest,
     ) -> Result<Listed<VariableSetView>, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        let may_see = |set: &VariableSet| may_read(caller, &open.state, set);
-        Ok(listed(&open, query, page, may_see))
+        let org = self.organization_named(caller, organization).await?;
+        let may_see = |set: &VariableSet| may_read(caller, &org.state, set);
+        Ok(listed(&org, query, page, may_see))
     }
 
     /// The sets that apply to a workspace, by name.
@@ -150,7 +150,7 @@ impl ControlPlane {
     ) -> Result<Listed<VariableSetView>, Error> {
         let view = self.find_workspace(caller, wanted).await?;
         caller.require(Action::ReadVariables, view.resource(), "workspace")?;
-        Ok(listed(&view.open, query, page, |set| set.scope_for(&view.workspace).is_some()))
+        Ok(listed(&view.org, query, page, |set| set.scope_for(&view.workspace).is_some()))
     }
 
     /// The sets that a project owns, and those that apply to all of its workspaces, by name.
@@ -161,10 +161,10 @@ impl ControlPlane {
         query: Option<&str>,
         page: PageRequest,
     ) -> Result<Listed<VariableSetView>, Error> {
-        let open = self.organization_of(caller, id.home(), "project").await?;
-        let project = open.state.projects.get(&id).ok_or(Error::NotFound("project"))?;
-        caller.require(Action::ReadProjectVariableSets, Resource::Project(&open.state, project), "project")?;
-        Ok(listed(&open, query, page, |set| set.global || set.parent == Some(id) || set.projects.contains(&id)))
+        let org = self.authorized_organization(caller, id.organization_prefix(), "project").await?;
+        let project = org.state.projects.get(&id).ok_or(Error::NotFound("project"))?;
+        caller.require(Action::ReadProjectVariableSets, Resource::Project(&org.state, project), "project")?;
+        Ok(listed(&org, query, page, |set| set.global || set.parent == Some(id) || set.projects.contains(&id)))
     }
 
     /// Changes one set. `change` may run several times, and decides from its argument alone.
@@ -175,10 +175,10 @@ impl ControlPlane {
         intent: &'static str,
         mut change: impl FnMut(VariableSet) -> Result<VariableSet, Error> + Send + 'static,
     ) -> Result<VariableSetView, Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
         let intent = caller.intent(intent);
         let caller = caller.clone();
-        let set = open
+        let set = org
             .commit(intent, move |tx| {
                 let before = require_write_set(&caller, tx.state(), id)?;
                 let changed = change(before.clone())?;
@@ -187,7 +187,7 @@ impl ControlPlane {
                 Ok(changed)
             })
             .await?;
-        Ok(seen_after(open, set))
+        Ok(seen_after(org, set))
     }
 
     pub async fn update_variable_set(
@@ -219,10 +219,10 @@ impl ControlPlane {
 
     /// Deletes a set with its variables.
     pub async fn delete_variable_set(&self, caller: &Caller, id: VariableSetId) -> Result<(), Error> {
-        let open = self.organization_of(caller, id.home(), WHAT).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
         let intent = caller.intent("variable-set.delete");
         let caller = caller.clone();
-        open.commit(intent, move |tx| {
+        org.commit(intent, move |tx| {
             require_write_set(&caller, tx.state(), id)?;
             delete_set(tx, id);
             Ok(())
@@ -239,21 +239,21 @@ fn change_list<I: Ord + Copy>(list: &mut BTreeSet<I>, named: &BTreeSet<I>, chang
     }
 }
 
-fn seen_after(mut open: OpenOrganization, set: VariableSet) -> VariableSetView {
-    open.state = open.ledger.last_seen();
-    VariableSetView { set, open }
+fn seen_after(mut org: OrganizationSnapshot, set: VariableSet) -> VariableSetView {
+    org.state = org.ledger.last_seen();
+    VariableSetView { set, org }
 }
 
 fn listed(
-    open: &OpenOrganization,
+    org: &OrganizationSnapshot,
     query: Option<&str>,
     page: PageRequest,
     wanted: impl Fn(&VariableSet) -> bool,
 ) -> Listed<VariableSetView> {
     let query = query.unwrap_or_default().to_lowercase();
-    let sets = open.state.variable_sets_by_name();
+    let sets = org.state.variable_sets_by_name();
     let sets = sets.filter(|set| set.name.key().as_str().contains(&query) && wanted(set));
-    Listed::from_all(sets.cloned(), page).map(|set| VariableSetView { set, open: open.clone() })
+    Listed::from_all(sets.cloned(), page).map(|set| VariableSetView { set, org: org.clone() })
 }
 
 /// Rules that need to know what else there is. What the set was applied to before may have moved to another project; that

@@ -5,7 +5,7 @@ use taco_domain::permission::Action;
 
 use crate::caller::Caller;
 use crate::workspace_locks::check_holder_is_over;
-use crate::workspaces::WorkspaceView;
+use crate::workspace_view::WorkspaceView;
 
 /// Each is possible now, or there is a reason why not.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,7 +41,7 @@ impl WorkspaceView {
             unlock: allowed(Action::LockWorkspace)
                 .and_then(|()| release_lock(lock, &Claim::Api(caller.author())).map_err(in_words)),
             force_unlock: allowed(Action::ForceUnlockWorkspace).and_then(|()| match lock {
-                Some(lock) => check_holder_is_over(&self.open.state, lock).map_err(|error| error.to_string()),
+                Some(lock) => check_holder_is_over(&self.org.state, lock).map_err(|error| error.to_string()),
                 None => Err(in_words(LockConflict::AlreadyUnlocked)),
             }),
         }

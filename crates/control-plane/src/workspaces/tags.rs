@@ -11,11 +11,11 @@ use taco_domain::tag::{TagBinding, tag_id, with_tags};
 use taco_domain::workspace::Workspace;
 
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::projects::ProjectView;
-use crate::workspaces::{WorkspaceRef, WorkspaceView, sees_workspace};
+use crate::workspace_view::{WorkspaceRef, WorkspaceView, sees_workspace};
 
 /// A tag that a request names: by its key, or by its id.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +34,7 @@ pub struct TagFilter {
 }
 
 #[boxed]
-impl OpenOrganization {
+impl OrganizationSnapshot {
     /// Whether the caller could delete a tag now, or why not.
     pub fn tag_deletion_choice(&self, caller: &Caller, tag: &TagUse) -> Result<(), String> {
         let carriers = self.state.workspaces_tagged(&tag.key);
@@ -135,15 +135,15 @@ impl ControlPlane {
         wanted: &WorkspaceRef,
         query: Option<&str>,
         page: PageRequest,
-    ) -> Result<(OpenOrganization, Listed<TagUse>), Error> {
-        let WorkspaceView { workspace, open } = self.workspace_with_runs(caller, wanted).await?;
+    ) -> Result<(OrganizationSnapshot, Listed<TagUse>), Error> {
+        let WorkspaceView { workspace, org } = self.workspace_with_runs(caller, wanted).await?;
         let keys = workspace.tags.keys().filter(|key| query.is_none_or(|text| key.as_str().contains(text)));
         let listed = Listed::from_all(keys, page).map(|key| TagUse {
-            id: tag_id(workspace.id.home(), key),
+            id: tag_id(workspace.id.organization_prefix(), key),
             key: key.clone(),
-            workspaces: open.state.workspaces_tagged(key).count(),
+            workspaces: org.state.workspaces_tagged(key).count(),
         });
-        Ok((open, listed))
+        Ok((org, listed))
     }
 
     /// The tags that an organization's workspaces carry, by key, as far as the caller may see the workspaces.
@@ -153,22 +153,22 @@ impl ControlPlane {
         organization: &str,
         filter: &TagFilter,
         page: PageRequest,
-    ) -> Result<(OpenOrganization, Listed<TagUse>), Error> {
-        let open = self.organization_named(caller, organization).await?;
-        caller.require(Action::ReadOrganization, open.resource(), "organization")?;
+    ) -> Result<(OrganizationSnapshot, Listed<TagUse>), Error> {
+        let org = self.organization_named(caller, organization).await?;
+        caller.require(Action::ReadOrganization, org.resource(), "organization")?;
         let carried: BTreeSet<_> = filter
             .not_on
-            .filter(|id| sees_workspace(caller, &open.state, id))
-            .and_then(|id| open.state.workspaces.get(&id))
+            .filter(|id| sees_workspace(caller, &org.state, id))
+            .and_then(|id| org.state.workspaces.get(&id))
             .into_iter()
             .flat_map(|workspace| workspace.tags.keys().cloned())
             .collect();
         let query = filter.query.as_deref().unwrap_or_default().to_lowercase();
         let wanted = |tag: &TagUse| tag.key.as_str().to_lowercase().contains(&query) && !carried.contains(&tag.key);
         let mut known = HashMap::new();
-        let sees = |id: &WorkspaceId| *known.entry(*id).or_insert_with(|| sees_workspace(caller, &open.state, id));
-        let listed = Listed::from_all(open.state.tags_of(sees).into_iter().filter(wanted), page);
-        Ok((open, listed))
+        let sees = |id: &WorkspaceId| *known.entry(*id).or_insert_with(|| sees_workspace(caller, &org.state, id));
+        let listed = Listed::from_all(org.state.tags_of(sees).into_iter().filter(wanted), page);
+        Ok((org, listed))
     }
 
     /// Takes tags from every workspace that carries them.
@@ -178,10 +178,10 @@ impl ControlPlane {
         organization: &str,
         tags: Vec<TagId>,
     ) -> Result<(), Error> {
-        let open = self.organization_named(caller, organization).await?;
+        let org = self.organization_named(caller, organization).await?;
         let (intent, now) = (caller.intent("tag.delete"), self.now());
         let caller = caller.clone();
-        open.commit(intent, move |tx| {
+        org.commit(intent, move |tx| {
             for id in &tags {
                 let state = tx.state();
                 let key = state.tag_key(id).cloned().ok_or(Error::NotFound("tag"))?;
@@ -200,10 +200,10 @@ impl ControlPlane {
 
     /// Gives workspaces a tag that another carries already.
     pub async fn tag_workspaces(&self, caller: &Caller, tag: TagId, workspaces: Vec<WorkspaceId>) -> Result<(), Error> {
-        let open = self.organization_of(caller, tag.home(), "tag").await?;
+        let org = self.authorized_organization(caller, tag.organization_prefix(), "tag").await?;
         let (intent, now) = (caller.intent("tag.add"), self.now());
         let caller = caller.clone();
-        open.commit(intent, move |tx| {
+        org.commit(intent, move |tx| {
             let key = tx.state().tag_key(&tag).cloned().ok_or(Error::NotFound("tag"))?;
             let binding = TagBinding { key: key.to_string(), value: None };
             for id in &workspaces {

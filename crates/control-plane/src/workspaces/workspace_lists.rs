@@ -13,7 +13,7 @@ use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
-use crate::workspaces::WorkspaceView;
+use crate::workspace_view::WorkspaceView;
 
 /// Which workspaces of an organization are wanted.
 #[derive(Clone, Default, Debug)]
@@ -118,10 +118,10 @@ impl ControlPlane {
         filter: &WorkspaceFilter,
         page: PageRequest,
     ) -> Result<Listed<WorkspaceView>, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        let state = &open.state;
-        let sees_all = caller.may(Action::ReadWorkspace, open.resource()).allowed;
-        let view = |workspace: &Workspace| WorkspaceView { workspace: workspace.clone(), open: open.clone() };
+        let org = self.organization_named(caller, organization).await?;
+        let state = &org.state;
+        let sees_all = caller.may(Action::ReadWorkspace, org.resource()).allowed;
+        let view = |workspace: &Workspace| WorkspaceView { workspace: workspace.clone(), org: org.clone() };
         // The common cases cost the same in a large organization as in a small one.
         if sees_all && filter.takes_all() {
             let items = match filter.order {

@@ -1,26 +1,19 @@
 //! Who may write a workspace's state: lock, unlock, and unlock by force.
 
-use jiff::{SignedDuration, Timestamp};
 use taco_boxed::boxed;
-use taco_domain::id::WorkspaceId;
 use taco_domain::lock::{
     Claim, Lock, LockConflict, LockInfo, Taken, check_reason, keeps_lock, release_lock, released_before, take_lock,
 };
 use taco_domain::permission::Action;
-use taco_domain::state_version::{StateVersion, StateVersionStatus};
 use taco_domain::workspace::Workspace;
 use taco_domain::{Author, OrganizationState};
-use taco_ledger::Transaction;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
-use crate::run_flow::advance_workspace;
-use crate::untold_locks::Untold;
-use crate::workspaces::{WorkspaceRef, WorkspaceView};
-
-/// An announced state whose bytes did not come within this time is given up when its workspace is unlocked.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
+use crate::lock_release::{give_up_pending, unlocked};
+use crate::lock_rollback::UnacknowledgedLock;
+use crate::workspace_view::{WorkspaceRef, WorkspaceView};
 
 #[boxed]
 impl ControlPlane {
@@ -53,17 +46,17 @@ impl ControlPlane {
         reason: Option<String>,
         http: Option<LockInfo>,
     ) -> Result<WorkspaceView, Error> {
-        let WorkspaceView { open, workspace } = self.find_workspace(caller, wanted).await?;
+        let WorkspaceView { org, workspace } = self.find_workspace(caller, wanted).await?;
         let lock = Lock {
             holder: caller.author(),
-            holder_name: open.name_of(&caller.author()),
+            holder_name: org.name_of(&caller.author()),
             since: self.now(),
             reason,
             from: caller.request.from.clone(),
             http,
         };
         // Whoever has a key for the request finds its answer again; the lock waits for them.
-        let untold = caller.request.key.is_none().then(|| Untold::new(open, workspace.id, lock.clone()));
+        let unacknowledged = caller.request.key.is_none().then(|| UnacknowledgedLock::new(org, workspace.id, lock.clone()));
         let intent = "workspace.lock";
         let taken = self
             .change_workspace(caller, wanted, Action::LockWorkspace, intent, move |_, workspace| {
@@ -74,9 +67,9 @@ impl ControlPlane {
             })
             .await;
         if !matches!(taken, Err(Error::Unavailable(_) | Error::Corrupt(_)))
-            && let Some(untold) = untold
+            && let Some(unacknowledged) = unacknowledged
         {
-            untold.told();
+            unacknowledged.acknowledge();
         }
         taken
     }
@@ -157,15 +150,6 @@ fn may_force(caller: &Caller, view: &WorkspaceView) -> bool {
     caller.may(Action::ForceUnlockWorkspace, view.resource()).allowed
 }
 
-/// The workspace without its lock, or with that of the run which begins at once.
-pub(crate) fn unlocked(tx: &mut Transaction<OrganizationState>, workspace: Workspace, now: Timestamp) -> Workspace {
-    let last_released = workspace.lock.as_ref().and_then(|lock| lock.http.as_ref()).map(|info| info.id.clone());
-    let workspace = Workspace { lock: None, last_released, ..workspace };
-    tx.put(&workspace);
-    advance_workspace(tx, workspace.id, now);
-    tx.state().workspaces.get(&workspace.id).cloned().unwrap_or(workspace)
-}
-
 /// A run lets go of its workspace when it ends; before, nobody takes it away.
 pub(crate) fn check_holder_is_over(state: &OrganizationState, lock: &Lock) -> Result<(), Error> {
     let Author::Run(id) = lock.holder else { return Ok(()) };
@@ -180,31 +164,4 @@ pub(crate) fn check_holder_is_over(state: &OrganizationState, lock: &Lock) -> Re
 
 pub(crate) fn conflict(conflict: LockConflict) -> Error {
     Error::Conflict(conflict.to_string())
-}
-
-/// States that were announced and did not arrive end with the lock under which they were announced. With `now`, one
-/// that may still be on its way keeps the workspace locked.
-pub(crate) fn give_up_pending(
-    tx: &mut Transaction<OrganizationState>,
-    workspace: WorkspaceId,
-    now: Option<Timestamp>,
-) -> Result<(), Error> {
-    let state = tx.state();
-    let pending = state.state_versions.by().pending.get(&workspace);
-    let pending: Vec<StateVersion> = pending.cloned().collect();
-    for version in pending {
-        let age = now.map(|now| now.duration_since(version.created_at));
-        if age.is_some_and(|age| age < PATIENCE) {
-            // Terraform looks for the words "latest state version is still pending" and tries again. It would never see
-            // them in a conflict, which go-tfe reads as "already unlocked": a workspace would stay locked unnoticed.
-            let detail = format!(
-                "The workspace cannot be unlocked yet: the latest state version is still pending. Try again when its \
-                 upload is over; one that does not come is given up {} seconds after it was announced",
-                PATIENCE.as_secs()
-            );
-            return Err(Error::Invalid { pointer: "/data".to_owned(), detail });
-        }
-        tx.put(&StateVersion { status: StateVersionStatus::Discarded, ..version });
-    }
-    Ok(())
 }

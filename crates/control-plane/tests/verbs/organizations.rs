@@ -13,7 +13,7 @@ async fn a_new_organization_has_an_owner_a_team_and_a_project() {
     let created = site.given_organization(&token, "acme").await;
     assert_eq!(created.name, "acme");
     assert_eq!(created.organization.default_execution.mode, ExecutionMode::Remote);
-    let state = &created.open.state;
+    let state = &created.org.state;
     let project = state.projects.get(&created.organization.default_project).expect("a project");
     assert_eq!(project.name.as_str(), "Default Project");
     let team = state.teams.get(&created.organization.owners_team).expect("a team");
@@ -23,7 +23,7 @@ async fn a_new_organization_has_an_owner_a_team_and_a_project() {
     let caller = site.with_token(&token).await.expect("a caller");
     let read = site.control_plane.organization(&caller, "acme").await.expect("an organization");
     assert_eq!(read.organization, created.organization);
-    assert!(caller.may(Action::DeleteOrganization, read.open.resource()).allowed);
+    assert!(caller.may(Action::DeleteOrganization, read.org.resource()).allowed);
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn a_server_that_was_not_there_begins_the_ledger_alike() {
     let caller = there.authenticate(&token, Default::default()).await.expect("a caller");
     let read = there.organization(&caller, "acme").await.expect("an organization");
     assert_eq!(read.organization, here.organization);
-    assert_eq!(read.open.state.seq(), here.open.state.seq());
+    assert_eq!(read.org.state.seq(), here.org.state.seq());
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn settings_and_name_change_together() {
     let read = site.control_plane.organization(&caller, "acme-two").await.expect("an organization");
     assert_eq!(read.organization, after.organization);
     let again = site.control_plane.update_organization(&caller, "acme-two", &change).await.expect("the same again");
-    assert_eq!(again.open.state.seq(), read.open.state.seq(), "nothing changed, so nothing was written");
+    assert_eq!(again.org.state.seq(), read.org.state.seq(), "nothing changed, so nothing was written");
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn an_agent_pool_that_does_not_exist_is_refused() {
     let site = TestSite::start().await;
     let organization = site.given_organization(SITE_TOKEN, "acme").await;
     let mut change = patch(r#"{"default-execution-mode":"agent"}"#);
-    let pool = taco_domain::id::AgentPoolId::at_home(organization.organization.id.home(), [1; 16]);
+    let pool = taco_domain::id::AgentPoolId::within(organization.organization.id.organization_prefix(), [1; 16]);
     change.default_agent_pool = Some(Some(pool));
     let admin = site.admin().await;
     let error = site.control_plane.update_organization(&admin, "acme", &change).await.err().expect("refused");
@@ -145,7 +145,7 @@ async fn a_deleted_organization_is_gone_with_its_tokens() {
     assert_eq!(kind(site.control_plane.organization(&admin, "acme").await), "not found");
     assert_eq!(kind(site.control_plane.delete_organization(&admin, "acme").await), "not found");
     let again = site.given_organization(SITE_TOKEN, "acme").await;
-    assert_eq!(again.open.state.workspaces.len(), 0);
+    assert_eq!(again.org.state.workspaces.len(), 0);
 }
 
 #[tokio::test]

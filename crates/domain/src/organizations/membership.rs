@@ -126,7 +126,7 @@ mod tests {
     fn invitation(email: &str) -> Membership {
         let hash = HashKey::new([3; 32]).hash("invitation", "text");
         Membership {
-            id: MembershipId::at_home(OrganizationId::from_random([2; 16]).home(), [2; 16]),
+            id: MembershipId::within(OrganizationId::from_random([2; 16]).organization_prefix(), [2; 16]),
             user: UserId::from_random([9; 16]),
             email: email.parse().expect("legal"),
             status: MembershipStatus::Invited,

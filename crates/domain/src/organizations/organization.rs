@@ -8,7 +8,7 @@ use taco_tables::{Record, indexes};
 
 use crate::attribute::{InvalidAttribute, nullable, shown};
 use crate::execution::{DEFAULT, Execution, ExecutionPatch, SettingOverwrites};
-use crate::id::{AgentPoolId, Home, MembershipId, OrganizationId, ProjectId, TeamId, UserId};
+use crate::id::{AgentPoolId, MembershipId, OrganizationId, OrganizationPrefix, ProjectId, TeamId, UserId};
 use crate::membership::{Membership, MembershipStatus};
 use crate::name::{Email, NameKey, OrganizationName};
 use crate::project::Project;
@@ -43,7 +43,7 @@ indexes! {
         /// Unique.
         pub name: NameKey => |entry| [entry.name.key()];
         /// Unique.
-        pub home: Home => |entry| [entry.id.home()];
+        pub prefix: OrganizationPrefix => |entry| [entry.id.organization_prefix()];
         pub founder: UserId => |entry| [entry.founder];
     }
 }
@@ -65,7 +65,7 @@ impl OrganizationEntry {
             organization: self.founding.clone(),
             default_project: Project::default_of(self.founding.default_project, self.created_at),
             founder: Membership {
-                id: MembershipId::derived(self.id.home(), "founder"),
+                id: MembershipId::derived(self.id.organization_prefix(), "founder"),
                 user: self.founder,
                 email: self.founder_email.clone(),
                 status: MembershipStatus::Active,
@@ -124,8 +124,8 @@ impl Organization {
             id,
             email,
             created_at: now,
-            default_project: ProjectId::derived(id.home(), "default"),
-            owners_team: TeamId::derived(id.home(), "owners"),
+            default_project: ProjectId::derived(id.organization_prefix(), "default"),
+            owners_team: TeamId::derived(id.organization_prefix(), "owners"),
             default_execution: Execution::REMOTE,
             collaborator_auth_policy: AuthenticationPolicy::Password,
             session_remember: None,

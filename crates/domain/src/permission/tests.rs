@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::id::{Home, MembershipId, ProjectId, TeamProjectId, TeamWorkspaceId};
+use crate::id::{MembershipId, OrganizationPrefix, ProjectId, TeamProjectId, TeamWorkspaceId};
 use crate::membership::{Membership, MembershipStatus};
 use crate::organization::Organization;
 use crate::team_access::{
@@ -25,8 +25,8 @@ fn organization_id() -> OrganizationId {
     OrganizationId::from_random([100; 16])
 }
 
-fn home() -> Home {
-    organization_id().home()
+fn organization_prefix() -> OrganizationPrefix {
+    organization_id().organization_prefix()
 }
 
 fn now() -> Timestamp {
@@ -34,22 +34,28 @@ fn now() -> Timestamp {
 }
 
 fn team_id(name: &str) -> TeamId {
-    TeamId::derived(home(), name)
+    TeamId::derived(organization_prefix(), name)
 }
 
 fn user_id(name: &str) -> UserId {
-    UserId::derived(home(), name)
+    UserId::derived(organization_prefix(), name)
 }
 
 fn workspace(number: u8, name: &str, project: ProjectId) -> Workspace {
-    Workspace::new(WorkspaceId::at_home(home(), [number; 16]), name.parse().expect("legal"), project, now())
+    Workspace::new(
+        WorkspaceId::within(organization_prefix(), [number; 16]),
+        name.parse().expect("legal"),
+        project,
+        now(),
+    )
 }
 
 impl Scene {
     fn new() -> Self {
         let organization = Organization::new(organization_id(), "a@b.c".parse().expect("legal"), now());
         let project = Project::default_of(organization.default_project, now());
-        let elsewhere = Project::new(ProjectId::at_home(home(), [9; 16]), "elsewhere".parse().expect("legal"), now());
+        let elsewhere =
+            Project::new(ProjectId::within(organization_prefix(), [9; 16]), "elsewhere".parse().expect("legal"), now());
         let consumer = workspace(2, "consumer", elsewhere.id);
         let stranger = workspace(3, "stranger", elsewhere.id);
         let workspace = Workspace { remote_state_consumers: [consumer.id].into(), ..workspace(1, "web", project.id) };
@@ -100,7 +106,7 @@ impl Scene {
         ] {
             let team = self.add_team(name, OrganizationAccess::default());
             let access = TeamProject {
-                id: TeamProjectId::derived(home(), name),
+                id: TeamProjectId::derived(organization_prefix(), name),
                 team,
                 project: self.project.id,
                 access,
@@ -128,7 +134,7 @@ impl Scene {
     fn add_workspace_team(&mut self, name: &str, access: WorkspaceRole, custom: WorkspaceRights) {
         let team = self.add_team(name, OrganizationAccess::default());
         let access = TeamWorkspace {
-            id: TeamWorkspaceId::derived(home(), name),
+            id: TeamWorkspaceId::derived(organization_prefix(), name),
             team,
             workspace: self.workspace.id,
             access,
@@ -139,7 +145,7 @@ impl Scene {
 
     fn add_member(&mut self, name: &str, team: Option<TeamId>) {
         let membership = Membership {
-            id: MembershipId::derived(home(), name),
+            id: MembershipId::derived(organization_prefix(), name),
             user: user_id(name),
             email: format!("{name}@acme.test").parse().expect("legal"),
             status: MembershipStatus::Active,
@@ -154,12 +160,12 @@ impl Scene {
         let organization = organization_id();
         let run = |workspace: &Workspace| Actor::Run {
             organization,
-            run: RunId::at_home(home(), [1; 16]),
+            run: RunId::within(organization_prefix(), [1; 16]),
             workspace: workspace.id,
         };
         let agent = |phase| Actor::Attempt {
             organization,
-            run: RunId::at_home(home(), [1; 16]),
+            run: RunId::within(organization_prefix(), [1; 16]),
             workspace: self.workspace.id,
             phase,
         };
@@ -174,7 +180,9 @@ impl Scene {
             "organization-token" => Actor::Organization(organization),
             "foreign-token" => Actor::Organization(OrganizationId::from_random([101; 16])),
             "audit-token" => Actor::AuditTrail(organization),
-            "agent-token" => Actor::AgentPool { organization, pool: AgentPoolId::at_home(home(), [1; 16]) },
+            "agent-token" => {
+                Actor::AgentPool { organization, pool: AgentPoolId::within(organization_prefix(), [1; 16]) }
+            }
             "own-run" => run(&self.workspace),
             "consumer-run" => run(&self.consumer),
             "stranger-run" => run(&self.stranger),

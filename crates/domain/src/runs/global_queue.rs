@@ -19,14 +19,14 @@ use crate::wait_reason::pool_for;
 
 /// Which phases an agent may execute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reach {
+pub enum AgentScope {
     /// Within a server: every organization's workspaces that ask for no pool.
     WithinServer,
     /// The workspaces of one pool.
     Pool(AgentPoolId),
 }
 
-impl Reach {
+impl AgentScope {
     pub fn pool(self) -> Option<AgentPoolId> {
         match self {
             Self::WithinServer => None,
@@ -49,7 +49,7 @@ impl Reach {
 }
 
 /// The phases that are ready for an agent, in order.
-pub fn ready_phases(state: &OrganizationState, reach: Reach) -> impl Iterator<Item = (QueueKey, &Run)> {
+pub fn ready_phases(state: &OrganizationState, reach: AgentScope) -> impl Iterator<Item = (QueueKey, &Run)> {
     let runs = state.runs.by().queue.iter().filter_map(|run| Some((run.queue_key()?, run)));
     runs.filter(move |(_, run)| reach.covers(state, run))
 }
@@ -66,8 +66,8 @@ pub struct Share {
 
 impl Share {
     /// Of the agents within this reach. Those of a pool an organization shares with nobody.
-    pub fn of(state: &OrganizationState, reach: Reach) -> Self {
-        if reach != Reach::WithinServer {
+    pub fn of(state: &OrganizationState, reach: AgentScope) -> Self {
+        if reach != AgentScope::WithinServer {
             return Self::default();
         }
         let is_within = |run: &Run| {
@@ -111,32 +111,32 @@ const TURNS: u64 = 4;
 
 /// Whose turn it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Turn {
+pub enum QueuePick {
     /// Of the first in the queue.
-    First,
+    Head,
     /// Of what is overdue, if anything is.
     Overdue,
 }
 
-impl Turn {
+impl QueuePick {
     /// The turn of whoever goes out after so many others.
     pub fn after(others: u64) -> Self {
-        if others % TURNS == TURNS - 1 { Self::Overdue } else { Self::First }
+        if others % TURNS == TURNS - 1 { Self::Overdue } else { Self::Head }
     }
 }
 
 /// What has been ready for longest, if that is too long, and since when.
-pub fn overdue_phase(state: &OrganizationState, reach: Reach, now: Timestamp) -> Option<(Timestamp, &Run)> {
+pub fn overdue_phase(state: &OrganizationState, reach: AgentScope, now: Timestamp) -> Option<(Timestamp, &Run)> {
     let ready = state.runs.by().ready.iter().filter_map(|run| Some((run.ready_since()?, run)));
     let mut overdue = ready.take_while(|(since, _)| now.duration_since(*since) >= OVERDUE_AFTER);
     overdue.find(|(_, run)| reach.covers(state, run))
 }
 
 /// The phase that goes out next.
-pub fn next_phase(state: &OrganizationState, reach: Reach, turn: Turn, now: Timestamp) -> Option<&Run> {
+pub fn next_phase(state: &OrganizationState, reach: AgentScope, turn: QueuePick, now: Timestamp) -> Option<&Run> {
     let overdue = match turn {
-        Turn::First => None,
-        Turn::Overdue => overdue_phase(state, reach, now).map(|(_, run)| run),
+        QueuePick::Head => None,
+        QueuePick::Overdue => overdue_phase(state, reach, now).map(|(_, run)| run),
     };
     overdue.or_else(|| ready_phases(state, reach).next().map(|(_, run)| run))
 }
@@ -172,13 +172,17 @@ mod tests {
         let apply = ready(3, RunStatus::ApplyQueued, false, 3);
         let older = ready(4, RunStatus::ApplyQueued, false, 2);
         let (state, _) = given_state(&[speculative, plan, apply, older]);
-        let order: Vec<u64> = ready_phases(&state, Reach::WithinServer).map(|(_, run)| run.number).collect();
+        let order: Vec<u64> = ready_phases(&state, AgentScope::WithinServer).map(|(_, run)| run.number).collect();
         assert_eq!(order, [4, 3, 2, 1]);
-        let next = |turn, now| next_phase(&state, Reach::WithinServer, turn, at(now)).map(|run| run.number);
-        assert_eq!((next(Turn::First, 9), next(Turn::Overdue, 9)), (Some(4), Some(4)), "nobody waited for long");
-        assert_eq!((next(Turn::First, 10), next(Turn::Overdue, 10)), (Some(4), Some(1)));
-        let pool = Reach::Pool(AgentPoolId::from_random([1; 16]));
-        assert_eq!(next_phase(&state, pool, Turn::Overdue, at(10)), None, "they are not for everyone");
+        let next = |turn, now| next_phase(&state, AgentScope::WithinServer, turn, at(now)).map(|run| run.number);
+        assert_eq!(
+            (next(QueuePick::Head, 9), next(QueuePick::Overdue, 9)),
+            (Some(4), Some(4)),
+            "nobody waited for long"
+        );
+        assert_eq!((next(QueuePick::Head, 10), next(QueuePick::Overdue, 10)), (Some(4), Some(1)));
+        let pool = AgentScope::Pool(AgentPoolId::from_random([1; 16]));
+        assert_eq!(next_phase(&state, pool, QueuePick::Overdue, at(10)), None, "they are not for everyone");
     }
 
     /// Every minute an apply becomes ready, and one phase goes out.
@@ -188,8 +192,9 @@ mod tests {
         let mut out = Vec::new();
         for minute in 0..30_u8 {
             state.runs.put(&ready(minute, RunStatus::ApplyQueued, false, minute.into())).expect("put");
-            let turn = Turn::after(minute.into());
-            let next = next_phase(&state, Reach::WithinServer, turn, at(minute.into())).expect("there is one").clone();
+            let turn = QueuePick::after(minute.into());
+            let next =
+                next_phase(&state, AgentScope::WithinServer, turn, at(minute.into())).expect("there is one").clone();
             out.push(next.number);
             let gone = next.after(RunEvent::Canceled, at(minute.into()), Author::Taco).expect("legal");
             state.runs.put(&gone).expect("put");
@@ -214,11 +219,11 @@ mod tests {
         let of_pool = taken(3, 9, Some(AgentPoolId::from_random([1; 16])));
         let over = taken(2, 5, None).after(RunEvent::Failed, at(6), Author::Taco).expect("legal");
         let (state, _) = given_state(&[ready(4, RunStatus::PlanQueued, false, 0), of_pool.clone()]);
-        assert_eq!(Share::of(&state, Reach::WithinServer), Share::default(), "a pool is nobody else's");
+        assert_eq!(Share::of(&state, AgentScope::WithinServer), Share::default(), "a pool is nobody else's");
         let (state, _) = given_state(&[taken(1, 4, None), over, of_pool]);
         let share = Share { running: 1, last_taken: Some(at(5)) };
-        assert_eq!(Share::of(&state, Reach::WithinServer), share);
-        assert_eq!(Share::of(&state, Reach::Pool(AgentPoolId::from_random([1; 16]))), Share::default());
+        assert_eq!(Share::of(&state, AgentScope::WithinServer), share);
+        assert_eq!(Share::of(&state, AgentScope::Pool(AgentPoolId::from_random([1; 16]))), Share::default());
     }
 
     #[test]

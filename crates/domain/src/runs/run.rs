@@ -56,6 +56,13 @@ pub struct RunVariable {
     pub sealed: String,
 }
 
+impl RunVariable {
+    /// The name under which its value is sealed.
+    pub fn seal_name(run: RunId, key: &str) -> String {
+        format!("{run} {key}")
+    }
+}
+
 /// Something that happened to a run, for people.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct RunHistoryEntry {

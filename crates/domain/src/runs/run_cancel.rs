@@ -18,7 +18,7 @@ pub enum CancelRefused {
 
 /// Why a run cannot be stopped by force.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
-pub enum NoForce {
+pub enum ForceCancelRefused {
     #[error("the run is {0}; force-cancel needs a run that is planning or applying")]
     NothingExecutes(crate::run_status::RunStatus),
     #[error("force-cancel comes after cancel: cancel the run first, and give its agent time to stop")]
@@ -59,22 +59,27 @@ impl Run {
     }
 
     /// May it be stopped by force now?
-    pub fn check_force_cancel(&self, now: Timestamp, cool_off: SignedDuration) -> Result<(), NoForce> {
+    pub fn check_force_cancel(&self, now: Timestamp, cool_off: SignedDuration) -> Result<(), ForceCancelRefused> {
         if !self.status.is_executing() {
-            return Err(NoForce::NothingExecutes(self.status));
+            return Err(ForceCancelRefused::NothingExecutes(self.status));
         }
         match self.force_cancel_available_at(cool_off) {
-            None => Err(NoForce::NotAskedYet),
-            Some(available) if now < available => Err(NoForce::TooEarly(available)),
+            None => Err(ForceCancelRefused::NotAskedYet),
+            Some(available) if now < available => Err(ForceCancelRefused::TooEarly(available)),
             Some(_) => Ok(()),
         }
     }
 
     /// The run with a request that its agent must not wait any longer. It ends when the agent has stopped the engine,
     /// or was given up: nothing else may touch the workspace before.
-    pub fn force_canceled(&self, by: Author, now: Timestamp, cool_off: SignedDuration) -> Result<Self, NoForce> {
+    pub fn force_canceled(
+        &self,
+        by: Author,
+        now: Timestamp,
+        cool_off: SignedDuration,
+    ) -> Result<Self, ForceCancelRefused> {
         self.check_force_cancel(now, cool_off)?;
-        let asked = self.cancel.clone().ok_or(NoForce::NotAskedYet)?;
+        let asked = self.cancel.clone().ok_or(ForceCancelRefused::NotAskedYet)?;
         if asked.force {
             return Ok(self.clone());
         }
@@ -134,15 +139,15 @@ mod tests {
     fn force_comes_after_asking_and_waiting() {
         let run = Run { status: RunStatus::Applying, ..given_run(1) };
         let refusal = |run: &Run, second| run.force_canceled(Author::Taco, later(second), COOL_OFF).expect_err("early");
-        assert_eq!(refusal(&run, 0), NoForce::NotAskedYet);
+        assert_eq!(refusal(&run, 0), ForceCancelRefused::NotAskedYet);
         let asked = run.canceled(Author::Taco, later(10)).expect("legal");
-        assert_eq!(refusal(&asked, 69), NoForce::TooEarly(later(70)));
+        assert_eq!(refusal(&asked, 69), ForceCancelRefused::TooEarly(later(70)));
         let again = asked.canceled(Author::Taco, later(30)).expect("legal");
         assert_eq!(again, asked, "asking again does not begin the wait again");
         let forced = asked.force_canceled(Author::Taco, later(70), COOL_OFF).expect("legal");
         assert!(forced.cancel.is_some_and(|request| request.force));
         assert_eq!(forced.status, RunStatus::Applying, "until the agent has stopped it");
         let pending = Run { status: RunStatus::Pending, ..given_run(1) };
-        assert_eq!(refusal(&pending, 0), NoForce::NothingExecutes(RunStatus::Pending));
+        assert_eq!(refusal(&pending, 0), ForceCancelRefused::NothingExecutes(RunStatus::Pending));
     }
 }

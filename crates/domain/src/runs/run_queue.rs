@@ -105,7 +105,7 @@ pub fn confirmed(state: &OrganizationState, run: &Run, by: Author, now: Timestam
 
 /// Why a run cannot begin before those ahead of it.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
-pub enum NoWay {
+pub enum ForceExecuteRefused {
     #[error("the run is {0}; force-execute needs a run that is pending")]
     NotPending(RunStatus),
     #[error("{run} is {status}, and what an agent executes is not pushed aside: cancel it, or wait")]
@@ -121,18 +121,18 @@ pub fn make_way(
     run: &Run,
     by: Author,
     now: Timestamp,
-) -> Result<Vec<Run>, NoWay> {
+) -> Result<Vec<Run>, ForceExecuteRefused> {
     if run.status != RunStatus::Pending {
-        return Err(NoWay::NotPending(run.status));
+        return Err(ForceExecuteRefused::NotPending(run.status));
     }
     let ahead: Vec<&Run> = state.queue_of(workspace.id).take_while(|other| other.place < run.place).collect();
     let holds = |lock: &&Lock| ahead.iter().any(|other| lock.holder == Author::Run(other.id));
     if let Some(lock) = workspace.lock.as_ref().filter(|lock| !holds(lock)) {
-        return Err(NoWay::Locked(lock.in_words()));
+        return Err(ForceExecuteRefused::Locked(lock.in_words()));
     }
     let aside = |other: &&Run| {
         let event = if other.status.is_discardable() { RunEvent::Discarded } else { RunEvent::Canceled };
-        let under_way = NoWay::UnderWay { run: other.id, status: other.status };
+        let under_way = ForceExecuteRefused::UnderWay { run: other.id, status: other.status };
         match other.status.is_executing() {
             true => Err(under_way),
             false => other.after(event, now, by).map_err(|_| under_way),
@@ -256,11 +256,17 @@ pub(crate) mod tests {
         let statuses: Vec<_> = aside.iter().map(|run| run.status).collect();
         assert_eq!(statuses, [RunStatus::Discarded, RunStatus::Discarded]);
         let locked = locked_by(&workspace, jane());
-        assert!(matches!(make_way(&state, &locked, &last, jane(), now()), Err(NoWay::Locked(_))));
+        assert!(matches!(make_way(&state, &locked, &last, jane(), now()), Err(ForceExecuteRefused::Locked(_))));
         let (state, workspace) = given_state(&[with_status(1, RunStatus::Applying), last.clone()]);
-        assert!(matches!(make_way(&state, &workspace, &last, jane(), now()), Err(NoWay::UnderWay { .. })));
+        assert!(matches!(
+            make_way(&state, &workspace, &last, jane(), now()),
+            Err(ForceExecuteRefused::UnderWay { .. })
+        ));
         let planned = with_status(1, RunStatus::Planned);
-        assert!(matches!(make_way(&state, &workspace, &planned, jane(), now()), Err(NoWay::NotPending(_))));
+        assert!(matches!(
+            make_way(&state, &workspace, &planned, jane(), now()),
+            Err(ForceExecuteRefused::NotPending(_))
+        ));
     }
 
     #[test]

@@ -214,7 +214,7 @@ mod tests {
     use crate::agent_pool::tests::given_pool;
     use crate::author::Author;
     use crate::execution::Execution;
-    use crate::global_queue::{Reach, ready_phases};
+    use crate::global_queue::{AgentScope, ready_phases};
     use crate::id::{AgentId, UserId};
     use crate::run::tests::given_run;
     use crate::run_queue::tests::{given_state, locked_by};
@@ -327,7 +327,7 @@ mod tests {
                 assert!(words.as_deref().unwrap_or_default().starts_with(expected.unwrap_or_default()), "{words:?}");
                 assert_eq!(words.is_some(), expected.is_some());
             }
-            let taken = ready_phases(&state, Reach::Pool(pool.id)).count();
+            let taken = ready_phases(&state, AgentScope::Pool(pool.id)).count();
             assert_eq!(taken, if pool.allows(workspace.id, workspace.project) { 2 } else { 0 });
         }
     }

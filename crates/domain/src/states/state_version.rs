@@ -153,7 +153,7 @@ impl StateVersion {
 
 /// The id of an output: any server arrives at the same.
 pub fn output_id(state_version: StateVersionId, name: &str) -> OutputId {
-    OutputId::derived(state_version.home(), &format!("{state_version} {name}"))
+    OutputId::derived(state_version.organization_prefix(), &format!("{state_version} {name}"))
 }
 
 /// The backing data of a version goes in two steps, and comes back from the first.
@@ -257,6 +257,6 @@ mod tests {
         let version = StateVersionId::from_random([1; 16]);
         assert_eq!(output_id(version, "vpc"), output_id(version, "vpc"));
         assert_ne!(output_id(version, "vpc"), output_id(version, "subnet"));
-        assert_eq!(output_id(version, "vpc").home(), version.home());
+        assert_eq!(output_id(version, "vpc").organization_prefix(), version.organization_prefix());
     }
 }

@@ -315,9 +315,9 @@ mod tests {
     }
 
     fn create(json: &str) -> Result<Variable, InvalidAttribute> {
-        let home = OrganizationId::from_random([7; 16]).home();
-        let owner = VariableOwner::Workspace(WorkspaceId::at_home(home, [1; 16]));
-        patch(json).create(VariableId::at_home(home, [2; 16]), owner, Timestamp::UNIX_EPOCH, &Mirror)
+        let prefix = OrganizationId::from_random([7; 16]).organization_prefix();
+        let owner = VariableOwner::Workspace(WorkspaceId::within(prefix, [1; 16]));
+        patch(json).create(VariableId::within(prefix, [2; 16]), owner, Timestamp::UNIX_EPOCH, &Mirror)
     }
 
     fn given(json: &str) -> Variable {

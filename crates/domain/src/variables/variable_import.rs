@@ -87,10 +87,10 @@ mod tests {
     use crate::variable::{StoredValue, VariableOwner};
 
     fn variable(key: &str, value: StoredValue, category: VariableCategory) -> Variable {
-        let home = OrganizationId::from_random([7; 16]).home();
+        let prefix = OrganizationId::from_random([7; 16]).organization_prefix();
         Variable {
-            id: VariableId::derived(home, key),
-            owner: VariableOwner::Workspace(WorkspaceId::at_home(home, [1; 16])),
+            id: VariableId::derived(prefix, key),
+            owner: VariableOwner::Workspace(WorkspaceId::within(prefix, [1; 16])),
             key: key.to_owned(),
             value,
             description: String::new(),

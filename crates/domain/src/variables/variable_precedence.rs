@@ -173,10 +173,10 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::id::{Home, OrganizationId, ProjectId, VariableSetId, WorkspaceId};
+    use crate::id::{OrganizationId, OrganizationPrefix, ProjectId, VariableSetId, WorkspaceId};
 
-    fn home() -> Home {
-        OrganizationId::from_random([7; 16]).home()
+    fn organization_prefix() -> OrganizationPrefix {
+        OrganizationId::from_random([7; 16]).organization_prefix()
     }
 
     struct Scene {
@@ -186,14 +186,14 @@ mod tests {
 
     impl Scene {
         fn new() -> Self {
-            let project = ProjectId::at_home(home(), [1; 16]);
-            let id = WorkspaceId::at_home(home(), [2; 16]);
+            let project = ProjectId::within(organization_prefix(), [1; 16]);
+            let id = WorkspaceId::within(organization_prefix(), [2; 16]);
             let workspace = Workspace::new(id, "web".parse().expect("legal"), project, Timestamp::UNIX_EPOCH);
             Self { state: OrganizationState::default(), workspace }
         }
 
         fn variable(&mut self, owner: VariableOwner, key: &str, value: &str, category: VariableCategory) {
-            let id = VariableId::derived(home(), &format!("{owner:?} {key} {category:?}"));
+            let id = VariableId::derived(organization_prefix(), &format!("{owner:?} {key} {category:?}"));
             let variable = Variable {
                 id,
                 owner,
@@ -216,7 +216,7 @@ mod tests {
                 return self.variable(owner, "key", place, VariableCategory::Terraform);
             }
             let mut set = VariableSet::new(
-                VariableSetId::derived(home(), place),
+                VariableSetId::derived(organization_prefix(), place),
                 place.rsplit(' ').next().expect("a name").parse().expect("legal"),
                 None,
                 Timestamp::UNIX_EPOCH,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::attribute::{InvalidAttribute, shown};
-use crate::id::{Home, TagId};
+use crate::id::{OrganizationPrefix, TagId};
 use crate::name::{TagKey, check_tag};
 
 /// What carries tags can carry this many.
@@ -26,8 +26,8 @@ pub struct TagBinding {
 }
 
 /// The id of a tag within an organization.
-pub fn tag_id(home: Home, key: &TagKey) -> TagId {
-    TagId::derived(home, key.as_str())
+pub fn tag_id(prefix: OrganizationPrefix, key: &TagKey) -> TagId {
+    TagId::derived(prefix, key.as_str())
 }
 
 /// `tags` with more of them; a value replaces the one before it.
@@ -130,8 +130,8 @@ mod tests {
     #[test]
     fn the_same_tag_has_the_same_id_within_an_organization() {
         let key: TagKey = "env".parse().expect("legal");
-        let home = OrganizationId::from_random([1; 16]).home();
-        assert_eq!(tag_id(home, &key), tag_id(home, &key));
-        assert_ne!(tag_id(home, &key), tag_id(home, &"team".parse().expect("legal")));
+        let prefix = OrganizationId::from_random([1; 16]).organization_prefix();
+        assert_eq!(tag_id(prefix, &key), tag_id(prefix, &key));
+        assert_ne!(tag_id(prefix, &key), tag_id(prefix, &"team".parse().expect("legal")));
     }
 }

@@ -177,7 +177,7 @@ indexes! {
             workspace.tags.keys().map(|key| (key.clone(), workspace.name.key())).collect::<Vec<_>>()
         };
         pub tag_id: TagId => |workspace| {
-            workspace.tags.keys().map(|key| tag_id(workspace.id.home(), key)).collect::<Vec<_>>()
+            workspace.tags.keys().map(|key| tag_id(workspace.id.organization_prefix(), key)).collect::<Vec<_>>()
         };
         pub ssh_key: SshKeyId => |workspace| workspace.ssh_key;
         /// Whose state a workspace may read because it is on the list.
@@ -403,17 +403,17 @@ pub fn check_safe_delete(workspace: &Workspace) -> Result<(), NotSafeToDelete> {
     "The workspace still manages {0} resources: only an owner of the organization may delete it, unless the \
      organization's settings let others do so; or destroy the resources first"
 )]
-pub struct TakesAnOwner(pub u64);
+pub struct OwnerRequired(pub u64);
 
 /// May a workspace go that still manages resources? Owners may, and others where the organization lets them.
 pub fn check_forced_delete(
     workspace: &Workspace,
     organization: Option<&Organization>,
     by_owner: bool,
-) -> Result<(), TakesAnOwner> {
+) -> Result<(), OwnerRequired> {
     let others_may = organization.is_some_and(|organization| organization.allow_force_delete_workspaces);
     match workspace.resource_count {
-        count if count > 0 && !by_owner && !others_may => Err(TakesAnOwner(count)),
+        count if count > 0 && !by_owner && !others_may => Err(OwnerRequired(count)),
         _ => Ok(()),
     }
 }
@@ -534,10 +534,10 @@ mod tests {
         let full = Workspace { resource_count: 3, ..empty.clone() };
         assert_eq!(check_forced_delete(&empty, None, false), Ok(()));
         assert_eq!(check_forced_delete(&full, None, true), Ok(()));
-        assert_eq!(check_forced_delete(&full, None, false), Err(TakesAnOwner(3)));
+        assert_eq!(check_forced_delete(&full, None, false), Err(OwnerRequired(3)));
         let id = crate::id::OrganizationId::from_random([1; 16]);
         let mut organization = Organization::new(id, "a@acme.test".parse().expect("an address"), later());
-        for (others_may, expected) in [(false, Err(TakesAnOwner(3))), (true, Ok(()))] {
+        for (others_may, expected) in [(false, Err(OwnerRequired(3))), (true, Ok(()))] {
             organization.allow_force_delete_workspaces = others_may;
             assert_eq!(check_forced_delete(&full, Some(&organization), false), expected);
         }

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use taco_control_plane::FirstStart;
 
 use crate::commands::open_site::open_site;
-use crate::config::{Configuration, ServerFlags, Surroundings};
+use crate::config::{Configuration, ProcessEnv, ServerFlags};
 use crate::logging;
 use crate::server::StartError;
 
@@ -44,7 +44,7 @@ struct SetupLink {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Command::SetupLink(SetupLink { flags }) = &arguments.command;
-    let configuration = Configuration::load(flags, &Surroundings::of_this_process())?;
+    let configuration = Configuration::load(flags, &ProcessEnv::of_this_process())?;
     let _logging = logging::start(&configuration.settings);
     let made = setup_link(&configuration).await.with_context(|| configuration.bucket_in_words())?;
     let Some(first_start) = made else {

@@ -9,7 +9,7 @@ use taco_cli::print;
 use taco_ledger::audit::{self, LedgerReport, Problem};
 use taco_ledger::{Dice, LedgerName};
 
-use crate::config::{BucketFlags, Configuration, Surroundings};
+use crate::config::{BucketFlags, Configuration, ProcessEnv};
 use crate::{bucket, logging, master_keys};
 
 /// Look at the history of changes
@@ -48,7 +48,7 @@ struct Verify {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn run(Arguments { verb: Verb::Verify(verify) }: &Arguments) -> anyhow::Result<ExitCode> {
-    let configuration = Configuration::load(&verify.flags, &Surroundings::of_this_process())?;
+    let configuration = Configuration::load(&verify.flags, &ProcessEnv::of_this_process())?;
     let _logging = logging::start(&configuration.settings);
     let which = || configuration.bucket_in_words();
     let dice = Dice::from_system();

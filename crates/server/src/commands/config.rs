@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use taco_cli::print;
 
-use crate::config::{Configuration, Entry, ServerFlags, Surroundings};
+use crate::config::{Configuration, Entry, ProcessEnv, ServerFlags};
 
 /// Look at the configuration
 #[derive(Args, Debug)]
@@ -37,7 +37,7 @@ struct Show {
 }
 
 pub(crate) fn run(Arguments { verb: Verb::Show(show) }: &Arguments) -> anyhow::Result<ExitCode> {
-    let entries = Configuration::load(&show.flags, &Surroundings::of_this_process())?.entries;
+    let entries = Configuration::load(&show.flags, &ProcessEnv::of_this_process())?.entries;
     if show.json {
         print::json(&Value::from_iter(entries.iter().map(as_json)))?;
     } else {

@@ -13,7 +13,7 @@ use taco_domain::{OrganizationState, Site};
 use taco_ledger::doctor::{self, CREATE_IF_ABSENT, Finding, Outcome, REACHABLE, READ_AFTER_WRITE};
 use taco_ledger::{Bucket, BucketError, Dice, LedgerName, MasterKeys, SystemClock, audit, format, layout};
 
-use crate::config::{BucketFlags, Configuration, Surroundings};
+use crate::config::{BucketFlags, Configuration, ProcessEnv};
 use crate::{bucket, logging, master_keys};
 
 const FORMAT: &str = "format";
@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let configuration = Configuration::load(&arguments.flags, &Surroundings::of_this_process())?;
+    let configuration = Configuration::load(&arguments.flags, &ProcessEnv::of_this_process())?;
     let _logging = logging::start(&configuration.settings);
     let dice = Dice::from_system();
     let bucket = bucket::open(&configuration.settings, &dice).with_context(|| configuration.bucket_in_words())?.patient;

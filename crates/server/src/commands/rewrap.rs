@@ -9,7 +9,7 @@ use taco_cli::print;
 use taco_control_plane::Rewrapped;
 
 use crate::commands::open_site::open_site;
-use crate::config::{BucketFlags, Configuration, Surroundings};
+use crate::config::{BucketFlags, Configuration, ProcessEnv};
 use crate::logging;
 use crate::server::StartError;
 
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let configuration = Configuration::load(&arguments.flags, &Surroundings::of_this_process())?;
+    let configuration = Configuration::load(&arguments.flags, &ProcessEnv::of_this_process())?;
     let _logging = logging::start(&configuration.settings);
     let done = rewrap(&configuration).await.with_context(|| configuration.bucket_in_words())?;
     if arguments.json {

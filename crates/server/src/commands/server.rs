@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use taco_control_plane::{FirstStart, PasswordLinkText};
 
-use crate::config::{Configuration, ServerFlags, Surroundings};
+use crate::config::{Configuration, ProcessEnv, ServerFlags};
 use crate::master_keys::KeyError;
 use crate::server::{Running, Server, StartError};
 use crate::shutdown::Signals;
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let hidden = environment::hide();
-    let configuration = Configuration::load(&arguments.flags, &Surroundings::of_this_process())?;
+    let configuration = Configuration::load(&arguments.flags, &ProcessEnv::of_this_process())?;
     let _logging = logging::start(&configuration.settings);
     if let Err(error) = hidden {
         tracing::warn!(%error, "the server's variables are visible to other processes of its user");

@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 use super::layer::{Layer, Origin, recognise};
-use super::{ConfigError, Surroundings, variables};
+use super::{ConfigError, ProcessEnv, variables};
 
 /// Read where nobody names another file.
 const USUAL_NAME: &str = "taco.toml";
 
 /// `named` is the file that a flag asks for.
-pub(super) fn layer(named: Option<&Path>, surroundings: &Surroundings) -> Result<Layer, ConfigError> {
-    let (path, origin) = match (named, surroundings.variables.get(variables::CONFIG_FILE)) {
+pub(super) fn layer(named: Option<&Path>, process_env: &ProcessEnv) -> Result<Layer, ConfigError> {
+    let (path, origin) = match (named, process_env.variables.get(variables::CONFIG_FILE)) {
         (Some(path), _) => (path.to_owned(), Origin::Flag("config".to_owned())),
         (None, Some(path)) => (PathBuf::from(path), Origin::Variable(variables::CONFIG_FILE.to_owned())),
         (None, None) => (PathBuf::from(USUAL_NAME), Origin::Default),
     };
-    match std::fs::read_to_string(surroundings.working_directory.join(&path)) {
+    match std::fs::read_to_string(process_env.working_directory.join(&path)) {
         Ok(text) => parse(&path, &text),
         Err(why) if why.kind() == ErrorKind::NotFound && origin == Origin::Default => Ok(Layer::default()),
         Err(why) => Err(ConfigError::Unreadable { origin, path, why }),

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::error::Shown;
-use super::{ConfigError, Setting, Surroundings, TABLE};
+use super::{ConfigError, ProcessEnv, Setting, TABLE};
 
 /// Where a value came from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ pub(super) struct Given {
 
 impl Given {
     /// The text. A file is read only now, when it is clear that no other source goes before it.
-    pub(super) fn read(&self, setting: &'static Setting, surroundings: &Surroundings) -> Result<String, ConfigError> {
+    pub(super) fn read(&self, setting: &'static Setting, process_env: &ProcessEnv) -> Result<String, ConfigError> {
         match &self.content {
             Content::Text(text) => Ok(text.clone()),
             Content::InFile(path) if path.as_os_str().is_empty() => Err(ConfigError::Bad {
@@ -63,7 +63,7 @@ impl Given {
                 why: "names no file".to_owned(),
             }),
             Content::InFile(path) => {
-                let text = std::fs::read_to_string(surroundings.working_directory.join(path))
+                let text = std::fs::read_to_string(process_env.working_directory.join(path))
                     .map_err(|why| ConfigError::Unreadable { origin: self.origin.clone(), path: path.clone(), why })?;
                 let line = text.strip_suffix('\n').unwrap_or(&text);
                 Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
@@ -74,10 +74,10 @@ impl Given {
 
 impl Given {
     /// The file that has it.
-    pub(super) fn file(&self, surroundings: &Surroundings) -> Option<PathBuf> {
+    pub(super) fn file(&self, process_env: &ProcessEnv) -> Option<PathBuf> {
         match (&self.content, &self.origin) {
             (Content::InFile(path), _) | (Content::Text(_), Origin::File { path, .. }) => {
-                Some(surroundings.working_directory.join(path))
+                Some(process_env.working_directory.join(path))
             }
             (Content::Text(_), _) => None,
         }

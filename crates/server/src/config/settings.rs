@@ -8,7 +8,7 @@ use taco_ledger::Location;
 use url::Url;
 
 use super::value::{BucketUrl, FilePath, HttpUrl, LogFilter, LogFormat, MirrorUrl, PublicUrl, Secret, Value};
-use super::{ConfigError, Entry, Surroundings};
+use super::{ConfigError, Entry, ProcessEnv};
 use crate::trusted_proxies::TrustedProxies;
 
 macro_rules! settings {
@@ -215,16 +215,16 @@ impl Group {
 pub enum DefaultValue {
     Nothing,
     Fixed(&'static str),
-    /// Worked out from the settings above it and the surroundings; the text tells people how.
-    Computed(fn(&[Entry], &Surroundings) -> Option<String>, &'static str),
+    /// Worked out from the settings above it and the process_env; the text tells people how.
+    Computed(fn(&[Entry], &ProcessEnv) -> Option<String>, &'static str),
 }
 
 impl DefaultValue {
-    pub(super) fn text(self, above: &[Entry], surroundings: &Surroundings) -> Option<String> {
+    pub(super) fn text(self, above: &[Entry], process_env: &ProcessEnv) -> Option<String> {
         match self {
             Nothing => None,
             Fixed(text) => Some(text.to_owned()),
-            Computed(compute, _) => compute(above, surroundings),
+            Computed(compute, _) => compute(above, process_env),
         }
     }
 
@@ -237,16 +237,16 @@ impl DefaultValue {
     }
 }
 
-fn directory_of_user(_: &[Entry], surroundings: &Surroundings) -> Option<String> {
+fn directory_of_user(_: &[Entry], process_env: &ProcessEnv) -> Option<String> {
     let absolute = |name: &str| {
-        let path = PathBuf::from(surroundings.variables.get(name)?);
+        let path = PathBuf::from(process_env.variables.get(name)?);
         path.is_absolute().then_some(path)
     };
     let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
     Some(Url::from_file_path(data.join(Path::new("taco/bucket"))).ok()?.into())
 }
 
-fn url_of_listener(above: &[Entry], _: &Surroundings) -> Option<String> {
+fn url_of_listener(above: &[Entry], _: &ProcessEnv) -> Option<String> {
     let listen: SocketAddr = above.iter().find(|entry| entry.setting.key == "listen")?.parse().ok()?;
     // One cannot call "any address"; from this machine, localhost is one of them.
     let host = if listen.ip().is_unspecified() { format!("localhost:{}", listen.port()) } else { listen.to_string() };
@@ -255,6 +255,6 @@ fn url_of_listener(above: &[Entry], _: &Surroundings) -> Option<String> {
     Some(format!("{scheme}://{host}"))
 }
 
-fn format_for_reader(_: &[Entry], surroundings: &Surroundings) -> Option<String> {
-    Some(if surroundings.log_on_terminal { "text" } else { "json" }.to_owned())
+fn format_for_reader(_: &[Entry], process_env: &ProcessEnv) -> Option<String> {
+    Some(if process_env.log_on_terminal { "text" } else { "json" }.to_owned())
 }

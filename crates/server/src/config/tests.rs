@@ -8,19 +8,19 @@ use super::*;
 /// A place to load a configuration in.
 struct Place {
     directory: TempDir,
-    surroundings: Surroundings,
+    process_env: ProcessEnv,
     flags: ServerFlags,
 }
 
 impl Place {
     fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let surroundings = Surroundings {
+        let process_env = ProcessEnv {
             variables: BTreeMap::from([("HOME".to_owned(), "/home/ada".to_owned())]),
             working_directory: directory.path().to_owned(),
             log_on_terminal: false,
         };
-        Self { directory, surroundings, flags: ServerFlags::default() }
+        Self { directory, process_env, flags: ServerFlags::default() }
     }
 
     fn with_flags(mut self, flags: &[&str]) -> Self {
@@ -31,12 +31,12 @@ impl Place {
     }
 
     fn with_variable(mut self, name: &str, value: &str) -> Self {
-        self.surroundings.variables.insert(name.to_owned(), value.to_owned());
+        self.process_env.variables.insert(name.to_owned(), value.to_owned());
         self
     }
 
     fn without_variable(mut self, name: &str) -> Self {
-        self.surroundings.variables.remove(name);
+        self.process_env.variables.remove(name);
         self
     }
 
@@ -46,7 +46,7 @@ impl Place {
     }
 
     fn load(&self) -> Result<Configuration, ConfigError> {
-        Configuration::load(&self.flags, &self.surroundings)
+        Configuration::load(&self.flags, &self.process_env)
     }
 
     fn settings(&self) -> Settings {

@@ -1,7 +1,7 @@
 //! Settings from `TACO_*` variables.
 
 use super::layer::{Layer, Origin};
-use super::{ConfigError, Surroundings};
+use super::{ConfigError, ProcessEnv};
 
 /// Names the file that would otherwise be `taco.toml`.
 pub(super) const CONFIG_FILE: &str = "TACO_CONFIG";
@@ -9,9 +9,9 @@ pub(super) const CONFIG_FILE: &str = "TACO_CONFIG";
 /// Belong to the commands for people, which talk to a server and share this environment with it.
 const OF_OTHERS: &[&str] = &["TACO_HOST", "TACO_TOKEN", "TACO_ORG", "TACO_TOOLS"];
 
-pub(super) fn layer(surroundings: &Surroundings) -> Result<Layer, ConfigError> {
+pub(super) fn layer(process_env: &ProcessEnv) -> Result<Layer, ConfigError> {
     let mut layer = Layer::default();
-    for (name, value) in &surroundings.variables {
+    for (name, value) in &process_env.variables {
         let Some(short) = name.strip_prefix("TACO_") else { continue };
         let meant_for_us = name != CONFIG_FILE
             && !OF_OTHERS.contains(&name.as_str())
@@ -22,7 +22,7 @@ pub(super) fn layer(surroundings: &Surroundings) -> Result<Layer, ConfigError> {
         }
     }
     // What every program in Rust listens to, so it is what a person tries first.
-    if let Some(filter) = surroundings.variables.get("RUST_LOG").filter(|filter| !filter.is_empty())
+    if let Some(filter) = process_env.variables.get("RUST_LOG").filter(|filter| !filter.is_empty())
         && !layer.has("log_level")
     {
         layer.add("log_level", filter.clone(), Origin::Variable("RUST_LOG".to_owned()))?;

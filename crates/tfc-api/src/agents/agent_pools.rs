@@ -28,7 +28,7 @@ impl Resource for AgentPoolView {
     const KIND: &'static str = KIND;
 
     fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
-        let Self { pool, open, users } = self;
+        let Self { pool, org, users } = self;
         let attributes = Attributes {
             name: pool.name.as_str(),
             created_at: pool.created_at,
@@ -37,7 +37,7 @@ impl Resource for AgentPoolView {
         };
         let workspace = |id: &WorkspaceId| Identifier::new(workspaces::KIND, id);
         Ok(ResourceObject::new(KIND, pool.id, &attributes)
-            .has_one("organization", organizations::identifier(open.entry().name.as_str()))
+            .has_one("organization", organizations::identifier(org.entry().name.as_str()))
             .has_many("workspaces", users.iter().map(workspace))
             .has_many("allowed-workspaces", pool.allowed_workspaces.iter().map(workspace))
             .has_many("allowed-projects", pool.allowed_projects.iter().map(|id| Identifier::new(projects::KIND, id)))

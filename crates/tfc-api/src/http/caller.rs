@@ -7,9 +7,9 @@ use axum::http::request::Parts;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::net::SocketAddr;
-use taco_control_plane::{About, Caller, RequestInfo};
-use taco_domain::done_request::RequestKey;
-use taco_domain::id::Home;
+use taco_control_plane::{Caller, RequestInfo, RequestTarget};
+use taco_domain::id::OrganizationPrefix;
+use taco_domain::idempotency_record::IdempotencyKey;
 
 use crate::Api;
 use crate::error::ApiError;
@@ -25,11 +25,11 @@ fn request_info(parts: &Parts) -> Result<RequestInfo, ApiError> {
 }
 
 /// Idempotency key of a request: repeated under the same key, it gets the first answer again.
-fn request_key(parts: &Parts) -> Result<Option<RequestKey>, ApiError> {
+fn request_key(parts: &Parts) -> Result<Option<IdempotencyKey>, ApiError> {
     let Some(sent) = parts.headers.get("idempotency-key") else { return Ok(None) };
     let what = format!("{} {}", parts.method, parts.uri.path());
-    let key = sent.to_str().ok().and_then(|text| RequestKey::new(text, what));
-    let longest = RequestKey::LONGEST;
+    let key = sent.to_str().ok().and_then(|text| IdempotencyKey::new(text, what));
+    let longest = IdempotencyKey::LONGEST;
     let detail = || format!("Idempotency-Key must be one word of 1 to {longest} letters, digits and signs");
     key.map(Some).ok_or_else(|| ApiError::bad_request(detail()))
 }
@@ -48,14 +48,14 @@ fn basic_password(headers: &HeaderMap) -> Option<String> {
 }
 
 /// The organization that the path names, or to which the first id in it belongs.
-fn about(path: &str) -> Option<About> {
+fn about(path: &str) -> Option<RequestTarget> {
     let mut words = path.split('/');
     while let Some(word) = words.next() {
         if word == "organizations" {
-            return words.next().map(|name| About::Named(name.to_owned()));
+            return words.next().map(|name| RequestTarget::Named(name.to_owned()));
         }
-        if let Some(home) = Home::of(word) {
-            return Some(About::At(home));
+        if let Some(prefix) = OrganizationPrefix::of(word) {
+            return Some(RequestTarget::At(prefix));
         }
     }
     None
@@ -69,7 +69,7 @@ async fn can_lead_somewhere(parts: &mut Parts) -> bool {
     named.iter().all(|(word, name)| match word {
         "organization" | "action" => true,
         "workspace" if within_organization => true,
-        _ => Home::of(name).is_some(),
+        _ => OrganizationPrefix::of(name).is_some(),
     })
 }
 

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use jiff::SignedDuration;
-use taco_control_plane::{ControlPlane, Pass, PassPurpose};
+use taco_control_plane::{ControlPlane, SignedUrlPurpose, SignedUrlToken};
 
 use crate::error::ApiError;
 use crate::path::ApiPath;
@@ -21,23 +21,25 @@ const UPLOAD_LIFETIME: SignedDuration = SignedDuration::from_hours(25);
 /// Clients follow a log at one address for as long as the phase takes.
 const LOG_LIFETIME: SignedDuration = SignedDuration::from_hours(25);
 
-fn segment(purpose: PassPurpose) -> &'static str {
+fn segment(purpose: SignedUrlPurpose) -> &'static str {
     match purpose {
-        PassPurpose::DownloadState | PassPurpose::UploadState => "state",
-        PassPurpose::DownloadJsonState | PassPurpose::UploadJsonState => "json-state",
-        PassPurpose::UploadConfiguration => "configuration",
-        PassPurpose::ReadPlanLog | PassPurpose::ReadApplyLog => "log",
+        SignedUrlPurpose::DownloadState | SignedUrlPurpose::UploadState => "state",
+        SignedUrlPurpose::DownloadJsonState | SignedUrlPurpose::UploadJsonState => "json-state",
+        SignedUrlPurpose::UploadConfiguration => "configuration",
+        SignedUrlPurpose::ReadPlanLog | SignedUrlPurpose::ReadApplyLog => "log",
     }
 }
 
 /// The address at which the caller can do what `purpose` says, without a token, for as long as they may.
-pub(crate) fn signed(request: &ApiRequest, purpose: PassPurpose, id: impl fmt::Display) -> String {
+pub(crate) fn signed(request: &ApiRequest, purpose: SignedUrlPurpose, id: impl fmt::Display) -> String {
     let lifetime = match purpose {
-        PassPurpose::DownloadState | PassPurpose::DownloadJsonState => DOWNLOAD_LIFETIME,
-        PassPurpose::UploadState | PassPurpose::UploadJsonState | PassPurpose::UploadConfiguration => UPLOAD_LIFETIME,
-        PassPurpose::ReadPlanLog | PassPurpose::ReadApplyLog => LOG_LIFETIME,
+        SignedUrlPurpose::DownloadState | SignedUrlPurpose::DownloadJsonState => DOWNLOAD_LIFETIME,
+        SignedUrlPurpose::UploadState | SignedUrlPurpose::UploadJsonState | SignedUrlPurpose::UploadConfiguration => {
+            UPLOAD_LIFETIME
+        }
+        SignedUrlPurpose::ReadPlanLog | SignedUrlPurpose::ReadApplyLog => LOG_LIFETIME,
     };
-    let pass = request.control_plane.issue_pass(&request.caller, purpose, &id, lifetime);
+    let pass = request.control_plane.sign_url_token(&request.caller, purpose, &id, lifetime);
     request.address.of(&format!("/signed/{}/{id}/{pass}", segment(purpose)))
 }
 
@@ -48,9 +50,13 @@ pub(crate) fn minute(request: &ApiRequest) -> i64 {
 
 pub(crate) type Signed = ApiPath<(String, String)>;
 
-pub(crate) fn check(control_plane: &ControlPlane, purpose: PassPurpose, signed: &Signed) -> Result<Pass, ApiError> {
+pub(crate) fn check(
+    control_plane: &ControlPlane,
+    purpose: SignedUrlPurpose,
+    signed: &Signed,
+) -> Result<SignedUrlToken, ApiError> {
     let ApiPath((object, pass)) = signed;
-    Ok(control_plane.check_pass(purpose, object, pass)?)
+    Ok(control_plane.verify_url_token(purpose, object, pass)?)
 }
 
 pub(crate) fn body_of(
@@ -66,7 +72,7 @@ pub(crate) async fn download_state(
     State(control_plane): State<ControlPlane>,
     signed: Signed,
 ) -> Result<Response, ApiError> {
-    let pass = check(&control_plane, PassPurpose::DownloadState, &signed)?;
+    let pass = check(&control_plane, SignedUrlPurpose::DownloadState, &signed)?;
     let (_, download) = control_plane.download_state(&pass).await?;
     Ok(json_bytes(download.size, Body::from_stream(download.body)))
 }
@@ -77,7 +83,7 @@ pub(crate) async fn upload_state(
     signed: Signed,
     request: Request,
 ) -> Result<StatusCode, ApiError> {
-    let pass = check(&control_plane, PassPurpose::UploadState, &signed)?;
+    let pass = check(&control_plane, SignedUrlPurpose::UploadState, &signed)?;
     control_plane.upload_state(&pass, body_of(request)).await?;
     Ok(StatusCode::OK)
 }
@@ -87,7 +93,7 @@ pub(crate) async fn download_json_state(
     State(control_plane): State<ControlPlane>,
     signed: Signed,
 ) -> Result<Response, ApiError> {
-    let pass = check(&control_plane, PassPurpose::DownloadJsonState, &signed)?;
+    let pass = check(&control_plane, SignedUrlPurpose::DownloadJsonState, &signed)?;
     let download = control_plane.download_json_state(&pass).await?;
     Ok(json_bytes(download.size, Body::from_stream(download.body)))
 }
@@ -98,7 +104,7 @@ pub(crate) async fn upload_json_state(
     signed: Signed,
     request: Request,
 ) -> Result<StatusCode, ApiError> {
-    let pass = check(&control_plane, PassPurpose::UploadJsonState, &signed)?;
+    let pass = check(&control_plane, SignedUrlPurpose::UploadJsonState, &signed)?;
     control_plane.upload_json_state(&pass, body_of(request)).await?;
     Ok(StatusCode::OK)
 }

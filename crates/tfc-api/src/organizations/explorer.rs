@@ -52,12 +52,12 @@ impl Resource for ExplorerRow {
     const KIND: &'static str = "visibility-workspace";
 
     fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
-        let WorkspaceView { workspace, open } = &self.0;
-        let run = open.state.current_run(workspace.id);
-        let state = open.state.current_state_version(workspace);
+        let WorkspaceView { workspace, org } = &self.0;
+        let run = org.state.current_run(workspace.id);
+        let state = org.state.current_state_version(workspace);
         let attributes = Row {
-            organization_name: open.entry().name.as_str(),
-            project_name: open.state.projects.get(&workspace.project).map(|project| project.name.as_str()),
+            organization_name: org.entry().name.as_str(),
+            project_name: org.state.projects.get(&workspace.project).map(|project| project.name.as_str()),
             project_external_id: workspace.project,
             external_id: workspace.id,
             workspace_name: workspace.name.as_str(),
@@ -113,8 +113,8 @@ pub(crate) async fn list(request: ApiRequest) -> Answer {
     let ApiRequest { control_plane, caller, query, .. } = &request;
     let organization = request.organization()?;
     // Before anything is said about the query: a stranger learns nothing from it.
-    let open = control_plane.organization_named(caller, organization).await?;
-    caller.require(Action::ReadDirectory, open.resource(), "organization")?;
+    let org = control_plane.organization_named(caller, organization).await?;
+    caller.require(Action::ReadDirectory, org.resource(), "organization")?;
     let filter = WorkspaceFilter { order: order(query)?, ..WorkspaceFilter::default() };
     let listed = control_plane.workspaces(caller, organization, &filter, query.page()?).await?;
     request.page(listed.map(ExplorerRow)).await

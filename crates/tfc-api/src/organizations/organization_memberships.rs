@@ -34,7 +34,7 @@ struct Invitation {
 }
 
 fn object(view: &MembershipView, invitation_link: Option<String>) -> ResourceObject {
-    let MembershipView { membership, open, .. } = view;
+    let MembershipView { membership, org, .. } = view;
     let expires_at = membership.link.map(|link| link.expires_at);
     let attributes = Attributes {
         status: membership.status,
@@ -44,7 +44,7 @@ fn object(view: &MembershipView, invitation_link: Option<String>) -> ResourceObj
         invitation_link,
     };
     ResourceObject::new(KIND, membership.id, &attributes)
-        .has_one("organization", organizations::identifier(open.entry().name.as_str()))
+        .has_one("organization", organizations::identifier(org.entry().name.as_str()))
         .has_one("user", Identifier::new(users::KIND, membership.user))
         .has_many("teams", membership.teams.iter().map(|team| Identifier::new(teams::KIND, team)))
         .link("self", format!("/api/v2/organization-memberships/{}", membership.id))

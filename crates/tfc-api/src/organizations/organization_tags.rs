@@ -14,8 +14,8 @@ pub(crate) async fn list(request: ApiRequest) -> Answer {
         not_on: query.get("filter[exclude][taggable][id]").and_then(|id| id.parse().ok()),
     };
     let organization = request.organization()?;
-    let (open, listed) = control_plane.organization_tags(caller, organization, &filter, query.page()?).await?;
-    request.page(listed.map(|tag| ShownTag { tag, open: open.clone() })).await
+    let (org, listed) = control_plane.organization_tags(caller, organization, &filter, query.page()?).await?;
+    request.page(listed.map(|tag| ShownTag { tag, org: org.clone() })).await
 }
 
 /// `DELETE /api/v2/organizations/{organization}/tags`

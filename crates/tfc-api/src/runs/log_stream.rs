@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::http::header::{CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS};
-use taco_control_plane::{ControlPlane, PassPurpose};
+use taco_control_plane::{ControlPlane, SignedUrlPurpose};
 use taco_domain::attribute::shown;
 use taco_domain::id::PlanId;
 use taco_domain::phase::PhaseKind;
@@ -38,8 +38,8 @@ pub(crate) async fn read(
 ) -> Result<([(HeaderName, &'static str); 2], Vec<u8>), ApiError> {
     let query = Query::parse(uri.query().unwrap_or_default());
     let (kind, purpose) = match log.parse::<PlanId>() {
-        Ok(_) => (PhaseKind::Plan, PassPurpose::ReadPlanLog),
-        Err(_) => (PhaseKind::Apply, PassPurpose::ReadApplyLog),
+        Ok(_) => (PhaseKind::Plan, SignedUrlPurpose::ReadPlanLog),
+        Err(_) => (PhaseKind::Apply, SignedUrlPurpose::ReadApplyLog),
     };
     let pass = check(&control_plane, purpose, &ApiPath((log, pass)))?;
     let limit = number(&query, "limit", DEFAULT_LOG_BYTES)?.min(MAX_LOG_BYTES);

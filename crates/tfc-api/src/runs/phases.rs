@@ -4,7 +4,7 @@ use axum::body::Body as ResponseBody;
 use axum::response::IntoResponse;
 use jiff::Timestamp;
 use serde::Serialize;
-use taco_control_plane::{PassPurpose, PlanForm, PlanOutput, RunView};
+use taco_control_plane::{PlanForm, PlanOutput, RunView, SignedUrlPurpose};
 use taco_domain::id::{AgentId, AgentPoolId, PlanId, RunId};
 use taco_domain::phase::{Executor, Phase, PhaseKind, PhaseStatus};
 
@@ -98,8 +98,8 @@ pub(crate) fn object(request: &ApiRequest, view: &RunView, kind: PhaseKind) -> R
     let run = &view.run;
     let phase = run.phase(kind);
     let log_read_url = match kind {
-        PhaseKind::Plan => signed(request, PassPurpose::ReadPlanLog, run.plan_id()),
-        PhaseKind::Apply => signed(request, PassPurpose::ReadApplyLog, run.apply_id()),
+        PhaseKind::Plan => signed(request, SignedUrlPurpose::ReadPlanLog, run.plan_id()),
+        PhaseKind::Apply => signed(request, SignedUrlPurpose::ReadApplyLog, run.apply_id()),
     };
     let plan = PlanAttributes {
         has_changes: run.has_changes.unwrap_or_default(),

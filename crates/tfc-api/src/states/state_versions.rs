@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::response::{IntoResponse, Redirect};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_control_plane::{NewState, PassPurpose, StateFilter, StateVersionView, WorkspaceRef};
+use taco_control_plane::{NewState, SignedUrlPurpose, StateFilter, StateVersionView, WorkspaceRef};
 use taco_domain::attribute::shown;
 use taco_domain::id::StateVersionId;
 use taco_domain::state_version::{BackingDataAction, StateVersionStatus};
@@ -102,10 +102,10 @@ impl Resource for Details<'_> {
             size: version.size,
             lineage: &version.lineage,
             md5: &version.md5,
-            hosted_state_download_url: url(finalized, PassPurpose::DownloadState),
-            hosted_state_upload_url: url(awaited.state, PassPurpose::UploadState),
-            hosted_json_state_download_url: url(finalized && version.has_json, PassPurpose::DownloadJsonState),
-            hosted_json_state_upload_url: url(awaited.json, PassPurpose::UploadJsonState),
+            hosted_state_download_url: url(finalized, SignedUrlPurpose::DownloadState),
+            hosted_state_upload_url: url(awaited.state, SignedUrlPurpose::UploadState),
+            hosted_json_state_download_url: url(finalized && version.has_json, SignedUrlPurpose::DownloadJsonState),
+            hosted_json_state_upload_url: url(awaited.json, SignedUrlPurpose::UploadJsonState),
             state_version: 4,
             terraform_version: version.terraform_version.as_deref(),
             encrypted: version.encrypted,
@@ -114,7 +114,7 @@ impl Resource for Details<'_> {
             billable_rum_count: finalized.then_some(version.resource_count),
             vcs_commit_sha: None,
             vcs_commit_url: None,
-            taco_created_by: view.open.name_of(&version.created_by),
+            taco_created_by: view.org.name_of(&version.created_by),
             taco_unlisted_outputs: version.unlisted_outputs,
             summary: *summary,
         };
@@ -163,7 +163,7 @@ async fn answer(request: &ApiRequest, view: &StateVersionView) -> Answer {
         return Ok(document(request, view).await?.into_response());
     }
     let (answers, caller) = (&request.api.responses, &request.caller);
-    let (organization, moment) = (view.open.id(), view.open.moment());
+    let (organization, moment) = (view.org.id(), view.org.moment());
     // Signed addresses are complete, others in the next minute, and bound to the caller's token.
     let token = caller.token.map(|id| id.to_string()).unwrap_or_default();
     let address_and_minute = format!("{} {} {token}", request.address.of(&request.uri().to_string()), minute(request));
@@ -270,7 +270,7 @@ pub(crate) async fn read(request: ApiRequest) -> Answer {
 /// `GET /api/v2/state-versions/{state_version}/download`
 pub(crate) async fn download(request: ApiRequest) -> Answer {
     let view = request.control_plane.state_version(&request.caller, request.id("state_version")?).await?;
-    Ok(Redirect::temporary(&signed(&request, PassPurpose::DownloadState, view.version.id)).into_response())
+    Ok(Redirect::temporary(&signed(&request, SignedUrlPurpose::DownloadState, view.version.id)).into_response())
 }
 
 /// `POST /api/v2/state-versions/{state_version}/actions/{action}`

@@ -35,7 +35,7 @@ impl Resource for VariableSetView {
     const INCLUDES: &'static [&'static str] = &["vars", "workspaces", "projects"];
 
     fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
-        let Self { set, open } = self;
+        let Self { set, org } = self;
         let (workspaces, projects) = (self.workspaces_seen_by(&request.caller), self.projects_seen_by(&request.caller));
         let attributes = Attributes {
             name: set.name.as_str(),
@@ -47,7 +47,7 @@ impl Resource for VariableSetView {
             workspace_count: workspaces.len(),
             project_count: projects.len(),
         };
-        let organization = organizations::identifier(open.entry().name.as_str());
+        let organization = organizations::identifier(org.entry().name.as_str());
         let parent = set.parent.map(|project| Identifier::new(projects::KIND, project));
         Ok(ResourceObject::new(KIND, set.id, &attributes)
             .has_one("organization", organization.clone())

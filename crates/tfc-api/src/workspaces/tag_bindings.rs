@@ -3,7 +3,7 @@
 use axum::response::IntoResponse;
 use serde::Serialize;
 use taco_control_plane::WorkspaceView;
-use taco_domain::id::{Home, ProjectId, TagId};
+use taco_domain::id::{OrganizationPrefix, ProjectId, TagId};
 use taco_domain::project::Project;
 use taco_domain::tag::{TagBinding, Tags, effective_tags};
 use taco_domain::workspace::Workspace;
@@ -20,7 +20,7 @@ pub(crate) const EFFECTIVE: &str = "effective-tag-bindings";
 pub(crate) struct Binding<'a> {
     /// The thing that carries it, which makes the id unique.
     carrier: String,
-    home: Home,
+    prefix: OrganizationPrefix,
     key: &'a str,
     value: &'a str,
     /// The project it comes from, if it is not the carrier's own.
@@ -36,7 +36,7 @@ struct Attributes<'a> {
 impl Binding<'_> {
     fn id(&self) -> String {
         let purpose = format!("{} {}", self.carrier, self.key);
-        format!("tb-{}", TagId::derived(self.home, &purpose).characters())
+        format!("tb-{}", TagId::derived(self.prefix, &purpose).characters())
     }
 
     pub(crate) fn identifier(&self, kind: &'static str) -> Identifier {
@@ -52,11 +52,11 @@ impl Binding<'_> {
     }
 }
 
-fn own_bindings<'a>(carrier: &impl ToString, home: Home, tags: &'a Tags) -> Vec<Binding<'a>> {
+fn own_bindings<'a>(carrier: &impl ToString, prefix: OrganizationPrefix, tags: &'a Tags) -> Vec<Binding<'a>> {
     let carrier = carrier.to_string();
     let binding = |(key, value): (&'a taco_domain::name::TagKey, &'a String)| Binding {
         carrier: carrier.clone(),
-        home,
+        prefix,
         key: key.as_str(),
         value,
         inherited_from: None,
@@ -65,19 +65,19 @@ fn own_bindings<'a>(carrier: &impl ToString, home: Home, tags: &'a Tags) -> Vec<
 }
 
 fn own_bindings_of_workspace(workspace: &Workspace) -> Vec<Binding<'_>> {
-    own_bindings(&workspace.id, workspace.id.home(), &workspace.tags)
+    own_bindings(&workspace.id, workspace.id.organization_prefix(), &workspace.tags)
 }
 
 /// A project inherits from nobody.
 pub(crate) fn effective_bindings_of_project(project: &Project) -> Vec<Binding<'_>> {
-    own_bindings(&project.id, project.id.home(), &project.tags)
+    own_bindings(&project.id, project.id.organization_prefix(), &project.tags)
 }
 
 /// A workspace's own, and those of its project.
 pub(crate) fn effective_bindings(view: &WorkspaceView) -> Vec<Binding<'_>> {
     static NONE: Tags = Tags::new();
     let workspace = &view.workspace;
-    let project = view.open.state.projects.get(&workspace.project).map_or(&NONE, |project| &project.tags);
+    let project = view.org.state.projects.get(&workspace.project).map_or(&NONE, |project| &project.tags);
     let binding = |tag: taco_domain::tag::EffectiveTag<'_>| (tag.key.as_str().to_owned(), tag.inherited);
     let inherited: Vec<(String, bool)> = effective_tags(&workspace.tags, project).into_iter().map(binding).collect();
     inherited
@@ -87,7 +87,7 @@ pub(crate) fn effective_bindings(view: &WorkspaceView) -> Vec<Binding<'_>> {
             let (key, value) = tags.iter().find(|(name, _)| name.as_str() == key)?;
             Some(Binding {
                 carrier: workspace.id.to_string(),
-                home: workspace.id.home(),
+                prefix: workspace.id.organization_prefix(),
                 key: key.as_str(),
                 value,
                 inherited_from: inherited.then_some(workspace.project),

@@ -1,7 +1,7 @@
 //! Tags of a workspace, as `cloud` blocks with a list of tags see them.
 
 use serde::{Deserialize, Serialize};
-use taco_control_plane::{OpenOrganization, TagRef};
+use taco_control_plane::{OrganizationSnapshot, TagRef};
 use taco_domain::organization_state::TagUse;
 use taco_domain::tag::TagBinding;
 
@@ -24,17 +24,17 @@ struct Attributes<'a> {
 /// A tag of an organization, with how many workspaces carry it.
 pub(crate) struct ShownTag {
     pub(crate) tag: TagUse,
-    pub(crate) open: OpenOrganization,
+    pub(crate) org: OrganizationSnapshot,
 }
 
 impl Resource for ShownTag {
     const KIND: &'static str = KIND;
 
     fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
-        let Self { tag, open } = self;
+        let Self { tag, org } = self;
         let attributes = Attributes { name: tag.key.as_str(), instance_count: tag.workspaces };
         Ok(ResourceObject::new(KIND, tag.id, &attributes)
-            .has_one("organization", organizations::identifier(open.entry().name.as_str())))
+            .has_one("organization", organizations::identifier(org.entry().name.as_str())))
     }
 }
 
@@ -68,8 +68,8 @@ pub(crate) fn sent_tags<A>(sent: &RequestResource<A>) -> Result<Option<Vec<TagBi
 pub(crate) async fn list(request: ApiRequest) -> Answer {
     let ApiRequest { control_plane, caller, query, .. } = &request;
     let text = query.get("query").or(query.get("q"));
-    let (open, listed) = control_plane.workspace_tags(caller, &request.workspace()?, text, query.page()?).await?;
-    request.page(listed.map(|tag| ShownTag { tag, open: open.clone() })).await
+    let (org, listed) = control_plane.workspace_tags(caller, &request.workspace()?, text, query.page()?).await?;
+    request.page(listed.map(|tag| ShownTag { tag, org: org.clone() })).await
 }
 
 /// `POST /api/v2/workspaces/{workspace}/relationships/tags`

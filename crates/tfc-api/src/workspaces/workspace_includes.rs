@@ -91,11 +91,11 @@ pub(crate) async fn include(
     view: &WorkspaceView,
     document: &mut Document,
 ) -> Result<(), ApiError> {
-    let WorkspaceView { workspace, open } = view;
+    let WorkspaceView { workspace, org } = view;
     let ApiRequest { control_plane, caller, .. } = request;
     match name {
         "organization" => {
-            let organization = control_plane.organization(caller, open.entry().name.as_str()).await?;
+            let organization = control_plane.organization(caller, org.entry().name.as_str()).await?;
             document.include(organization.object(request)?);
         }
         "project" => {
@@ -132,14 +132,14 @@ pub(crate) async fn include(
 fn include_run(
     name: &str,
     request: &ApiRequest,
-    WorkspaceView { workspace, open }: &WorkspaceView,
+    WorkspaceView { workspace, org }: &WorkspaceView,
     document: &mut Document,
 ) -> Result<(), ApiError> {
     if name == "current-configuration-version" {
-        return document.include_some(open.state.current_configuration(workspace.id), request);
+        return document.include_some(org.state.current_configuration(workspace.id), request);
     }
-    let Some(run) = open.state.current_run(workspace.id) else { return Ok(()) };
-    let run = RunView { run: run.clone(), workspace: workspace.clone(), open: open.clone() };
+    let Some(run) = org.state.current_run(workspace.id) else { return Ok(()) };
+    let run = RunView { run: run.clone(), workspace: workspace.clone(), org: org.clone() };
     document.include(run.object(request)?);
     match name {
         "current-run.plan" => document.include(phases::object(request, &run, PhaseKind::Plan)),

@@ -94,7 +94,7 @@ pub(crate) struct PoolForm {
 
 impl PoolForm {
     fn of(view: &AgentPoolView) -> Self {
-        let names = view.pool.allowed_workspaces.iter().filter_map(|id| view.open.state.workspaces.get(id));
+        let names = view.pool.allowed_workspaces.iter().filter_map(|id| view.org.state.workspaces.get(id));
         Self {
             name: view.pool.name.to_string(),
             scope: if view.pool.organization_scoped { "all" } else { "some" }.to_owned(),
@@ -107,7 +107,7 @@ impl PoolForm {
     fn patch(&self, visitor: &Visitor, view: &AgentPoolView) -> Result<AgentPoolPatch, String> {
         let names = self.workspaces.lines().map(str::trim).filter(|name| !name.is_empty());
         let id = |name: &str| {
-            let state = &view.open.state;
+            let state = &view.org.state;
             let found = state.workspace_named(name).filter(|workspace| {
                 visitor.caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).visible
             });
@@ -140,13 +140,13 @@ impl TokenRow {
 
 impl AgentRow {
     fn of(visitor: &Visitor, view: &AgentPoolView, found: AgentView) -> Self {
-        let state = &view.open.state;
+        let state = &view.org.state;
         let agent = found.agent;
         let run = state.runs.by().executing.first(&agent.id);
         let workspace = run.and_then(|run| state.workspaces.get(&run.workspace)).filter(|workspace| {
             visitor.caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).allowed
         });
-        let organization = view.open.entry().name.as_str();
+        let organization = view.org.entry().name.as_str();
         let run = run
             .zip(workspace)
             .map(|(run, workspace)| (run.id.to_string(), run_address(organization, workspace.name.as_str(), run.id)));
@@ -193,20 +193,20 @@ async fn render(
     let view = control_plane.agent_pool(caller, id).await?;
     let all = PageRequest::new(1, ALL);
     let now = control_plane.now();
-    let right = caller.may(Action::ManageAgentPools, view.open.resource());
+    let right = caller.may(Action::ManageAgentPools, view.org.resource());
     let tokens = match right.allowed {
         true => Some(control_plane.agent_pool_tokens(caller, id, all).await?.items),
         false => None,
     };
     let agents = control_plane.agents(caller, id, all).await?.items;
-    let organization = view.open.entry().name.as_str();
+    let organization = view.org.entry().name.as_str();
     let form = again.form.unwrap_or_else(|| PoolForm::of(&view));
     let seen = view
-        .open
+        .org
         .state
         .projects
         .iter()
-        .filter(|project| caller.may(Action::ReadProject, Resource::Project(&view.open.state, project)).allowed);
+        .filter(|project| caller.may(Action::ReadProject, Resource::Project(&view.org.state, project)).allowed);
     let projects = seen.map(|project| ProjectChoice {
         id: project.id.to_string(),
         name: project.name.to_string(),
@@ -257,7 +257,7 @@ pub(crate) async fn update(
     };
     match updated {
         Ok(view) => {
-            let address = pool_address(view.open.entry().name.as_str(), id);
+            let address = pool_address(view.org.entry().name.as_str(), id);
             Ok(Redirect::to(&notice::with(&address, "saved")).into_response())
         }
         Err(error) => {
@@ -335,6 +335,6 @@ pub(crate) async fn delete(
         return render(&web, &visitor, id, again, StatusCode::UNPROCESSABLE_ENTITY).await;
     }
     web.control_plane.delete_agent_pool(&visitor.caller, id).await?;
-    let address = format!("{}/agents", organization_address(view.open.entry().name.as_str()));
+    let address = format!("{}/agents", organization_address(view.org.entry().name.as_str()));
     Ok(Redirect::to(&notice::with(&address, "deleted")).into_response())
 }

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
-use taco_control_plane::{RunView, Work};
+use taco_control_plane::{Dashboard, RunView};
 use taco_domain::workspace::Workspace;
 
 use crate::error::PageError;
@@ -69,8 +69,18 @@ pub(crate) async fn show(
     visitor: Visitor,
     Path(OrganizationPath { organization }): Path<OrganizationPath>,
 ) -> Result<Response, PageError> {
-    let Work { open, to_decide, for_others, under_way, failed, waiting, locked, agents, busy_agents, silent_agents } =
-        web.control_plane.work(&visitor.caller, &organization).await?;
+    let Dashboard {
+        org,
+        to_decide,
+        for_others,
+        under_way,
+        failed,
+        waiting,
+        locked,
+        agents,
+        busy_agents,
+        silent_agents,
+    } = web.control_plane.dashboard(&visitor.caller, &organization).await?;
     let rows = |views: &[RunView]| views.iter().map(RunRow::of).collect::<Vec<_>>();
     let address = organization_address(&organization);
     let silent = silent_agents.into_iter().map(|agent| SilentAgent {
@@ -91,7 +101,7 @@ pub(crate) async fn show(
         busy_agents,
         silent_agents: silent.collect(),
         locked: locked.iter().filter_map(|workspace| LockedWorkspace::of(&organization, workspace)).collect(),
-        has_workspaces: open.state.workspaces.iter().next().is_some(),
+        has_workspaces: org.state.workspaces.iter().next().is_some(),
         address,
     };
     Ok(page::render(StatusCode::OK, &page))
@@ -143,7 +153,7 @@ pub(crate) async fn queue(
     Query(query): Query<QueueQuery>,
 ) -> Result<Response, PageError> {
     let asked = pagination::asked_for(&query.page);
-    let listed = web.control_plane.everything_queued(&visitor.caller, &organization, asked).await?;
+    let listed = web.control_plane.queued_runs(&visitor.caller, &organization, asked).await?;
     let address = format!("{}/queue", organization_address(&organization));
     let page = QueuePage {
         layout: Layout::for_visitor(&web, &visitor).in_organization(&organization, Section::Queue).refreshed(Some(10)),

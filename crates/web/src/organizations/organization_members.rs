@@ -147,8 +147,8 @@ async fn members_page(
         control_plane.memberships(caller, organization, &filter, pagination::asked_for(&wanted.page)),
         control_plane.teams(caller, organization, &every_team, all),
     )?;
-    let OrganizationView { open, .. } = &view;
-    let name = open.entry().name.as_str();
+    let OrganizationView { org, .. } = &view;
+    let name = org.entry().name.as_str();
     let address = address_of(name);
     let page = |number: usize| {
         let mut fields = url::form_urlencoded::Serializer::new(format!("{address}?"));
@@ -159,7 +159,7 @@ async fn members_page(
         settings: organization_settings::address(name),
         rows: members.items.iter().map(|view| MemberRow::of(visitor, view)).collect(),
         pages: Pagination::of(&members, page),
-        right: caller.may(Action::ManageMembership, open.resource()),
+        right: caller.may(Action::ManageMembership, org.resource()),
         teams: teams.items.iter().map(|view| Choice::new(view.team.id, &view.team.name, &form.team)).collect(),
         address,
         search,

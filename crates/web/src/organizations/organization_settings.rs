@@ -116,8 +116,8 @@ impl SettingsPage {
     pub(crate) async fn of(web: &Web, visitor: &Visitor, name: &str) -> Result<Self, PageError> {
         let (caller, control_plane) = (&visitor.caller, &web.control_plane);
         let view = control_plane.organization(caller, name).await?;
-        let OrganizationView { organization, open, .. } = &view;
-        let may = |action| caller.may(action, open.resource());
+        let OrganizationView { organization, org, .. } = &view;
+        let may = |action| caller.may(action, org.resource());
         let all = PageRequest::new(1, PageRequest::LARGEST_SIZE);
         let token_right = may(Action::ManageOrganizationToken);
         let slot = async |kind| -> Result<TokenSlot, Error> {
@@ -152,11 +152,11 @@ impl SettingsPage {
             lifetimes: lifetimes::offered(USUAL_LIFETIME, control_plane.now()),
             issued: None,
             key_right: may(Action::ManageVcsSettings),
-            keys: keys.items.iter().map(|key| KeyRow::of(&open.state, key)).collect(),
+            keys: keys.items.iter().map(|key| KeyRow::of(&org.state, key)).collect(),
             key: KeyForm::default(),
             deletion_right: may(Action::DeleteOrganization),
-            workspaces: open.state.workspaces.len(),
-            resources: open.state.workspaces.iter().map(|workspace| workspace.resource_count).sum(),
+            workspaces: org.state.workspaces.len(),
+            resources: org.state.workspaces.iter().map(|workspace| workspace.resource_count).sum(),
             deletion: DeletionForm::default(),
             general,
         })

@@ -68,8 +68,8 @@ async fn tags_page(
     let search = wanted.search.trim().to_owned();
     let filter = TagFilter { query: Some(search.clone()), ..TagFilter::default() };
     let number = pagination::asked_for(&wanted.page);
-    let (open, listed) = web.control_plane.organization_tags(&visitor.caller, organization, &filter, number).await?;
-    let name = open.entry().name.as_str();
+    let (org, listed) = web.control_plane.organization_tags(&visitor.caller, organization, &filter, number).await?;
+    let name = org.entry().name.as_str();
     let address = address_of(name);
     let list = format!("{}/workspaces", organization_address(name));
     let page = |number: usize| {
@@ -81,7 +81,7 @@ async fn tags_page(
         key: tag.key.to_string(),
         workspaces: tag.workspaces,
         workspaces_address: format!("{list}?{}", ListQuery::tagged(tag.key.as_str()).in_address()),
-        refusal: open.tag_deletion_choice(&visitor.caller, tag).err(),
+        refusal: org.tag_deletion_choice(&visitor.caller, tag).err(),
     };
     let rows: Vec<Row> = listed.items.iter().map(row).collect();
     Ok(TagsPage {

@@ -187,13 +187,13 @@ async fn render(
     complaint: Complaint,
     status: StatusCode,
 ) -> Result<Response, PageError> {
-    let (organization, workspace) = (view.open.entry().name.as_str(), view.workspace.name.as_str());
+    let (organization, workspace) = (view.org.entry().name.as_str(), view.workspace.name.as_str());
     let chosen = if form.kind.is_empty() { KINDS[0].0 } else { form.kind.as_str() };
     let kind = |(value, name, hint)| Kind { value, name, hint, chosen: value == chosen };
-    let configuration = view.open.state.usable_configuration(view.workspace.id).map(|version| Configuration {
+    let configuration = view.org.state.usable_configuration(view.workspace.id).map(|version| Configuration {
         id: version.id.to_string(),
         made: Moment(version.created_at),
-        by: view.open.name_of(&version.created_by),
+        by: view.org.name_of(&version.created_by),
     });
     let apply = visitor.caller.may(Action::ApplyRun, view.resource());
     let page = NewRunPage {

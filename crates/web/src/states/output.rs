@@ -34,13 +34,13 @@ pub(crate) async fn reveal(
     let id: OutputId = output.parse().map_err(|_| PageError::not_found("output"))?;
     let workspace = web.control_plane.workspace(&visitor.caller, &named((organization, name))).await?;
     // Before anything is revealed: the page says whose output it is.
-    let versions = &workspace.open.state.state_versions;
+    let versions = &workspace.org.state.state_versions;
     let version = versions.by().output.first(&id);
     if version.is_none_or(|version| version.workspace != workspace.workspace.id) {
         return Err(PageError::not_found("output"));
     }
     let output = web.control_plane.reveal_output(&visitor.caller, id).await?;
-    let (organization, name) = (workspace.open.entry().name.as_str(), workspace.workspace.name.as_str());
+    let (organization, name) = (workspace.org.entry().name.as_str(), workspace.workspace.name.as_str());
     let page = OutputPage {
         layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::Overview),
         address: address_of(&workspace),

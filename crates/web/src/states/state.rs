@@ -148,7 +148,7 @@ pub(crate) async fn show(
         web.control_plane.outputs_without_secrets(&visitor.caller, state.version.id),
         others(&web, &visitor, &state, before),
     )?;
-    let (organization, name) = (workspace.open.entry().name.as_str(), workspace.workspace.name.as_str());
+    let (organization, name) = (workspace.org.entry().name.as_str(), workspace.workspace.name.as_str());
     let possible = DATA_STEPS.iter().filter(|(_, action, _)| state.is_possible(*action));
     let choice = |action: BackingDataAction| state.data_choice(&visitor.caller, action);
     let page = StatePage {

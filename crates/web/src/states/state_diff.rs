@@ -143,7 +143,7 @@ pub(crate) async fn show(
             (Some(StateRow::of(&comparison.before, &overview)), shown)
         }
     };
-    let (organization, name) = (workspace.open.entry().name.as_str(), workspace.workspace.name.as_str());
+    let (organization, name) = (workspace.org.entry().name.as_str(), workspace.workspace.name.as_str());
     let page = StateDiffPage {
         layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::States),
         address: format!("{overview}/states/{}", after.version.id),

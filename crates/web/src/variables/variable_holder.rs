@@ -62,7 +62,7 @@ impl Holder {
         let unknown = || PageError::not_found("variable set");
         let id = place.variable_set.as_deref().unwrap_or_default().parse().map_err(|_| unknown())?;
         let view = web.control_plane.variable_set(caller, id).await?;
-        if view.open.entry().name.as_str() != organization {
+        if view.org.entry().name.as_str() != organization {
             return Err(unknown());
         }
         let page = variable_set_address(&organization, id);

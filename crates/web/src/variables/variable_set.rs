@@ -70,7 +70,7 @@ impl VariableSetPage {
         let holder = Holder::find(web, visitor, place).await?;
         let Subject::VariableSet(view) = &holder.subject else { return Err(PageError::not_found("variable set")) };
         let (targets, hidden_targets) = targets(visitor, view, &holder.organization);
-        let state = &view.open.state;
+        let state = &view.org.state;
         let inside = |project: ProjectId| view.set.parent.is_none_or(|parent| parent == project);
         let offered_workspaces = state.workspaces_by_name().filter(|workspace| {
             inside(workspace.project)
@@ -110,7 +110,7 @@ impl VariableSetPage {
 
 /// What the set applies to, as far as the visitor may know, and of how much they may not.
 fn targets(visitor: &Visitor, view: &VariableSetView, organization: &str) -> (Vec<Target>, usize) {
-    let state = &view.open.state;
+    let state = &view.org.state;
     let may = |action, resource| visitor.caller.may(action, resource).allowed;
     let projects = view.set.projects.iter().filter_map(|id| state.projects.get(id));
     let projects = projects.filter(|project| may(Action::ReadProject, Resource::Project(state, project)));

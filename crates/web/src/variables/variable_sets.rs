@@ -5,7 +5,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
-use taco_control_plane::{NewVariableSet, OpenOrganization, PageRequest, VariableSetView};
+use taco_control_plane::{NewVariableSet, OrganizationSnapshot, PageRequest, VariableSetView};
 use taco_domain::permission::{Action, Decision, Resource};
 use taco_domain::variable_set::{VariableSet, VariableSetPatch};
 
@@ -101,9 +101,9 @@ pub(crate) struct Search {
 }
 
 /// Who may own a set that the visitor makes: the organization, or projects.
-fn owners(visitor: &Visitor, open: &OpenOrganization, chosen: &str) -> Vec<Choice> {
-    let state = &open.state;
-    let whole = visitor.caller.may(Action::ManageVariableSets, open.resource()).allowed;
+fn owners(visitor: &Visitor, org: &OrganizationSnapshot, chosen: &str) -> Vec<Choice> {
+    let state = &org.state;
+    let whole = visitor.caller.may(Action::ManageVariableSets, org.resource()).allowed;
     let may = |project| {
         whole || visitor.caller.may(Action::WriteProjectVariableSets, Resource::Project(state, project)).allowed
     };
@@ -121,12 +121,12 @@ async fn page(
     form: SetForm,
 ) -> Result<VariableSetsPage, PageError> {
     let caller = &visitor.caller;
-    let open = web.control_plane.organization_named(caller, organization).await?;
+    let org = web.control_plane.organization_named(caller, organization).await?;
     let query = Some(search.search.as_str()).filter(|query| !query.is_empty());
     let first = PageRequest::new(1, PageRequest::LARGEST_SIZE);
     let listed = web.control_plane.variable_sets(caller, organization, query, first).await?;
-    let owners = owners(visitor, &open, &form.parent);
-    let of_organization = caller.may(Action::ManageVariableSets, open.resource());
+    let owners = owners(visitor, &org, &form.parent);
+    let of_organization = caller.may(Action::ManageVariableSets, org.resource());
     Ok(VariableSetsPage {
         layout: Layout::for_visitor(web, visitor).in_organization(organization, Section::VariableSets),
         organization: organization.to_owned(),
@@ -183,13 +183,13 @@ mod tests {
 
     #[test]
     fn the_reach_of_a_set_is_told_in_words() {
-        let home = OrganizationId::from_random([1; 16]).home();
-        let id = VariableSetId::at_home(home, [2; 16]);
+        let home = OrganizationId::from_random([1; 16]).organization_prefix();
+        let id = VariableSetId::within(home, [2; 16]);
         let mut set = VariableSet::new(id, "common".parse().expect("legal"), None, Timestamp::UNIX_EPOCH);
         assert_eq!(reach_in_words(&set), "nothing yet");
-        set.projects.insert(ProjectId::at_home(home, [3; 16]));
+        set.projects.insert(ProjectId::within(home, [3; 16]));
         assert_eq!(reach_in_words(&set), "1 project");
-        set.workspaces.extend([4, 5].map(|number| WorkspaceId::at_home(home, [number; 16])));
+        set.workspaces.extend([4, 5].map(|number| WorkspaceId::within(home, [number; 16])));
         assert_eq!(reach_in_words(&set), "1 project, 2 workspaces");
         set.global = true;
         assert_eq!(reach_in_words(&set), "all workspaces");

@@ -96,7 +96,7 @@ pub(crate) fn named((organization, name): (String, String)) -> WorkspaceRef {
 
 /// The address of a workspace's page.
 pub(crate) fn address_of(view: &WorkspaceView) -> String {
-    workspace_address(view.open.entry().name.as_str(), view.workspace.name.as_str())
+    workspace_address(view.org.entry().name.as_str(), view.workspace.name.as_str())
 }
 
 #[derive(Deserialize, Default)]
@@ -161,14 +161,14 @@ fn overview(
     resources: Result<Resources, String>,
     outputs: Result<OutputRows, String>,
 ) -> WorkspacePage {
-    let WorkspaceView { workspace, open } = view;
-    let (organization, name) = (open.entry().name.as_str(), workspace.name.as_str());
-    let state = open.state.current_state_version(workspace);
+    let WorkspaceView { workspace, org } = view;
+    let (organization, name) = (org.entry().name.as_str(), workspace.name.as_str());
+    let state = org.state.current_state_version(workspace);
     WorkspacePage {
         layout: Layout::for_visitor(web, visitor).in_workspace(organization, name, WorkspaceSection::Overview),
         address: address_of(view),
         facts: facts(view),
-        run: open.state.current_run(workspace.id).map(|run| latest_run(view, run)),
+        run: org.state.current_run(workspace.id).map(|run| latest_run(view, run)),
         lock: lock_line(view),
         choices: view.lock_choices(&visitor.caller),
         state: state.map(|version| StateLine {
@@ -194,11 +194,11 @@ pub(crate) fn may_reveal(visitor: &Visitor, view: &WorkspaceView) -> Result<(), 
 }
 
 fn facts(view: &WorkspaceView) -> Facts {
-    let WorkspaceView { workspace, open } = view;
-    let list = format!("{}/workspaces", organization_address(open.entry().name.as_str()));
-    let project = open.state.projects.get(&workspace.project);
-    let execution = open.state.execution_of(workspace);
-    let pool = execution.agent_pool.and_then(|id| open.state.agent_pools.get(&id));
+    let WorkspaceView { workspace, org } = view;
+    let list = format!("{}/workspaces", organization_address(org.entry().name.as_str()));
+    let project = org.state.projects.get(&workspace.project);
+    let execution = org.state.execution_of(workspace);
+    let pool = execution.agent_pool.and_then(|id| org.state.agent_pools.get(&id));
     let tags = workspace.tags.iter().map(|(key, value)| {
         let text = if value.is_empty() { key.to_string() } else { format!("{key}:{value}") };
         let address = format!("{list}?{}", ListQuery::tagged(&text).in_address());
@@ -209,7 +209,7 @@ fn facts(view: &WorkspaceView) -> Facts {
         name: workspace.name.to_string(),
         description: text::plain(&workspace.description),
         project: project.map(|project| project.name.to_string()).unwrap_or_default(),
-        project_address: format!("{}/projects/{}", organization_address(open.entry().name.as_str()), workspace.project),
+        project_address: format!("{}/projects/{}", organization_address(org.entry().name.as_str()), workspace.project),
         tags: tags.collect(),
         engine: format!("{} {}", workspace.engine, workspace.terraform_version),
         execution: match pool {
@@ -225,10 +225,10 @@ fn facts(view: &WorkspaceView) -> Facts {
 fn latest_run(view: &WorkspaceView, run: &Run) -> LatestRun {
     LatestRun {
         badge: Badge::of_run(run.status),
-        address: run_address(view.open.entry().name.as_str(), view.workspace.name.as_str(), run.id),
+        address: run_address(view.org.entry().name.as_str(), view.workspace.name.as_str(), run.id),
         id: run.id.to_string(),
         message: subject(&run.options.message),
-        by: view.open.name_of(&run.created_by),
+        by: view.org.name_of(&run.created_by),
         created: Moment(run.created_at),
     }
 }

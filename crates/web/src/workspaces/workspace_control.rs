@@ -4,7 +4,7 @@
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
-use taco_control_plane::{Deletion as Care, Error, OpenOrganization, WorkspaceView};
+use taco_control_plane::{Deletion as Care, Error, OrganizationSnapshot, WorkspaceView};
 use taco_domain::id::{TeamId, TeamWorkspaceId};
 use taco_domain::lock::Lock;
 use taco_domain::permission::{Action, Decision};
@@ -50,8 +50,8 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    pub(crate) fn of(visitor: &Visitor, open: &OpenOrganization, access: &TeamWorkspace) -> Self {
-        let team = open.known_team(&visitor.caller, &access.team);
+    pub(crate) fn of(visitor: &Visitor, org: &OrganizationSnapshot, access: &TeamWorkspace) -> Self {
+        let team = org.known_team(&visitor.caller, &access.team);
         let team = team.map_or_else(|| format!("a secret team, {}", access.team), |team| team.name.to_string());
         Self { id: access.id, team, access: access.access }
     }
@@ -134,7 +134,7 @@ pub(crate) struct Deletion {
 
 impl Deletion {
     pub(crate) fn of(visitor: &Visitor, view: &WorkspaceView) -> Self {
-        let (workspace, state) = (&view.workspace, &view.open.state);
+        let (workspace, state) = (&view.workspace, &view.org.state);
         let right = visitor.caller.may(Action::DeleteWorkspace, view.resource());
         let forced = view.forced_deletion(&visitor.caller);
         Self {

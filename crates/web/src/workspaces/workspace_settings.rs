@@ -87,7 +87,7 @@ impl SettingsPage {
         let view = control_plane.workspace(caller, &wanted).await?;
         let organization = place.organization.as_str();
         let all = PageRequest::new(1, OFFERED);
-        let (workspace, state) = (&view.workspace, &view.open.state);
+        let (workspace, state) = (&view.workspace, &view.org.state);
         let may = |action| caller.may(action, view.resource());
         // At once, so that they share one look at the bucket.
         let (every_project, every_pool) = (ProjectFilter::default(), AgentPoolFilter::default());
@@ -146,7 +146,7 @@ impl SettingsPage {
             keys: keys.items.iter().map(|item| Choice::new(item.id, &item.name, &key)).collect(),
             lock: workspace.lock.as_ref().map(LockState::of),
             team_right: may(Action::ManageWorkspaceTeams),
-            teams: accesses.items.iter().map(|access| Access::of(visitor, &view.open, access)).collect(),
+            teams: accesses.items.iter().map(|access| Access::of(visitor, &view.org, access)).collect(),
             offered_teams: offered_teams.map(|team| Choice::new(team.team.id, &team.team.name, "")).collect(),
             team: TeamForm::default(),
             deletion: Deletion::of(visitor, &view),

@@ -121,7 +121,7 @@ struct Follower {
 impl Follower {
     /// The next event; `None` when it is time for the browser to come again.
     async fn next(&mut self) -> Result<Option<Event>, Error> {
-        let mut changes = self.view.open.changes();
+        let mut changes = self.view.org.changes();
         while Instant::now() < self.ends {
             let over = self.view.run.phase(self.kind).status.is_final();
             let bytes = self.web.control_plane.log_part(&self.view, self.kind, self.at, PIECE).await?;
@@ -148,7 +148,7 @@ impl Follower {
                 self.seen = seen;
                 return Ok(Some(self.event("status", "look")));
             }
-            let organization = self.view.open.id();
+            let organization = self.view.org.id();
             let wait = async {
                 match over {
                     true => sleep(LOOK).await,
@@ -170,11 +170,11 @@ impl Follower {
     }
 
     async fn look(&mut self) -> Result<(), Error> {
-        let open = &mut self.view.open;
-        open.look().await?;
-        open.state = open.last_seen();
-        let run = open.state.runs.get(&self.view.run.id).cloned().ok_or(Error::NotFound("run"))?;
-        let workspace = open.state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound("run"))?;
+        let org = &mut self.view.org;
+        org.look().await?;
+        org.state = org.last_seen();
+        let run = org.state.runs.get(&self.view.run.id).cloned().ok_or(Error::NotFound("run"))?;
+        let workspace = org.state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound("run"))?;
         (self.view.run, self.view.workspace) = (run, workspace);
         Ok(())
     }

@@ -23,7 +23,7 @@ impl HistoryEntry {
         let by = &event.entry.by;
         Self {
             words: words(&event.entry.action, event.entry.description.as_deref()),
-            by: (*by != Author::Taco).then(|| view.open.name_of(by)),
+            by: (*by != Author::Taco).then(|| view.org.name_of(by)),
             at: Moment(event.entry.at),
             comment: event.comment.map(|comment| plain(&comment.body)),
         }

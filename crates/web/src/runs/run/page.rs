@@ -56,7 +56,7 @@ pub(crate) async fn find(web: &Web, visitor: &Visitor, path: &RunPath) -> Result
 
 /// Where a run's page is.
 pub(crate) fn address_of(view: &RunView) -> String {
-    run_address(view.open.entry().name.as_str(), view.workspace.name.as_str(), view.run.id)
+    run_address(view.org.entry().name.as_str(), view.workspace.name.as_str(), view.run.id)
 }
 
 #[derive(Template)]
@@ -145,7 +145,7 @@ impl Head {
             badge: Badge::of_run(run.status),
             subject: subject(&options.message),
             body: body(&options.message),
-            by: view.open.name_of(&run.created_by),
+            by: view.org.name_of(&run.created_by),
             created: Moment(run.created_at),
             source: source_words(run.source),
             engine: format!("{} {}", options.engine, options.terraform_version),
@@ -156,15 +156,15 @@ impl Head {
             targets: options.target_addrs.iter().map(|address| plain(address)).collect(),
             replacements: options.replace_addrs.iter().map(|address| plain(address)).collect(),
             took: stopwatch(end.unwrap_or(now).duration_since(run.created_at)),
-            confirmed_by: run.confirmed_by.as_ref().map(|by| view.open.name_of(by)),
+            confirmed_by: run.confirmed_by.as_ref().map(|by| view.org.name_of(by)),
         }
     }
 }
 
 fn configuration_address(visitor: &Visitor, view: &RunView) -> Option<String> {
     let id = view.run.configuration_version;
-    let is_there = view.open.state.configuration_versions.get(&id).is_some_and(|version| version.is_usable());
-    let workspace = workspace_address(view.open.entry().name.as_str(), view.workspace.name.as_str());
+    let is_there = view.org.state.configuration_versions.get(&id).is_some_and(|version| version.is_usable());
+    let workspace = workspace_address(view.org.entry().name.as_str(), view.workspace.name.as_str());
     let wanted = is_there && visitor.caller.may(Action::QueuePlan, view.resource()).allowed;
     wanted.then(|| format!("{workspace}/configurations/{id}"))
 }
@@ -268,14 +268,14 @@ pub(crate) async fn render(
 ) -> Result<Response, PageError> {
     let run = &view.run;
     let now = web.control_plane.now();
-    let organization = view.open.entry().name.as_str();
+    let organization = view.org.entry().name.as_str();
     let plan = Section::of(web, view, PhaseKind::Plan, query).await?;
     let apply = match run.apply.status {
         PhaseStatus::Pending | PhaseStatus::Unreachable if run.apply.waits.is_empty() => None,
         _ => Some(Section::of(web, view, PhaseKind::Apply, query).await?),
     };
     let reasons = web.control_plane.wait_reasons(view);
-    let current = view.open.state.current_state_version(&view.workspace).map(|version| version.serial);
+    let current = view.org.state.current_state_version(&view.workspace).map(|version| version.serial);
     let followed = apply.as_ref().unwrap_or(&plan);
     let live = (!run.status.is_final()).then(|| Live {
         from: format!("{}:{}", followed.kind, followed.log.goes_on_at()),

@@ -22,7 +22,7 @@ pub(crate) struct Link {
 
 impl Wait {
     pub(crate) fn of(view: &RunView, reason: &WaitReason) -> Self {
-        let organization = view.open.entry().name.as_str();
+        let organization = view.org.entry().name.as_str();
         let workspace = view.workspace.name.as_str();
         let link = |name: &str, address: String| Some(Link { name: name.to_owned(), address });
         match reason {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 #[derive(Default, Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct ProcessEnv {
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) directory: PathBuf,
 }
 
-impl Surroundings {
+impl ProcessEnv {
     pub(crate) fn of_this_process() -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))

@@ -19,13 +19,13 @@ const FORGOTTEN_AT_ONCE: usize = 8;
 
 /// A client's name for one of its requests.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RequestKey {
+pub struct IdempotencyKey {
     key: String,
     /// What is asked, such as `POST /api/v2/…`: the same key for something else is a mistake.
     what: String,
 }
 
-impl RequestKey {
+impl IdempotencyKey {
     pub const LONGEST: usize = 255;
 
     /// `None` if the text cannot be a key.
@@ -41,7 +41,7 @@ impl RequestKey {
 }
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
-pub struct DoneRequest {
+pub struct IdempotencyRecord {
     /// A digest of who asked and of the key.
     pub id: String,
     pub what: String,
@@ -57,15 +57,15 @@ pub struct KeyReused {
     pub what: String,
 }
 
-impl DoneRequest {
-    pub fn new(key: &RequestKey, author: Author, at: Timestamp, outcome: String) -> Self {
+impl IdempotencyRecord {
+    pub fn new(key: &IdempotencyKey, author: Author, at: Timestamp, outcome: String) -> Self {
         Self { id: key.id(author), what: key.what.clone(), at, outcome }
     }
 
     /// What was decided when this request came before, if it did.
     pub fn recall<'a>(
         done: &'a Table<Self>,
-        key: &RequestKey,
+        key: &IdempotencyKey,
         author: Author,
         now: Timestamp,
     ) -> Result<Option<&'a Self>, KeyReused> {
@@ -84,7 +84,7 @@ impl DoneRequest {
     }
 }
 
-impl Record for DoneRequest {
+impl Record for IdempotencyRecord {
     const KIND: &'static str = "done-request";
     type Id = String;
     type Indexes = DoneRequestIndexes;
@@ -95,7 +95,7 @@ impl Record for DoneRequest {
 }
 
 indexes! {
-    pub struct DoneRequestIndexes for DoneRequest {
+    pub struct DoneRequestIndexes for IdempotencyRecord {
         pub at: Timestamp => |request| [request.at];
     }
 }
@@ -113,11 +113,11 @@ mod tests {
         Author::User(UserId::from_random([2; 16]))
     }
 
-    fn key(text: &str, what: &str) -> RequestKey {
-        RequestKey::new(text, what.to_owned()).expect("a key")
+    fn key(text: &str, what: &str) -> IdempotencyKey {
+        IdempotencyKey::new(text, what.to_owned()).expect("a key")
     }
 
-    fn table(requests: &[DoneRequest]) -> Table<DoneRequest> {
+    fn table(requests: &[IdempotencyRecord]) -> Table<IdempotencyRecord> {
         let mut table = Table::default();
         for request in requests {
             table.put(request).expect("plain data");
@@ -129,9 +129,9 @@ mod tests {
     fn a_repetition_is_known_by_its_key_its_caller_and_what_it_asks() {
         let now = Timestamp::UNIX_EPOCH;
         let first = key("k", "POST /a");
-        let done = table(&[DoneRequest::new(&first, jane(), now, "1".to_owned())]);
-        let recall = |key: &RequestKey, author, now| {
-            DoneRequest::recall(&done, key, author, now).map(|found| found.map(|found| found.outcome.clone()))
+        let done = table(&[IdempotencyRecord::new(&first, jane(), now, "1".to_owned())]);
+        let recall = |key: &IdempotencyKey, author, now| {
+            IdempotencyRecord::recall(&done, key, author, now).map(|found| found.map(|found| found.outcome.clone()))
         };
         assert_eq!(recall(&first, jane(), now), Ok(Some("1".to_owned())));
         assert_eq!(recall(&first, joe(), now), Ok(None));
@@ -142,25 +142,25 @@ mod tests {
 
     #[test]
     fn a_key_is_a_short_word() {
-        let long = "x".repeat(RequestKey::LONGEST);
+        let long = "x".repeat(IdempotencyKey::LONGEST);
         for (text, legal) in
             [("a", true), ("\"8e03978e\"", true), (long.as_str(), true), ("", false), ("a b", false), ("ä", false)]
         {
-            assert_eq!(RequestKey::new(text, String::new()).is_some(), legal, "{text}");
+            assert_eq!(IdempotencyKey::new(text, String::new()).is_some(), legal, "{text}");
         }
-        assert_eq!(RequestKey::new(&format!("{long}x"), String::new()), None);
+        assert_eq!(IdempotencyKey::new(&format!("{long}x"), String::new()), None);
     }
 
     #[test]
     fn the_old_are_forgotten_a_few_at_a_time() {
         let at = |seconds| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
         let requests: Vec<_> = (0..20)
-            .map(|number| DoneRequest::new(&key(&number.to_string(), ""), jane(), at(number), String::new()))
+            .map(|number| IdempotencyRecord::new(&key(&number.to_string(), ""), jane(), at(number), String::new()))
             .collect();
         let done = table(&requests);
         let id = |number: usize| requests[number].id.clone();
-        assert_eq!(DoneRequest::to_forget(&done, at(0)), Vec::<String>::new());
-        assert_eq!(DoneRequest::to_forget(&done, at(2) + REMEMBERED), [id(0), id(1)]);
-        assert_eq!(DoneRequest::to_forget(&done, at(100) + REMEMBERED).len(), FORGOTTEN_AT_ONCE);
+        assert_eq!(IdempotencyRecord::to_forget(&done, at(0)), Vec::<String>::new());
+        assert_eq!(IdempotencyRecord::to_forget(&done, at(2) + REMEMBERED), [id(0), id(1)]);
+        assert_eq!(IdempotencyRecord::to_forget(&done, at(100) + REMEMBERED).len(), FORGOTTEN_AT_ONCE);
     }
 }

@@ -17,7 +17,7 @@ use taco_control_plane::ControlPlane;
 use taco_domain::agent::AgentPresence;
 use taco_ledger::LedgerName;
 use taco_ledger::beacon::Beacons;
-use taco_scheduler::{Neighbours, Wake};
+use taco_scheduler::{PeerDirectory, Wake};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use url::Url;
@@ -25,7 +25,7 @@ use url::Url;
 use crate::shutdown::Shutdown;
 
 const LOOK_PATH: &str = "/api/peers/look";
-const WORD: &str = "x-taco-peer";
+const PEER_SIGNATURE: &str = "x-taco-peer";
 
 /// "Look" is said at most this often: one look finds everything.
 const GATHER: Duration = Duration::from_millis(50);
@@ -41,12 +41,12 @@ struct Look {
 }
 
 /// Lets the scheduler speak through the beacon.
-pub(crate) struct ByBeacon {
+pub(crate) struct BeaconPeers {
     pub(crate) beacons: Arc<Beacons>,
 }
 
 #[async_trait]
-impl Neighbours for ByBeacon {
+impl PeerDirectory for BeaconPeers {
     async fn publish(&self, agents: &[AgentPresence]) -> bool {
         let agents = agents.iter().filter_map(|agent| serde_json::to_value(agent).ok()).collect();
         self.beacons.note_agents(agents);
@@ -87,7 +87,7 @@ fn address_outwards() -> Option<IpAddr> {
 }
 
 /// Says "look" to the others whenever this server has committed something.
-pub(crate) async fn tell_others(control_plane: ControlPlane, beacons: Arc<Beacons>, shutdown: Shutdown) {
+pub(crate) async fn notify_peers(control_plane: ControlPlane, beacons: Arc<Beacons>, shutdown: Shutdown) {
     let client = reqwest::Client::builder()
         .timeout(PATIENCE)
         // What is said is worth nothing to a listener, and peers' certificates are for the name that clients use.
@@ -106,7 +106,8 @@ pub(crate) async fn tell_others(control_plane: ControlPlane, beacons: Arc<Beacon
             told = seen;
             for beacon in peers.list() {
                 let Some(address) = beacon.address.and_then(|address| address.join(LOOK_PATH).ok()) else { continue };
-                let said = client.post(address).header(WORD, control_plane.word_for_peers()).body(look.clone());
+                let said =
+                    client.post(address).header(PEER_SIGNATURE, control_plane.sign_peer_request()).body(look.clone());
                 tokio::spawn(async move {
                     if let Err(error) = said.send().await {
                         tracing::debug!(%error, "a peer could not be told to look");
@@ -123,7 +124,7 @@ pub(crate) async fn tell_others(control_plane: ControlPlane, beacons: Arc<Beacon
 }
 
 #[derive(Clone)]
-struct Ear {
+struct PeerWakeup {
     control_plane: ControlPlane,
     wanted: Arc<Wanted>,
 }
@@ -163,9 +164,9 @@ impl Wanted {
 }
 
 /// The door for other servers, and the task that looks.
-pub(crate) fn ear(control_plane: ControlPlane, wake: Wake) -> (Router, impl Future<Output = ()> + Send) {
+pub(crate) fn peer_wakeup_route(control_plane: ControlPlane, wake: Wake) -> (Router, impl Future<Output = ()> + Send) {
     let wanted = Arc::<Wanted>::default();
-    let ear = Ear { control_plane, wanted: Arc::clone(&wanted) };
+    let peer_wakeup_route = PeerWakeup { control_plane, wanted: Arc::clone(&wanted) };
     let looking = async move {
         loop {
             wanted.signal.notified().await;
@@ -179,15 +180,15 @@ pub(crate) fn ear(control_plane: ControlPlane, wake: Wake) -> (Router, impl Futu
             }
         }
     };
-    (Router::new().route(LOOK_PATH, post(look)).with_state(ear), looking)
+    (Router::new().route(LOOK_PATH, post(look)).with_state(peer_wakeup_route), looking)
 }
 
 /// `POST /api/peers/look`
-async fn look(State(ear): State<Ear>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    let word = headers.get(WORD).and_then(|word| word.to_str().ok()).unwrap_or_default();
-    if !ear.control_plane.is_word_of_peer(word) {
+async fn look(State(peer_wakeup_route): State<PeerWakeup>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let word = headers.get(PEER_SIGNATURE).and_then(|word| word.to_str().ok()).unwrap_or_default();
+    if !peer_wakeup_route.control_plane.verify_peer_request(word) {
         return StatusCode::NOT_FOUND;
     }
-    ear.wanted.add(serde_json::from_slice(&body).ok());
+    peer_wakeup_route.wanted.add(serde_json::from_slice(&body).ok());
     StatusCode::NO_CONTENT
 }

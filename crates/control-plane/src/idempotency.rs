@@ -10,32 +10,32 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use taco_domain::done_request::DoneRequest;
+use taco_domain::idempotency_record::IdempotencyRecord;
 use taco_ledger::Transaction;
 use taco_ledger::blob::BlobError;
 use taco_tables::Holds;
 
+use crate::blob_error::blob_error;
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::state_blobs::blob_error;
 
 /// Lets `decide` decide once for each request that the caller has a key for. What it did and that it was done are one
 /// commit, so that no crash comes between them. A refusal is not remembered: it has changed nothing.
 ///
 /// Secrets are shown once and never stored, so a verb that hands one out must not be wrapped in this.
-pub(crate) fn once<S, T>(
+pub(crate) fn idempotent<S, T>(
     caller: &Caller,
     now: Timestamp,
     mut decide: impl FnMut(&mut Transaction<S>) -> Result<T, Error> + Send + 'static,
 ) -> impl FnMut(&mut Transaction<S>) -> Result<T, Error> + Send + 'static
 where
-    S: Holds<DoneRequest>,
+    S: Holds<IdempotencyRecord>,
     T: Serialize + DeserializeOwned,
 {
     let (key, author) = (caller.request.key.clone(), caller.author());
     move |tx| {
         let Some(key) = &key else { return decide(tx) };
-        if let Some(before) = DoneRequest::recall(tx.state().table(), key, author, now)? {
+        if let Some(before) = IdempotencyRecord::recall(tx.state().table(), key, author, now)? {
             return serde_json::from_str(&before.outcome).map_err(|error| {
                 tracing::warn!(%error, "the outcome of a request cannot be read by this version");
                 Error::Conflict("The request was done by another version of this server; look at the result".to_owned())
@@ -43,18 +43,22 @@ where
         }
         let outcome = decide(tx)?;
         let json = serde_json::to_string(&outcome).expect("an outcome is plain data");
-        for old in DoneRequest::to_forget(tx.state().table(), now) {
-            tx.delete::<DoneRequest>(&old);
+        for old in IdempotencyRecord::to_forget(tx.state().table(), now) {
+            tx.delete::<IdempotencyRecord>(&old);
         }
-        tx.put(&DoneRequest::new(key, author, now, json));
+        tx.put(&IdempotencyRecord::new(key, author, now, json));
         Ok(outcome)
     }
 }
 
 /// Whether the request was done before, for verbs that would not find any more what they did away with.
-pub(crate) fn was_done<S: Holds<DoneRequest>>(state: &S, caller: &Caller, now: Timestamp) -> Result<bool, Error> {
+pub(crate) fn already_applied<S: Holds<IdempotencyRecord>>(
+    state: &S,
+    caller: &Caller,
+    now: Timestamp,
+) -> Result<bool, Error> {
     match &caller.request.key {
-        Some(key) => Ok(DoneRequest::recall(state.table(), key, caller.author(), now)?.is_some()),
+        Some(key) => Ok(IdempotencyRecord::recall(state.table(), key, caller.author(), now)?.is_some()),
         None => Ok(false),
     }
 }

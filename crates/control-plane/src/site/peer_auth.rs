@@ -10,13 +10,13 @@ const SKEW: i64 = 600;
 
 impl ControlPlane {
     /// A word for another server of the same site.
-    pub fn word_for_peers(&self) -> String {
+    pub fn sign_peer_request(&self) -> String {
         let now = self.now().as_second();
         format!("{now}-{}", self.signature(now))
     }
 
     /// Whether another server of the same site has said this, not long ago.
-    pub fn is_word_of_peer(&self, word: &str) -> bool {
+    pub fn verify_peer_request(&self, word: &str) -> bool {
         let Some((at, signature)) = word.split_once('-') else { return false };
         let Ok(at) = at.parse::<i64>() else { return false };
         let genuine: bool = self.signature(at).as_bytes().ct_eq(signature.as_bytes()).into();

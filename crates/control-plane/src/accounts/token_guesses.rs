@@ -23,7 +23,7 @@ const MAX_ENTRIES: usize = 10_000;
 
 /// Counts wrong tokens. It forgets them with the process: that is a minute's worth.
 #[derive(Default, Debug)]
-pub(crate) struct WrongTokens(Mutex<HashMap<Asker, Window>>);
+pub(crate) struct TokenGuesses(Mutex<HashMap<Asker, Window>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Window {
@@ -31,7 +31,7 @@ struct Window {
     wrong: u32,
 }
 
-impl WrongTokens {
+impl TokenGuesses {
     /// Refuses to look at a token that might be a guess, of those who have guessed enough.
     pub(crate) fn check(&self, address: Option<IpAddr>, token: &str) -> Result<(), Error> {
         let (Some(asker), now) = (asker(address), Instant::now()) else { return Ok(()) };
@@ -79,7 +79,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_address_has_ten_wrong_tokens_in_a_minute() {
-        let tokens = WrongTokens::default();
+        let tokens = TokenGuesses::default();
         let (one, other) = (Some(IpAddr::from([10, 0, 0, 1])), Some(IpAddr::from([10, 0, 0, 2])));
         let count = |address| match tokens.count(address, Error::Unauthorized("wrong".to_owned())) {
             Error::Unauthorized(_) => 401,

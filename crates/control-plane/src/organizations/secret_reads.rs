@@ -6,19 +6,15 @@ use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use taco_domain::id::{RunId, StateVersionId, TokenId};
-use taco_domain::run::Run;
-use taco_domain::state_version::StateVersion;
-use taco_ledger::Intent;
 
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
 
 /// Repeated reads of the same secret by the same reader within this time are one event.
-const SAME_READ_WITHIN: SignedDuration = SignedDuration::from_mins(10);
+pub(crate) const SAME_READ_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 
 /// An event that could not be written is tried again after this time, so that not every read waits for a bucket that
 /// takes nothing.
-const RETRY_AFTER: SignedDuration = SignedDuration::from_mins(1);
+pub(crate) const RETRY_AFTER: SignedDuration = SignedDuration::from_mins(1);
 
 /// Reads that are remembered; with more, all are forgotten, and the next of each is an event again.
 const MAX_REMEMBERED: usize = 20_000;
@@ -35,7 +31,7 @@ pub(crate) enum SecretRead {
 }
 
 impl SecretRead {
-    fn action(self) -> &'static str {
+    pub(crate) fn action(self) -> &'static str {
         match self {
             Self::State(_) => "state.read",
             Self::Outputs(_) => "output.read",
@@ -43,7 +39,7 @@ impl SecretRead {
         }
     }
 
-    fn id(self) -> String {
+    pub(crate) fn id(self) -> String {
         match self {
             Self::State(id) | Self::Outputs(id) => id.to_string(),
             Self::Plan(id) => id.to_string(),
@@ -54,9 +50,9 @@ impl SecretRead {
 /// Who reads: an actor as the audit trail spells it, and the token by which they came, if it has an id.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Reader {
-    actor: String,
-    token: Option<TokenId>,
-    request: Option<String>,
+    pub(crate) actor: String,
+    pub(crate) token: Option<TokenId>,
+    pub(crate) request: Option<String>,
 }
 
 impl Reader {
@@ -79,53 +75,16 @@ type Key = (String, Option<TokenId>, SecretRead);
 pub(crate) struct SecretReads(Mutex<HashMap<Key, Timestamp>>);
 
 impl SecretReads {
-    fn is_told(&self, key: &Key, now: Timestamp) -> bool {
+    pub(crate) fn is_told(&self, key: &Key, now: Timestamp) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).is_some_and(|until| now < *until)
     }
 
-    fn remember(&self, key: Key, until: Timestamp) {
+    pub(crate) fn remember(&self, key: Key, until: Timestamp) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MAX_REMEMBERED {
             all.clear();
         }
         all.insert(key, until);
-    }
-}
-
-impl ControlPlane {
-    /// Writes into the audit trail that someone reads a secret. Await it before the secret is answered. A bucket that
-    /// takes no writes must not keep people from their states: then the server's log has the event instead.
-    pub(crate) async fn record_secret_read(
-        &self,
-        open: &OpenOrganization,
-        reader: impl Into<Reader>,
-        read: SecretRead,
-    ) {
-        let (reader, now) = (reader.into(), self.now());
-        let key = (reader.actor.clone(), reader.token, read);
-        if self.shared.secret_reads.is_told(&key, now) {
-            return;
-        }
-        let Reader { actor, request, .. } = reader;
-        let intent = Intent { actor: actor.clone(), action: read.action(), request: request.clone() };
-        let written = open.commit(intent, move |tx| {
-            match read {
-                SecretRead::State(id) | SecretRead::Outputs(id) => tx.record_read::<StateVersion>(&id),
-                SecretRead::Plan(id) => tx.record_read::<Run>(&id),
-            }
-            Ok(())
-        });
-        let enough = match written.await {
-            Ok(()) => SAME_READ_WITHIN,
-            Err(error) => {
-                tracing::warn!(
-                    event = "audit_event_not_written", organization = %open.id(), actor, action = read.action(),
-                    id = read.id(), request, %error, "someone read a secret, and the audit trail could not be told"
-                );
-                RETRY_AFTER
-            }
-        };
-        self.shared.secret_reads.remember(key, now.checked_add(enough).unwrap_or(Timestamp::MAX));
     }
 }
 

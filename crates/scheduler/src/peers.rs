@@ -1,5 +1,5 @@
 //! How servers let each other know of their agents. Hints for people and for the queue, but not for leases: those rest
-//! on [`Neighbours::publish`] saying truly when all servers can know of a heartbeat.
+//! on [`PeerDirectory::publish`] saying truly when all servers can know of a heartbeat.
 
 use async_trait::async_trait;
 use taco_control_plane::LedgerName;
@@ -7,7 +7,7 @@ use taco_domain::agent::AgentPresence;
 
 /// The other servers.
 #[async_trait]
-pub trait Neighbours: Send + Sync + 'static {
+pub trait PeerDirectory: Send + Sync + 'static {
     /// Tells the others which agents this server hears, and hears of theirs. When it returns true, every server can
     /// know of these heartbeats from now on.
     async fn publish(&self, agents: &[AgentPresence]) -> bool;
@@ -21,10 +21,10 @@ pub trait Neighbours: Send + Sync + 'static {
 
 /// There are no others.
 #[derive(Clone, Copy, Debug)]
-pub struct Alone;
+pub struct SingleServer;
 
 #[async_trait]
-impl Neighbours for Alone {
+impl PeerDirectory for SingleServer {
     async fn publish(&self, _: &[AgentPresence]) -> bool {
         true
     }

@@ -16,7 +16,7 @@ const LARGEST: u64 = 1024 * 1024;
 const USUAL: usize = 32 * 1024;
 
 /// One shelf for all: of many small ones, none would have a place for a large state.
-pub(crate) struct KeptStates(Mutex<Shelf>);
+pub(crate) struct StateCache(Mutex<Shelf>);
 
 type Shelf = Cache<Key, Bytes, BySize>;
 
@@ -29,7 +29,7 @@ impl Weighter<Key, Bytes> for BySize {
     }
 }
 
-impl KeptStates {
+impl StateCache {
     pub(crate) fn get(&self, key: &Key) -> Option<Bytes> {
         self.shelf().get(key).cloned()
     }
@@ -52,7 +52,7 @@ impl KeptStates {
     }
 }
 
-impl Default for KeptStates {
+impl Default for StateCache {
     fn default() -> Self {
         Self(Mutex::new(Cache::with_weighter(MOST as usize / USUAL, MOST, BySize)))
     }
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn what_was_read_is_kept_until_it_is_forgotten() {
-        let states = KeptStates::default();
+        let states = StateCache::default();
         states.keep(key(1), Bytes::from_static(b"{}"));
         assert_eq!(states.get(&key(1)), Some(Bytes::from_static(b"{}")));
         assert_eq!(states.get(&key(2)), None);
@@ -80,8 +80,8 @@ mod tests {
 
     #[test]
     fn no_more_is_kept_than_fits() {
-        let states = KeptStates::default();
-        assert!(KeptStates::has_room_for(LARGEST) && !KeptStates::has_room_for(LARGEST + 1));
+        let states = StateCache::default();
+        assert!(StateCache::has_room_for(LARGEST) && !StateCache::has_room_for(LARGEST + 1));
         let state = Bytes::from(vec![0; LARGEST as usize]);
         for number in 0..20 {
             states.keep(key(number), state.clone());

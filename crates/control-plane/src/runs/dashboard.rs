@@ -11,10 +11,10 @@ use taco_domain::workspace::Workspace;
 use taco_domain::{Author, OrganizationState};
 
 use crate::caller::Caller;
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
-use crate::runs::{RunView, Sight};
+use crate::runs::{RunView, VisibleWorkspaces};
 
 /// So many of each are told; the lists tell all.
 const MOST: usize = 20;
@@ -23,8 +23,8 @@ const NEWEST: usize = 2000;
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// An organization at a glance, as far as the caller may see it.
-pub struct Work {
-    pub open: OpenOrganization,
+pub struct Dashboard {
+    pub org: OrganizationSnapshot,
     /// Plans that the caller may confirm or discard.
     pub to_decide: Vec<RunView>,
     /// Plans that others have to decide about.
@@ -45,16 +45,16 @@ pub struct Work {
 
 #[boxed]
 impl ControlPlane {
-    pub async fn work(&self, caller: &Caller, organization: &str) -> Result<Work, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        let state = open.state.clone();
-        let mut sight = Sight::new(caller, &state);
+    pub async fn dashboard(&self, caller: &Caller, organization: &str) -> Result<Dashboard, Error> {
+        let org = self.organization_named(caller, organization).await?;
+        let state = org.state.clone();
+        let mut sight = VisibleWorkspaces::new(caller, &state);
         let open_runs: Vec<&Run> = state.runs.by().open.iter().collect();
         let waits = [RunStatus::Pending, RunStatus::Confirmed, RunStatus::PlanQueued, RunStatus::ApplyQueued];
         let waiting = open_runs.iter().filter(|run| waits.contains(&run.status) && sight.of(run).is_some()).count();
         let mut view = |run: &Run| {
             let workspace = sight.of(run)?;
-            Some(RunView { run: run.clone(), workspace: workspace.clone(), open: open.clone() })
+            Some(RunView { run: run.clone(), workspace: workspace.clone(), org: org.clone() })
         };
         let in_status = |wanted: &'static [RunStatus]| {
             let mut found: Vec<&Run> = open_runs.iter().copied().filter(|run| wanted.contains(&run.status)).collect();
@@ -86,7 +86,7 @@ impl ControlPlane {
             .agents
             .iter()
             .filter(|agent| agent.exited_at.is_none() && !present.iter().any(|present| present.agent == agent.id));
-        Ok(Work {
+        Ok(Dashboard {
             to_decide,
             for_others: for_others.len(),
             under_way,
@@ -96,28 +96,28 @@ impl ControlPlane {
             agents: able.len(),
             busy_agents: able.iter().filter(|agent| agent.busy > 0).count(),
             silent_agents: silent.take(MOST).cloned().collect(),
-            open: open.clone(),
+            org: org.clone(),
         })
     }
 
     /// What agents execute, what waits for one, and what waits for its turn, in this order, as far as the caller may
     /// see it.
-    pub async fn everything_queued(
+    pub async fn queued_runs(
         &self,
         caller: &Caller,
         organization: &str,
         page: PageRequest,
     ) -> Result<Listed<RunView>, Error> {
-        let open = self.organization_named(caller, organization).await?;
-        let state = &open.state;
-        let mut sight = Sight::new(caller, state);
+        let org = self.organization_named(caller, organization).await?;
+        let state = &org.state;
+        let mut sight = VisibleWorkspaces::new(caller, state);
         let open_runs = state.runs.by().open.iter();
         let mut behind: Vec<&Run> =
             open_runs.filter(|run| matches!(run.status, RunStatus::Pending | RunStatus::Confirmed)).collect();
         behind.sort_by_key(|run| (run.created_at, run.id));
         let all = state.run_queue().chain(behind);
         let seen = all.filter_map(|run| sight.of(run).map(|workspace| (run, workspace)));
-        Ok(RunView::page_of(&open, seen, page))
+        Ok(RunView::page_of(&org, seen, page))
     }
 }
 

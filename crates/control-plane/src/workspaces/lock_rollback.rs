@@ -13,41 +13,41 @@ use taco_ledger::Transaction;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
-use crate::control_plane::{ControlPlane, OpenOrganization};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::workspace_locks::{give_up_pending, unlocked};
+use crate::lock_release::{give_up_pending, unlocked};
 
 /// A bucket that is away for longer than this has people look after it, who find the lock.
 const PATIENCE: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Gives the lock back when dropped, unless the client is told.
-pub(crate) struct Untold {
-    taken: Option<(OpenOrganization, WorkspaceId, Lock)>,
+pub(crate) struct UnacknowledgedLock {
+    taken: Option<(OrganizationSnapshot, WorkspaceId, Lock)>,
 }
 
-impl Untold {
-    pub(crate) fn new(open: OpenOrganization, workspace: WorkspaceId, lock: Lock) -> Self {
-        Self { taken: Some((open, workspace, lock)) }
+impl UnacknowledgedLock {
+    pub(crate) fn new(org: OrganizationSnapshot, workspace: WorkspaceId, lock: Lock) -> Self {
+        Self { taken: Some((org, workspace, lock)) }
     }
 
     /// The client gets an answer that says how things are.
-    pub(crate) fn told(mut self) {
+    pub(crate) fn acknowledge(mut self) {
         self.taken = None;
     }
 }
 
-impl Drop for Untold {
+impl Drop for UnacknowledgedLock {
     fn drop(&mut self) {
-        if let Some((open, workspace, lock)) = self.taken.take()
+        if let Some((org, workspace, lock)) = self.taken.take()
             && let Ok(runtime) = Handle::try_current()
         {
-            runtime.spawn(give_back(open, workspace, lock));
+            runtime.spawn(give_back(org, workspace, lock));
         }
     }
 }
 
-async fn give_back(open: OpenOrganization, workspace: WorkspaceId, lock: Lock) {
+async fn give_back(org: OrganizationSnapshot, workspace: WorkspaceId, lock: Lock) {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let lock = lock.clone();
@@ -60,7 +60,7 @@ async fn give_back(open: OpenOrganization, workspace: WorkspaceId, lock: Lock) {
             tx.put(&free);
             Ok(())
         };
-        match open.commit(ControlPlane::own_intent("workspace.give-back-lock"), decide).await {
+        match org.commit(ControlPlane::own_intent("workspace.give-back-lock"), decide).await {
             Err(Error::Unavailable(_)) if Instant::now() < deadline => sleep(PAUSE).await,
             Err(error) => {
                 tracing::warn!(%workspace, %error, "a lock that nobody was told of could not be given back");

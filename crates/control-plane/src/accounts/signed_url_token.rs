@@ -1,0 +1,67 @@
+//! Tokens in signed URLs: each opens one object for one purpose, for a while, to whoever has it.
+
+use taco_domain::Author;
+use taco_domain::id::TokenId;
+
+use crate::error::Error;
+
+/// What a pass lets its holder do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SignedUrlPurpose {
+    DownloadState,
+    UploadState,
+    DownloadJsonState,
+    UploadJsonState,
+    UploadConfiguration,
+    ReadPlanLog,
+    ReadApplyLog,
+}
+
+impl SignedUrlPurpose {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::DownloadState => "GET state",
+            Self::UploadState => "PUT state",
+            Self::DownloadJsonState => "GET json-state",
+            Self::UploadJsonState => "PUT json-state",
+            Self::UploadConfiguration => "PUT configuration",
+            Self::ReadPlanLog => "GET plan log",
+            Self::ReadApplyLog => "GET apply log",
+        }
+    }
+}
+
+/// A pass that was checked. Only `ControlPlane::verify_url_token` makes one.
+#[derive(Clone, Debug)]
+pub struct SignedUrlToken {
+    pub(crate) purpose: SignedUrlPurpose,
+    pub(crate) object: String,
+    /// `None` for one of a server that did not say to whom yet.
+    pub(crate) holder: Option<Holder>,
+}
+
+/// To whom a pass was issued.
+#[derive(Clone, Debug)]
+pub(crate) struct Holder {
+    pub(crate) author: Author,
+    pub(crate) token: Option<TokenId>,
+}
+
+impl SignedUrlToken {
+    /// The object that it opens, if it is for this purpose.
+    pub(crate) fn object<I: std::str::FromStr>(&self, purpose: SignedUrlPurpose) -> Result<I, Error> {
+        let object = (self.purpose == purpose).then(|| self.object.parse().ok()).flatten();
+        object.ok_or(Error::NotFound("object"))
+    }
+}
+
+impl Holder {
+    pub(crate) fn spelled(text: &str) -> Option<Self> {
+        let (author, token) = text.split_once('_')?;
+        let token = match token {
+            "" => None,
+            token => Some(token.parse().ok()?),
+        };
+        Some(Self { author: Author::spelled(author)?, token })
+    }
+}
