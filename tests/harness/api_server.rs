@@ -16,7 +16,7 @@ use md5::{Digest, Md5};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use taco_agent_api::AgentApi;
-use taco_control_plane::{AgentCaller, Caller, ControlPlane, HistorySettings, NewToken, RequestInfo, Settings};
+use taco_control_plane::{AgentCaller, Caller, HistorySettings, NewToken, Privileged, RequestInfo, Settings};
 use taco_domain::OrganizationState;
 use taco_domain::history::HistoryRules;
 use taco_domain::id::{OrganizationPrefix, UserId};
@@ -40,7 +40,7 @@ impl Clock for TestClock {
 }
 
 pub struct ApiServer {
-    pub control_plane: ControlPlane,
+    pub control_plane: Privileged,
     /// It works when a test lets it.
     pub scheduler: Scheduler,
     pub agents: AgentApi,
@@ -119,8 +119,8 @@ impl ApiServer {
             limits: Default::default(),
             history,
         };
-        let control_plane = ControlPlane::open(environment, settings).await.expect("a control plane");
-        let router = Api::new(control_plane.clone(), "http://taco.test").into_router();
+        let control_plane = Privileged::open(environment, settings).await.expect("a control plane");
+        let router = Api::new(control_plane.control_plane(), "http://taco.test").into_router();
         let scheduler =
             Scheduler::new(control_plane.clone(), Leases::of(Duration::from_secs(30)), Arc::new(SingleServer));
         let agents = AgentApi::new(control_plane.clone(), scheduler.clone(), "http://taco.test");
@@ -129,7 +129,7 @@ impl ApiServer {
 
     /// The same server, which lets each token make so many requests in a second.
     pub fn with_rate_limit(self, per_second: u16) -> Self {
-        let api = Api::new(self.control_plane.clone(), "http://taco.test").with_rate_limit(per_second);
+        let api = Api::new(self.control_plane.control_plane(), "http://taco.test").with_rate_limit(per_second);
         Self { router: api.into_router(), ..self }
     }
 
@@ -243,7 +243,7 @@ fn environment(bucket: &Arc<dyn Bucket>, clock: &Arc<TestClock>, number: u64) ->
 /// Someone who calls the API.
 #[derive(Clone)]
 pub struct Client {
-    control_plane: ControlPlane,
+    control_plane: Privileged,
     router: Router,
     authorization: Option<String>,
     key: Option<String>,
@@ -331,7 +331,7 @@ impl Client {
 /// The ids that records of organizations name and nothing has. What was deleted stays named where that tells what
 /// happened: by whom, with which token, by which agent of which pool, and in the paths of requests that were done. What
 /// is in history is there, too, but nobody looks for it here.
-async fn dangling_ids(control_plane: &ControlPlane) -> Vec<String> {
+async fn dangling_ids(control_plane: &Privileged) -> Vec<String> {
     const OUTLIVED: [&str; 3] = ["user", "agent", "at"];
     /// These are a part of the record that names them.
     const PARTS: [&str; 2] = ["wsout", "tag"];

@@ -35,7 +35,7 @@ impl LargeSite {
 
     /// Pages that everyone sees as the site's admin.
     pub fn pages(&self, origin: &Url) -> Router {
-        Web::new(self.api.control_plane.clone(), origin).without_login().into_router()
+        Web::new(self.api.control_plane.control_plane(), origin).without_login().into_router()
     }
 
     /// So many workspaces, each with a tag and a description.

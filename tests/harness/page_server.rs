@@ -26,7 +26,7 @@ impl PageServer {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let origin = format!("http://{}", listener.local_addr().expect("an address"));
         let address: Url = origin.parse().expect("an address");
-        let router = Web::new(api.control_plane.clone(), &address).into_router();
+        let router = Web::new(api.control_plane.control_plane(), &address).into_router();
         // It ends with the test's runtime.
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
         tokio::spawn(async move { axum::serve(listener, service).await });

@@ -17,7 +17,7 @@ use harness::run_site::{admin_of, configuration_of, run_that_applies_itself, tex
 use md5::{Digest, Md5};
 use reqwest::Client;
 use serde_json::{Value, json};
-use taco_control_plane::{ControlPlane, Settings};
+use taco_control_plane::{Privileged, Settings};
 use taco_domain::grant::challenge_of;
 use taco_ledger::{Dice, Environment, Location, MasterKey, MasterKeys, Options, Peers, SystemClock};
 use tempfile::TempDir;
@@ -305,7 +305,7 @@ async fn snapshots(home: &Home) {
         limits: Default::default(),
         history: Default::default(),
     };
-    let plane = ControlPlane::open(environment, settings).await.expect("a control plane");
+    let plane = Privileged::open(environment, settings).await.expect("a control plane");
     let ledgers = 1 + plane.all_organizations().await.expect("organizations").len();
     let deadline = Instant::now() + Duration::from_secs(30);
     while files_in(&home.bucket()).iter().filter(|file| is_snapshot(file)).count() < ledgers {

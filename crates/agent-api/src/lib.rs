@@ -12,7 +12,7 @@ mod translation;
 use axum::Router;
 use axum::routing::get;
 use taco_agent_protocol::CONNECT_PATH;
-use taco_control_plane::{AgentCaller, ControlPlane};
+use taco_control_plane::{AgentCaller, Privileged};
 use taco_scheduler::Scheduler;
 
 use crate::connection::Visitor;
@@ -21,7 +21,7 @@ pub use crate::session::Conversation;
 /// What the handlers share.
 #[derive(Clone)]
 pub struct AgentApi {
-    pub(crate) control_plane: ControlPlane,
+    pub(crate) control_plane: Privileged,
     pub(crate) scheduler: Scheduler,
     /// The address under which clients know the server: runs reach it there.
     pub(crate) url: String,
@@ -30,7 +30,7 @@ pub struct AgentApi {
 }
 
 impl AgentApi {
-    pub fn new(control_plane: ControlPlane, scheduler: Scheduler, url: &str) -> Self {
+    pub fn new(control_plane: Privileged, scheduler: Scheduler, url: &str) -> Self {
         Self { control_plane, scheduler, url: url.trim_end_matches('/').to_owned(), within: false }
     }
 

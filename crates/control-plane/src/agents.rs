@@ -19,6 +19,7 @@ use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::presence::Presence;
+use crate::privileged::Privileged;
 
 const WHAT: &str = "agent";
 
@@ -65,15 +66,6 @@ impl ControlPlane {
         Ok(AgentCaller { caller, pool, token, org })
     }
 
-    /// Why an agent may not stay that came with this token; `None` while it may. It asks the bucket for nothing: whoever
-    /// gives it a phase asks again.
-    pub fn agent_refusal(&self, org: &OrganizationSnapshot, pool: AgentPoolId, token: TokenId) -> Option<Error> {
-        if !self.shared.site.last_seen().organizations.contains(&org.id()) {
-            return Some(Error::Unauthorized("the agent's organization was deleted".to_owned()));
-        }
-        check_agent(&org.last_seen(), pool, token, self.now()).err()
-    }
-
     /// Lets an agent in, with its pool's token. `known` is its id from an earlier connection of the same process, which
     /// said the same `instance` then.
     pub async fn connect_agent(
@@ -115,22 +107,6 @@ impl ControlPlane {
             })
             .await?;
         Ok(ConnectedAgent { agent, token, org })
-    }
-
-    /// Notes that an agent has left for good.
-    pub async fn agent_left(&self, org: &OrganizationSnapshot, id: AgentId) -> Result<(), Error> {
-        let now = self.now();
-        org.commit(Self::own_intent("agent.leave"), move |tx| {
-            let agent = tx.state().agents.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-            tx.put(&Agent { exited_at: Some(now), ..agent });
-            Ok(())
-        })
-        .await
-    }
-
-    /// An id for an agent within this server.
-    pub fn id_for_agent_within(&self) -> AgentId {
-        AgentId::from_random(self.random())
     }
 }
 
@@ -187,6 +163,35 @@ impl ControlPlane {
             Some(_) => AgentStatus::Idle,
         };
         AgentView { agent: agent.clone(), status, last_heard_at: last_heard_at.or(agent.exited_at) }
+    }
+}
+
+/// Verbs that ask nobody, for the server itself.
+#[boxed]
+impl Privileged {
+    /// Notes that an agent has left for good.
+    pub async fn agent_left(&self, org: &OrganizationSnapshot, id: AgentId) -> Result<(), Error> {
+        let now = self.now();
+        org.commit(ControlPlane::own_intent("agent.leave"), move |tx| {
+            let agent = tx.state().agents.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+            tx.put(&Agent { exited_at: Some(now), ..agent });
+            Ok(())
+        })
+        .await
+    }
+
+    /// An id for an agent within this server.
+    pub fn id_for_agent_within(&self) -> AgentId {
+        AgentId::from_random(self.random())
+    }
+
+    /// Why an agent may not stay that came with this token; `None` while it may. It asks the bucket for nothing: whoever
+    /// gives it a phase asks again.
+    pub fn agent_refusal(&self, org: &OrganizationSnapshot, pool: AgentPoolId, token: TokenId) -> Option<Error> {
+        if !self.shared.site.last_seen().organizations.contains(&org.id()) {
+            return Some(Error::Unauthorized("the agent's organization was deleted".to_owned()));
+        }
+        check_agent(&org.last_seen(), pool, token, self.now()).err()
     }
 }
 

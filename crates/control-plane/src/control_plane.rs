@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use taco_boxed::boxed;
 use taco_domain::history::HistoryRules;
@@ -111,7 +110,7 @@ pub(crate) struct Shared {
     pub(crate) site_token: Option<SecretHash>,
     pub(crate) site: Ledger<Site>,
     /// Opened when they are first asked for.
-    organizations: Mutex<HashMap<OrganizationId, Arc<OnceCell<Ledger<OrganizationState>>>>>,
+    pub(crate) organizations: Mutex<HashMap<OrganizationId, Arc<OnceCell<Ledger<OrganizationState>>>>>,
     ledger_options: Options,
     pub(crate) unreadable: UnreadableLedgers,
     pub(crate) summaries: SummaryCache,
@@ -231,7 +230,7 @@ impl OrganizationSnapshot {
 #[boxed]
 impl ControlPlane {
     /// Opens the site's ledger; organizations follow when they are asked for.
-    pub async fn open(environment: Environment, settings: Settings) -> Result<Self, Error> {
+    pub(crate) async fn open(environment: Environment, settings: Settings) -> Result<Self, Error> {
         let ledger_options = Options { keys: Some(Arc::clone(&settings.master_keys)), ..settings.ledger };
         let site = Ledger::open(environment.clone(), LedgerName::site(), ledger_options.clone()).await?;
         let hash_key = site_key(&site, &environment, &settings.master_keys).await?;
@@ -270,26 +269,12 @@ impl ControlPlane {
         })
     }
 
-    /// Wakes whoever waits on it when this server has seen a change of the site: organizations come and go.
-    pub fn site_changes(&self) -> Changes<Site> {
-        self.shared.site.changes()
-    }
-
     /// How many records this version cannot read, in the ledgers that this server has opened.
     pub(crate) fn unreadable_records(&self) -> usize {
         let organizations = self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = organizations.values().filter_map(|cell| cell.get());
         let in_organizations: usize = opened.map(|ledger| ledger.last_seen().set_aside().len()).sum();
         in_organizations + self.shared.site.last_seen().set_aside().len()
-    }
-
-    /// The ledgers that this server has opened, and how far it has read each.
-    pub fn ledgers_seen(&self) -> Vec<(LedgerName, u64)> {
-        let organizations = self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner);
-        let opened = organizations.values().filter_map(|cell| cell.get());
-        let mut seen: Vec<_> = opened.map(|ledger| (ledger.name().clone(), ledger.last_seen().seq())).collect();
-        seen.push((LedgerName::site(), self.shared.site.last_seen().seq()));
-        seen
     }
 
     /// The organizations that this server has open, as it last saw them.
@@ -299,26 +284,6 @@ impl ControlPlane {
         let opened = organizations.iter().filter_map(|(id, cell)| Some((*id, cell.get()?.clone())));
         let known = opened.filter(|(id, _)| site.organizations.contains(id));
         known.map(|(id, ledger)| self.opened(site.clone(), id, ledger.last_seen(), ledger)).collect()
-    }
-
-    /// Waits until the heads of all ledgers name the newest commits of this server: before the process ends.
-    pub async fn flush(&self) {
-        let opened: Vec<_> = {
-            let organizations = self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner);
-            organizations.values().filter_map(|cell| cell.get().cloned()).collect()
-        };
-        tokio::join!(self.shared.site.flush(), join_all(opened.iter().map(Ledger::flush)));
-    }
-
-    /// Writes the heads of all ledgers anew, so that their digests are made with the current master key.
-    pub async fn renew_heads(&self) -> Result<usize, Error> {
-        self.shared.site.renew_head().await?;
-        let mut renewed = 1;
-        for org in self.all_organizations().await? {
-            org.ledger.renew_head().await?;
-            renewed += 1;
-        }
-        Ok(renewed)
     }
 
     /// The site's time, which doors show to people and reckon with.
@@ -389,27 +354,6 @@ impl ControlPlane {
     /// The ledgers that could not be read when this server last looked. An organization among them harms no other.
     pub fn unreadable_ledgers(&self) -> Vec<UnreadableLedger> {
         self.shared.unreadable.list()
-    }
-
-    /// Whether an organization could be read when this server last looked.
-    pub fn is_readable(&self, organization: OrganizationId) -> bool {
-        !self.shared.unreadable.contains(organization)
-    }
-
-    /// Looks again at what could not be read; true if some of it can be read now, or is gone.
-    pub async fn look_at_unreadable(&self) -> bool {
-        let before = self.unreadable_ledgers();
-        if before.is_empty() {
-            return false;
-        }
-        // Opening notes how it ended.
-        let Ok(site) = self.read_site().await else { return false };
-        for id in before.iter().filter_map(|ledger| ledger.organization) {
-            if let Err(Error::NotFound(_)) = self.open_organization(&site, id).await {
-                self.shared.unreadable.strike_off(Some(id));
-            }
-        }
-        self.unreadable_ledgers().len() < before.len()
     }
 
     pub(crate) async fn commit_site<T: Send + 'static>(

@@ -27,6 +27,7 @@ use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::idempotency::{already_applied, idempotent};
 use crate::page::{Listed, PageRequest};
+use crate::privileged::Privileged;
 use crate::unreadable::is_of_one_ledger;
 
 /// An organization as a door shows it.
@@ -141,14 +142,8 @@ enum Founding {
 #[boxed]
 impl ControlPlane {
     /// Opens every organization. An error means that the site cannot be read, or that the bucket does not answer.
-    pub async fn survey_organizations(&self) -> Result<OrganizationSurvey, Error> {
+    pub(crate) async fn survey_organizations(&self) -> Result<OrganizationSurvey, Error> {
         self.survey(false).await
-    }
-
-    /// The same, with those that this server has opened before as it last saw them, at no cost however many they are. For
-    /// whoever follows their changes and wants to know which have come and gone.
-    pub async fn survey_organizations_as_seen(&self) -> Result<OrganizationSurvey, Error> {
-        self.survey(true).await
     }
 
     async fn survey(&self, as_seen: bool) -> Result<OrganizationSurvey, Error> {
@@ -184,7 +179,7 @@ impl ControlPlane {
     }
 
     /// The organizations that exist and can be read. Agents within servers work for all of them.
-    pub async fn all_organizations(&self) -> Result<Vec<OrganizationSnapshot>, Error> {
+    pub(crate) async fn all_organizations(&self) -> Result<Vec<OrganizationSnapshot>, Error> {
         let survey = self.survey_organizations().await?;
         match survey.passing_failure() {
             Some(error) => Err(error.clone()),
@@ -367,5 +362,25 @@ impl ControlPlane {
 
     pub async fn entitlements(&self, caller: &Caller, name: &str) -> Result<(OrganizationView, Entitlements), Error> {
         Ok((self.organization(caller, name).await?, Entitlements::ALL))
+    }
+}
+
+/// Verbs that ask nobody, for the server itself.
+#[boxed]
+impl Privileged {
+    /// Opens every organization. An error means that the site cannot be read, or that the bucket does not answer.
+    pub async fn survey_organizations(&self) -> Result<OrganizationSurvey, Error> {
+        self.control_plane().survey_organizations().await
+    }
+
+    /// The organizations that exist and can be read. Agents within servers work for all of them.
+    pub async fn all_organizations(&self) -> Result<Vec<OrganizationSnapshot>, Error> {
+        self.control_plane().all_organizations().await
+    }
+
+    /// The same, with those that this server has opened before as it last saw them, at no cost however many they are. For
+    /// whoever follows their changes and wants to know which have come and gone.
+    pub async fn survey_organizations_as_seen(&self) -> Result<OrganizationSurvey, Error> {
+        self.survey(true).await
     }
 }

@@ -3,7 +3,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use taco_control_plane::{Changes, ControlPlane, Error, LedgerName, OrganizationSnapshot, OrganizationSurvey};
+use taco_control_plane::{Changes, Error, LedgerName, OrganizationSnapshot, OrganizationSurvey, Privileged};
 use taco_domain::Site;
 use taco_domain::id::{AgentId, OrganizationId};
 use taco_domain::phase_attempt::PhaseAttempt;
@@ -32,7 +32,7 @@ const HAND_OUT_PATIENCE: Duration = Duration::from_secs(2);
 /// The part of a server that gives phases to agents. Cheap to clone; clones share everything.
 #[derive(Clone)]
 pub struct Scheduler {
-    pub(crate) control_plane: ControlPlane,
+    pub(crate) control_plane: Privileged,
     pub(crate) agents: Agents,
     pub(crate) leases: Leases,
     pub(crate) peers: Arc<dyn PeerDirectory>,
@@ -63,7 +63,7 @@ impl Wake {
 }
 
 impl Scheduler {
-    pub fn new(control_plane: ControlPlane, leases: Leases, peers: Arc<dyn PeerDirectory>) -> Self {
+    pub fn new(control_plane: Privileged, leases: Leases, peers: Arc<dyn PeerDirectory>) -> Self {
         Self {
             control_plane,
             agents: Agents::default(),

@@ -10,7 +10,7 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use serde::Deserialize;
-use taco_control_plane::ControlPlane;
+use taco_control_plane::Privileged;
 use taco_ledger::{Bucket, Trouble, WriteTrouble, layout};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
@@ -75,7 +75,7 @@ type Verdict = Result<(), &'static str>;
 pub(crate) struct Readiness {
     bucket: Arc<dyn Bucket>,
     writes: WriteTrouble,
-    control_plane: ControlPlane,
+    control_plane: Privileged,
     shutdown: Shutdown,
     last: Arc<Mutex<Option<(Instant, Verdict)>>>,
 }
@@ -85,7 +85,7 @@ impl Readiness {
     pub(crate) fn new(
         bucket: Arc<dyn Bucket>,
         writes: WriteTrouble,
-        control_plane: ControlPlane,
+        control_plane: Privileged,
         shutdown: Shutdown,
     ) -> Self {
         Self { bucket, writes, control_plane, shutdown, last: Arc::default() }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use taco_control_plane::ControlPlane;
+use taco_control_plane::Privileged;
 use tokio::time::sleep;
 
 /// How often a server looks whether something may leave.
@@ -11,7 +11,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 const BETWEEN_BATCHES: Duration = Duration::from_millis(200);
 
 /// Moves what is finished into history, for as long as the server lives.
-pub(crate) async fn archive_for_ever(control_plane: ControlPlane) {
+pub(crate) async fn archive_for_ever(control_plane: Privileged) {
     loop {
         let pause = match control_plane.archive_finished().await {
             Ok(archived) if archived.more => BETWEEN_BATCHES,

@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use serde::{Deserialize, Serialize};
-use taco_control_plane::ControlPlane;
+use taco_control_plane::Privileged;
 use taco_domain::agent::AgentPresence;
 use taco_ledger::LedgerName;
 use taco_ledger::beacon::Beacons;
@@ -87,7 +87,7 @@ fn address_outwards() -> Option<IpAddr> {
 }
 
 /// Says "look" to the others whenever this server has committed something.
-pub(crate) async fn notify_peers(control_plane: ControlPlane, beacons: Arc<Beacons>, shutdown: Shutdown) {
+pub(crate) async fn notify_peers(control_plane: Privileged, beacons: Arc<Beacons>, shutdown: Shutdown) {
     let client = reqwest::Client::builder()
         .timeout(PATIENCE)
         // What is said is worth nothing to a listener, and peers' certificates are for the name that clients use.
@@ -125,7 +125,7 @@ pub(crate) async fn notify_peers(control_plane: ControlPlane, beacons: Arc<Beaco
 
 #[derive(Clone)]
 struct PeerWakeup {
-    control_plane: ControlPlane,
+    control_plane: Privileged,
     wanted: Arc<Wanted>,
 }
 
@@ -164,7 +164,7 @@ impl Wanted {
 }
 
 /// The door for other servers, and the task that looks.
-pub(crate) fn peer_wakeup_route(control_plane: ControlPlane, wake: Wake) -> (Router, impl Future<Output = ()> + Send) {
+pub(crate) fn peer_wakeup_route(control_plane: Privileged, wake: Wake) -> (Router, impl Future<Output = ()> + Send) {
     let wanted = Arc::<Wanted>::default();
     let peer_wakeup_route = PeerWakeup { control_plane, wanted: Arc::clone(&wanted) };
     let looking = async move {

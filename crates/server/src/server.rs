@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use jiff::SignedDuration;
 use taco_agent::{EngineTrust, RunUsers};
 use taco_agent_api::AgentApi;
-use taco_control_plane::{ControlPlane, HistorySettings, Limits, Timeouts};
+use taco_control_plane::{HistorySettings, Limits, Privileged, Timeouts};
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::doctor::{ProbeError, Thoroughness, probe};
 use taco_ledger::{Bucket, Clock, Dice, Environment, LocationError, Options, SystemClock, Trouble, format};
@@ -145,7 +145,7 @@ impl Server {
             server: server_id.clone(),
             peers: beacons.peers(),
         };
-        let control_plane = ControlPlane::open(environment, control_plane_settings(&settings, &dice)?).await?;
+        let control_plane = Privileged::open(environment, control_plane_settings(&settings, &dice)?).await?;
         // Whoever comes with the site's token is the first admin, so there has to be one.
         let admin_without_password = control_plane.make_first_admin().await?;
         // Late enough: its files lie beside the bucket, which is there by now.
@@ -170,7 +170,7 @@ impl Server {
             under_way.spawn(embedded_agent::run(options, agent_api.router_within(), shutdown.clone()));
         }
 
-        let api = Api::new(control_plane.clone(), &url.to_string());
+        let api = Api::new(control_plane.control_plane(), &url.to_string());
         let mut api = api.with_rate_limit(settings.api_rate_limit);
         let readiness = Readiness::new(bucket.candid, bucket.writes, control_plane.clone(), shutdown.clone());
         let mut own = health::routes(readiness);
@@ -184,7 +184,7 @@ impl Server {
                 under_way.spawn(connections::serve(listener, service, shutdown.clone()));
             }
         }
-        let mut web = Web::new(control_plane.clone(), url.as_url()).with_bucket(settings.bucket.as_str());
+        let mut web = Web::new(control_plane.control_plane(), url.as_url()).with_bucket(settings.bucket.as_str());
         if settings.no_auth {
             tracing::warn!("runs without login: everyone on this machine is the site's admin");
             (api, web) = (api.without_login(), web.without_login());
@@ -229,7 +229,7 @@ pub struct Running {
     pub address: SocketAddr,
     pub metrics_address: Option<SocketAddr>,
     pub url: PublicUrl,
-    pub control_plane: ControlPlane,
+    pub control_plane: Privileged,
     /// The first admin's name, while they have no password.
     pub admin_without_password: Option<String>,
     /// Which clients have to trust, where the server has made its own.
@@ -333,7 +333,7 @@ async fn schedule(scheduler: Scheduler, beacons: Arc<Beacons>, shutdown: Shutdow
 }
 
 /// When the server goes down, sends away those who would keep it waiting, or wait for it in vain.
-async fn send_away(control_plane: ControlPlane, scheduler: Scheduler, shutdown: Shutdown) {
+async fn send_away(control_plane: Privileged, scheduler: Scheduler, shutdown: Shutdown) {
     shutdown.begun().await;
     control_plane.let_readers_go();
     scheduler.dismiss_agents().await;

@@ -221,7 +221,7 @@ mod tests {
 
     use axum::body::{Body, to_bytes};
     use axum::http::{Request, StatusCode};
-    use taco_control_plane::{ControlPlane, Settings};
+    use taco_control_plane::{Privileged, Settings};
     use taco_ledger::{Dice, Environment, MasterKey, MasterKeys, ObjectBucket, Options, Peers, SystemClock};
     use tower::ServiceExt;
 
@@ -246,11 +246,14 @@ mod tests {
             limits: Default::default(),
             history: Default::default(),
         };
-        let control_plane = ControlPlane::open(environment, settings).await.expect("a control plane");
+        let control_plane = Privileged::open(environment, settings).await.expect("a control plane");
         let address = "http://taco.test".parse().expect("an address");
         let routes = Router::new().route("/panics", get(|| async { assert_eq!("a secret", "", "never") }));
         let request = Request::get("/panics").header("x-request-id", "request-1").body(Body::empty());
-        let answer = Web::new(control_plane, &address).surround(routes).oneshot(request.expect("a request")).await;
+        let answer = Web::new(control_plane.control_plane(), &address)
+            .surround(routes)
+            .oneshot(request.expect("a request"))
+            .await;
         let answer = answer.expect("an answer");
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
         assert!(answer.headers().contains_key("content-security-policy"));

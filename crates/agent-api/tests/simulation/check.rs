@@ -391,7 +391,7 @@ async fn compare_logs(stage: &Stage, replay: &Replay) -> Result<(), String> {
         let mut read = Vec::new();
         loop {
             let (run, kind, offset) = (phase.run, phase.phase, read.len() as u64);
-            let part = plane.follow_log(stage.organization, run, kind, offset, usize::MAX, Duration::ZERO).await;
+            let part = plane.follow_log_of((stage.organization, run, kind), offset, usize::MAX, Duration::ZERO).await;
             match part.map_err(|error| format!("the log of {phase}: {error}"))? {
                 part if part.is_empty() => break,
                 part => read.extend(part),

@@ -12,7 +12,7 @@ use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use taco_agent_api::AgentApi;
 use taco_agent_protocol::{Outcome, PhaseAttempt, phase_path};
-use taco_control_plane::{Caller, ControlPlane, TakenPhase};
+use taco_control_plane::{Caller, Privileged, TakenPhase};
 use taco_domain::OrganizationState;
 use taco_domain::global_queue::AgentScope;
 use taco_domain::id::WorkspaceId;
@@ -132,7 +132,7 @@ fn badness(seed: u64) -> f64 {
 }
 
 /// A plan that changes nothing, so that all are of one class. Whoever takes a request tells the servers to look.
-async fn start_plan(plane: &ControlPlane, wakes: &[Wake], caller: &Caller, workspace: WorkspaceId) {
+async fn start_plan(plane: &Privileged, wakes: &[Wake], caller: &Caller, workspace: WorkspaceId) {
     let request = RunRequest { plan_only: Some(true), workspace: Some(workspace), ..RunRequest::default() };
     plane.create_run(caller, request, RunSource::Api).await.expect("a run");
     join_all(wakes.iter().map(Wake::look)).await;
@@ -201,7 +201,7 @@ async fn start_servers(world: &Arc<World>, begun: Instant, seed: u64, tasks: &mu
 
 /// The agent within a server: its plans take some seconds and fail, which is the shortest way to end a run.
 struct AgentWithin {
-    plane: ControlPlane,
+    plane: Privileged,
     router: Router,
     dice: Dice,
     running: BTreeSet<PhaseAttempt>,

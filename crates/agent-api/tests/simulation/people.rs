@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taco_agent_protocol::PhaseAttempt;
-use taco_control_plane::{Caller, ControlPlane, Error, RequestInfo, WorkspaceRef};
+use taco_control_plane::{Caller, Error, Privileged, RequestInfo, WorkspaceRef};
 use taco_domain::Author;
 use taco_domain::id::{RunId, WorkspaceId};
 use taco_domain::run::{Run, RunSource};
@@ -26,7 +26,7 @@ impl Stage {
     async fn ask<T, F>(
         self: &Arc<Self>,
         number: usize,
-        verb: impl FnOnce(ControlPlane, Caller) -> F + Send + 'static,
+        verb: impl FnOnce(Privileged, Caller) -> F + Send + 'static,
     ) -> Option<Result<T, Error>>
     where
         T: Send + 'static,
@@ -129,7 +129,7 @@ pub(crate) async fn decide(stage: Arc<Stage>) {
                 }
                 status if status.is_executing() && asked_to_stop.contains(&run.id) && stage.chance(0.2) => {
                     let (id, server) = (run.id, stage.below(2));
-                    let forced = move |plane: ControlPlane, caller: Caller| async move {
+                    let forced = move |plane: Privileged, caller: Caller| async move {
                         plane.force_cancel_run(&caller, id, None).await
                     };
                     stage.ask(server, forced).await;
@@ -243,7 +243,8 @@ pub(crate) async fn read_logs(stage: Arc<Stage>) {
         let phase = executing[stage.below(executing.len())];
         let (server, organization) = (stage.below(2), stage.organization);
         let read = stage.ask(server, move |plane, _| async move {
-            plane.follow_log(organization, phase.run, phase.phase, 0, usize::MAX, Duration::from_millis(500)).await
+            let phase = (organization, phase.run, phase.phase);
+            plane.follow_log_of(phase, 0, usize::MAX, Duration::from_millis(500)).await
         });
         if let Some(Ok(bytes)) = read.await {
             stage.notes.told().logs_read.push((phase, bytes));

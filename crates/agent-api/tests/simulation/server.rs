@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::Router;
 use taco_agent_api::AgentApi;
-use taco_control_plane::{ControlPlane, Error};
+use taco_control_plane::{Error, Privileged};
 use taco_domain::agent::AgentPresence;
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::simulated::Line;
@@ -25,7 +25,7 @@ pub(crate) const GATHER: Duration = Duration::from_millis(50);
 
 /// One life of a server.
 pub(crate) struct Server {
-    pub(crate) plane: ControlPlane,
+    pub(crate) plane: Privileged,
     pub(crate) api: AgentApi,
     pub(crate) router: Router,
     wake: Wake,

@@ -11,8 +11,8 @@ use futures::stream;
 use jiff::SignedDuration;
 use taco_agent_protocol::{PhaseAttempt, PhaseKind};
 use taco_control_plane::{
-    AgentPoolPatch, Caller, ControlPlane, NewConfiguration, NewToken, RequestInfo, Settings, SignedUrlPurpose,
-    Timeouts, WorkspaceRef,
+    AgentPoolPatch, Caller, NewConfiguration, NewToken, Privileged, RequestInfo, Settings, SignedUrlPurpose, Timeouts,
+    WorkspaceRef,
 };
 use taco_domain::OrganizationState;
 use taco_domain::id::{OrganizationId, RunId, WorkspaceId};
@@ -131,7 +131,7 @@ pub(crate) fn quiet_environment(world: &Arc<World>, begun: Instant, server: &str
     Environment { bucket, clock, dice, server: server.to_owned(), peers: Peers::none() }
 }
 
-pub(crate) async fn open(environment: Environment) -> Result<ControlPlane, taco_control_plane::Error> {
+pub(crate) async fn open(environment: Environment) -> Result<Privileged, taco_control_plane::Error> {
     let key = MasterKey::from_secret("a master key with more than enough characters").expect("a long secret");
     let settings = Settings {
         master_keys: Arc::new(MasterKeys::new(key, Vec::new(), environment.dice.clone())),
@@ -141,16 +141,16 @@ pub(crate) async fn open(environment: Environment) -> Result<ControlPlane, taco_
         limits: Default::default(),
         history: Default::default(),
     };
-    ControlPlane::open(environment, settings).await
+    Privileged::open(environment, settings).await
 }
 
 /// A server that only watches, and to which nothing happens.
-pub(crate) async fn watcher(stage: &Stage) -> ControlPlane {
+pub(crate) async fn watcher(stage: &Stage) -> Privileged {
     open(quiet_environment(&stage.world, stage.begun, "watcher", Dice::from_seed(7))).await.expect("a site")
 }
 
 /// A new organization, and its admin.
-pub(crate) async fn given_organization(plane: &ControlPlane, name: &str) -> Caller {
+pub(crate) async fn given_organization(plane: &Privileged, name: &str) -> Caller {
     let admin = || plane.authenticate(SITE_TOKEN, RequestInfo::default());
     let email = format!("{name}@{name}.test");
     let patch = serde_json::from_value(serde_json::json!({ "name": name, "email": email })).expect("a patch");
@@ -160,7 +160,7 @@ pub(crate) async fn given_organization(plane: &ControlPlane, name: &str) -> Call
 
 /// A new workspace that has a configuration.
 pub(crate) async fn given_workspace(
-    plane: &ControlPlane,
+    plane: &Privileged,
     caller: &Caller,
     organization: &str,
     patch: serde_json::Value,

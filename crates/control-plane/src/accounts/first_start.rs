@@ -11,6 +11,7 @@ use taco_domain::user::User;
 
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
+use crate::privileged::Privileged;
 
 const USERNAME: &str = "admin";
 const EMAIL: &str = "admin@localhost";
@@ -46,10 +47,28 @@ pub struct PasswordLinkText {
 
 #[boxed]
 impl ControlPlane {
+    /// A fresh link for a user, and its text without the user's name.
+    pub(crate) fn password_link(&self, user: UserId, now: Timestamp) -> (PasswordLink, PasswordLinkText) {
+        let secret = self.secret();
+        let expires_at = now.checked_add(LINK_LIFETIME).unwrap_or(Timestamp::MAX);
+        let link = PasswordLink {
+            id: PasswordLinkId::from_random(self.random()),
+            hash: self.hash_key().hash("password-link", secret.reveal()),
+            user,
+            created_at: now,
+            expires_at,
+        };
+        (link, PasswordLinkText { username: String::new(), secret, expires_at })
+    }
+}
+
+/// Verbs that ask nobody, for the server itself.
+#[boxed]
+impl Privileged {
     /// Makes the first admin unless there is one. Returns their name while they have no password.
     pub async fn make_first_admin(&self) -> Result<Option<String>, Error> {
         let now = self.now();
-        self.commit_site(Self::own_intent("site.first-admin"), move |tx| {
+        self.commit_site(ControlPlane::own_intent("site.first-admin"), move |tx| {
             let admin = match tx.state().users.get(&first_admin()).cloned() {
                 Some(admin) => admin,
                 None => {
@@ -70,7 +89,7 @@ impl ControlPlane {
         let now = self.now();
         let (link, text) = self.password_link(first_admin(), now);
         let username = self
-            .commit_site(Self::own_intent("site.first-start"), move |tx| {
+            .commit_site(ControlPlane::own_intent("site.first-start"), move |tx| {
                 let admin = tx.state().users.get(&first_admin()).cloned().unwrap_or_else(|| new_admin(now));
                 if admin.password.is_some() {
                     return Ok(None);
@@ -84,20 +103,6 @@ impl ControlPlane {
             None => FirstStart::Ready,
             Some(username) => FirstStart::SetPassword(PasswordLinkText { username: username.to_string(), ..text }),
         })
-    }
-
-    /// A fresh link for a user, and its text without the user's name.
-    pub(crate) fn password_link(&self, user: UserId, now: Timestamp) -> (PasswordLink, PasswordLinkText) {
-        let secret = self.secret();
-        let expires_at = now.checked_add(LINK_LIFETIME).unwrap_or(Timestamp::MAX);
-        let link = PasswordLink {
-            id: PasswordLinkId::from_random(self.random()),
-            hash: self.hash_key().hash("password-link", secret.reveal()),
-            user,
-            created_at: now,
-            expires_at,
-        };
-        (link, PasswordLinkText { username: String::new(), secret, expires_at })
     }
 }
 

@@ -30,6 +30,7 @@ use super::parts::{Part, PartName, damaged, unavailable};
 use super::rows::{Masked, RowTexts};
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
+use crate::privileged::Privileged;
 
 /// So many segments of about one size become one of the next size.
 const MERGED_AT_ONCE: usize = 16;
@@ -66,21 +67,6 @@ struct Catalogs {
 
 #[boxed]
 impl ControlPlane {
-    /// Moves what is finished into history, one batch at most of each organization that this server has open. Older servers
-    /// beside this one could not find it there, so nothing moves while there are any.
-    pub async fn archive_finished(&self) -> Result<Archived, Error> {
-        let mut all = Archived::default();
-        if !self.shared.environment.peers.all_can(HISTORY) {
-            return Ok(all);
-        }
-        for org in self.organizations_in_memory() {
-            let archived = self.archive_organization(&org).await?;
-            all.bundles += archived.bundles;
-            all.more |= archived.more;
-        }
-        Ok(all)
-    }
-
     async fn archive_organization(&self, org: &OrganizationSnapshot) -> Result<Archived, Error> {
         let planned = org.last_seen();
         let rules = self.shared.history_rules;
@@ -227,6 +213,25 @@ impl ControlPlane {
             }
         }
         Ok(())
+    }
+}
+
+/// Verbs that ask nobody, for the server itself.
+#[boxed]
+impl Privileged {
+    /// Moves what is finished into history, one batch at most of each organization that this server has open. Older servers
+    /// beside this one could not find it there, so nothing moves while there are any.
+    pub async fn archive_finished(&self) -> Result<Archived, Error> {
+        let mut all = Archived::default();
+        if !self.shared.environment.peers.all_can(HISTORY) {
+            return Ok(all);
+        }
+        for org in self.organizations_in_memory() {
+            let archived = self.archive_organization(&org).await?;
+            all.bundles += archived.bundles;
+            all.more |= archived.more;
+        }
+        Ok(all)
     }
 }
 

@@ -20,6 +20,7 @@ use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::phase_uploads::log_id;
+use crate::privileged::Privileged;
 use crate::runs::RunView;
 
 /// How often a reader who waits looks, because the log may grow through another server. The first look comes soon.
@@ -30,25 +31,17 @@ const END: u8 = 3;
 
 #[boxed]
 impl ControlPlane {
-    /// This server is stopping: whoever waits for a log to grow is answered now, and asks another server.
-    pub fn let_readers_go(&self) {
-        self.shared.log_signals.close();
-    }
-
-    /// The bytes of a phase's log from `offset` on, at most `limit`. Where there are none yet, waits up to `patience`
-    /// for some; empty when that is over, or when nothing will follow.
+    /// Bytes of a phase's log from `offset` on, at most `limit`. Where there are none yet, waits up to `patience` for
+    /// some; empty when that is over, or when nothing will follow.
     pub async fn follow_log(
         &self,
-        organization: OrganizationId,
-        run: RunId,
+        view: &RunView,
         kind: PhaseKind,
         offset: u64,
         limit: usize,
         patience: Duration,
     ) -> Result<Vec<u8>, Error> {
-        let org = self.organization_to_schedule(organization).await?;
-        let org = self.with_history(org, run).await?;
-        self.follow_log_in(&org, run, kind, offset, limit, patience, None).await
+        self.follow_log_in(&view.org, view.run.id, kind, offset, limit, patience, None).await
     }
 
     /// The same in an organization that was opened for this. A reader who waits may lose the right to read meanwhile.
@@ -204,6 +197,29 @@ impl ControlPlane {
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Verbs that ask nobody, for the server itself.
+#[boxed]
+impl Privileged {
+    /// The log of any phase, as [`ControlPlane::follow_log`] reads it.
+    pub async fn follow_log_of(
+        &self,
+        phase: (OrganizationId, RunId, PhaseKind),
+        offset: u64,
+        limit: usize,
+        patience: Duration,
+    ) -> Result<Vec<u8>, Error> {
+        let (organization, run, kind) = phase;
+        let org = self.organization_unchecked(organization.organization_prefix(), "organization").await?;
+        let org = self.with_history(org, run).await?;
+        self.follow_log_in(&org, run, kind, offset, limit, patience, None).await
+    }
+
+    /// This server is stopping: whoever waits for a log to grow is answered now, and asks another server.
+    pub fn let_readers_go(&self) {
+        self.shared.log_signals.close();
     }
 }
 

@@ -12,6 +12,7 @@ use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::find::find_if_there;
 use crate::phase_uploads::log_id;
+use crate::privileged::Privileged;
 use crate::run_flow::put_run_and_follow_up_in;
 
 /// Why an agent does not go on with a phase.
@@ -25,34 +26,6 @@ enum Fault {
 
 #[boxed]
 impl ControlPlane {
-    /// Takes a phase away from an agent that was not heard for too long. One that is over, or that another agent has
-    /// by now, is left alone.
-    pub async fn lose_phase(
-        &self,
-        org: &OrganizationSnapshot,
-        attempt: PhaseAttempt,
-        why: String,
-    ) -> Result<bool, Error> {
-        self.take_away(org, attempt, why, Fault::Agents).await
-    }
-
-    /// Puts the plans of an agent that has left back into the queue. Its applies are left alone: it may have sent what
-    /// came of them to another server, or come back with it. `organization` is the only one that it worked for, if there
-    /// is only one.
-    pub async fn return_plans_of(
-        &self,
-        agent: AgentId,
-        organization: Option<&OrganizationSnapshot>,
-        why: &str,
-    ) -> Result<(), Error> {
-        for (org, attempt) in self.executed_by(agent, organization).await? {
-            if attempt.phase == PhaseKind::Plan {
-                self.take_away(&org, attempt, why.to_owned(), Fault::Nobodys).await?;
-            }
-        }
-        Ok(())
-    }
-
     async fn take_away(
         &self,
         org: &OrganizationSnapshot,
@@ -109,23 +82,6 @@ impl ControlPlane {
         Ok(executor.is_some_and(|executor| executor.agent == agent))
     }
 
-    /// Takes from an agent what the ledger says it executes and it does not. `organization` is the only one that it
-    /// works for, if there is only one.
-    pub async fn lose_phases_not_among(
-        &self,
-        agent: AgentId,
-        running: &[PhaseAttempt],
-        organization: Option<&OrganizationSnapshot>,
-        why: &str,
-    ) -> Result<(), Error> {
-        for (org, attempt) in self.executed_by(agent, organization).await? {
-            if !running.contains(&attempt) {
-                self.lose_phase(&org, attempt, why.to_owned()).await?;
-            }
-        }
-        Ok(())
-    }
-
     /// What the ledger says that an agent executes.
     async fn executed_by(
         &self,
@@ -148,5 +104,54 @@ impl ControlPlane {
             executed.extend(attempts.map(|attempt| (org.clone(), attempt)).collect::<Vec<_>>());
         }
         Ok(executed)
+    }
+}
+
+/// Verbs that ask nobody, for the server itself.
+#[boxed]
+impl Privileged {
+    /// Takes a phase away from an agent that was not heard for too long. One that is over, or that another agent has
+    /// by now, is left alone.
+    pub async fn lose_phase(
+        &self,
+        org: &OrganizationSnapshot,
+        attempt: PhaseAttempt,
+        why: String,
+    ) -> Result<bool, Error> {
+        self.take_away(org, attempt, why, Fault::Agents).await
+    }
+
+    /// Puts the plans of an agent that has left back into the queue. Its applies are left alone: it may have sent what
+    /// came of them to another server, or come back with it. `organization` is the only one that it worked for, if there
+    /// is only one.
+    pub async fn return_plans_of(
+        &self,
+        agent: AgentId,
+        organization: Option<&OrganizationSnapshot>,
+        why: &str,
+    ) -> Result<(), Error> {
+        for (org, attempt) in self.executed_by(agent, organization).await? {
+            if attempt.phase == PhaseKind::Plan {
+                self.take_away(&org, attempt, why.to_owned(), Fault::Nobodys).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes from an agent what the ledger says it executes and it does not. `organization` is the only one that it
+    /// works for, if there is only one.
+    pub async fn lose_phases_not_among(
+        &self,
+        agent: AgentId,
+        running: &[PhaseAttempt],
+        organization: Option<&OrganizationSnapshot>,
+        why: &str,
+    ) -> Result<(), Error> {
+        for (org, attempt) in self.executed_by(agent, organization).await? {
+            if !running.contains(&attempt) {
+                self.lose_phase(&org, attempt, why.to_owned()).await?;
+            }
+        }
+        Ok(())
     }
 }

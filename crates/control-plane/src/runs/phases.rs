@@ -8,7 +8,7 @@ use taco_boxed::boxed;
 use taco_domain::engine::Engine;
 use taco_domain::engine_version::is_exact_version;
 use taco_domain::global_queue::{AgentScope, QueuePick, next_phase};
-use taco_domain::id::{AgentId, OrganizationId, TokenId};
+use taco_domain::id::{AgentId, TokenId};
 use taco_domain::permission::Actor;
 use taco_domain::phase::{Executor, PhaseKind, ResourceCounts, bounded_message};
 use taco_domain::phase_attempt::PhaseAttempt;
@@ -26,6 +26,7 @@ use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::find::find;
 use crate::phase_tokens::attempt_over_error;
+use crate::privileged::Privileged;
 use crate::run_flow::{put_run_and_follow_up, put_run_and_follow_up_in};
 
 const WHAT: &str = "phase";
@@ -164,70 +165,6 @@ fn gone(error: Error) -> Error {
 
 #[boxed]
 impl ControlPlane {
-    /// One organization, for whoever schedules.
-    pub async fn organization_to_schedule(&self, id: OrganizationId) -> Result<OrganizationSnapshot, Error> {
-        self.organization_unchecked(id.organization_prefix(), "organization").await
-    }
-
-    /// Gives the phase of an organization whose turn it is to an agent within whose reach it is; `None` if there is none.
-    /// Of two agents that want it one gets it: taking it is a transaction. A phase whose secrets cannot be opened fails
-    /// before anyone has it: to give it out first would leave an apply of which nobody knows that it never began.
-    pub async fn take_phase(
-        &self,
-        org: &OrganizationSnapshot,
-        taker: PhaseRequest,
-    ) -> Result<Option<TakenPhase>, Error> {
-        let (now, plane) = (self.now(), self.clone());
-        let taken = org.commit(Self::own_intent("phase.take"), move |tx| {
-            let PhaseRequest { reach, executor, token, turn } = &taker;
-            let mut spoiled = Vec::new();
-            if !may_still_take(tx.state(), *reach, *token, now) {
-                return Ok((None, spoiled));
-            }
-            loop {
-                let state = tx.state();
-                let Some(queued) = next_phase(state, *reach, *turn, now) else { return Ok((None, spoiled)) };
-                let workspace = state.workspaces.get(&queued.workspace).cloned().ok_or(Error::NotFound(WHAT))?;
-                let (mut run, kind) = queued.taken(executor.clone(), now).map_err(illegal)?;
-                let secrets = match plane.secrets_of(state, &workspace, queued) {
-                    Ok(secrets) => secrets,
-                    Err(why) => {
-                        let failed = failed_before(queued, kind, &why, now)?;
-                        spoiled.push((queued.id, why));
-                        put_run_and_follow_up(tx, failed, now)?;
-                        continue;
-                    }
-                };
-                let current = state.current_state_version(&workspace);
-                if kind == PhaseKind::Plan {
-                    run.planned_serial = current.map(|version| version.serial);
-                }
-                let has_state = current.is_some();
-                tx.put(&run);
-                return Ok((Some((run, kind, workspace, has_state, secrets)), spoiled));
-            }
-        });
-        let (taken, spoiled) = taken.await?;
-        for (run, why) in spoiled {
-            tracing::error!(%run, why, "a phase failed before an agent had it");
-        }
-        let Some((run, kind, workspace, has_state, secrets)) = taken else { return Ok(None) };
-        let attempt = PhaseAttempt { run: run.id, phase: kind, epoch: run.phase(kind).epoch };
-        let timeout = self.phase_timeout(kind);
-        Ok(Some(TakenPhase {
-            attempt,
-            organization: org.entry().name.to_string(),
-            token: self.issue_phase_token(attempt, timeout),
-            run_token: self.issue_run_token(attempt, timeout),
-            timeout,
-            has_state,
-            variables: secrets.variables,
-            ssh_key: secrets.ssh_key,
-            run,
-            workspace,
-        }))
-    }
-
     fn phase_timeout(&self, kind: PhaseKind) -> SignedDuration {
         match kind {
             PhaseKind::Plan => self.shared.timeouts.plan,
@@ -515,5 +452,68 @@ impl ControlPlane {
     fn ssh_key_of(&self, state: &OrganizationState, workspace: &Workspace) -> Result<Option<String>, Error> {
         let key = workspace.ssh_key.and_then(|id| state.ssh_keys.get(&id));
         key.map(|key| self.unseal(&key.id.to_string(), &key.sealed_value)).transpose()
+    }
+}
+
+/// Verbs that ask nobody, for the server itself.
+#[boxed]
+impl Privileged {
+    /// Gives the phase of an organization whose turn it is to an agent within whose reach it is; `None` if there is none.
+    /// Of two agents that want it one gets it: taking it is a transaction. A phase whose secrets cannot be opened fails
+    /// before anyone has it: to give it out first would leave an apply of which nobody knows that it never began.
+    pub async fn take_phase(
+        &self,
+        org: &OrganizationSnapshot,
+        taker: PhaseRequest,
+    ) -> Result<Option<TakenPhase>, Error> {
+        let (now, plane) = (self.now(), self.control_plane());
+        let taken = org.commit(ControlPlane::own_intent("phase.take"), move |tx| {
+            let PhaseRequest { reach, executor, token, turn } = &taker;
+            let mut spoiled = Vec::new();
+            if !may_still_take(tx.state(), *reach, *token, now) {
+                return Ok((None, spoiled));
+            }
+            loop {
+                let state = tx.state();
+                let Some(queued) = next_phase(state, *reach, *turn, now) else { return Ok((None, spoiled)) };
+                let workspace = state.workspaces.get(&queued.workspace).cloned().ok_or(Error::NotFound(WHAT))?;
+                let (mut run, kind) = queued.taken(executor.clone(), now).map_err(illegal)?;
+                let secrets = match plane.secrets_of(state, &workspace, queued) {
+                    Ok(secrets) => secrets,
+                    Err(why) => {
+                        let failed = failed_before(queued, kind, &why, now)?;
+                        spoiled.push((queued.id, why));
+                        put_run_and_follow_up(tx, failed, now)?;
+                        continue;
+                    }
+                };
+                let current = state.current_state_version(&workspace);
+                if kind == PhaseKind::Plan {
+                    run.planned_serial = current.map(|version| version.serial);
+                }
+                let has_state = current.is_some();
+                tx.put(&run);
+                return Ok((Some((run, kind, workspace, has_state, secrets)), spoiled));
+            }
+        });
+        let (taken, spoiled) = taken.await?;
+        for (run, why) in spoiled {
+            tracing::error!(%run, why, "a phase failed before an agent had it");
+        }
+        let Some((run, kind, workspace, has_state, secrets)) = taken else { return Ok(None) };
+        let attempt = PhaseAttempt { run: run.id, phase: kind, epoch: run.phase(kind).epoch };
+        let timeout = self.phase_timeout(kind);
+        Ok(Some(TakenPhase {
+            attempt,
+            organization: org.entry().name.to_string(),
+            token: self.issue_phase_token(attempt, timeout),
+            run_token: self.issue_run_token(attempt, timeout),
+            timeout,
+            has_state,
+            variables: secrets.variables,
+            ssh_key: secrets.ssh_key,
+            run,
+            workspace,
+        }))
     }
 }

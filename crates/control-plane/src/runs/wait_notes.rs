@@ -13,6 +13,7 @@ use taco_domain::wait_reason::{WaitReason, waiting_runs};
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::phase_uploads::log_id;
+use crate::privileged::Privileged;
 
 /// A run that waits, and what for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,25 +34,15 @@ pub struct DueWait {
     pub since: Timestamp,
 }
 
+/// Verbs that ask nobody, for the server itself.
 #[boxed]
-impl ControlPlane {
-    /// The runs of an organization that wait, as far as this server has seen. It asks the bucket for nothing.
-    pub fn waits_last_seen(&self, org: &OrganizationSnapshot) -> Vec<Wait> {
-        let state = org.last_seen();
-        let waiting = waiting_runs(&state, &self.presence().agents()).into_iter();
-        let wait = |(run, kind, reasons): (&Run, PhaseKind, Vec<WaitReason>)| {
-            let subject = subject(&reasons);
-            Wait { run: run.id, kind, is_new: run.should_note(kind, &subject), subject }
-        };
-        waiting.map(wait).collect()
-    }
-
+impl Privileged {
     /// Notes what runs wait for, all in one commit. One that waits for something else by now, or no more, is left
     /// alone; so is one that another server has noted.
     pub async fn note_waits(&self, org: &OrganizationSnapshot, due: Vec<DueWait>) -> Result<(), Error> {
         let agents = self.presence().agents();
         let due: BTreeMap<RunId, DueWait> = due.into_iter().map(|due| (due.wait.run, due)).collect();
-        let noted = org.commit(Self::own_intent("run.wait"), move |tx| {
+        let noted = org.commit(ControlPlane::own_intent("run.wait"), move |tx| {
             let mut noted = Vec::new();
             let waiting = waiting_runs(tx.state(), &agents).into_iter();
             for (run, kind, reasons) in waiting {
@@ -70,5 +61,16 @@ impl ControlPlane {
             self.shared.log_signals.raise(&log);
         }
         Ok(())
+    }
+
+    /// The runs of an organization that wait, as far as this server has seen. It asks the bucket for nothing.
+    pub fn waits_last_seen(&self, org: &OrganizationSnapshot) -> Vec<Wait> {
+        let state = org.last_seen();
+        let waiting = waiting_runs(&state, &self.presence().agents()).into_iter();
+        let wait = |(run, kind, reasons): (&Run, PhaseKind, Vec<WaitReason>)| {
+            let subject = subject(&reasons);
+            Wait { run: run.id, kind, is_new: run.should_note(kind, &subject), subject }
+        };
+        waiting.map(wait).collect()
     }
 }

@@ -4,11 +4,12 @@ use taco_boxed::boxed;
 use taco_domain::id::OrganizationId;
 use taco_ledger::LedgerName;
 
-use crate::control_plane::ControlPlane;
 use crate::error::Error;
+use crate::privileged::Privileged;
 
+/// Verbs that ask nobody, for the server itself.
 #[boxed]
-impl ControlPlane {
+impl Privileged {
     /// Looks at one ledger, in which another server has written the commit `newest`. One that this server has not opened
     /// is nothing to it yet, and what it has seen it need not look for.
     pub async fn look_at(&self, ledger: &LedgerName, newest: u64) -> Result<(), Error> {

@@ -4,11 +4,19 @@
 use subtle::ConstantTimeEq;
 
 use crate::control_plane::ControlPlane;
+use crate::privileged::Privileged;
 
 /// Two servers' clocks may differ by this many seconds.
 const SKEW: i64 = 600;
 
 impl ControlPlane {
+    fn signature(&self, at: i64) -> String {
+        self.hash_key().hash("peer", &at.to_string()).to_string()
+    }
+}
+
+/// Verbs that ask nobody, for the server itself.
+impl Privileged {
     /// A word for another server of the same site.
     pub fn sign_peer_request(&self) -> String {
         let now = self.now().as_second();
@@ -26,9 +34,5 @@ impl ControlPlane {
     /// With what the agent within this server seals its journal: the same after a restart, and nothing else's key.
     pub fn journal_secret(&self) -> String {
         self.hash_key().hash("agent-journal", "").to_string()
-    }
-
-    fn signature(&self, at: i64) -> String {
-        self.hash_key().hash("peer", &at.to_string()).to_string()
     }
 }

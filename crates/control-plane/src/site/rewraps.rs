@@ -16,6 +16,7 @@ use crate::blob_error::blob_error;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 use crate::passwords::{is_plain, sealed_name};
+use crate::privileged::Privileged;
 
 /// So many secrets change in one commit.
 const BATCH: usize = 100;
@@ -36,38 +37,6 @@ pub struct Rewrapped {
 
 #[boxed]
 impl ControlPlane {
-    /// Brings secrets that records hold under the current master key: variables, those of runs, SSH keys, and hashes of
-    /// passwords, also those that an older version did not seal. The site's own key was brought there when the control
-    /// plane was opened.
-    pub async fn rewrap_secrets(&self) -> Result<Rewrapped, Error> {
-        let mut all = self.rewrap_passwords().await?;
-        let survey = self.survey_organizations().await?;
-        if let Some(error) = survey.passing_failure() {
-            return Err(error.clone());
-        }
-        let damaged = self.unreadable_ledgers().into_iter();
-        all.unreadable.extend(damaged.map(|ledger| format!("{} {}", ledger.object, ledger.why)));
-        for mut org in survey.readable {
-            self.restore_sealed(&org).await?;
-            org.state = org.last_seen();
-            let mut fresh = Vec::new();
-            for (name, sealed) in secrets_of(&org.state) {
-                match self.rewrap(&name, sealed) {
-                    Ok(Some(renewed)) => fresh.push((sealed.to_owned(), renewed)),
-                    Ok(None) => all.left += 1,
-                    Err(Error::Sealed(why)) => all.unreadable.push(why),
-                    Err(error) => return Err(error),
-                }
-            }
-            for batch in fresh.chunks(BATCH) {
-                let fresh: HashMap<String, String> = batch.iter().cloned().collect();
-                let decide = move |tx: &mut Transaction<OrganizationState>| Ok::<_, Error>(replace(tx, &fresh));
-                all.renewed += org.commit(Self::own_intent("site.rewrap-secrets"), decide).await?;
-            }
-        }
-        Ok(all)
-    }
-
     async fn rewrap_passwords(&self) -> Result<Rewrapped, Error> {
         let mut all = Rewrapped::default();
         let mut fresh = HashMap::new();
@@ -103,6 +72,42 @@ impl ControlPlane {
                 Ok::<_, Error>(changed.len())
             })
             .await?;
+        Ok(all)
+    }
+}
+
+/// Verbs that ask nobody, for the server itself.
+#[boxed]
+impl Privileged {
+    /// Brings secrets that records hold under the current master key: variables, those of runs, SSH keys, and hashes of
+    /// passwords, also those that an older version did not seal. The site's own key was brought there when the control
+    /// plane was opened.
+    pub async fn rewrap_secrets(&self) -> Result<Rewrapped, Error> {
+        let mut all = self.rewrap_passwords().await?;
+        let survey = self.survey_organizations().await?;
+        if let Some(error) = survey.passing_failure() {
+            return Err(error.clone());
+        }
+        let damaged = self.unreadable_ledgers().into_iter();
+        all.unreadable.extend(damaged.map(|ledger| format!("{} {}", ledger.object, ledger.why)));
+        for mut org in survey.readable {
+            self.restore_sealed(&org).await?;
+            org.state = org.last_seen();
+            let mut fresh = Vec::new();
+            for (name, sealed) in secrets_of(&org.state) {
+                match self.rewrap(&name, sealed) {
+                    Ok(Some(renewed)) => fresh.push((sealed.to_owned(), renewed)),
+                    Ok(None) => all.left += 1,
+                    Err(Error::Sealed(why)) => all.unreadable.push(why),
+                    Err(error) => return Err(error),
+                }
+            }
+            for batch in fresh.chunks(BATCH) {
+                let fresh: HashMap<String, String> = batch.iter().cloned().collect();
+                let decide = move |tx: &mut Transaction<OrganizationState>| Ok::<_, Error>(replace(tx, &fresh));
+                all.renewed += org.commit(ControlPlane::own_intent("site.rewrap-secrets"), decide).await?;
+            }
+        }
         Ok(all)
     }
 

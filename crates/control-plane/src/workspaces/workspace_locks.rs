@@ -56,7 +56,8 @@ impl ControlPlane {
             http,
         };
         // Whoever has a key for the request finds its answer again; the lock waits for them.
-        let unacknowledged = caller.request.key.is_none().then(|| UnacknowledgedLock::new(org, workspace.id, lock.clone()));
+        let unacknowledged =
+            caller.request.key.is_none().then(|| UnacknowledgedLock::new(org, workspace.id, lock.clone()));
         let intent = "workspace.lock";
         let taken = self
             .change_workspace(caller, wanted, Action::LockWorkspace, intent, move |_, workspace| {

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use jiff::{SignedDuration, Timestamp};
-use taco_control_plane::{Caller, ControlPlane, Error, FirstStart, NewToken, OrganizationView, RequestInfo, Settings};
+use taco_control_plane::{Caller, Error, FirstStart, NewToken, OrganizationView, Privileged, RequestInfo, Settings};
 use taco_domain::organization::OrganizationPatch;
 use taco_domain::user::User;
 use taco_ledger::{Bucket, Clock, Dice, Environment, MasterKey, MasterKeys, ObjectBucket, Options, Peers};
@@ -23,7 +23,7 @@ impl Clock for TestClock {
 
 /// A site on a bucket in memory.
 pub(crate) struct TestSite {
-    pub(crate) control_plane: ControlPlane,
+    pub(crate) control_plane: Privileged,
     bucket: Arc<dyn Bucket>,
     clock: Arc<TestClock>,
 }
@@ -40,12 +40,12 @@ impl TestSite {
     }
 
     /// Another server on the same bucket.
-    pub(crate) async fn another_server(&self) -> ControlPlane {
+    pub(crate) async fn another_server(&self) -> Privileged {
         self.server_with_secrets(&[SECRET]).await.expect("a control plane")
     }
 
     /// Another server that was given these master keys, the current one first.
-    pub(crate) async fn server_with_secrets(&self, secrets: &[&str]) -> Result<ControlPlane, Error> {
+    pub(crate) async fn server_with_secrets(&self, secrets: &[&str]) -> Result<Privileged, Error> {
         open(self.bucket.clone(), self.clock.clone(), 2, secrets).await
     }
 
@@ -104,7 +104,7 @@ async fn open(
     clock: Arc<TestClock>,
     seed: u64,
     secrets: &[&str],
-) -> Result<ControlPlane, Error> {
+) -> Result<Privileged, Error> {
     let environment = Environment {
         bucket,
         clock,
@@ -121,7 +121,7 @@ async fn open(
         limits: Default::default(),
         history: Default::default(),
     };
-    ControlPlane::open(environment, settings).await
+    Privileged::open(environment, settings).await
 }
 
 /// The attributes of a new organization.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use taco_control_plane::ControlPlane;
+use taco_control_plane::Privileged;
 use taco_ledger::{Dice, Environment, Peers, SystemClock, format};
 
 use crate::config::Configuration;
@@ -10,7 +10,7 @@ use crate::server::{StartError, control_plane_settings};
 use crate::{bucket, master_keys};
 
 /// Opens the site; `None` where nobody has started a server on the bucket yet.
-pub(super) async fn open_site(configuration: &Configuration) -> Result<Option<ControlPlane>, StartError> {
+pub(super) async fn open_site(configuration: &Configuration) -> Result<Option<Privileged>, StartError> {
     let settings = &configuration.settings;
     master_keys::check(settings)?;
     let dice = Dice::from_system();
@@ -25,5 +25,5 @@ pub(super) async fn open_site(configuration: &Configuration) -> Result<Option<Co
         server: dice.unique(),
         peers: Peers::none(),
     };
-    Ok(Some(ControlPlane::open(environment, control_plane_settings(settings, &dice)?).await?))
+    Ok(Some(Privileged::open(environment, control_plane_settings(settings, &dice)?).await?))
 }

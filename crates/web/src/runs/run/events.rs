@@ -148,15 +148,12 @@ impl Follower {
                 self.seen = seen;
                 return Ok(Some(self.event("status", "look")));
             }
-            let organization = self.view.org.id();
             let wait = async {
                 match over {
                     true => sleep(LOOK).await,
                     // Woken when the log grows through this server.
                     false => {
-                        let (run, kind) = (self.view.run.id, self.kind);
-                        let follow = self.web.control_plane.follow_log(organization, run, kind, self.at, 1, LOOK);
-                        follow.await.ok();
+                        self.web.control_plane.follow_log(&self.view, self.kind, self.at, 1, LOOK).await.ok();
                     }
                 }
             };
