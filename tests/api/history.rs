@@ -112,7 +112,8 @@ impl Scene {
     }
 
     async fn runs_in_memory(&self) -> usize {
-        self.server.control_plane.all_organizations().await.expect("organizations")[0].state.runs.len()
+        let plane = &self.server.control_plane;
+        plane.state(&plane.all_organizations().await.expect("organizations")[0]).runs.len()
     }
 
     /// Everything that can be asked about what may be in history, and the answers.
@@ -280,7 +281,7 @@ async fn segments_are_merged_and_nobody_notices() {
         scene.archive().await;
     }
     let organization = &scene.server.control_plane.all_organizations().await.expect("organizations")[0];
-    let segments = organization.state.history_segments.len();
+    let segments = scene.server.control_plane.state(organization).history_segments.len();
     assert!(segments < 16, "{segments} segments are left");
     assert_same(&before, &scene.everything(&scene.server).await);
 }

@@ -490,7 +490,7 @@ impl Fixture {
         let admin = self.server.admin_caller().await;
         let web = WorkspaceRef::Named { organization: "acme".to_owned(), name: "web".to_owned() };
         let view = self.server.control_plane.workspace(&admin, &web).await.expect("the workspace");
-        let state = &view.org.state;
+        let state = self.server.control_plane.state(&view.org);
         let project = state.projects.iter().find(|project| project.name.as_str() == "other");
         let source = state.workspace_named("source").expect("the source");
         rights.iter().all(|(action, place)| {
@@ -498,7 +498,7 @@ impl Fixture {
                 Place::Site => Resource::Site,
                 Place::Account => Resource::Account(self.names["user"].parse().expect("an id")),
                 Place::Organization => view.org.resource(),
-                Place::Project => Resource::Project(&view.org.state, project.expect("the project")),
+                Place::Project => Resource::Project(state, project.expect("the project")),
                 Place::Workspace => view.resource(),
                 Place::Source => Resource::Workspace(state, source),
             };

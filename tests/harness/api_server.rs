@@ -340,7 +340,7 @@ async fn dangling_ids(control_plane: &Privileged) -> Vec<String> {
     let mut dangling = Vec::new();
     for org in control_plane.all_organizations().await.expect("organizations") {
         let (mut there, mut named) = (BTreeSet::new(), BTreeSet::new());
-        let has_history = !org.state.history_segments.is_empty();
+        let has_history = !control_plane.state(&org).history_segments.is_empty();
         let look = &mut |kind: &str, id: &str, value: &RawValue| {
             there.insert(id.to_owned());
             let texts = value.get().split('"').skip(1).step_by(2);
@@ -359,7 +359,7 @@ async fn dangling_ids(control_plane: &Privileged) -> Vec<String> {
             let ids = ids.filter(|_| kind != "workspace-history");
             named.extend(ids.map(|text| (text.to_owned(), format!("{kind} {id} names {text}"))));
         };
-        org.state.for_each_json(look).expect("JSON");
+        control_plane.state(&org).for_each_json(look).expect("JSON");
         dangling.extend(named.into_iter().filter(|(text, _)| !there.contains(text)).map(|(_, what)| what));
     }
     dangling

@@ -184,8 +184,9 @@ async fn a_sensitive_output_is_shown_to_who_asks_and_that_they_asked_is_in_the_l
     let form = page.form(&format!("{overview}/outputs/"));
     assert!(form.action.ends_with("/reveal"), "{}", form.action);
     let revealed = || async {
-        let org = given.site.api.control_plane.all_organizations().await.expect("organizations").remove(0);
-        let version = org.state.state_versions.get(&id.parse().expect("an id")).cloned().expect("a version");
+        let plane = &given.site.api.control_plane;
+        let org = plane.all_organizations().await.expect("organizations").remove(0);
+        let version = plane.state(&org).state_versions.get(&id.parse().expect("an id")).cloned().expect("a version");
         version.revealed
     };
     assert_eq!(revealed().await, None);

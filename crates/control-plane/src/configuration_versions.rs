@@ -375,6 +375,12 @@ fn need_for<'a>(state: &'a OrganizationState, version: &ConfigurationVersion) ->
 
 /// For pages that show what is out of reach and why.
 impl ConfigurationVersionView {
+    /// Whether the next run of its workspace uses it.
+    pub fn is_current(&self) -> bool {
+        let usable = self.org.state.usable_configuration(self.version.workspace);
+        usable.is_some_and(|current| current.id == self.version.id)
+    }
+
     /// Whether the action would change anything about a configuration in this status.
     pub fn is_possible(&self, action: ConfigurationAction) -> bool {
         let status = self.version.status;

@@ -12,6 +12,7 @@ use taco_domain::organization::OrganizationEntry;
 use taco_domain::permission::{Action, Resource};
 use taco_domain::secret::{HashKey, Secret, SecretHash};
 use taco_domain::site_secret::{HASH_KEY, SiteSecret};
+use taco_domain::ssh_key::SshKeyId;
 use taco_domain::{Author, OrganizationState, Site};
 use taco_ledger::seal::{HEADER, MasterKeys};
 use taco_ledger::{
@@ -36,6 +37,7 @@ use crate::unreadable::{UnreadableLedger, UnreadableLedgers};
 use crate::upload_slots::UploadSlots;
 use crate::uploaded_plans::UploadedPlans;
 use crate::uploads_under_way::UploadsUnderWay;
+use crate::visible::Visible;
 
 /// What whoever starts a server decides.
 #[derive(Clone)]
@@ -146,14 +148,22 @@ pub struct Moment {
     pub organization: u64,
 }
 
-/// An organization as it was at one moment within the request. Doors read from it; only verbs change it.
+/// An organization as it was at one moment within the request. Doors see what [`Self::visible_to`] and the views of its
+/// parts show; only verbs change it.
 #[derive(Clone)]
 pub struct OrganizationSnapshot {
     site: View<Site>,
     id: OrganizationId,
-    pub state: View<OrganizationState>,
+    pub(crate) state: View<OrganizationState>,
     pub(crate) ledger: Ledger<OrganizationState>,
     unreadable: UnreadableLedgers,
+}
+
+/// How large an organization is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OrganizationSize {
+    pub workspaces: usize,
+    pub resources: u64,
 }
 
 #[boxed]
@@ -180,8 +190,25 @@ impl OrganizationSnapshot {
         Resource::Organization(&self.state)
     }
 
+    /// What a caller may see of it.
+    pub fn visible_to<'a>(&'a self, caller: &'a Caller) -> Visible<'a> {
+        Visible::new(&self.state, caller)
+    }
+
+    /// How many workspaces use an SSH key.
+    pub fn workspaces_with_key(&self, key: &SshKeyId) -> usize {
+        self.state.workspaces.by().ssh_key.get(key).count()
+    }
+
+    /// How many workspaces it has, and how many resources they manage.
+    pub fn size(&self) -> OrganizationSize {
+        let workspaces = &self.state.workspaces;
+        let resources = workspaces.iter().map(|workspace| workspace.resource_count).sum();
+        OrganizationSize { workspaces: workspaces.len(), resources }
+    }
+
     /// The same organization as this server last saw it, at no cost: for hints, never for an answer.
-    pub fn last_seen(&self) -> View<OrganizationState> {
+    pub(crate) fn last_seen(&self) -> View<OrganizationState> {
         self.ledger.last_seen()
     }
 

@@ -23,6 +23,7 @@ mod states;
 mod storage;
 mod teams;
 mod variables;
+mod visible;
 mod workspaces;
 
 // Modules are called by their own names wherever their files are.
@@ -53,7 +54,9 @@ pub use audit_trail::{AuditEvent, AuditTrail};
 pub use caller::{Caller, RequestInfo, RequestTarget};
 pub use configuration_archives::LARGEST_CONFIGURATION;
 pub use configuration_versions::{ConfigurationAction, ConfigurationVersionView, NewConfiguration};
-pub use control_plane::{ControlPlane, HistorySettings, Limits, Moment, OrganizationSnapshot, Settings, Timeouts};
+pub use control_plane::{
+    ControlPlane, HistorySettings, Limits, Moment, OrganizationSize, OrganizationSnapshot, Settings, Timeouts,
+};
 pub use dashboard::Dashboard;
 pub use error::Error;
 pub use first_start::{FirstStart, PasswordLinkText};
@@ -96,7 +99,8 @@ pub use uploaded_plans::PlanForm;
 pub use variable_imports::{ImportPreview, PreviewedVariable, VariableImport};
 pub use variable_sets::{NewVariableSet, VariableSetTargets, VariableSetView};
 pub use variables::VariableRef;
+pub use visible::Visible;
 pub use wait_notes::{DueWait, Wait};
 pub use workspace_lists::{WorkspaceFilter, WorkspaceOrder};
-pub use workspace_view::{ListChange, WorkspaceRef, WorkspaceView};
+pub use workspace_view::{ListChange, WorkspaceContents, WorkspaceRef, WorkspaceView};
 pub use workspaces::Deletion;

@@ -6,11 +6,11 @@ use std::sync::PoisonError;
 
 use futures::future::join_all;
 use taco_boxed::boxed;
-use taco_domain::Site;
 use taco_domain::id::OrganizationId;
-use taco_ledger::{Changes, Environment, Ledger, LedgerName};
+use taco_domain::{OrganizationState, Site};
+use taco_ledger::{Changes, Environment, Ledger, LedgerName, View};
 
-use crate::control_plane::{ControlPlane, Settings};
+use crate::control_plane::{ControlPlane, OrganizationSnapshot, Settings};
 use crate::error::Error;
 
 /// All that a server may do. Cheap to clone; clones share everything.
@@ -35,6 +35,16 @@ impl Privileged {
     /// The handle for doors. Nothing leads from it back to this one.
     pub fn control_plane(&self) -> ControlPlane {
         self.0.clone()
+    }
+
+    /// All that an organization knows, for whoever works for all of it.
+    pub fn state<'a>(&self, org: &'a OrganizationSnapshot) -> &'a View<OrganizationState> {
+        &org.state
+    }
+
+    /// The same as this server last saw it, at no cost: for hints, never for an answer.
+    pub fn last_seen(&self, org: &OrganizationSnapshot) -> View<OrganizationState> {
+        org.last_seen()
     }
 
     /// Writes the heads of all ledgers anew, so that their digests are made with the current master key.

@@ -2,6 +2,7 @@
 
 use taco_boxed::boxed;
 use taco_domain::OrganizationState;
+use taco_domain::execution::Execution;
 use taco_domain::id::ProjectId;
 use taco_domain::permission::{Action, Resource};
 use taco_domain::project::{Project, ProjectPatch};
@@ -30,6 +31,20 @@ impl ProjectView {
     /// For [`Caller::may`].
     pub fn resource(&self) -> Resource<'_> {
         Resource::Project(&self.org.state, &self.project)
+    }
+
+    /// How runs are executed in its workspaces where those do not say so.
+    pub fn default_execution(&self) -> Execution {
+        self.org.state.default_execution(&self.project.id)
+    }
+
+    pub fn workspace_count(&self) -> usize {
+        self.org.state.workspaces_in(self.project.id).count()
+    }
+
+    /// Whether new workspaces go here.
+    pub fn is_default(&self) -> bool {
+        self.org.state.organization().is_some_and(|organization| organization.default_project == self.project.id)
     }
 
     /// Whether it can be deleted as things are, or why not. Who may do so is another question.

@@ -74,6 +74,37 @@ impl RunView {
         Resource::Workspace(&self.org.state, &self.workspace)
     }
 
+    /// Its workspace, at the same moment.
+    pub fn workspace_view(&self) -> WorkspaceView {
+        WorkspaceView { workspace: self.workspace.clone(), org: self.org.clone() }
+    }
+
+    /// The serial of its workspace's current state.
+    pub fn current_serial(&self) -> Option<u64> {
+        self.org.state.current_state_version(&self.workspace).map(|version| version.serial)
+    }
+
+    pub fn position_in_queue(&self) -> usize {
+        self.org.state.position_in_queue(&self.run)
+    }
+
+    /// Whether another run can be started with its configuration.
+    pub fn configuration_is_usable(&self) -> bool {
+        let configuration = self.org.state.configuration_versions.get(&self.run.configuration_version);
+        configuration.is_some_and(|version| version.is_usable())
+    }
+
+    /// Looks again, and shows how things are now.
+    pub async fn refresh(&mut self) -> Result<(), Error> {
+        self.org.look().await?;
+        self.org.state = self.org.last_seen();
+        let state = &self.org.state;
+        let run = state.runs.get(&self.run.id).cloned().ok_or(Error::NotFound("run"))?;
+        let workspace = state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound("run"))?;
+        (self.run, self.workspace) = (run, workspace);
+        Ok(())
+    }
+
     /// The configuration that it plans.
     pub fn configuration(&self) -> Option<&ConfigurationVersion> {
         self.org.state.configuration_versions.get(&self.run.configuration_version)

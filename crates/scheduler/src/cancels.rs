@@ -12,7 +12,7 @@ impl Scheduler {
     pub(crate) fn deliver_cancels(&self) {
         let ids = self.agents.ids();
         for organization in self.followed() {
-            let state = organization.last_seen();
+            let state = self.control_plane.last_seen(&organization);
             for id in &ids {
                 for run in state.runs.by().executing.get(id) {
                     if let (Some(cancel), Some(attempt)) = (&run.cancel, attempt_of(run)) {
@@ -27,7 +27,7 @@ impl Scheduler {
     /// known that any server had published by then.
     pub(crate) async fn expire_silent_agents(&self, watch: &mut Watch, now: Instant) {
         for organization in self.served() {
-            let state = organization.last_seen();
+            let state = self.control_plane.last_seen(&organization);
             for run in state.runs.by().executing.iter() {
                 let Some(attempt) = attempt_of(run) else { continue };
                 let Some(executor) = &run.phase(attempt.phase).executor else { continue };

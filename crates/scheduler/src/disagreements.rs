@@ -12,7 +12,7 @@ impl Scheduler {
     /// Stops what is no longer an agent's, and gives up what an agent, asked for long enough, does not say it has.
     pub(crate) async fn settle_disagreements(&self, now: Instant) {
         for organization in self.served() {
-            let state = organization.last_seen();
+            let state = self.control_plane.last_seen(&organization);
             for (id, attempt) in self.agents.occupied() {
                 if state.runs.get(&attempt.run).is_some_and(|run| attempt.is_lost_in(run)) {
                     self.agents.lose(id, attempt);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use futures::future::join_all;
 use jiff::Timestamp;
-use taco_control_plane::{Error, OrganizationSnapshot, PhaseRequest, View};
+use taco_control_plane::{Error, OrganizationSnapshot, PhaseRequest, Privileged, View};
 use taco_domain::global_queue::{AgentScope, QueuePick, Share, fair_turns, overdue_phase, ready_phases};
 use taco_domain::organization_state::OrganizationState;
 use taco_domain::run::Run;
@@ -31,17 +31,17 @@ impl Scheduler {
             let free = self.agents.free(self.leases.doubt(), Instant::now());
             let mut organizations = self.handing_out();
             organizations.retain(|org| !failed.contains(&org.id()));
-            let assignment = assign(free, &organizations, &mut before, self.control_plane.now());
-            if assignment.is_empty() {
+            let assignments = assign(&self.control_plane, free, &organizations, &mut before, self.control_plane.now());
+            if assignments.is_empty() {
                 return first_failure;
             }
             // At once, so that they share a commit. All are waited for: one that failed must not keep another agent from
             // hearing what it has.
-            let assignment = assignment.into_iter().map(|assignment| async {
+            let sending = assignments.into_iter().map(|assignment| async {
                 let organization = assignment.organization.id();
                 (organization, self.take_and_send(assignment).await)
             });
-            let taken = join_all(assignment).await;
+            let taken = join_all(sending).await;
             let taken_any = taken.iter().any(|(_, taken)| matches!(taken, Ok(true)));
             if taken_any {
                 // New leases begin: the agents' heartbeats should be known.
@@ -68,7 +68,7 @@ impl Scheduler {
         if occupied.is_empty() {
             return;
         }
-        let states: Vec<_> = self.followed().iter().map(OrganizationSnapshot::last_seen).collect();
+        let states: Vec<_> = self.followed().iter().map(|org| self.control_plane.last_seen(org)).collect();
         for (agent, attempt) in occupied {
             let executes = |run: &Run| attempt_of(run) == Some(attempt);
             let has_it = states.iter().any(|state| {
@@ -100,17 +100,18 @@ impl Scheduler {
 /// Pairs the phases that are ready, in the order of the global queue, with agents that have room. `before` counts what
 /// was handed out.
 fn assign(
+    plane: &Privileged,
     mut free: Vec<FreeAgent>,
     organizations: &[OrganizationSnapshot],
     before: &mut u64,
     now: Timestamp,
 ) -> Vec<Assignment> {
-    let mut assignment = Vec::new();
+    let mut assignments = Vec::new();
     let room: usize = free.iter().map(|agent| agent.room as usize).sum();
     if room == 0 {
-        return assignment;
+        return assignments;
     }
-    let places = places(&free, organizations);
+    let places = places(plane, &free, organizations);
     let queues: Vec<_> = (places.iter())
         .map(|place| {
             let ready = ready_phases(&place.state, place.reach).take(room).map(|(key, _)| key);
@@ -124,7 +125,7 @@ fn assign(
         .collect();
     overdue.sort_by_key(|(share, since, _)| (*share, *since));
     let mut overdue = overdue.into_iter().map(|(.., place)| place);
-    while assignment.len() < room {
+    while assignments.len() < room {
         let next = match QueuePick::after(*before) {
             QueuePick::Overdue => overdue.next().map(|place| (QueuePick::Overdue, place)),
             QueuePick::Head => None,
@@ -138,10 +139,10 @@ fn assign(
             agent.room -= 1;
             *before += 1;
             let taker = PhaseRequest { turn, ..agent.taker.clone() };
-            assignment.push(Assignment { organization: (*organization).clone(), taker });
+            assignments.push(Assignment { organization: (*organization).clone(), taker });
         }
     }
-    assignment
+    assignments
 }
 
 /// Where phases may wait.
@@ -153,10 +154,10 @@ struct Place<'a> {
 }
 
 /// Where phases may wait that are within reach of a free agent.
-fn places<'a>(free: &[FreeAgent], organizations: &'a [OrganizationSnapshot]) -> Vec<Place<'a>> {
+fn places<'a>(plane: &Privileged, free: &[FreeAgent], organizations: &'a [OrganizationSnapshot]) -> Vec<Place<'a>> {
     let mut places = Vec::new();
     for organization in organizations {
-        let state = organization.last_seen();
+        let state = plane.last_seen(organization);
         for reach in reaches(free, organization) {
             let share = Share::of(&state, reach);
             places.push(Place { reach, organization, state: state.clone(), share });

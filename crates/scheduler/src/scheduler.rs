@@ -283,7 +283,10 @@ impl Scheduler {
     /// Phases under way may be another server's: its agents' leases are watched here too.
     fn anything_executes(&self) -> bool {
         self.agents.any_busy()
-            || self.followed().iter().any(|org| org.last_seen().runs.by().executing.iter().next().is_some())
+            || self
+                .followed()
+                .iter()
+                .any(|org| self.control_plane.last_seen(org).runs.by().executing.iter().next().is_some())
     }
 
     /// Lets the others know soon.

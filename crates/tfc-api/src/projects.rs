@@ -58,7 +58,7 @@ impl Resource for ProjectView {
     fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
         let Self { project, org } = self;
         let may = |action| request.caller.may(action, self.resource()).allowed;
-        let execution: Execution = org.state.default_execution(&project.id);
+        let execution: Execution = self.default_execution();
         let overwrites = project.default_execution.is_some();
         let attributes = Attributes {
             name: project.name.as_str(),
@@ -67,7 +67,7 @@ impl Resource for ProjectView {
             default_execution_mode: execution.mode,
             auto_destroy_activity_duration: project.auto_destroy_activity_duration.as_deref(),
             is_unified: false,
-            workspace_count: org.state.workspaces_in(project.id).count(),
+            workspace_count: self.workspace_count(),
             setting_overwrites: Overwrites { default_execution_mode: overwrites, default_agent_pool: overwrites },
             permissions: Permissions {
                 can_read: may(Action::ReadProject),

@@ -158,7 +158,7 @@ impl Resource for RunView {
             variables: Some(variables).filter(|variables| !variables.is_empty()),
             terraform_version: &run.options.terraform_version,
             taco_engine: run.options.engine,
-            position_in_queue: org.state.position_in_queue(run),
+            position_in_queue: self.position_in_queue(),
             taco_wait_reasons: waits.map(|reason| Waits { detail: reason.in_words(), reason }).collect(),
             actions: Actions {
                 is_cancelable: run.check_cancel().is_ok(),

@@ -200,7 +200,7 @@ impl Permissions {
 
 /// The workspace of a run.
 pub(crate) fn view_of(run: &RunView) -> WorkspaceView {
-    WorkspaceView { workspace: run.workspace.clone(), org: run.org.clone() }
+    run.workspace_view()
 }
 
 impl Resource for WorkspaceView {
@@ -211,17 +211,17 @@ impl Resource for WorkspaceView {
         let Self { workspace, org } = self;
         let caller = &request.caller;
         let organization = org.entry().name.as_str();
-        let execution = org.state.execution_of(workspace);
+        let execution = self.execution();
         let overwrites = workspace.execution.is_some();
         let lock_reason = workspace.lock.as_ref().and_then(|lock| lock.reason.as_deref());
-        let statistics = org.state.run_statistics(workspace.id);
+        let statistics = self.run_statistics();
         let milliseconds = |time: Option<SignedDuration>| time.and_then(|time| u64::try_from(time.as_millis()).ok());
         let attributes = Attributes {
             name: workspace.name.as_str(),
             description: &workspace.description,
             created_at: workspace.created_at,
             updated_at: workspace.updated_at,
-            latest_change_at: org.state.latest_state_change(workspace),
+            latest_change_at: self.latest_state_change(),
             execution_mode: execution.mode,
             setting_overwrites: Overwrites { execution_mode: overwrites, agent_pool: overwrites },
             operations: execution.mode != ExecutionMode::Local,
@@ -270,10 +270,10 @@ impl Resource for WorkspaceView {
         };
         let id = workspace.id;
         let state_version = workspace.current_state_version;
-        let outputs = org.state.current_state_version(workspace).map(|version| version.outputs.as_slice());
+        let outputs = self.current_state_version().map(|version| version.outputs.as_slice());
         let effective = tag_bindings::effective_bindings(self);
-        let (current_run, latest_run) = (org.state.current_run(id), org.state.runs_of(id).next());
-        let configuration = org.state.current_configuration(id);
+        let (current_run, latest_run) = (self.current_run(), self.latest_run());
+        let configuration = self.current_configuration();
         Ok(ResourceObject::new(KIND, id, &attributes)
             .has_one("organization", organizations::identifier(organization))
             .has_one("project", Identifier::new(projects::KIND, workspace.project))

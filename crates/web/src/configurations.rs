@@ -91,7 +91,6 @@ fn words_of(action: ConfigurationAction) -> (&'static str, Option<&'static str>)
 impl Row {
     fn of(visitor: &Visitor, workspace: &WorkspaceView, view: &ConfigurationVersionView) -> Self {
         let version = &view.version;
-        let state = &view.org.state;
         let mut refusal = None;
         let mut steps = Vec::new();
         for (path, action, _) in STEPS.iter().filter(|(_, action, _)| view.is_possible(*action)) {
@@ -104,7 +103,7 @@ impl Row {
             id: version.id,
             number: version.number,
             badge: Badge::of_configuration(version.status),
-            current: state.usable_configuration(version.workspace).is_some_and(|current| current.id == version.id),
+            current: view.is_current(),
             speculative: version.speculative,
             provisional: version.provisional,
             source: source_in_words(&version.source),

@@ -64,16 +64,16 @@ struct Row {
 
 impl Row {
     fn of(view: &ProjectView) -> Self {
-        let ProjectView { project, org } = view;
+        let project = &view.project;
         let own = project.default_execution.map(|execution| execution.mode.to_string());
-        let inherited = || format!("{}, as the organization says", org.state.default_execution(&project.id).mode);
+        let inherited = || format!("{}, as the organization says", view.default_execution().mode);
         Self {
             id: project.id,
             name: project.name.to_string(),
             description: text::plain(&project.description),
-            workspaces: org.state.workspaces_in(project.id).count(),
+            workspaces: view.workspace_count(),
             execution: own.unwrap_or_else(inherited),
-            is_default: org.state.organization().is_some_and(|it| it.default_project == project.id),
+            is_default: view.is_default(),
         }
     }
 }

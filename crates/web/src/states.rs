@@ -65,11 +65,10 @@ impl StateRow {
     /// `workspace` is the address of the workspace's page.
     pub(crate) fn of(view: &StateVersionView, workspace: &str) -> Self {
         let StateVersionView { version, org } = view;
-        let owner = org.state.workspaces.get(&version.workspace);
         Self {
             id: version.id,
             serial: version.serial,
-            current: owner.is_some_and(|owner| owner.current_state_version == Some(version.id)),
+            current: view.is_current(),
             created: Moment(version.created_at),
             by: org.name_of(&version.created_by),
             run: version.run.map(|id| (id.to_string(), format!("{workspace}/runs/{id}"))),
@@ -91,8 +90,8 @@ fn origin_in_words(view: &StateVersionView) -> String {
         StateOrigin::Push | StateOrigin::Unknown => "sent by a client".to_owned(),
         StateOrigin::Import => "import".to_owned(),
         StateOrigin::StateCommand => "state command".to_owned(),
-        StateOrigin::Restore(from) => match view.org.state.state_versions.get(&from) {
-            Some(old) => format!("restored from serial {}", old.serial),
+        StateOrigin::Restore(_) => match view.restored_serial() {
+            Some(serial) => format!("restored from serial {serial}"),
             None => "restored".to_owned(),
         },
         StateOrigin::OutOfBand => "written around taco".to_owned(),

@@ -77,11 +77,11 @@ pub(crate) async fn list(
 ) -> Result<Response, PageError> {
     let holder = Holder::find(&web, &visitor, &place).await?;
     let Subject::Workspace(view) = &holder.subject else { return Err(PageError::not_found("workspace")) };
-    let (state, organization) = (&view.org.state, &holder.organization);
+    let organization = &holder.organization;
     let (mut own, mut shared) = (Vec::new(), Vec::new());
-    for reaching in variables_reaching(state, &view.workspace) {
+    for reaching in view.variables_reaching() {
         let ReachingVariable { variable, set, overridden_by } = reaching;
-        let overridden_by = overridden_by.map(|winner| origin_in_words(state, winner));
+        let overridden_by = overridden_by.map(|winner| origin_in_words(view, winner));
         let base = match set {
             None => holder.variables.clone(),
             Some(set) => format!("{}/variables", variable_set_address(organization, set.id)),
@@ -102,11 +102,11 @@ pub(crate) async fn list(
 }
 
 /// Completes "overridden by".
-fn origin_in_words(state: &OrganizationState, variable: &Variable) -> String {
+fn origin_in_words(view: &WorkspaceView, variable: &Variable) -> String {
     match variable.owner {
         VariableOwner::Workspace(_) => "the workspace".to_owned(),
         VariableOwner::VariableSet(id) => {
-            let name = state.variable_sets.get(&id).map_or_else(|| id.to_string(), |set| set.name.to_string());
+            let name = view.variable_set_of(variable).map_or_else(|| id.to_string(), |set| set.name.to_string());
             format!("the set {name}")
         }
     }

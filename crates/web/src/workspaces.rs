@@ -86,7 +86,7 @@ impl Row {
     fn of(view: &WorkspaceView, list: &str) -> Self {
         let WorkspaceView { workspace, org } = view;
         let (organization, name) = (org.entry().name.as_str(), workspace.name.as_str());
-        let run = org.state.current_run(workspace.id);
+        let run = view.current_run();
         let tags = workspace.tags.iter().map(|(key, value)| {
             let text = if value.is_empty() { key.to_string() } else { format!("{key}:{value}") };
             TagLink { address: format!("{list}?{}", Wanted::tagged(&text).in_address()), text }
@@ -95,12 +95,12 @@ impl Row {
             address: workspace_address(organization, name),
             name: name.to_owned(),
             project: workspace.project,
-            project_name: org.state.projects.get(&workspace.project).map_or_else(String::new, |it| it.name.to_string()),
+            project_name: view.project().map_or_else(String::new, |it| it.name.to_string()),
             tags: tags.collect(),
             badge: run.map(|run| Badge::of_run(run.status)),
             run_address: run.map(|run| run_address(organization, name, run.id)).unwrap_or_default(),
             resources: workspace.resource_count,
-            changed: Moment(org.state.latest_change(workspace)),
+            changed: Moment(view.latest_change()),
             locked_by: workspace.lock.as_ref().map(|lock| format!("{} {}", lock.holder.kind(), lock.holder_name)),
         }
     }
@@ -182,8 +182,7 @@ async fn workspaces(
     // Of many projects only the first are offered; one that is asked for is always among them.
     if let Ok(id) = wanted.project.parse::<ProjectId>()
         && projects.iter().all(|project| project.id != id)
-        && let Some(project) = org.state.projects.get(&id)
-        && caller.may(Action::ReadProject, Resource::Project(&org.state, project)).allowed
+        && let Some(project) = org.visible_to(caller).project(&id)
     {
         projects.insert(0, choice(project));
     }
@@ -211,10 +210,10 @@ async fn workspaces(
 
 /// None, if the caller may make a workspace in one of the projects.
 fn why_none_may_be_made(caller: &Caller, org: &OrganizationSnapshot, projects: &[ProjectChoice]) -> Option<String> {
-    let project = |choice: &ProjectChoice| org.state.projects.get(&choice.id);
-    let places = projects.iter().filter_map(project).map(|project| Resource::Project(&org.state, project));
-    let decision = |place: Resource<'_>| caller.may(Action::CreateWorkspace, place);
-    let mut decisions: Vec<_> = places.chain([org.resource()]).map(decision).collect();
+    let visible = org.visible_to(caller);
+    let offered = projects.iter().filter_map(|choice| visible.project(&choice.id));
+    let decisions = offered.map(|project| visible.may_in_project(Action::CreateWorkspace, project));
+    let mut decisions: Vec<_> = decisions.chain([caller.may(Action::CreateWorkspace, org.resource())]).collect();
     if decisions.iter().any(|decision| decision.allowed) { None } else { Some(decisions.remove(0).reason.into_owned()) }
 }
 

@@ -29,6 +29,20 @@ pub struct StateVersionView {
 }
 
 impl StateVersionView {
+    /// Whether it is its workspace's current one.
+    pub fn is_current(&self) -> bool {
+        let owner = self.org.state.workspaces.get(&self.version.workspace);
+        owner.is_some_and(|owner| owner.current_state_version == Some(self.version.id))
+    }
+
+    /// The serial of the state that was restored with it, if that is still there.
+    pub fn restored_serial(&self) -> Option<u64> {
+        match self.version.origin {
+            StateOrigin::Restore(from) => self.org.state.state_versions.get(&from).map(|old| old.serial),
+            _ => None,
+        }
+    }
+
     /// Whether an apply wrote it on its way to a later one.
     pub fn is_intermediate(&self) -> bool {
         self.org.state.is_intermediate(&self.version)

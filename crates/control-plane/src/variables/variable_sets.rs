@@ -29,6 +29,11 @@ pub struct VariableSetView {
 }
 
 impl VariableSetView {
+    /// The project that owns it.
+    pub fn owner(&self) -> Option<&Project> {
+        self.set.parent.and_then(|id| self.org.state.projects.get(&id))
+    }
+
     /// Its variables by key.
     pub fn variables(&self) -> impl Iterator<Item = &Variable> {
         self.org.state.variables_of(VariableOwner::VariableSet(self.set.id))

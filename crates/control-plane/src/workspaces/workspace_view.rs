@@ -2,9 +2,20 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use taco_domain::OrganizationState;
-use taco_domain::id::{ProjectId, WorkspaceId};
+use taco_domain::agent_pool::AgentPool;
+use taco_domain::configuration_version::ConfigurationVersion;
+use taco_domain::execution::Execution;
+use taco_domain::id::{OutputId, ProjectId, WorkspaceId};
 use taco_domain::permission::{Action, Resource};
+use taco_domain::project::Project;
+use taco_domain::run::Run;
+use taco_domain::run_statistics::RunStatistics;
+use taco_domain::state_version::StateVersion;
+use taco_domain::variable::{Variable, VariableOwner};
+use taco_domain::variable_precedence::{ReachingVariable, variables_reaching};
+use taco_domain::variable_set::VariableSet;
 use taco_domain::workspace::{OwnerRequired, Workspace, check_forced_delete};
 
 use crate::caller::Caller;
@@ -21,6 +32,89 @@ impl WorkspaceView {
     /// For [`Caller::may`].
     pub fn resource(&self) -> Resource<'_> {
         Resource::Workspace(&self.org.state, &self.workspace)
+    }
+
+    /// How its runs are executed, as it says or as its project and organization say.
+    pub fn execution(&self) -> Execution {
+        self.org.state.execution_of(&self.workspace)
+    }
+
+    /// How runs are executed where it does not say so itself.
+    pub fn inherited_execution(&self) -> Execution {
+        self.org.state.default_execution(&self.workspace.project)
+    }
+
+    /// The pool whose agents execute its runs.
+    pub fn agent_pool(&self) -> Option<&AgentPool> {
+        self.execution().agent_pool.and_then(|id| self.org.state.agent_pools.get(&id))
+    }
+
+    pub fn project(&self) -> Option<&Project> {
+        self.org.state.projects.get(&self.workspace.project)
+    }
+
+    /// The run that people look at: the one that goes on, or the newest.
+    pub fn current_run(&self) -> Option<&Run> {
+        self.org.state.current_run(self.workspace.id)
+    }
+
+    pub fn latest_run(&self) -> Option<&Run> {
+        self.org.state.runs_of(self.workspace.id).next()
+    }
+
+    pub fn run_statistics(&self) -> RunStatistics {
+        self.org.state.run_statistics(self.workspace.id)
+    }
+
+    pub fn current_state_version(&self) -> Option<&StateVersion> {
+        self.org.state.current_state_version(&self.workspace)
+    }
+
+    pub fn current_configuration(&self) -> Option<&ConfigurationVersion> {
+        self.org.state.current_configuration(self.workspace.id)
+    }
+
+    /// The configuration that the next run uses.
+    pub fn usable_configuration(&self) -> Option<&ConfigurationVersion> {
+        self.org.state.usable_configuration(self.workspace.id)
+    }
+
+    pub fn latest_state_change(&self) -> Timestamp {
+        self.org.state.latest_state_change(&self.workspace)
+    }
+
+    pub fn latest_change(&self) -> Timestamp {
+        self.org.state.latest_change(&self.workspace)
+    }
+
+    /// The variables that reach its runs, with those that others override.
+    pub fn variables_reaching(&self) -> Vec<ReachingVariable<'_>> {
+        variables_reaching(&self.org.state, &self.workspace)
+    }
+
+    /// Whose variable it is, for people: the workspace's own, or a set's.
+    pub fn variable_set_of(&self, variable: &Variable) -> Option<&VariableSet> {
+        match variable.owner {
+            VariableOwner::Workspace(_) => None,
+            VariableOwner::VariableSet(id) => self.org.state.variable_sets.get(&id),
+        }
+    }
+
+    /// Whether an output is one of this workspace's states.
+    pub fn has_output(&self, id: &OutputId) -> bool {
+        let version = self.org.state.state_versions.by().output.first(id);
+        version.is_some_and(|version| version.workspace == self.workspace.id)
+    }
+
+    /// What goes when it is deleted.
+    pub fn contents(&self) -> WorkspaceContents {
+        let (state, workspace) = (&self.org.state, &self.workspace);
+        WorkspaceContents {
+            resources: workspace.resource_count,
+            states: state.state_version_count(workspace),
+            runs: state.run_count(workspace),
+            variables: state.variables_of(VariableOwner::Workspace(workspace.id)).count(),
+        }
     }
 
     /// Whether someone who may delete workspaces could delete this one now with all that it manages, or why not.
@@ -43,6 +137,15 @@ pub(crate) fn forced_deletion(
 ) -> Result<(), OwnerRequired> {
     let by_owner = caller.may(Action::UpdateOrganization, Resource::Organization(state)).allowed;
     check_forced_delete(workspace, state.organization(), by_owner)
+}
+
+/// How much a workspace holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WorkspaceContents {
+    pub resources: u64,
+    pub states: u64,
+    pub runs: u64,
+    pub variables: usize,
 }
 
 /// How a path names a workspace.

@@ -53,11 +53,10 @@ impl Resource for ExplorerRow {
 
     fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
         let WorkspaceView { workspace, org } = &self.0;
-        let run = org.state.current_run(workspace.id);
-        let state = org.state.current_state_version(workspace);
+        let (run, state) = (self.0.current_run(), self.0.current_state_version());
         let attributes = Row {
             organization_name: org.entry().name.as_str(),
-            project_name: org.state.projects.get(&workspace.project).map(|project| project.name.as_str()),
+            project_name: self.0.project().map(|project| project.name.as_str()),
             project_external_id: workspace.project,
             external_id: workspace.id,
             workspace_name: workspace.name.as_str(),

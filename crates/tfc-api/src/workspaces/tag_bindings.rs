@@ -77,7 +77,7 @@ pub(crate) fn effective_bindings_of_project(project: &Project) -> Vec<Binding<'_
 pub(crate) fn effective_bindings(view: &WorkspaceView) -> Vec<Binding<'_>> {
     static NONE: Tags = Tags::new();
     let workspace = &view.workspace;
-    let project = view.org.state.projects.get(&workspace.project).map_or(&NONE, |project| &project.tags);
+    let project = view.project().map_or(&NONE, |project| &project.tags);
     let binding = |tag: taco_domain::tag::EffectiveTag<'_>| (tag.key.as_str().to_owned(), tag.inherited);
     let inherited: Vec<(String, bool)> = effective_tags(&workspace.tags, project).into_iter().map(binding).collect();
     inherited

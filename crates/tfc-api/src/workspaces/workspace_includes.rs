@@ -132,14 +132,14 @@ pub(crate) async fn include(
 fn include_run(
     name: &str,
     request: &ApiRequest,
-    WorkspaceView { workspace, org }: &WorkspaceView,
+    view: &WorkspaceView,
     document: &mut Document,
 ) -> Result<(), ApiError> {
     if name == "current-configuration-version" {
-        return document.include_some(org.state.current_configuration(workspace.id), request);
+        return document.include_some(view.current_configuration(), request);
     }
-    let Some(run) = org.state.current_run(workspace.id) else { return Ok(()) };
-    let run = RunView { run: run.clone(), workspace: workspace.clone(), org: org.clone() };
+    let Some(run) = view.current_run() else { return Ok(()) };
+    let run = RunView { run: run.clone(), workspace: view.workspace.clone(), org: view.org.clone() };
     document.include(run.object(request)?);
     match name {
         "current-run.plan" => document.include(phases::object(request, &run, PhaseKind::Plan)),

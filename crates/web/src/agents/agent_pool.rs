@@ -93,8 +93,9 @@ pub(crate) struct PoolForm {
 }
 
 impl PoolForm {
-    fn of(view: &AgentPoolView) -> Self {
-        let names = view.pool.allowed_workspaces.iter().filter_map(|id| view.org.state.workspaces.get(id));
+    fn of(visitor: &Visitor, view: &AgentPoolView) -> Self {
+        let visible = view.org.visible_to(&visitor.caller);
+        let names = view.pool.allowed_workspaces.iter().filter_map(|id| visible.workspace(id));
         Self {
             name: view.pool.name.to_string(),
             scope: if view.pool.organization_scoped { "all" } else { "some" }.to_owned(),
@@ -107,10 +108,7 @@ impl PoolForm {
     fn patch(&self, visitor: &Visitor, view: &AgentPoolView) -> Result<AgentPoolPatch, String> {
         let names = self.workspaces.lines().map(str::trim).filter(|name| !name.is_empty());
         let id = |name: &str| {
-            let state = &view.org.state;
-            let found = state.workspace_named(name).filter(|workspace| {
-                visitor.caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).visible
-            });
+            let found = view.org.visible_to(&visitor.caller).workspace_named(name);
             found.map(|workspace| workspace.id).ok_or_else(|| name.to_owned())
         };
         let workspaces = names.map(id).collect::<Result<BTreeSet<WorkspaceId>, String>>()?;
@@ -140,16 +138,12 @@ impl TokenRow {
 
 impl AgentRow {
     fn of(visitor: &Visitor, view: &AgentPoolView, found: AgentView) -> Self {
-        let state = &view.org.state;
         let agent = found.agent;
-        let run = state.runs.by().executing.first(&agent.id);
-        let workspace = run.and_then(|run| state.workspaces.get(&run.workspace)).filter(|workspace| {
-            visitor.caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).allowed
-        });
         let organization = view.org.entry().name.as_str();
-        let run = run
-            .zip(workspace)
-            .map(|(run, workspace)| (run.id.to_string(), run_address(organization, workspace.name.as_str(), run.id)));
+        let run =
+            view.org.visible_to(&visitor.caller).run_executed_by(agent.id).map(|(run, workspace)| {
+                (run.id.to_string(), run_address(organization, workspace.name.as_str(), run.id))
+            });
         Self {
             name: plain(&agent.name),
             id: agent.id.to_string(),
@@ -200,14 +194,8 @@ async fn render(
     };
     let agents = control_plane.agents(caller, id, all).await?.items;
     let organization = view.org.entry().name.as_str();
-    let form = again.form.unwrap_or_else(|| PoolForm::of(&view));
-    let seen = view
-        .org
-        .state
-        .projects
-        .iter()
-        .filter(|project| caller.may(Action::ReadProject, Resource::Project(&view.org.state, project)).allowed);
-    let projects = seen.map(|project| ProjectChoice {
+    let form = again.form.unwrap_or_else(|| PoolForm::of(visitor, &view));
+    let projects = view.org.visible_to(caller).projects().map(|project| ProjectChoice {
         id: project.id.to_string(),
         name: project.name.to_string(),
         chosen: form.project.contains(&project.id.to_string()),

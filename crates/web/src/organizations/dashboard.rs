@@ -101,7 +101,7 @@ pub(crate) async fn show(
         busy_agents,
         silent_agents: silent.collect(),
         locked: locked.iter().filter_map(|workspace| LockedWorkspace::of(&organization, workspace)).collect(),
-        has_workspaces: org.state.workspaces.iter().next().is_some(),
+        has_workspaces: org.size().workspaces > 0,
         address,
     };
     Ok(page::render(StatusCode::OK, &page))

@@ -105,11 +105,11 @@ pub(crate) struct KeyRow {
 }
 
 impl KeyRow {
-    pub(crate) fn of(state: &OrganizationState, key: &SshKey) -> Self {
+    pub(crate) fn of(org: &OrganizationSnapshot, key: &SshKey) -> Self {
         Self {
             id: key.id,
             name: key.name.to_string(),
-            used_by: state.workspaces.by().ssh_key.get(&key.id).count(),
+            used_by: org.workspaces_with_key(&key.id),
             new_name: key.name.to_string(),
             complaint: Complaint::default(),
         }

@@ -190,7 +190,7 @@ async fn render(
     let (organization, workspace) = (view.org.entry().name.as_str(), view.workspace.name.as_str());
     let chosen = if form.kind.is_empty() { KINDS[0].0 } else { form.kind.as_str() };
     let kind = |(value, name, hint)| Kind { value, name, hint, chosen: value == chosen };
-    let configuration = view.org.state.usable_configuration(view.workspace.id).map(|version| Configuration {
+    let configuration = view.usable_configuration().map(|version| Configuration {
         id: version.id.to_string(),
         made: Moment(version.created_at),
         by: view.org.name_of(&version.created_by),

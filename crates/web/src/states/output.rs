@@ -34,9 +34,7 @@ pub(crate) async fn reveal(
     let id: OutputId = output.parse().map_err(|_| PageError::not_found("output"))?;
     let workspace = web.control_plane.workspace(&visitor.caller, &named((organization, name))).await?;
     // Before anything is revealed: the page says whose output it is.
-    let versions = &workspace.org.state.state_versions;
-    let version = versions.by().output.first(&id);
-    if version.is_none_or(|version| version.workspace != workspace.workspace.id) {
+    if !workspace.has_output(&id) {
         return Err(PageError::not_found("output"));
     }
     let output = web.control_plane.reveal_output(&visitor.caller, id).await?;

@@ -70,24 +70,19 @@ impl VariableSetPage {
         let holder = Holder::find(web, visitor, place).await?;
         let Subject::VariableSet(view) = &holder.subject else { return Err(PageError::not_found("variable set")) };
         let (targets, hidden_targets) = targets(visitor, view, &holder.organization);
-        let state = &view.org.state;
+        let visible = view.org.visible_to(&visitor.caller);
         let inside = |project: ProjectId| view.set.parent.is_none_or(|parent| parent == project);
-        let offered_workspaces = state.workspaces_by_name().filter(|workspace| {
-            inside(workspace.project)
-                && !view.set.workspaces.contains(&workspace.id)
-                && visitor.caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).allowed
-        });
-        let offered_projects = state.projects.iter().filter(|project| {
-            inside(project.id)
-                && !view.set.projects.contains(&project.id)
-                && visitor.caller.may(Action::ReadProject, Resource::Project(state, project)).allowed
-        });
+        let offered_workspaces = visible
+            .workspaces()
+            .filter(|workspace| inside(workspace.project) && !view.set.workspaces.contains(&workspace.id));
+        let offered_projects =
+            visible.projects().filter(|project| inside(project.id) && !view.set.projects.contains(&project.id));
         Ok(Self {
             layout: holder.layout(web, visitor),
             id: view.set.id,
             reach: reach_in_words(&view.set),
             is_global: view.set.global,
-            owned_by: view.set.parent.and_then(|id| state.projects.get(&id)).map(|project| project.name.to_string()),
+            owned_by: view.owner().map(|project| project.name.to_string()),
             set: SetForm {
                 name: view.set.name.to_string(),
                 description: view.set.description.clone(),
@@ -110,12 +105,9 @@ impl VariableSetPage {
 
 /// What the set applies to, as far as the visitor may know, and of how much they may not.
 fn targets(visitor: &Visitor, view: &VariableSetView, organization: &str) -> (Vec<Target>, usize) {
-    let state = &view.org.state;
-    let may = |action, resource| visitor.caller.may(action, resource).allowed;
-    let projects = view.set.projects.iter().filter_map(|id| state.projects.get(id));
-    let projects = projects.filter(|project| may(Action::ReadProject, Resource::Project(state, project)));
-    let workspaces = view.set.workspaces.iter().filter_map(|id| state.workspaces.get(id));
-    let workspaces = workspaces.filter(|workspace| may(Action::ReadWorkspace, Resource::Workspace(state, workspace)));
+    let visible = view.org.visible_to(&visitor.caller);
+    let projects = view.set.projects.iter().filter_map(|id| visible.project(id));
+    let workspaces = view.set.workspaces.iter().filter_map(|id| visible.workspace(id));
     let projects = projects.map(|project| Target {
         kind: "project",
         id: project.id.to_string(),

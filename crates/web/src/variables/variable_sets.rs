@@ -102,13 +102,11 @@ pub(crate) struct Search {
 
 /// Who may own a set that the visitor makes: the organization, or projects.
 fn owners(visitor: &Visitor, org: &OrganizationSnapshot, chosen: &str) -> Vec<Choice> {
-    let state = &org.state;
     let whole = visitor.caller.may(Action::ManageVariableSets, org.resource()).allowed;
-    let may = |project| {
-        whole || visitor.caller.may(Action::WriteProjectVariableSets, Resource::Project(state, project)).allowed
-    };
+    let visible = org.visible_to(&visitor.caller);
+    let may = |project| whole || visible.may_in_project(Action::WriteProjectVariableSets, project).allowed;
     let organization = whole.then(|| Choice::new("", "the organization", chosen));
-    let projects = state.projects.iter().filter(|project| may(project));
+    let projects = visible.projects().filter(|project| may(project));
     let projects = projects.map(|project| Choice::new(project.id, format!("the project {}", project.name), chosen));
     organization.into_iter().chain(projects).collect()
 }

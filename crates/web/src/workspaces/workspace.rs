@@ -163,12 +163,12 @@ fn overview(
 ) -> WorkspacePage {
     let WorkspaceView { workspace, org } = view;
     let (organization, name) = (org.entry().name.as_str(), workspace.name.as_str());
-    let state = org.state.current_state_version(workspace);
+    let state = view.current_state_version();
     WorkspacePage {
         layout: Layout::for_visitor(web, visitor).in_workspace(organization, name, WorkspaceSection::Overview),
         address: address_of(view),
         facts: facts(view),
-        run: org.state.current_run(workspace.id).map(|run| latest_run(view, run)),
+        run: view.current_run().map(|run| latest_run(view, run)),
         lock: lock_line(view),
         choices: view.lock_choices(&visitor.caller),
         state: state.map(|version| StateLine {
@@ -196,9 +196,9 @@ pub(crate) fn may_reveal(visitor: &Visitor, view: &WorkspaceView) -> Result<(), 
 fn facts(view: &WorkspaceView) -> Facts {
     let WorkspaceView { workspace, org } = view;
     let list = format!("{}/workspaces", organization_address(org.entry().name.as_str()));
-    let project = org.state.projects.get(&workspace.project);
-    let execution = org.state.execution_of(workspace);
-    let pool = execution.agent_pool.and_then(|id| org.state.agent_pools.get(&id));
+    let project = view.project();
+    let execution = view.execution();
+    let pool = view.agent_pool();
     let tags = workspace.tags.iter().map(|(key, value)| {
         let text = if value.is_empty() { key.to_string() } else { format!("{key}:{value}") };
         let address = format!("{list}?{}", ListQuery::tagged(&text).in_address());

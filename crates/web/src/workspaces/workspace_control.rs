@@ -134,17 +134,17 @@ pub(crate) struct Deletion {
 
 impl Deletion {
     pub(crate) fn of(visitor: &Visitor, view: &WorkspaceView) -> Self {
-        let (workspace, state) = (&view.workspace, &view.org.state);
+        let (workspace, contents) = (&view.workspace, view.contents());
         let right = visitor.caller.may(Action::DeleteWorkspace, view.resource());
         let forced = view.forced_deletion(&visitor.caller);
         Self {
             right,
             unsafe_because: check_safe_delete(workspace).err().map(|refusal| refusal.to_string()),
             refusal: forced.err().map(|refusal| refusal.to_string()),
-            resources: workspace.resource_count,
-            states: state.state_version_count(workspace),
-            runs: state.run_count(workspace),
-            variables: state.variables_of(VariableOwner::Workspace(workspace.id)).count(),
+            resources: contents.resources,
+            states: contents.states,
+            runs: contents.runs,
+            variables: contents.variables,
         }
     }
 }

@@ -87,7 +87,7 @@ impl SettingsPage {
         let view = control_plane.workspace(caller, &wanted).await?;
         let organization = place.organization.as_str();
         let all = PageRequest::new(1, OFFERED);
-        let (workspace, state) = (&view.workspace, &view.org.state);
+        let workspace = &view.workspace;
         let may = |action| caller.may(action, view.resource());
         // At once, so that they share one look at the bucket.
         let (every_project, every_pool) = (ProjectFilter::default(), AgentPoolFilter::default());
@@ -107,10 +107,7 @@ impl SettingsPage {
         let key = workspace.ssh_key.map(|key| key.to_string()).unwrap_or_default();
         let offered_teams =
             teams.items.iter().filter(|team| !accesses.items.iter().any(|has| has.team == team.team.id));
-        let others = state.workspaces_by_name().filter(|other| {
-            let resource = Resource::Workspace(state, other);
-            other.id != workspace.id && caller.may(Action::ReadWorkspace, resource).allowed
-        });
+        let others = view.org.visible_to(caller).workspaces().filter(|other| other.id != workspace.id);
         Ok(Self {
             layout: Layout::for_visitor(web, visitor).in_workspace(
                 organization,
@@ -134,7 +131,7 @@ impl SettingsPage {
                 .iter()
                 .map(|view| Choice::new(view.pool.id, &view.pool.name, &execution.agent_pool))
                 .collect(),
-            inherited: state.default_execution(&workspace.project).mode.to_string(),
+            inherited: view.inherited_execution().mode.to_string(),
             shares_with_all: workspace.global_remote_state,
             shares_with_project: workspace.project_remote_state,
             consumers: consumers.items.iter().map(|other| Other::of(organization, &other.workspace)).collect(),

@@ -167,13 +167,7 @@ impl Follower {
     }
 
     async fn look(&mut self) -> Result<(), Error> {
-        let org = &mut self.view.org;
-        org.look().await?;
-        org.state = org.last_seen();
-        let run = org.state.runs.get(&self.view.run.id).cloned().ok_or(Error::NotFound("run"))?;
-        let workspace = org.state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound("run"))?;
-        (self.view.run, self.view.workspace) = (run, workspace);
-        Ok(())
+        self.view.refresh().await
     }
 
     fn event(&self, name: &str, data: &str) -> Event {

@@ -163,7 +163,7 @@ impl Head {
 
 fn configuration_address(visitor: &Visitor, view: &RunView) -> Option<String> {
     let id = view.run.configuration_version;
-    let is_there = view.org.state.configuration_versions.get(&id).is_some_and(|version| version.is_usable());
+    let is_there = view.configuration_is_usable();
     let workspace = workspace_address(view.org.entry().name.as_str(), view.workspace.name.as_str());
     let wanted = is_there && visitor.caller.may(Action::QueuePlan, view.resource()).allowed;
     wanted.then(|| format!("{workspace}/configurations/{id}"))
@@ -275,7 +275,7 @@ pub(crate) async fn render(
         _ => Some(Section::of(web, view, PhaseKind::Apply, query).await?),
     };
     let reasons = web.control_plane.wait_reasons(view);
-    let current = view.org.state.current_state_version(&view.workspace).map(|version| version.serial);
+    let current = view.current_serial();
     let followed = apply.as_ref().unwrap_or(&plan);
     let live = (!run.status.is_final()).then(|| Live {
         from: format!("{}:{}", followed.kind, followed.log.goes_on_at()),
