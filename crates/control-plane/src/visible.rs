@@ -42,24 +42,16 @@ impl<'a> Visible<'a> {
     }
 
     /// Workspaces by name.
-    pub fn workspaces(&self) -> impl Iterator<Item = &'a Workspace> {
-        let this = *self;
-        self.state.workspaces_by_name().filter(move |workspace| this.may_read_workspace(workspace))
+    pub fn workspaces(self) -> impl Iterator<Item = &'a Workspace> {
+        self.state.workspaces_by_name().filter(move |workspace| self.may_read_workspace(workspace))
     }
 
     pub fn project(&self, id: &ProjectId) -> Option<&'a Project> {
         self.state.projects.get(id).filter(|project| self.may_read_project(project))
     }
 
-    pub fn projects(&self) -> impl Iterator<Item = &'a Project> {
-        let this = *self;
-        self.state.projects.iter().filter(move |project| this.may_read_project(project))
-    }
-
-    /// Projects in which the caller may do something, whether they may read them or not.
-    pub fn projects_where(&self, action: Action) -> impl Iterator<Item = &'a Project> {
-        let this = *self;
-        self.state.projects.iter().filter(move |project| this.may_in_project(action, project).allowed)
+    pub fn projects(self) -> impl Iterator<Item = &'a Project> {
+        self.state.projects.iter().filter(move |project| self.may_read_project(project))
     }
 
     /// Whether the caller may do something in a project.

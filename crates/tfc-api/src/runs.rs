@@ -130,7 +130,7 @@ impl Resource for RunView {
         &["plan", "apply", "cost-estimate", "workspace", "configuration-version", "created-by"];
 
     fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
-        let Self { run, org, .. } = self;
+        let run = &self.run;
         let control_plane = &request.control_plane;
         let variables = control_plane.run_variables(&request.caller, self)?;
         let variables = variables.into_iter().map(|(key, value)| Variable { key, value }).collect::<Vec<_>>();

@@ -10,9 +10,10 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use taco_domain::OrganizationState;
+
+use taco_control_plane::WorkspaceView;
 use taco_domain::variable::{Variable, VariableCategory, VariableOwner};
-use taco_domain::variable_precedence::{ReachingVariable, variables_reaching};
+use taco_domain::variable_precedence::ReachingVariable;
 
 use crate::error::PageError;
 use crate::navigation::variable_set_address;

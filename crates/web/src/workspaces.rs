@@ -18,7 +18,7 @@ use serde::Deserialize;
 use taco_control_plane::{Caller, Error, Listed, OrganizationSnapshot, PageRequest, ProjectFilter, WorkspaceView};
 use taco_domain::execution::ExecutionMode;
 use taco_domain::id::ProjectId;
-use taco_domain::permission::{Action, Resource};
+use taco_domain::permission::Action;
 use taco_domain::project::Project;
 use taco_domain::workspace::{WorkspacePatch, WorkspaceSource};
 

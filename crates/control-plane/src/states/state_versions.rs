@@ -3,7 +3,7 @@
 use taco_boxed::boxed;
 use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::permission::{Action, Resource};
-use taco_domain::state_version::{BackingDataAction, StateVersion, StateVersionStatus};
+use taco_domain::state_version::{BackingDataAction, StateOrigin, StateVersion, StateVersionStatus};
 use taco_domain::workspace::Workspace;
 use taco_ledger::blob::BlobError;
 use taco_ledger::bucket::Download;

@@ -7,6 +7,7 @@ use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::id::{ProjectId, VariableSetId, WorkspaceId};
 use taco_domain::permission::{Action, Decision, Resource};
+use taco_domain::project::Project;
 use taco_domain::variable::{Variable, VariableOwner, VariablePatch};
 use taco_domain::variable_set::{VariableSet, VariableSetPatch};
 use taco_ledger::Transaction;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use taco_control_plane::{AgentPoolPatch, AgentPoolView, AgentView, NewToken, PageRequest};
 use taco_domain::id::{AgentPoolId, ProjectId, TokenId, WorkspaceId};
-use taco_domain::permission::{Action, Resource};
+use taco_domain::permission::Action;
 use taco_domain::token::Token;
 
 use crate::agents::pool_address;

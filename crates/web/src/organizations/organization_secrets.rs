@@ -4,8 +4,8 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
-use taco_control_plane::{NewToken, OrganizationTokenKind, SshKeyPatch};
-use taco_domain::OrganizationState;
+use taco_control_plane::{NewToken, OrganizationSnapshot, OrganizationTokenKind, SshKeyPatch};
+
 use taco_domain::ssh_key::SshKey;
 use taco_domain::ssh_key::SshKeyId;
 use taco_domain::token::Token;

@@ -9,7 +9,6 @@ use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use taco_control_plane::{Error, ListChange, VariableSetTargets, VariableSetView, WorkspaceRef};
 use taco_domain::id::{ProjectId, VariableSetId, WorkspaceId};
-use taco_domain::permission::{Action, Resource};
 
 use crate::error::PageError;
 use crate::form::{Complaint, Nothing, Ticked, VisitorForm};

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use taco_control_plane::{NewVariableSet, OrganizationSnapshot, PageRequest, VariableSetView};
-use taco_domain::permission::{Action, Decision, Resource};
+use taco_domain::permission::{Action, Decision};
 use taco_domain::variable_set::{VariableSet, VariableSetPatch};
 
 use crate::choice::Choice;

@@ -10,7 +10,6 @@ use taco_domain::lock::Lock;
 use taco_domain::permission::{Action, Decision};
 use taco_domain::team_access::{TeamWorkspace, WorkspaceRole};
 use taco_domain::team_access_patch::TeamWorkspacePatch;
-use taco_domain::variable::VariableOwner;
 use taco_domain::workspace::check_safe_delete;
 
 use crate::error::PageError;

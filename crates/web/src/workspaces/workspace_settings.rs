@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use taco_control_plane::{AgentPoolFilter, PageRequest, ProjectFilter, TeamFilter, TriggerDirection, WorkspaceRef};
 use taco_domain::id::WorkspaceId;
-use taco_domain::permission::{Action, Decision, Resource};
+use taco_domain::permission::{Action, Decision};
 
 use crate::choice::Choice;
 use crate::error::PageError;
