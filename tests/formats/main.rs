@@ -2,10 +2,4 @@
 //! `migrations-in-bucket/`, and every sample ever frozen is read by every later version.
 
 mod bucket;
-mod coverage;
-mod frozen;
-mod generate;
-mod roots;
 mod samples;
-mod shape;
-mod source;

@@ -2,14 +2,12 @@
 
 use std::fs;
 
+use harness::formats::coverage::Facts;
+use harness::formats::frozen::{names, samples, shapes_file};
+use harness::formats::roots::roots;
+use harness::formats::{show, shown_today, text_of};
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
-
-use crate::coverage::{Facts, Shown};
-use crate::frozen::{add_samples, names, samples, shapes_file};
-use crate::generate::Generator;
-use crate::roots::{Root, roots};
-use crate::shape::Shapes;
 
 /// What to do when one of these tests fails and the change is meant.
 const WHAT_TO_DO: &str = "\
@@ -17,25 +15,6 @@ If it is meant: `cargo xtask samples` adds samples of the new shape to migration
 are there. Look at what it added, and note the change in CHANGELOG.md: can a server, or an agent, of the previous release
 read what this one writes? Fields are added as optional, and never removed, renamed or given another type
 (docs/decisions/0027-records-of-newer-servers.md).";
-
-const HEAD_OF_SHAPES: &str = "\
-# The shape of everything that this version stores in the bucket, says to its agents or notes on their disks.
-# `cargo xtask samples` writes this file, tests/formats compares it with the source. See README.md.
-";
-
-/// What the samples of a kind show that this version could have written.
-fn shown_today(shapes: &Shapes, root: &Root) -> Facts {
-    let shown = samples(&root.name).into_iter().filter_map(|sample| {
-        let shown = show(shapes, root, &sample).ok()?;
-        shown.missing.is_empty().then_some(shown.facts)
-    });
-    shown.flatten().collect()
-}
-
-fn show(shapes: &Shapes, root: &Root, sample: &str) -> Result<Shown, String> {
-    let value: Value = serde_json::from_str(sample).map_err(|error| error.to_string())?;
-    shapes.show(&root.shape, &value)
-}
 
 #[test]
 fn every_sample_is_read_and_nothing_of_it_is_dropped() {
@@ -153,21 +132,6 @@ fn what_records_say_of_their_fields_is_true() {
             }
         }
     }
-}
-
-/// `cargo xtask samples` runs this.
-#[test]
-#[ignore = "adds samples of what is new"]
-fn add_samples_of_what_is_new() {
-    let (roots, shapes) = roots();
-    for root in &roots {
-        add_samples(&root.name, &Generator::samples(&shapes, &root.shape, shown_today(&shapes, root)));
-    }
-    fs::write(shapes_file(), text_of(&shapes)).expect("written");
-}
-
-fn text_of(shapes: &Shapes) -> String {
-    format!("{HEAD_OF_SHAPES}\n{}", shapes.text())
 }
 
 fn json(text: &str) -> Value {

@@ -14,6 +14,7 @@ pub mod curator;
 pub mod engine;
 pub mod exhibits;
 pub mod fake_gcs;
+pub mod formats;
 pub mod gallery;
 pub mod held_bucket;
 pub mod home;

@@ -5,12 +5,16 @@
 mod bench;
 mod command;
 mod conformance;
+#[cfg(test)]
+mod dependencies;
 mod docs;
 mod install;
 mod prerequisites;
 mod samples;
 mod screenshots;
 mod test;
+mod test_programs;
+mod test_report;
 mod tools;
 
 use std::process::ExitCode;
@@ -22,7 +26,7 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Chore {
-    /// Check format, lints and licences, then run all tests; install what they need.
+    /// Check format, lints, documentation and licences, and run all tests; install what they need.
     Test(test::Options),
     /// Run go-tfe's own suite against a server, and tell which of its tests pass.
     Conformance(conformance::Options),
@@ -33,7 +37,7 @@ enum Chore {
     /// Take pictures of every page: light, dark, and as wide as a phone.
     Screenshots(screenshots::Options),
     /// Add samples of stored shapes and messages that changed; those that are there stay as they are.
-    Samples,
+    Samples(samples::Options),
     /// Install what the tests need, and print it as shell variables for a plain `cargo test`.
     ///
     /// Use it as: eval "$(cargo xtask tools)"
@@ -48,7 +52,7 @@ fn main() -> ExitCode {
         Chore::Docs => docs::write(),
         Chore::Bench(options) => bench::bench(&options),
         Chore::Screenshots(options) => screenshots::take(&options),
-        Chore::Samples => samples::add(),
+        Chore::Samples(options) => samples::add(&options),
         Chore::Tools => tools::print_exports(),
     });
     match outcome {

@@ -8,7 +8,7 @@ use quote::ToTokens;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Expr, Fields as SynFields, GenericArgument, Lit, Meta, PathArguments, Token, Type};
 
-use crate::source::{Declaration, Declared, Source};
+use super::source::{Declaration, Declared, Source};
 
 /// Types whose JSON nothing here has to look into.
 const LEAVES: [&str; 12] =
@@ -16,7 +16,7 @@ const LEAVES: [&str; 12] =
 
 /// What a value looks like.
 #[derive(Clone, Debug)]
-pub(crate) enum Shape {
+pub enum Shape {
     Leaf(String),
     Option(Box<Self>),
     List(Box<Self>),
@@ -26,7 +26,7 @@ pub(crate) enum Shape {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Named {
+pub enum Named {
     Struct(Vec<Field>),
     /// Stands for what it holds.
     Transparent(Shape),
@@ -38,50 +38,50 @@ pub(crate) enum Named {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Field {
-    pub(crate) name: String,
-    pub(crate) shape: Shape,
+pub struct Field {
+    pub name: String,
+    pub shape: Shape,
     /// It may be absent from what is read.
-    pub(crate) has_default: bool,
+    pub has_default: bool,
     /// When it is absent from what is written.
-    pub(crate) skipped_if: Option<String>,
+    pub skipped_if: Option<String>,
     /// Its own fields stand in its place.
-    pub(crate) is_flat: bool,
-    pub(crate) aliases: Vec<String>,
+    pub is_flat: bool,
+    pub aliases: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Variant {
-    pub(crate) name: String,
-    pub(crate) content: Content,
+pub struct Variant {
+    pub name: String,
+    pub content: Content,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Content {
+pub enum Content {
     Nothing,
     One(Shape),
     Fields(Vec<Field>),
 }
 
 /// All types that stored things are made of, by crate and name.
-pub(crate) struct Shapes {
+pub struct Shapes {
     source: Source,
-    pub(crate) types: BTreeMap<String, Named>,
+    pub types: BTreeMap<String, Named>,
 }
 
 impl Shapes {
-    pub(crate) fn new(source: Source) -> Self {
+    pub fn new(source: Source) -> Self {
         Self { source, types: BTreeMap::new() }
     }
 
     /// The type of the records of a kind.
-    pub(crate) fn add_record(&mut self, kind: &str) -> Shape {
+    pub fn add_record(&mut self, kind: &str) -> Shape {
         let name = self.source.records.get(kind).cloned();
         let name = name.unwrap_or_else(|| panic!("no `impl Record` in crates/domain has the KIND {kind:?}"));
         self.add_root("domain", &name)
     }
 
-    pub(crate) fn add_root(&mut self, crate_name: &str, name: &str) -> Shape {
+    pub fn add_root(&mut self, crate_name: &str, name: &str) -> Shape {
         // Declarations are borrowed from what is filled.
         let source = std::mem::take(&mut self.source);
         let shape = self.named(&source, name, source.root(crate_name, name));
@@ -90,7 +90,7 @@ impl Shapes {
     }
 
     /// The text after which the 16 characters of an id come, if this is a kind of ids.
-    pub(crate) fn id_prefix(&self, leaf: &str) -> Option<&str> {
+    pub fn id_prefix(&self, leaf: &str) -> Option<&str> {
         self.source.ids.get(leaf).map(String::as_str)
     }
 
@@ -189,7 +189,7 @@ impl Shapes {
     }
 
     /// All of it as text, for people to compare.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut text = String::new();
         for (name, named) in &self.types {
             match named {

@@ -4,19 +4,25 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::source::repository;
+use super::source::repository;
+
+/// A bucket as a server left it, below the folder of its format.
+pub const FROZEN_BUCKET: &str = "bucket";
+
+/// What seals it; no secret.
+pub const FROZEN_BUCKET_KEY: &str = "a key that only these tests know";
 
 /// The shape of all that this version stores.
-pub(crate) fn shapes_file() -> PathBuf {
+pub fn shapes_file() -> PathBuf {
     migrations().join("shapes.txt")
 }
 
-pub(crate) fn migrations() -> PathBuf {
+pub fn migrations() -> PathBuf {
     repository().join("migrations-in-bucket")
 }
 
 /// The folders of all formats, oldest first. New samples belong into the last.
-pub(crate) fn formats() -> Vec<PathBuf> {
+pub fn formats() -> Vec<PathBuf> {
     let entries = fs::read_dir(migrations()).expect("migrations").map(|entry| entry.expect("an entry").path());
     let mut formats: Vec<_> = entries.filter(|path| path.is_dir()).collect();
     formats.sort();
@@ -24,14 +30,14 @@ pub(crate) fn formats() -> Vec<PathBuf> {
 }
 
 /// The samples of one kind, oldest first.
-pub(crate) fn samples(name: &str) -> Vec<String> {
+pub fn samples(name: &str) -> Vec<String> {
     let files = formats().into_iter().map(|format| file(&format, name));
     let texts = files.filter_map(|file| fs::read_to_string(file).ok());
     texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 /// Adds samples behind those that are there, which stay as they are.
-pub(crate) fn add_samples(name: &str, samples: &[String]) {
+pub fn add_samples(name: &str, samples: &[String]) {
     if samples.is_empty() {
         return;
     }
@@ -45,7 +51,7 @@ pub(crate) fn add_samples(name: &str, samples: &[String]) {
 }
 
 /// The names of all kinds that have samples.
-pub(crate) fn names() -> Vec<String> {
+pub fn names() -> Vec<String> {
     fn gather(directory: &Path, within: &str, names: &mut Vec<String>) {
         for entry in fs::read_dir(directory).into_iter().flatten() {
             let path = entry.expect("an entry").path();
@@ -65,4 +71,17 @@ pub(crate) fn names() -> Vec<String> {
 
 fn file(format: &Path, name: &str) -> PathBuf {
     format.join("samples").join(format!("{name}.jsonl"))
+}
+
+pub fn copy_directory(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a directory");
+    for entry in fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_directory(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("copied");
+        }
+    }
 }

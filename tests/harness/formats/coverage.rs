@@ -4,22 +4,22 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::shape::{Content, Field, Named, Shape, Shapes};
+use super::shape::{Content, Field, Named, Shape, Shapes};
 
 /// Facts such as `domain::Run.plan`, `domain::Run.plan is absent` and `domain::RunStatus::planned`.
-pub(crate) type Facts = BTreeSet<String>;
+pub type Facts = BTreeSet<String>;
 
 /// What a sample shows.
 #[derive(Default, Debug)]
-pub(crate) struct Shown {
-    pub(crate) facts: Facts,
+pub struct Shown {
+    pub facts: Facts,
     /// Fields that this version would write and the sample has not: an older version wrote it.
-    pub(crate) missing: Vec<String>,
+    pub missing: Vec<String>,
 }
 
 impl Shapes {
     /// Compares a sample with its shape; `Err` says where it does not fit.
-    pub(crate) fn show(&self, shape: &Shape, sample: &Value) -> Result<Shown, String> {
+    pub fn show(&self, shape: &Shape, sample: &Value) -> Result<Shown, String> {
         let mut shown = Shown::default();
         self.look(shape, sample, "it", &mut shown)?;
         Ok(shown)
@@ -135,7 +135,7 @@ impl Shapes {
     }
 
     /// All that samples of a shape together have to show.
-    pub(crate) fn all_facts(&self, shape: &Shape) -> Facts {
+    pub fn all_facts(&self, shape: &Shape) -> Facts {
         let mut facts = Facts::new();
         self.gather(shape, &mut facts, &mut BTreeSet::new());
         facts

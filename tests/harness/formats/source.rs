@@ -20,32 +20,32 @@ const CRATES: [(&str, &[&str]); 6] = [
     ("server", &["domain"]),
 ];
 
-pub(crate) enum Declared {
+pub enum Declared {
     Struct(ItemStruct),
     Enum(ItemEnum),
     Alias(ItemType),
 }
 
-pub(crate) struct Declaration {
-    pub(crate) crate_name: &'static str,
-    pub(crate) file: PathBuf,
-    pub(crate) declared: Declared,
+pub struct Declaration {
+    pub crate_name: &'static str,
+    pub file: PathBuf,
+    pub declared: Declared,
 }
 
 /// All that was found.
 #[derive(Default)]
-pub(crate) struct Source {
+pub struct Source {
     declarations: BTreeMap<String, Vec<Declaration>>,
     /// Kinds of ids, and how their texts begin.
-    pub(crate) ids: BTreeMap<String, String>,
+    pub ids: BTreeMap<String, String>,
     /// Kinds of names: texts with rules.
-    pub(crate) names: BTreeSet<String>,
+    pub names: BTreeSet<String>,
     /// The types of records, by the word that stands for them in the bucket.
-    pub(crate) records: BTreeMap<String, String>,
+    pub records: BTreeMap<String, String>,
 }
 
 impl Source {
-    pub(crate) fn read() -> Self {
+    pub fn read() -> Self {
         let mut source = Self::default();
         for (crate_name, _) in CRATES {
             source.read_directory(crate_name, &repository().join("crates").join(crate_name).join("src"));
@@ -69,7 +69,7 @@ impl Source {
     }
 
     /// The type that this name means in a file of a crate.
-    pub(crate) fn find(&self, name: &str, crate_name: &str, file: &Path) -> Option<&Declaration> {
+    pub fn find(&self, name: &str, crate_name: &str, file: &Path) -> Option<&Declaration> {
         let found = self.declarations.get(name)?;
         let near = |is_near: &dyn Fn(&&Declaration) -> bool| {
             let near: Vec<_> = found.iter().filter(is_near).collect();
@@ -83,7 +83,7 @@ impl Source {
     }
 
     /// The only type of this name in a crate.
-    pub(crate) fn root(&self, crate_name: &str, name: &str) -> &Declaration {
+    pub fn root(&self, crate_name: &str, name: &str) -> &Declaration {
         let found = self.find(name, crate_name, Path::new(""));
         found.unwrap_or_else(|| panic!("crates/{crate_name} declares no {name} any more: tests/formats looks for it"))
     }
@@ -167,6 +167,6 @@ fn derives_serde(attributes: &[Attribute]) -> bool {
 }
 
 /// The root of this repository.
-pub(crate) fn repository() -> PathBuf {
+pub fn repository() -> PathBuf {
     Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs the tests")).join("..")
 }

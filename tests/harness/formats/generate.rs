@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::coverage::Facts;
-use crate::shape::{Content, Field, Named, Shape, Shapes, Variant};
+use super::coverage::Facts;
+use super::shape::{Content, Field, Named, Shape, Shapes, Variant};
 
 /// Fields that may be absent lie no deeper.
 const DEEPEST: usize = 4;
@@ -12,7 +12,7 @@ const DEEPEST: usize = 4;
 const MOST_ROUNDS: usize = 200;
 
 /// Makes samples of one shape.
-pub(crate) struct Generator<'a> {
+pub struct Generator<'a> {
     shapes: &'a Shapes,
     /// How often a variant of an enum was chosen: each time it is the next one.
     turns: BTreeMap<String, usize>,
@@ -24,7 +24,7 @@ pub(crate) struct Generator<'a> {
 
 impl<'a> Generator<'a> {
     /// Samples that show what `shown` does not.
-    pub(crate) fn samples(shapes: &'a Shapes, shape: &Shape, mut shown: Facts) -> Vec<String> {
+    pub fn samples(shapes: &'a Shapes, shape: &Shape, mut shown: Facts) -> Vec<String> {
         let wanted = shapes.all_facts(shape);
         let mut generator = Self { shapes, turns: BTreeMap::new(), depth: 0, least_from: usize::MAX };
         let mut samples = Vec::new();

@@ -13,26 +13,26 @@ use taco_ledger::beacon::Beacon;
 use taco_ledger::format::Format;
 use taco_tables::{Record, RecordTypes, VisitRecordType};
 
-use crate::shape::{Shape, Shapes};
-use crate::source::Source;
+use super::shape::{Shape, Shapes};
+use super::source::Source;
 
 /// Reads a sample with its type, and writes it again.
 type RoundTrip = fn(&str) -> Result<String, String>;
 
 /// One kind of thing that is stored or sent.
-pub(crate) struct Root {
+pub struct Root {
     /// Of its file of samples, without the ending.
-    pub(crate) name: String,
-    pub(crate) shape: Shape,
+    pub name: String,
+    pub shape: Shape,
     /// `None` where the type is its crate's own affair: a test there reads the samples.
-    pub(crate) round_trip: Option<RoundTrip>,
+    pub round_trip: Option<RoundTrip>,
     /// Fields that the constants of a record name.
-    pub(crate) part_of: &'static [&'static str],
-    pub(crate) unique: &'static [&'static str],
+    pub part_of: &'static [&'static str],
+    pub unique: &'static [&'static str],
 }
 
 /// All of them, and the types that they are made of.
-pub(crate) fn roots() -> (Vec<Root>, Shapes) {
+pub fn roots() -> (Vec<Root>, Shapes) {
     let mut shapes = Shapes::new(Source::read());
     let mut records = Records(BTreeMap::new());
     Site::visit(&mut records);
