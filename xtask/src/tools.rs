@@ -101,7 +101,7 @@ const PREVIOUS_RELEASE: &str = "aec5411bbd32238ecec49ce6742875e86bb19673";
 const PREVIOUS_TACO: Tool = Tool {
     name: "taco",
     version: PREVIOUS_RELEASE,
-    source: Source::OwnHistory { packages: &["taco-server", "taco-agent"] },
+    source: Source::OwnHistory { programs: &["taco", "taco-agent"] },
     executable: "bin/taco",
 };
 
@@ -111,9 +111,9 @@ pub(crate) const PREVIOUS_RELEASE_VARIABLE: &str = "TACO_TEST_PREVIOUS_RELEASE";
 /// A variable that tests read, and the program it leads to.
 pub(crate) type Variable = (&'static str, PathBuf);
 
-/// Installs what tests start. The quick ones come first: somebody may be waiting for them.
+/// Installs what tests start, but for [`previous_release`]. The quick ones come first: somebody may be waiting for them.
 pub(crate) fn for_tests() -> anyhow::Result<Vec<Variable>> {
-    let mut variables = vec![
+    Ok(vec![
         ("TACO_TEST_GOFAKES3", GOFAKES3.ensure()?),
         ("TACO_TEST_VERSITYGW", VERSITYGW.ensure()?),
         ("TACO_TEST_AZURITE", AZURITE.ensure()?),
@@ -123,17 +123,16 @@ pub(crate) fn for_tests() -> anyhow::Result<Vec<Variable>> {
         ("TACO_TEST_PROVIDER_NULL", PROVIDER_NULL.ensure()?),
         ("TACO_TEST_TOFU", TOFU.ensure()?),
         ("TACO_TEST_TERRAFORM", terraform()?),
-    ];
-    variables.extend(previous_release()?.map(|program| (PREVIOUS_RELEASE_VARIABLE, program)));
-    Ok(variables)
+    ])
 }
 
-/// `None` where the history is not here, as in a tarball: the tests that need it are left out.
-fn previous_release() -> anyhow::Result<Option<PathBuf>> {
+/// Builds the release before this one: quickly, if this one has been built. `None` where the history is not here, as in a
+/// tarball: the tests that need it are left out.
+pub(crate) fn previous_release() -> anyhow::Result<Option<Variable>> {
     let commit = format!("{PREVIOUS_RELEASE}^{{commit}}");
     let known = Command::new("git").args(["cat-file", "-e", &commit]).output();
     if PREVIOUS_TACO.is_installed()? || known.is_ok_and(|known| known.status.success()) {
-        return PREVIOUS_TACO.ensure().map(Some);
+        return Ok(Some((PREVIOUS_RELEASE_VARIABLE, PREVIOUS_TACO.ensure()?)));
     }
     eprintln!(
         "the previous release cannot be built: commit {PREVIOUS_RELEASE} is not in the history of this checkout. \
@@ -162,7 +161,7 @@ pub(crate) fn print_exports() -> anyhow::Result<ExitCode> {
     prerequisites::ensure_present()?;
     let variables = for_tests()?;
     cargo_deny()?;
-    for (name, path) in variables {
+    for (name, path) in variables.into_iter().chain(previous_release()?) {
         println!("export {name}={}", shell_word(&path.to_string_lossy()));
     }
     Ok(ExitCode::SUCCESS)
