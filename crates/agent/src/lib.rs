@@ -22,6 +22,8 @@ mod environment;
 mod execute;
 mod file_body;
 mod file_of_run;
+#[doc(hidden)]
+pub mod fuzzing;
 mod journal;
 pub mod lease;
 mod log_file;

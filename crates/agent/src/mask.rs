@@ -28,6 +28,17 @@ impl Mask {
         for variable in job.variables.iter().filter(|variable| variable.sensitive) {
             add_variable(&mut secrets, variable);
         }
+        Self::of_texts(secrets)
+    }
+
+    /// Values, in every form in which engines write them.
+    pub(crate) fn of_values(values: &BTreeSet<&str>) -> Self {
+        let mut secrets = BTreeSet::new();
+        values.iter().for_each(|value| add(&mut secrets, value));
+        Self::of_texts(secrets)
+    }
+
+    fn of_texts(secrets: BTreeSet<String>) -> Self {
         let mut secrets: Vec<_> = secrets.into_iter().collect();
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self { secrets }
@@ -125,9 +136,7 @@ mod tests {
             sensitive: true,
         };
         add_variable(&mut secrets, &variable);
-        let mut secrets: Vec<_> = secrets.into_iter().collect();
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Mask { secrets }
+        Mask::of_texts(secrets)
     }
 
     #[test]

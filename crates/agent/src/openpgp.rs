@@ -58,6 +58,10 @@ impl PublicKeys {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// These and those.
     pub(crate) fn and(mut self, others: &Self) -> Self {
         self.0.extend(others.0.iter().cloned());

@@ -21,34 +21,44 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Calls for every `cloud` and `backend` block. A file that does not parse is passed over: terraform will say why.
-fn first_block<T>(directory: &Path, mut visit: impl FnMut(&Path, &Block) -> Option<T>) -> Option<T> {
-    files(directory).into_iter().find_map(|file| {
-        let body: Body = std::fs::read_to_string(&file).ok()?.parse().ok()?;
-        let settings: Vec<&Block> = body.get_blocks("terraform").flat_map(|block| block.body.blocks()).collect();
-        let kept = settings.into_iter().filter(|block| ["cloud", "backend"].contains(&block.ident.as_str()));
-        kept.into_iter().find_map(|block| visit(&file, block))
+/// The first `cloud` or `backend` block of a text that pleases. A text that does not parse has none: terraform will say
+/// why.
+fn first_block<T>(text: &str, visit: impl FnMut(&Block) -> Option<T>) -> Option<T> {
+    let body: Body = text.parse().ok()?;
+    let settings: Vec<&Block> = body.get_blocks("terraform").flat_map(|block| block.body.blocks()).collect();
+    let kept = settings.into_iter().filter(|block| ["cloud", "backend"].contains(&block.ident.as_str()));
+    kept.into_iter().find_map(visit)
+}
+
+fn cloud_block(block: &Block) -> Option<CloudBlock> {
+    let remote = block.labels.iter().any(|label| label.as_str() == "remote");
+    (block.ident.as_str() == "cloud" || remote).then(|| {
+        let text = |body: &Body, name: &str| Some(body.get_attribute(name)?.value.as_str()?.to_owned());
+        let workspaces = block.body.get_blocks("workspaces").next();
+        CloudBlock {
+            hostname: text(&block.body, "hostname"),
+            organization: text(&block.body, "organization"),
+            workspace: workspaces.and_then(|workspaces| text(&workspaces.body, "name")),
+        }
     })
 }
 
 pub(crate) fn read(directory: &Path) -> Option<CloudBlock> {
-    first_block(directory, |_, block| {
-        let remote = block.labels.iter().any(|label| label.as_str() == "remote");
-        (block.ident.as_str() == "cloud" || remote).then(|| {
-            let text = |body: &Body, name: &str| Some(body.get_attribute(name)?.value.as_str()?.to_owned());
-            let workspaces = block.body.get_blocks("workspaces").next();
-            CloudBlock {
-                hostname: text(&block.body, "hostname"),
-                organization: text(&block.body, "organization"),
-                workspace: workspaces.and_then(|workspaces| text(&workspaces.body, "name")),
-            }
-        })
-    })
+    files(directory).into_iter().find_map(|file| parse(&std::fs::read_to_string(file).ok()?))
+}
+
+/// The block in the text of one file.
+pub(crate) fn parse(text: &str) -> Option<CloudBlock> {
+    first_block(text, cloud_block)
 }
 
 /// The file that says already where the state is kept.
 pub(crate) fn file_with_backend(directory: &Path) -> Option<PathBuf> {
-    first_block(directory, |file, _| Some(file.to_owned()))
+    let says_so = |file: &PathBuf| {
+        let text = std::fs::read_to_string(file).ok();
+        text.is_some_and(|text| first_block(&text, |_| Some(())).is_some())
+    };
+    files(directory).into_iter().find(says_so)
 }
 
 #[cfg(test)]

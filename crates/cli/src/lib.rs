@@ -9,6 +9,8 @@ mod commands;
 mod confirmation;
 mod credentials;
 mod failure;
+#[doc(hidden)]
+pub mod fuzzing;
 mod host;
 mod log_lines;
 mod oauth;

@@ -10,6 +10,8 @@ mod connections;
 mod embedded_agent;
 mod environment;
 pub mod error_document;
+#[doc(hidden)]
+pub mod fuzzing;
 mod health;
 mod history;
 pub mod http;

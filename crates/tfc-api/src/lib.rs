@@ -10,6 +10,8 @@ mod agents;
 mod configuration_versions;
 mod crud;
 mod discovery;
+#[doc(hidden)]
+pub mod fuzzing;
 mod http;
 mod not_implemented;
 mod organizations;

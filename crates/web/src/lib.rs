@@ -11,6 +11,8 @@ mod app;
 mod configurations;
 mod error;
 mod form;
+#[doc(hidden)]
+pub mod fuzzing;
 mod html;
 mod live;
 mod navigation;

@@ -65,7 +65,7 @@ pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported media type", detail))
 }
 
-fn parse(bytes: &[u8]) -> Result<Value, ApiError> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<Value, ApiError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = Strict { depth: 0 }.deserialize(&mut deserializer);
     value.and_then(|value| deserializer.end().map(|()| value)).map_err(|error| {
