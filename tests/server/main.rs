@@ -13,6 +13,7 @@ mod idle;
 mod key_rotation;
 mod memory;
 mod newer_records;
+mod operations_document;
 mod password_load;
 mod passwords;
 mod requests;

@@ -33,15 +33,22 @@ impl IntoResponse for AgentError {
             Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Error::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
             Error::Unavailable(cause) => {
-                tracing::warn!(%cause, "an agent's request has to wait");
+                tracing::warn!(event = "agent_request_unavailable", %cause, "an agent's request has to wait");
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Error::Corrupt(cause) => {
-                tracing::error!(%cause, "an agent's request met something damaged");
+                tracing::error!(
+                    event = "agent_request_corrupt_data", %cause,
+                    "an agent's request met something damaged"
+                );
                 StatusCode::INTERNAL_SERVER_ERROR
             }
             Error::Sealed(cause) => {
-                tracing::error!(cause, "an agent's request met something that cannot be opened");
+                tracing::error!(
+                    event = "agent_request_decryption_failed",
+                    cause,
+                    "an agent's request met something that cannot be opened"
+                );
                 StatusCode::INTERNAL_SERVER_ERROR
             }
         };

@@ -26,7 +26,7 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
     let page = running.page.clone();
     let note = |digest| {
         if let Err(error) = page.change(|entry| entry.sent_state = Some(digest)) {
-            tracing::warn!(%error, "the journal cannot be written");
+            tracing::warn!(event = "journal_write_failed", %error, "the journal cannot be written");
         }
     };
     let planned = planned_counts(running);
@@ -39,7 +39,10 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
             // What cannot be sent now is tried once more at the end.
             refused = &mut following => {
                 if let Err(error) = refused {
-                    tracing::warn!(phase = %running.job.phase, %error, "a state was not taken");
+                    tracing::warn!(
+                        event = "state_upload_rejected", phase = %running.job.phase, %error,
+                        "a state was not taken"
+                    );
                 }
                 applying.await
             }

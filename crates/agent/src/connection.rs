@@ -139,7 +139,10 @@ impl Socket {
             Some(Ok(Message::Text(text))) => match serde_json::from_str(&text) {
                 Ok(message) => Ok(Some(message)),
                 Err(error) => {
-                    tracing::warn!(%error, "the server said something that this agent does not know");
+                    tracing::warn!(
+                        event = "unknown_message", %error,
+                        "the server said something that this agent does not know"
+                    );
                     Ok(None)
                 }
             },

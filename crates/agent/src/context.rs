@@ -161,6 +161,7 @@ fn can_confine(options: &Options) -> bool {
     let can = options.confine && confinement::is_supported();
     if options.confine && !can {
         tracing::warn!(
+            event = "landlock_unavailable",
             "this system has no Landlock, or one before Linux 5.19: a run can read what other runs of its user have"
         );
     }
@@ -171,7 +172,9 @@ fn can_confine(options: &Options) -> bool {
     let open = what_is_open(can, can && confinement::keeps_signals(), users_differ, options.run_as.as_ref(), is_root);
     match open.as_slice() {
         [] => tracing::info!("runs are kept from the files and processes of others"),
-        open if !options.confine || is_root => tracing::warn!("runs are not wholly kept apart: {}", open.join("; ")),
+        open if !options.confine || is_root => {
+            tracing::warn!(event = "runs_not_isolated", "runs are not wholly kept apart: {}", open.join("; "));
+        }
         open => tracing::info!("runs are not wholly kept apart: {}", open.join("; ")),
     }
     can

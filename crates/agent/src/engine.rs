@@ -80,7 +80,10 @@ impl Engines {
                     match (self.downloads.download(engine, &newest).await, newest_here) {
                         (Ok(found), _) => Ok(found),
                         (Err(error), Some(here)) => {
-                            tracing::warn!(%engine, error, "the newest version cannot be had; using {}", here.version);
+                            tracing::warn!(
+                                event = "engine_download_failed", %engine, error,
+                                "the newest version cannot be had; using {}", here.version
+                            );
                             Ok(here)
                         }
                         (Err(error), None) => Err(error),
@@ -132,7 +135,10 @@ impl Engines {
         match self.version_of(&program).await {
             Ok(version) => Some(Found { engine, program, version }),
             Err(error) => {
-                tracing::warn!(program = %program.display(), %error, "an engine does not tell its version");
+                tracing::warn!(
+                    event = "engine_version_unknown", program = %program.display(), %error,
+                    "an engine does not tell its version"
+                );
                 None
             }
         }

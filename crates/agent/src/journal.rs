@@ -78,7 +78,10 @@ impl Journal {
                 match self.read(&path) {
                     Ok(entry) => entries.push(entry),
                     Err(error) => {
-                        tracing::warn!(path = %path.display(), %error, "an entry of the journal cannot be read");
+                        tracing::warn!(
+                            event = "journal_entry_unreadable", path = %path.display(), %error,
+                            "an entry of the journal cannot be read"
+                        );
                         fs::rename(&path, path.with_extension("unreadable"))?;
                     }
                 }

@@ -64,7 +64,7 @@ pub(crate) async fn run(context: Arc<Context>, job: Job, control: Control) -> En
     let phase = match Phase::begin(context.clone(), job, control.clone(), requests.clone()) {
         Ok(phase) => phase,
         Err(error) => {
-            tracing::error!(phase = %reference, %error, "cannot be begun");
+            tracing::error!(event = "phase_start_failed", phase = %reference, %error, "cannot be begun");
             let message = format!("the agent {}: {error}", context.options.name);
             // There is no journal for it, so this is the only chance.
             let _ = report(&requests, &Outcome::Errored { message, engine: None, incomplete: false }, control).await;
@@ -79,11 +79,11 @@ pub(crate) async fn run(context: Arc<Context>, job: Job, control: Control) -> En
     let end = phase.conclude(executed, uploading).await;
     if matches!(end, End::Reported) {
         if let Err(error) = phase.page.remove().and_then(|()| phase.workdir.remove()) {
-            tracing::warn!(phase = %reference, %error, "something was left on disk");
+            tracing::warn!(event = "cleanup_failed", phase = %reference, %error, "something was left on disk");
         }
         tracing::info!(phase = %reference, "done");
     } else {
-        tracing::warn!(phase = %reference, "not everything could be sent");
+        tracing::warn!(event = "phase_upload_incomplete", phase = %reference, "not everything could be sent");
     }
     end
 }
@@ -145,13 +145,13 @@ impl Phase {
             run_as: user,
             started: Arc::new(move |process| {
                 if let Err(error) = page.change(|entry| entry.supervisor = Some(process)) {
-                    tracing::warn!(%error, "the journal cannot be written");
+                    tracing::warn!(event = "journal_write_failed", %error, "the journal cannot be written");
                 }
             }),
             orphaned: Arc::new(move |what| {
-                tracing::warn!(%phase, "{what}");
+                tracing::warn!(event = "orphaned_process", %phase, "{what}");
                 if let Err(error) = log.say(&format!("\nWarning: {what}")) {
-                    tracing::warn!(%phase, %error, "the log cannot be written");
+                    tracing::warn!(event = "log_write_failed", %phase, %error, "the log cannot be written");
                 }
             }),
         };
@@ -192,17 +192,22 @@ impl Phase {
         let Some(outcome) = self.outcome(executed) else { return self.unsent() };
         let noted = self.page.change(|entry| entry.outcome = Some(outcome.clone()));
         if let Err(error) = noted.and_then(|()| finish_log(&self.log, &outcome)) {
-            tracing::warn!(%phase, %error, "the agent's disk does not take the end of the phase");
+            tracing::warn!(
+                event = "phase_end_write_failed", %phase, %error,
+                "the agent's disk does not take the end of the phase"
+            );
         }
         match uploading.await {
             Ok(Ok(())) => {}
-            Ok(Err(RequestError::Refused(reason))) => tracing::warn!(%phase, reason, "the log is not complete"),
+            Ok(Err(RequestError::Refused(reason))) => {
+                tracing::warn!(event = "log_upload_rejected", %phase, reason, "the log is not complete");
+            }
             Ok(Err(RequestError::Lost)) | Err(_) => return self.unsent(),
         }
         match report(&self.requests, &outcome, self.control.clone()).await {
             Ok(()) => End::Reported,
             Err(RequestError::Refused(reason)) => {
-                tracing::error!(%phase, reason, "the outcome was not taken");
+                tracing::error!(event = "outcome_rejected", %phase, reason, "the outcome was not taken");
                 End::Reported
             }
             Err(RequestError::Lost) => self.unsent(),
@@ -246,7 +251,10 @@ impl Phase {
                     entry.outcome.get_or_insert(outcome);
                 });
                 if let Err(error) = noted {
-                    tracing::warn!(phase = %self.job.phase, %error, "the journal cannot be written");
+                    tracing::warn!(
+                        event = "journal_write_failed", phase = %self.job.phase, %error,
+                        "the journal cannot be written"
+                    );
                 }
                 None
             }

@@ -148,7 +148,10 @@ impl PhaseRequests {
         word: &str,
         reason: &str,
     ) -> Result<(), RequestError> {
-        tracing::warn!(phase = %self.phase, request = word, reason, "a request failed and will be repeated");
+        tracing::warn!(
+            event = "request_retried", phase = %self.phase, request = word, reason,
+            "a request failed and will be repeated"
+        );
         tokio::select! {
             () = tokio::time::sleep(backoff.next()) => Ok(()),
             () = control.lost() => Err(RequestError::Lost),

@@ -35,12 +35,16 @@ pub(crate) async fn resend(context: Arc<Context>, page: Page) {
     let control = Control::new(stop, lease, A_LONG_TIME);
     match send(&context, &entry, control).await {
         Ok(()) => tracing::info!(%phase, "what was left of it has been sent"),
-        Err(RequestError::Lost) => tracing::warn!(%phase, "the server wants nothing more of it"),
-        Err(RequestError::Refused(reason)) => tracing::error!(%phase, reason, "what was left of it was not taken"),
+        Err(RequestError::Lost) => {
+            tracing::warn!(event = "phase_abandoned", %phase, "the server wants nothing more of it");
+        }
+        Err(RequestError::Refused(reason)) => {
+            tracing::error!(event = "resend_rejected", %phase, reason, "what was left of it was not taken");
+        }
     }
     let cleaned = page.remove().and_then(|()| workdir::remove(&entry.directory));
     if let Err(error) = cleaned {
-        tracing::warn!(%phase, %error, "something was left on disk");
+        tracing::warn!(event = "cleanup_failed", %phase, %error, "something was left on disk");
     }
 }
 
@@ -68,7 +72,7 @@ async fn send(context: &Context, entry: &Entry, control: Control) -> Result<(), 
         }
     }
     if let Err(error) = end_log(&entry.log, &outcome) {
-        tracing::warn!(phase = %entry.phase, %error, "the log cannot be ended");
+        tracing::warn!(event = "log_end_failed", phase = %entry.phase, %error, "the log cannot be ended");
     }
     send_log(&entry.log, &requests, control.clone()).await?;
     report(&requests, &outcome, control).await
@@ -81,8 +85,18 @@ fn state_files(entry: &Entry) -> StateFiles {
 fn keep_state(context: &Context, entry: &Entry) {
     let Some(state) = state_files(entry).newest() else { return };
     match context.keep_state(entry.phase.run, &state) {
-        Ok(path) => tracing::warn!(phase = %entry.phase, path = %path.display(), "a state that was not taken is kept"),
-        Err(error) => tracing::error!(phase = %entry.phase, %error, "a state that was not taken cannot be kept"),
+        Ok(path) => {
+            tracing::warn!(
+                event = "rejected_state_saved", phase = %entry.phase, path = %path.display(),
+                "a state that was not taken is kept"
+            );
+        }
+        Err(error) => {
+            tracing::error!(
+                event = "rejected_state_lost", phase = %entry.phase, %error,
+                "a state that was not taken cannot be kept"
+            );
+        }
     }
 }
 
@@ -125,6 +139,9 @@ pub(crate) async fn wait_for_supervisor(entry: &Entry) {
         }
     };
     if tokio::time::timeout(SUPERVISOR_PATIENCE, waiting).await.is_err() {
-        tracing::warn!(phase = %entry.phase, process, "an engine of an earlier agent does not end");
+        tracing::warn!(
+            event = "engine_kill_failed", phase = %entry.phase, process,
+            "an engine of an earlier agent does not end"
+        );
     }
 }

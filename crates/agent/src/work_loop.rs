@@ -195,7 +195,7 @@ impl Agent {
             },
             Event::Heard(message) => self.hear(message),
             Event::Broken => {
-                tracing::warn!("the connection to the server broke");
+                tracing::warn!(event = "connection_lost", "the connection to the server broke");
                 self.link = Link::Down { retry_at: Instant::now() + self.backoff.next() };
             }
         }
@@ -217,7 +217,7 @@ impl Agent {
             }
         }
         let wait = self.backoff.next();
-        tracing::warn!(%error, "not connected; trying again in {wait:?}");
+        tracing::warn!(event = "connection_failed", %error, "not connected; trying again in {wait:?}");
         self.link = Link::Down { retry_at: Instant::now() + wait };
         Ok(())
     }
@@ -291,7 +291,9 @@ impl Agent {
             }
             FromServer::Cancel { phase, force } => self.stop(&phase, if force { Stop::Kill } else { Stop::Cancel }),
             FromServer::Lost { phase } => self.stop(&phase, Stop::Lost),
-            FromServer::Refused { detail, .. } => tracing::warn!(detail, "the server ends the connection"),
+            FromServer::Refused { detail, .. } => {
+                tracing::warn!(event = "connection_closed_by_server", detail, "the server ends the connection");
+            }
             FromServer::Welcome { .. } => {}
         }
     }
@@ -345,7 +347,10 @@ impl Agent {
 
     fn resend(&mut self, page: crate::journal::Page) {
         if let Err(error) = page.set_aside(&self.context.unsent) {
-            tracing::warn!(phase = %page.entry().phase, %error, "what is left of a phase cannot be set aside");
+            tracing::warn!(
+                event = "journal_set_aside_failed", phase = %page.entry().phase, %error,
+                "what is left of a phase cannot be set aside"
+            );
         }
         self.resending.spawn(resend::resend(self.context.clone(), page));
     }

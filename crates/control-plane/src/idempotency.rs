@@ -37,7 +37,10 @@ where
         let Some(key) = &key else { return decide(tx) };
         if let Some(before) = IdempotencyRecord::recall(tx.state().table(), key, author, now)? {
             return serde_json::from_str(&before.outcome).map_err(|error| {
-                tracing::warn!(%error, "the outcome of a request cannot be read by this version");
+                tracing::warn!(
+                    event = "idempotency_record_unreadable", %error,
+                    "the outcome of a request cannot be read by this version"
+                );
                 Error::Conflict("The request was done by another version of this server; look at the result".to_owned())
             });
         }

@@ -39,11 +39,19 @@ impl Scheduler {
                 let why = format!("agent {name} ({agent}) was not heard for {silence} s");
                 match self.control_plane.lose_phase(&organization, attempt, why).await {
                     Ok(true) => {
-                        tracing::warn!(run = %attempt.run, phase = %attempt.phase, %agent, "given up on a silent agent");
+                        tracing::warn!(
+                            event = "agent_lost", run = %attempt.run, phase = %attempt.phase, %agent,
+                            "given up on a silent agent"
+                        );
                         self.agents.lose(agent, attempt);
                     }
                     Ok(false) => {}
-                    Err(error) => tracing::warn!(%error, run = %attempt.run, "could not give up on a silent agent"),
+                    Err(error) => {
+                        tracing::warn!(
+                            event = "agent_loss_not_recorded", %error, run = %attempt.run,
+                            "could not give up on a silent agent"
+                        );
+                    }
                 }
             }
         }

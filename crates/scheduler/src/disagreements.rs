@@ -32,10 +32,18 @@ impl Scheduler {
                     let why = format!("agent {name} ({id}) does not execute it");
                     match self.control_plane.lose_phase(&organization, attempt, why).await {
                         Ok(_) => {
-                            tracing::warn!(run = %attempt.run, phase = %attempt.phase, agent = %id, "not executed");
+                            tracing::warn!(
+                                event = "phase_not_executed", run = %attempt.run, phase = %attempt.phase, agent = %id,
+                                "not executed"
+                            );
                             self.agents.lose(id, attempt);
                         }
-                        Err(error) => tracing::warn!(%error, run = %attempt.run, "could not take a phase away"),
+                        Err(error) => {
+                            tracing::warn!(
+                                event = "phase_revoke_failed", %error, run = %attempt.run,
+                                "could not take a phase away"
+                            );
+                        }
                     }
                 }
             }

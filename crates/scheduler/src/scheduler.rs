@@ -162,7 +162,11 @@ impl Scheduler {
             };
             let trouble = failure.map(in_full).unwrap_or_default();
             if !trouble.is_empty() && trouble != told {
-                tracing::warn!(error = trouble, "the scheduler cannot see all organizations; trying again");
+                tracing::warn!(
+                    event = "scheduler_read_failed",
+                    error = trouble,
+                    "the scheduler cannot see all organizations; trying again"
+                );
             }
             told = trouble;
             let mut missing = Vec::new();
@@ -252,7 +256,10 @@ impl Scheduler {
             self.forget_what_ended_elsewhere();
             self.disconnect_revoked();
             if let Err(error) = self.hand_out().await {
-                tracing::warn!(%error, "a phase could not be given to an agent; trying again");
+                tracing::warn!(
+                    event = "phase_assignment_failed", %error,
+                    "a phase could not be given to an agent; trying again"
+                );
                 sleep(PAUSE).await;
                 self.agents.changed.notify_one();
             }

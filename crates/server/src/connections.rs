@@ -80,6 +80,7 @@ pub(crate) async fn serve(listener: TcpListener, service: Service, shutdown: Shu
             if told.is_none_or(|told: Instant| told.elapsed() >= REFUSALS_TOLD_EVERY) {
                 told = Some(Instant::now());
                 tracing::warn!(
+                    event = "connections_refused",
                     %peer,
                     limit = limits.all,
                     limit_per_address = limits.per_address,
@@ -105,7 +106,11 @@ pub(crate) async fn serve(listener: TcpListener, service: Service, shutdown: Shu
     let count = open.receiver_count();
     if timeout(SHUTDOWN_TIMEOUT, open.closed()).await.is_err() {
         let seconds = SHUTDOWN_TIMEOUT.as_secs();
-        tracing::warn!(open = count, "some requests were still under way after {seconds} s; they are cut off");
+        tracing::warn!(
+            event = "requests_cut_off",
+            open = count,
+            "some requests were still under way after {seconds} s; they are cut off"
+        );
     }
 }
 
@@ -233,7 +238,7 @@ async fn after_failed_accept(error: &io::Error) {
     );
     if !of_that_client {
         // Mostly: too many open files. Others have to close before there is room.
-        tracing::error!(%error, "cannot accept connections; trying again");
+        tracing::error!(event = "accept_failed", %error, "cannot accept connections; trying again");
         sleep(Duration::from_millis(200)).await;
     }
 }

@@ -45,8 +45,18 @@ pub(crate) async fn run(options: Options, door: Router, shutdown: Shutdown) {
     };
     match ended {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::error!(%error, "the server's own agent has stopped; runs need another one"),
-        Err(error) => tracing::error!(%error, "the server's own agent broke; runs need another one"),
+        Ok(Err(error)) => {
+            tracing::error!(
+                event = "embedded_agent_stopped", %error,
+                "the server's own agent has stopped; runs need another one"
+            );
+        }
+        Err(error) => {
+            tracing::error!(
+                event = "embedded_agent_crashed", %error,
+                "the server's own agent broke; runs need another one"
+            );
+        }
     }
 }
 

@@ -117,7 +117,7 @@ impl Readiness {
             Err(_) => (Err("the bucket does not answer"), format!("get {key}: no answer within {PATIENCE:?}")),
         };
         match verdict {
-            Err(reason) if before != Some(verdict) => tracing::warn!(cause, "not ready: {reason}"),
+            Err(reason) if before != Some(verdict) => tracing::warn!(event = "not_ready", cause, "not ready: {reason}"),
             Ok(()) if before.is_some_and(|before| before.is_err()) => tracing::info!("ready again"),
             _ => {}
         }

@@ -17,7 +17,10 @@ pub(crate) async fn archive_for_ever(control_plane: Privileged) {
             Ok(archived) if archived.more => BETWEEN_BATCHES,
             Ok(_) => INTERVAL,
             Err(error) => {
-                tracing::warn!(event = "history.archive_failed", %error, "finished runs could not be moved into history");
+                tracing::warn!(
+                    event = "history_archive_failed", %error,
+                    "finished runs could not be moved into history"
+                );
                 INTERVAL
             }
         };

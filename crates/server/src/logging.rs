@@ -50,7 +50,7 @@ pub(crate) fn start(settings: &Settings) -> Logging {
         panic::set_hook(Box::new(|panic| {
             let place = panic.location().map(ToString::to_string);
             let message = panic.payload_as_str().unwrap_or("(no message)");
-            tracing::error!(place, message, "panic");
+            tracing::error!(event = "panic", place, message, "panic");
         }));
     }
     Logging(())

@@ -31,6 +31,7 @@ fn install() -> PrometheusHandle {
     metrics::describe_gauge!("taco_build_info", "Always 1; the version is in its label");
     metrics::describe_counter!("taco_http_requests_total", "Requests that were answered or given up by the client");
     metrics::describe_histogram!("taco_http_request_seconds", "Time from a request's head to its answer's head");
+    metrics::describe_counter!("taco_connections_refused_total", "Connections refused since too many were open");
     metrics::describe_counter!("taco_bucket_operations_total", "Operations on the bucket, by outcome");
     metrics::describe_histogram!("taco_bucket_operation_seconds", "Time that an operation on the bucket took");
     metrics::describe_counter!("taco_bucket_retries_total", "Operations on the bucket that had to be tried again");
@@ -39,7 +40,10 @@ fn install() -> PrometheusHandle {
     metrics::describe_counter!("taco_ledger_conflicts_total", "Commits that another server wrote first");
     metrics::describe_counter!("taco_ledger_own_commits_recognised_total", "Commits whose answer had been lost");
     metrics::describe_counter!("taco_ledger_snapshots_total", "Snapshots that this server tried to write, by result");
+    metrics::describe_counter!("taco_ledger_snapshot_bytes_total", "Bytes of snapshots that this server wrote");
+    metrics::describe_counter!("taco_ledger_snapshots_removed_total", "Old snapshots that were removed");
     metrics::describe_counter!("taco_ledger_snapshots_unreadable_total", "Snapshots that were passed over");
+    metrics::describe_counter!("taco_ledger_newest_commit_damaged_total", "Newest commits found missing or altered");
     metrics::describe_gauge!("taco_ledger_unreadable", "1 for a ledger that cannot be read, 0 when it can be again");
     metrics::describe_gauge!("taco_unreadable_records", "Records that a newer server wrote, or that are damaged");
     metrics::describe_counter!(

@@ -30,6 +30,7 @@ pub(crate) fn connection_limits(open_files: u64, max: Option<u16>, per_address: 
     let all = match max {
         Some(max) if u64::from(max) > possible => {
             tracing::warn!(
+                event = "max_connections_lowered",
                 open_files,
                 "max_connections is {max}, but the limit of open files has room for {possible}; raise it with `ulimit -n`"
             );

@@ -53,7 +53,10 @@ impl PeerDirectory for BeaconPeers {
         match self.beacons.beat().await {
             Ok(()) => true,
             Err(error) => {
-                tracing::warn!(%error, "this server could not show itself to the others");
+                tracing::warn!(
+                    event = "beacon_failed", %error,
+                    "this server could not show itself to the others"
+                );
                 false
             }
         }

@@ -101,6 +101,7 @@ impl Server {
         }
         if settings.site_token.as_ref().is_some_and(|token| token.expose().chars().count() < LONG_TOKEN) {
             tracing::warn!(
+                event = "site_token_weak",
                 "site_token has fewer than {LONG_TOKEN} characters: whoever guesses it is the site's admin. \
                  `openssl rand -hex 32` prints one that nobody guesses"
             );
@@ -186,7 +187,7 @@ impl Server {
         }
         let mut web = Web::new(control_plane.control_plane(), url.as_url()).with_bucket(settings.bucket.as_str());
         if settings.no_auth {
-            tracing::warn!("runs without login: everyone on this machine is the site's admin");
+            tracing::warn!(event = "no_auth", "runs without login: everyone on this machine is the site's admin");
             (api, web) = (api.without_login(), web.without_login());
         }
         let mut doors = api.into_router().merge(http::packed(in_time(web.into_router()))).merge(further);
@@ -293,7 +294,10 @@ async fn vouch_for(
     match probe(bucket, dice, Thoroughness::for_start_on(&settings.location())).await {
         // It proved honest when it was marked as ours. What it holds can be served, and it may take writes later.
         Err(ProbeError::Trouble(error)) if is_ours && matches!(error.trouble, Trouble::Full | Trouble::Denied) => {
-            tracing::error!(%error, "the bucket takes no writes: starting all the same, to serve what can be read");
+            tracing::error!(
+                event = "bucket_read_only", %error,
+                "the bucket takes no writes: starting all the same, to serve what can be read"
+            );
             return Ok(());
         }
         probed => probed?,
@@ -308,7 +312,7 @@ async fn tell_if_slow<T>(work: impl Future<Output = T>) -> T {
     match timeout(Duration::from_secs(2), work.as_mut()).await {
         Ok(done) => done,
         Err(_) => {
-            tracing::warn!("the bucket has not answered yet; trying on");
+            tracing::warn!(event = "bucket_unreachable", "the bucket has not answered yet; trying on");
             work.await
         }
     }

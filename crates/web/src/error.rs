@@ -68,15 +68,15 @@ impl From<Error> for PageError {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "Too much at once", detail)
             }
             Error::Unavailable(cause) => {
-                tracing::warn!(%cause, "a page could not be shown");
+                tracing::warn!(event = "page_unavailable", %cause, "a page could not be shown");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "Unavailable", text)
             }
             Error::Corrupt(cause) => {
-                tracing::error!(%cause, "a page met something damaged");
+                tracing::error!(event = "page_corrupt_data", %cause, "a page met something damaged");
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal error", text)
             }
             Error::Sealed(cause) => {
-                tracing::error!(cause, "a page met something that no key opens");
+                tracing::error!(event = "page_decryption_failed", cause, "a page met something that no key opens");
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal error", text)
             }
         }
@@ -86,7 +86,7 @@ impl From<Error> for PageError {
 /// What is left of a request whose handler panicked. Runs within the request's span, so the line has its id.
 pub(crate) fn after_panic(panic: Box<dyn Any + Send>) -> Response {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    tracing::error!(panic = text.unwrap_or("of another kind"), "a page's handler panicked");
+    tracing::error!(event = "page_panicked", panic = text.unwrap_or("of another kind"), "a page's handler panicked");
     let detail =
         "Something went wrong on our side, and nothing can be said about it here. The server's log tells more.";
     PageError::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal error", detail).into_response()

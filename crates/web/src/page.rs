@@ -96,7 +96,7 @@ pub(crate) fn render(status: StatusCode, template: &impl Template) -> Response {
     match template.render() {
         Ok(text) => (status, Html(text)).into_response(),
         Err(error) => {
-            tracing::error!(%error, "a page could not be rendered");
+            tracing::error!(event = "page_render_failed", %error, "a page could not be rendered");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }

@@ -84,7 +84,10 @@ impl ControlPlane {
                 Ok(())
             });
             if let Err(error) = noted.await {
-                tracing::warn!(session = %id, %error, "the use of a session could not be noted");
+                tracing::warn!(
+                    event = "session_use_not_recorded", session = %id, %error,
+                    "the use of a session could not be noted"
+                );
             }
         });
     }

@@ -167,7 +167,10 @@ impl ControlPlane {
                 Ok(())
             });
             if let Err(error) = noted.await {
-                tracing::warn!(token = %id, %error, "the use of a token could not be noted");
+                tracing::warn!(
+                    event = "token_use_not_recorded", token = %id, %error,
+                    "the use of a token could not be noted"
+                );
             }
             control_plane.shared.uses_in_flight.end(id);
         });

@@ -192,7 +192,7 @@ impl ControlPlane {
                 Ok(Some(StoredLog { blocks: blocks.collect() }))
             }
             Err(Error::Corrupt(error)) => {
-                tracing::error!(%error, "the log of a phase is damaged before its end");
+                tracing::error!(event = "log_corrupt", %error, "the log of a phase is damaged before its end");
                 Ok(None)
             }
             Err(error) => Err(error),

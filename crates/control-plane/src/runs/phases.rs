@@ -498,7 +498,7 @@ impl Privileged {
         });
         let (taken, spoiled) = taken.await?;
         for (run, why) in spoiled {
-            tracing::error!(%run, why, "a phase failed before an agent had it");
+            tracing::error!(event = "phase_dispatch_failed", %run, why, "a phase failed before an agent had it");
         }
         let Some((run, kind, workspace, has_state, secrets)) = taken else { return Ok(None) };
         let attempt = PhaseAttempt { run: run.id, phase: kind, epoch: run.phase(kind).epoch };

@@ -101,7 +101,7 @@ impl ControlPlane {
             },
             Ok(Ok(None)) => BucketStatus::Empty,
             Ok(Err(error)) => {
-                tracing::warn!(%error, "an admin asked how the bucket is");
+                tracing::warn!(event = "bucket_check_failed", %error, "an admin asked how the bucket is");
                 BucketStatus::Silent
             }
             Err(_) => BucketStatus::Silent,

@@ -219,7 +219,10 @@ impl ControlPlane {
     pub(crate) async fn remove_blob(&self, key: &Key) {
         self.shared.state_cache.forget(key);
         if let Err(error) = self.blobs().remove(key).await {
-            tracing::warn!(%key, %error, "a blob that nothing names could not be removed");
+            tracing::warn!(
+                event = "orphaned_blob_not_deleted", %key, %error,
+                "a blob that nothing names could not be removed"
+            );
         }
     }
 

@@ -79,7 +79,10 @@ impl ControlPlane {
             control_plane.lock_workspace(&caller, &wanted, Some(reason)).await?;
             let restored = control_plane.restore_state(&caller, workspace, from).await;
             if let Err(error) = control_plane.unlock_workspace(&caller, &wanted).await {
-                tracing::warn!(%workspace, %error, "a workspace stays locked after a state was restored");
+                tracing::warn!(
+                    event = "workspace_unlock_failed", %workspace, %error,
+                    "a workspace stays locked after a state was restored"
+                );
             }
             restored
         });

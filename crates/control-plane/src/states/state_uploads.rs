@@ -115,7 +115,12 @@ impl ControlPlane {
         match org.commit(Self::own_intent("state.give-up"), decide).await {
             Ok(Some(version)) if version.has_json => self.remove_blob(&json_state_key(org, &version)).await,
             Ok(_) => {}
-            Err(error) => tracing::warn!(%id, %error, "a state that was refused counts as being on its way"),
+            Err(error) => {
+                tracing::warn!(
+                    event = "rejected_upload_not_cleared", %id, %error,
+                    "a state that was refused counts as being on its way"
+                );
+            }
         }
     }
 

@@ -63,7 +63,10 @@ async fn give_back(org: OrganizationSnapshot, workspace: WorkspaceId, lock: Lock
         match org.commit(ControlPlane::own_intent("workspace.give-back-lock"), decide).await {
             Err(Error::Unavailable(_)) if Instant::now() < deadline => sleep(PAUSE).await,
             Err(error) => {
-                tracing::warn!(%workspace, %error, "a lock that nobody was told of could not be given back");
+                tracing::warn!(
+                    event = "lock_release_failed", %workspace, %error,
+                    "a lock that nobody was told of could not be given back"
+                );
                 return;
             }
             Ok(()) => return,

@@ -36,7 +36,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let configuration = Configuration::load(&arguments.flags, &ProcessEnv::of_this_process())?;
     let _logging = logging::start(&configuration.settings);
     if let Err(error) = hidden {
-        tracing::warn!(%error, "the server's variables are visible to other processes of its user");
+        tracing::warn!(
+            event = "environment_visible", %error,
+            "the server's variables are visible to other processes of its user"
+        );
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(configuration))
@@ -71,7 +74,7 @@ async fn serve(configuration: Configuration) -> anyhow::Result<ExitCode> {
     tokio::select! {
         () = running.wait() => Ok(ExitCode::SUCCESS),
         signal = signals.next() => {
-            tracing::warn!(%signal, "second signal: stopping at once");
+            tracing::warn!(event = "forced_shutdown", %signal, "second signal: stopping at once");
             logging::flush();
             std::process::exit(signal.exit_code())
         }
@@ -84,6 +87,7 @@ async fn setup_link(running: &Running) -> Option<PasswordLinkText> {
     running.admin_without_password.as_ref()?;
     if !io::stdout().is_terminal() {
         tracing::warn!(
+            event = "admin_password_not_set",
             "nobody has set the first admin's password: `{SETUP_COMMAND}` on this machine prints a link for it"
         );
         return None;
@@ -92,7 +96,7 @@ async fn setup_link(running: &Running) -> Option<PasswordLinkText> {
         Ok(FirstStart::SetPassword(link)) => Some(link),
         Ok(FirstStart::Ready) => None,
         Err(error) => {
-            tracing::warn!(%error, "no link for the first admin's password could be made");
+            tracing::warn!(event = "setup_link_failed", %error, "no link for the first admin's password could be made");
             None
         }
     }

@@ -109,16 +109,20 @@ impl From<Error> for ApiError {
                 Self { header: Some((RETRY_AFTER, retry_after.as_secs().max(1).into())), ..refused }
             }
             Error::Unavailable(cause) => {
-                tracing::warn!(%cause, "a request could not be served");
+                tracing::warn!(event = "request_unavailable", %cause, "a request could not be served");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "service unavailable", error.to_string())
                     .with(RETRY_AFTER, "5")
             }
             Error::Sealed(cause) => {
-                tracing::error!(cause, "a request met something that no key opens");
+                tracing::error!(
+                    event = "request_decryption_failed",
+                    cause,
+                    "a request met something that no key opens"
+                );
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error", error.to_string())
             }
             Error::Corrupt(cause) => {
-                tracing::error!(%cause, "a request met something damaged");
+                tracing::error!(event = "request_corrupt_data", %cause, "a request met something damaged");
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error", error.to_string())
             }
         }

@@ -47,7 +47,7 @@ pub(crate) async fn token(State(web): State<Web>, form: Result<axum::Form<TokenR
     match web.control_plane.exchange_code(exchange).await {
         Ok(issued) => Json(json!({ "access_token": issued.text.reveal(), "token_type": "bearer" })).into_response(),
         Err(error @ (Error::Unavailable(_) | Error::Corrupt(_) | Error::Sealed(_))) => {
-            tracing::error!(?error, "a code could not be exchanged");
+            tracing::error!(event = "oauth_exchange_failed", ?error, "a code could not be exchanged");
             refusal(StatusCode::SERVICE_UNAVAILABLE, "server_error", &error.to_string())
         }
         Err(error) => {

@@ -78,7 +78,10 @@ impl Addresses {
             Ok(resources) => Self::with_modules(resources),
             Err(Error::Denied(_)) => Self::default(),
             Err(error) => {
-                tracing::warn!(workspace = %view.workspace.id, %error, "a state's addresses cannot be offered");
+                tracing::warn!(
+                    event = "state_addresses_unreadable", workspace = %view.workspace.id, %error,
+                    "a state's addresses cannot be offered"
+                );
                 Self::default()
             }
         }

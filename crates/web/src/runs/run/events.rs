@@ -85,7 +85,7 @@ pub(crate) async fn follow(
             Ok(Some(event)) => Some((Ok(event.retry(RETRY)), Some(follower))),
             Ok(None) => None,
             Err(error) => {
-                tracing::warn!(%error, "a stream of events ended early");
+                tracing::warn!(event = "event_stream_failed", %error, "a stream of events ended early");
                 None
             }
         }

@@ -77,7 +77,7 @@ pub(crate) async fn part(web: &Web, view: &RunView, kind: PhaseKind, before: Opt
 /// A damaged log says so in its place: the rest of the page is as good as ever.
 fn or_damaged(part: Result<LogPart, Error>, kind: PhaseKind, end: u64) -> Result<LogPart, Error> {
     let Err(Error::Corrupt(cause)) = part else { return part };
-    tracing::error!(%cause, "a log is damaged");
+    tracing::error!(event = "log_corrupt", %cause, "a log is damaged");
     let mut text = LogText::from_line(kind, None);
     let mut html = text.push(DAMAGED.as_bytes());
     html.push_str(&text.finish());
@@ -235,7 +235,7 @@ pub(crate) async fn whole(
                 }
                 Err(error) => {
                     let cause = std::error::Error::source(&error).map(ToString::to_string);
-                    tracing::error!(%error, cause, "a log ended early");
+                    tracing::error!(event = "log_stream_failed", %error, cause, "a log ended early");
                     let line = match error {
                         Error::Corrupt(_) => Bytes::from_static(DAMAGED.as_bytes()),
                         _ => {

@@ -170,7 +170,10 @@ async fn go_on(web: Web, view: RunView, kind: PhaseKind, log: Arc<watch::Sender<
         let (at, wanted) = (log.borrow().counted.to, log.borrow().wanted);
         let limit = wanted.saturating_sub(at).min(PIECE) as usize;
         let bytes = web.control_plane.log_part(&view, kind, at, limit).await.unwrap_or_else(|error| {
-            tracing::warn!(run = %view.run.id, %error, "the lines of a log are not counted");
+            tracing::warn!(
+                event = "log_lines_not_counted", run = %view.run.id, %error,
+                "the lines of a log are not counted"
+            );
             Vec::new()
         });
         log.send_modify(|progress| {

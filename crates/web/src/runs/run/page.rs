@@ -220,7 +220,7 @@ async fn plan_view(web: &Web, view: &RunView) -> Result<Option<Arc<PlanView>>, E
     match parsed {
         Ok(Ok(plan)) => Ok(Some(web.plans.put(key, plan))),
         Ok(Err(error)) => {
-            tracing::warn!(run = %view.run.id, %error, "a plan cannot be shown as a tree");
+            tracing::warn!(event = "plan_unreadable", run = %view.run.id, %error, "a plan cannot be shown as a tree");
             Ok(None)
         }
         Err(_) => Ok(None),
