@@ -9,6 +9,8 @@ mod conformance;
 mod dependencies;
 mod docs;
 mod install;
+#[cfg(test)]
+mod modules;
 mod prerequisites;
 mod samples;
 mod screenshots;

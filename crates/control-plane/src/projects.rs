@@ -16,7 +16,7 @@ use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::idempotency::{already_applied, idempotent};
 use crate::page::{Listed, PageRequest};
-use crate::{agent_pools, variable_sets};
+use crate::{agent_pools, variable_rules};
 
 const WHAT: &str = "project";
 
@@ -183,7 +183,7 @@ impl ControlPlane {
             for access in accesses {
                 tx.delete::<TeamProject>(&access);
             }
-            variable_sets::forget_project(tx, id);
+            variable_rules::forget_project(tx, id);
             agent_pools::forget_project(tx, id);
             tx.delete::<Project>(&id);
             Ok(())

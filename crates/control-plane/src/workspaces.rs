@@ -38,7 +38,7 @@ use crate::page::{Listed, PageRequest};
 use crate::presence::check_version;
 use crate::variable_rules::delete_variables_of;
 use crate::workspace_view::{ListChange, WorkspaceRef, WorkspaceView, forced_deletion, sees_workspace};
-use crate::{agent_pools, variable_sets};
+use crate::{agent_pools, variable_rules};
 
 const WHAT: &str = "workspace";
 
@@ -314,7 +314,7 @@ fn delete_workspace_records(tx: &mut Transaction<OrganizationState>, workspace: 
     }
     delete_runs_of(tx, workspace.id);
     delete_variables_of(tx, VariableOwner::Workspace(workspace.id));
-    variable_sets::forget_workspace(tx, workspace.id);
+    variable_rules::forget_workspace(tx, workspace.id);
     agent_pools::forget_workspace(tx, workspace.id);
     tx.delete::<Workspace>(&workspace.id);
 }

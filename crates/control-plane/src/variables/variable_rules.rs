@@ -1,7 +1,9 @@
-//! What holds for every variable, whoever owns it.
+//! What holds for every variable and set, whoever owns it, and what becomes of them when their owner goes.
 
 use taco_domain::OrganizationState;
+use taco_domain::id::{ProjectId, VariableSetId, WorkspaceId};
 use taco_domain::variable::{Variable, VariableOwner};
+use taco_domain::variable_set::VariableSet;
 use taco_ledger::Transaction;
 
 use crate::error::Error;
@@ -20,4 +22,33 @@ pub(crate) fn delete_variables_of(tx: &mut Transaction<OrganizationState>, owner
     for id in variables {
         tx.delete::<Variable>(&id);
     }
+}
+
+/// Takes a workspace that goes out of all sets.
+pub(crate) fn forget_workspace(tx: &mut Transaction<OrganizationState>, workspace: WorkspaceId) {
+    let sets = &tx.state().variable_sets;
+    let sets: Vec<VariableSet> = sets.by().workspace.get(&workspace).cloned().collect();
+    for mut set in sets {
+        set.workspaces.remove(&workspace);
+        tx.put(&set);
+    }
+}
+
+/// Takes a project that goes out of all sets, and deletes those that it owns.
+pub(crate) fn forget_project(tx: &mut Transaction<OrganizationState>, project: ProjectId) {
+    let sets = &tx.state().variable_sets;
+    let owned: Vec<VariableSetId> = sets.by().parent.get(&project).map(|record| record.id).collect();
+    let applied: Vec<VariableSet> = sets.by().project.get(&project).cloned().collect();
+    for mut set in applied {
+        set.projects.remove(&project);
+        tx.put(&set);
+    }
+    for id in owned {
+        delete_set(tx, id);
+    }
+}
+
+pub(crate) fn delete_set(tx: &mut Transaction<OrganizationState>, id: VariableSetId) {
+    delete_variables_of(tx, VariableOwner::VariableSet(id));
+    tx.delete::<VariableSet>(&id);
 }

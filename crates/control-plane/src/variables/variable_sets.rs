@@ -10,14 +10,13 @@ use taco_domain::permission::{Action, Decision, Resource};
 use taco_domain::project::Project;
 use taco_domain::variable::{Variable, VariableOwner, VariablePatch};
 use taco_domain::variable_set::{VariableSet, VariableSetPatch};
-use taco_ledger::Transaction;
 
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::projects::ProjectView;
-use crate::variable_rules::{check_unique, delete_variables_of};
+use crate::variable_rules::{check_unique, delete_set};
 use crate::workspace_view::{ListChange, WorkspaceRef, WorkspaceView, sees_project, sees_workspace};
 
 const WHAT: &str = "variable set";
@@ -341,34 +340,5 @@ fn require_write_under(caller: &Caller, state: &OrganizationState, parent: Optio
     match of_organization {
         Ok(()) => Ok(()),
         Err(_) => caller.require(Action::WriteProjectVariableSets, Resource::Project(state, project), WHAT),
-    }
-}
-
-fn delete_set(tx: &mut Transaction<OrganizationState>, id: VariableSetId) {
-    delete_variables_of(tx, VariableOwner::VariableSet(id));
-    tx.delete::<VariableSet>(&id);
-}
-
-/// Takes a workspace that goes out of all sets.
-pub(crate) fn forget_workspace(tx: &mut Transaction<OrganizationState>, workspace: WorkspaceId) {
-    let sets = &tx.state().variable_sets;
-    let sets: Vec<VariableSet> = sets.by().workspace.get(&workspace).cloned().collect();
-    for mut set in sets {
-        set.workspaces.remove(&workspace);
-        tx.put(&set);
-    }
-}
-
-/// Takes a project that goes out of all sets, and deletes those that it owns.
-pub(crate) fn forget_project(tx: &mut Transaction<OrganizationState>, project: ProjectId) {
-    let sets = &tx.state().variable_sets;
-    let owned: Vec<VariableSetId> = sets.by().parent.get(&project).map(|record| record.id).collect();
-    let applied: Vec<VariableSet> = sets.by().project.get(&project).cloned().collect();
-    for mut set in applied {
-        set.projects.remove(&project);
-        tx.put(&set);
-    }
-    for id in owned {
-        delete_set(tx, id);
     }
 }
