@@ -51,7 +51,7 @@ enum Verb {
     },
     /// Show what is known about a state, or one resource in it
     Show {
-        /// Address of a resource, such as aws_instance.web[0]
+        #[arg(help = "Address of a resource, such as aws_instance.web[0]")]
         address: Option<String>,
         /// State version
         #[arg(long, default_value = "current")]
