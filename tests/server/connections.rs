@@ -166,37 +166,37 @@ fn a_body_of_two_lengths_is_refused() {
 
 /// Connections that say nothing, from as many addresses, and come back when they are closed.
 struct Silence {
-    org: Arc<AtomicUsize>,
+    open: Arc<AtomicUsize>,
     _tasks: JoinSet<()>,
 }
 
 impl Silence {
     fn begin(server: &ServerProcess, count: u32) -> Self {
         let server: SocketAddr = server.address.parse().expect("an address");
-        let org = Arc::new(AtomicUsize::new(0));
+        let open = Arc::new(AtomicUsize::new(0));
         let mut tasks = JoinSet::new();
         for number in 0..count {
-            let org = Arc::clone(&org);
+            let open = Arc::clone(&open);
             let from = IpAddr::from(Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 1, 0, 1)) + number));
             tasks.spawn(async move {
                 loop {
                     let socket = TcpSocket::new_v4().expect("there is room for it");
                     socket.bind(SocketAddr::new(from, 0)).expect("all of 127.0.0.0/8 is ours");
                     if let Ok(mut stream) = socket.connect(server).await {
-                        org.fetch_add(1, Ordering::Relaxed);
+                        open.fetch_add(1, Ordering::Relaxed);
                         _ = stream.read(&mut [0]).await;
-                        org.fetch_sub(1, Ordering::Relaxed);
+                        open.fetch_sub(1, Ordering::Relaxed);
                     }
                     sleep(Duration::from_secs(1)).await;
                 }
             });
         }
-        Self { org, _tasks: tasks }
+        Self { open, _tasks: tasks }
     }
 
     /// Waits until at least so many are open at once.
     async fn reaches(&self, count: usize) {
-        until("the silent connections are there", async || self.org.load(Ordering::Relaxed) >= count).await;
+        until("the silent connections are there", async || self.open.load(Ordering::Relaxed) >= count).await;
     }
 }
 
