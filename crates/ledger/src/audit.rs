@@ -13,7 +13,8 @@ use crate::error::Error;
 use crate::head_object::{self, FoundHead, Proof};
 use crate::layout::{self, LedgerName};
 use crate::seal::MasterKeys;
-use crate::snapshot;
+use crate::snapshot_chain::Piece;
+use crate::{delta, snapshot, snapshot_loader};
 
 /// Commits are read this many at a time.
 const AHEAD: usize = 32;
@@ -26,7 +27,12 @@ pub struct LedgerReport {
     pub commits: u64,
     /// The hash of the last of them. Kept elsewhere, it proves later that nothing before it was changed.
     pub last: Hash,
+    /// Snapshots that agree with the log.
     pub snapshots: usize,
+    /// Deltas that agree with the log.
+    pub deltas: usize,
+    /// Snapshots and deltas that no server begins with any more, and that a server removes with the next that it writes.
+    pub superseded: usize,
     pub problems: Vec<Problem>,
     /// What could not be proven, though nothing speaks against it.
     pub unproven: Vec<Problem>,
@@ -126,6 +132,8 @@ async fn verify_ledger(
         commits: 0,
         last: Hash::NONE,
         snapshots: 0,
+        deltas: 0,
+        superseded: 0,
         problems: Vec::new(),
         unproven: Vec::new(),
     };
@@ -133,12 +141,12 @@ async fn verify_ledger(
     let head = head_object::read(bucket, name, keys).await?;
     let mut named_hash = None;
     let mut newest_proof = Proof::NoMac;
-    let mut snapshots = BTreeMap::new();
-    for key in bucket.list(&layout::snapshots(name), None).await? {
-        if let Some(seq) = layout::number_of(&key) {
-            snapshots.insert(seq, key);
-        }
+    let pieces = snapshot_loader::list(bucket, name).await?;
+    report.superseded = pieces.superseded().count();
+    for piece in pieces.detached() {
+        report.note(&piece.key(name), "the snapshot or the delta that it continues is missing");
     }
+    let mut shortcuts = Shortcuts::of(pieces.iter());
     let newest_listed =
         bucket.list(&layout::log(name), None).await?.iter().filter_map(layout::number_of).max().unwrap_or(0);
 
@@ -184,17 +192,23 @@ async fn verify_ledger(
             named_hash = Some(report.last);
         }
         for change in commit.changes() {
+            shortcuts.touch(&records, &change);
             match change {
                 Change::Put(record, _) => records.insert(record),
                 Change::Delete(record) => records.remove(&record),
             };
         }
-        if let Some(key) = snapshots.remove(&seq) {
-            verify_snapshot(bucket, &mut report, &key, &records).await?;
+        for (piece, touched) in shortcuts.reach(seq, report.last) {
+            match piece {
+                Piece::Snapshot(_) => verify_snapshot(bucket, &mut report, &piece.key(name), &records).await?,
+                Piece::Delta { .. } => {
+                    verify_delta(bucket, &mut report, &piece.key(name), &records, &touched).await?;
+                }
+            }
         }
     }
-    for key in snapshots.values() {
-        report.note(key, "the commit that it was taken after cannot be reached");
+    for piece in shortcuts.not_reached() {
+        report.note(&piece.key(name), "the commit that it was taken after cannot be reached");
     }
     verify_end(&mut report, name, &head, named_hash, &newest_proof);
     Ok(report)
@@ -248,6 +262,94 @@ fn verify_end(
         }
         FoundHead::None => {}
     }
+}
+
+/// The snapshots and deltas that a walk along the log has still to reach.
+struct Shortcuts {
+    by_end: BTreeMap<u64, Vec<Piece>>,
+    /// Deltas that have begun and not ended, with what was touched since.
+    open: BTreeMap<Piece, Touched>,
+}
+
+/// What happened to records since the commit that a delta begins after.
+#[derive(Default)]
+struct Touched {
+    begin: Option<Hash>,
+    /// Whether each was there before.
+    records: BTreeMap<RecordKey, bool>,
+}
+
+impl Shortcuts {
+    fn of(pieces: impl Iterator<Item = Piece>) -> Self {
+        let mut by_end: BTreeMap<u64, Vec<Piece>> = BTreeMap::new();
+        pieces.for_each(|piece| by_end.entry(piece.end()).or_default().push(piece));
+        Self { by_end, open: BTreeMap::new() }
+    }
+
+    /// A change is about to be made.
+    fn touch(&mut self, records: &BTreeSet<RecordKey>, change: &Change) {
+        let (Change::Put(record, _) | Change::Delete(record)) = change;
+        for touched in self.open.values_mut().filter(|touched| !touched.records.contains_key(record)) {
+            touched.records.insert(record.clone(), records.contains(record));
+        }
+    }
+
+    /// Commit `seq` was read: the pieces that end there. A delta has what was touched since its beginning.
+    fn reach(&mut self, seq: u64, hash: Hash) -> Vec<(Piece, Touched)> {
+        let ended = self.by_end.remove(&seq).unwrap_or_default();
+        let ended = ended.into_iter().map(|piece| (piece, self.open.remove(&piece).unwrap_or_default())).collect();
+        for piece in self.by_end.values().flatten() {
+            if matches!(piece, Piece::Delta { from, .. } if *from == seq) {
+                self.open.insert(*piece, Touched { begin: Some(hash), records: BTreeMap::new() });
+            }
+        }
+        ended
+    }
+
+    fn not_reached(&self) -> impl Iterator<Item = Piece> {
+        self.by_end.values().flatten().copied()
+    }
+}
+
+/// A delta has to be readable, and to lead from the records at its beginning to those at its end.
+async fn verify_delta(
+    bucket: &dyn Bucket,
+    report: &mut LedgerReport,
+    key: &Key,
+    records: &BTreeSet<RecordKey>,
+    touched: &Touched,
+) -> Result<(), Error> {
+    let Some(object) = bucket.get(key).await? else { return Ok(()) };
+    let mut is_put = BTreeMap::new();
+    let decoded = delta::decode(key, &object.bytes, |change| {
+        match change {
+            Change::Put(record, _) => is_put.insert(record, true),
+            Change::Delete(record) => is_put.insert(record, false),
+        };
+    });
+    match decoded {
+        Ok(header) if header.hash != report.last || Some(header.from_hash) != touched.begin => {
+            report.note(key, "it was made between other commits than those of its numbers");
+        }
+        Ok(_) => {
+            let is_wrong = |record: &&RecordKey| {
+                let (before, now) = (touched.records.get(*record), records.contains(*record));
+                match (before, is_put.get(*record)) {
+                    (None, _) => true,
+                    // What was changed and changed back is no change.
+                    (Some(before), None) => *before != now,
+                    (Some(_), Some(is_put)) => *is_put != now,
+                }
+            };
+            match touched.records.keys().chain(is_put.keys()).find(is_wrong) {
+                Some(record) => report.note(key, format_args!("it and the log disagree on {record}")),
+                None => report.deltas += 1,
+            }
+        }
+        Err(Error::Corrupt { why, .. }) => report.note(key, why),
+        Err(error) => report.note(key, error),
+    }
+    Ok(())
 }
 
 /// A snapshot has to be readable, and to hold exactly the records that the commits before it left.

@@ -230,7 +230,7 @@ impl Beacons {
             loop {
                 ticks.tick().await;
                 if let Err(error) = self.beat().await {
-                    tracing::warn!(%error, "this server could not show itself to the others");
+                    tracing::warn!(event = "beacon_failed", %error, "this server could not show itself to the others");
                 }
             }
         };
@@ -323,7 +323,7 @@ impl Beacons {
                 return;
             }
             Err(error) => {
-                tracing::warn!(%error, "a peer's beacon could not be read");
+                tracing::warn!(event = "peer_beacon_unreadable", %error, "a peer's beacon could not be read");
                 if let Some(known) = known {
                     known.moved = false;
                     known.looked_in_round = round;
@@ -388,11 +388,11 @@ fn read(key: &Key, bytes: &Bytes) -> Option<Beacon> {
     match serde_json::from_slice::<Beacon>(bytes) {
         Ok(beacon) if key.file_name().strip_suffix(".json") == Some(&beacon.server) => Some(beacon),
         Ok(beacon) => {
-            tracing::warn!(%key, server = %beacon.server, "a beacon names another server than its key does; ignored");
+            tracing::warn!(event = "peer_beacon_invalid", %key, server = %beacon.server, "a beacon names another server than its key does; ignored");
             None
         }
         Err(error) => {
-            tracing::warn!(%key, %error, "a peer's beacon makes no sense; ignored");
+            tracing::warn!(event = "peer_beacon_invalid", %key, %error, "a peer's beacon makes no sense; ignored");
             None
         }
     }

@@ -60,6 +60,14 @@ pub struct Object {
     pub last_modified: Timestamp,
 }
 
+/// What a bucket tells of an object without its content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stat {
+    pub size: u64,
+    /// By the bucket's clock.
+    pub last_modified: Timestamp,
+}
+
 /// Bytes on their way to or from the bucket.
 pub type ByteStream = BoxStream<'static, Result<Bytes, BucketError>>;
 
@@ -84,9 +92,14 @@ pub trait Bucket: fmt::Debug + Send + Sync + 'static {
     }
     /// The object, or `None` where there is none.
     async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError>;
-    /// The size of an object without its content, or `None` where there is none.
+    /// Size and time of an object without its content, or `None` where there is none.
+    async fn stat(&self, key: &Key) -> Result<Option<Stat>, BucketError> {
+        let found = self.get(key).await?;
+        Ok(found.map(|Object { bytes, last_modified }| Stat { size: bytes.len() as u64, last_modified }))
+    }
+    /// The size of an object, or `None` where there is none.
     async fn size(&self, key: &Key) -> Result<Option<u64>, BucketError> {
-        Ok(self.get(key).await?.map(|object| object.bytes.len() as u64))
+        Ok(self.stat(key).await?.map(|stat| stat.size))
     }
     /// Whether no network lies in between, so that a size costs next to nothing.
     fn is_local(&self) -> bool {

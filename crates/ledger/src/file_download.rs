@@ -11,7 +11,7 @@ use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
-use crate::bucket::{BucketError, Download, Key, Object};
+use crate::bucket::{BucketError, Download, Key, Object, Stat};
 use crate::object_bucket::file_error;
 
 /// A file up to this size is one piece: most states are.
@@ -63,13 +63,17 @@ pub(crate) async fn read(path: PathBuf, key: &Key) -> Result<Option<Object>, Buc
     read.await.unwrap_or_else(|gone| Err(gone.into())).map_err(|error| file_error("get", key, &error))
 }
 
-/// The size of a file, or `None` where there is none. The kernel knows it without the disk, as a rule.
-pub(crate) fn size(path: &Path, key: &Key) -> Result<Option<u64>, BucketError> {
-    match std::fs::metadata(path) {
-        Ok(metadata) => Ok(metadata.is_file().then_some(metadata.len())),
-        Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(file_error("size", key, &error)),
-    }
+/// Size and time of a file, or `None` where there is none. The kernel knows them without the disk, as a rule.
+pub(crate) fn stat(path: &Path, key: &Key) -> Result<Option<Stat>, BucketError> {
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => metadata,
+        Ok(_) => return Ok(None),
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(file_error("stat", key, &error)),
+    };
+    let modified = metadata.modified().map_err(|error| file_error("stat", key, &error))?;
+    let last_modified = modified.try_into().unwrap_or(Timestamp::UNIX_EPOCH);
+    Ok(Some(Stat { size: metadata.len(), last_modified }))
 }
 
 /// Opens a file, or `None` where there is none. A range that begins behind the end is empty.

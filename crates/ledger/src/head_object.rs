@@ -158,7 +158,9 @@ pub(crate) async fn keep_up(
                 written.send_replace(named.seq);
             }
             // The next commit tries again. Until then the newest commits are protected by their own digests alone.
-            Err(error) => tracing::warn!(%ledger, %error, "the head of a ledger could not be written"),
+            Err(error) => {
+                tracing::warn!(event = "head_failed", %ledger, %error, "the head of a ledger could not be written")
+            }
         }
         // Whoever closes the ledger does not wait.
         if newest.has_changed().is_ok() {
@@ -179,7 +181,7 @@ pub(crate) async fn compare(
         FoundHead::None => return Ok(()),
         FoundHead::Damaged(why) => {
             let object = layout::head(ledger);
-            tracing::error!(%object, why, "the head of a ledger is damaged: deleted commits would not be noticed");
+            tracing::error!(event = "head_damaged", %object, why, "the head of a ledger is damaged: deleted commits would not be noticed");
             return Ok(());
         }
         FoundHead::Names(named, proof) => {

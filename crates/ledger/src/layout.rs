@@ -77,6 +77,23 @@ pub fn snapshot(ledger: &LedgerName, seq: u64) -> Key {
     Key::new(format!("ledgers/{ledger}/snapshots/{seq:020}.jsonl.zst"))
 }
 
+/// All deltas of a ledger.
+pub fn deltas(ledger: &LedgerName) -> Key {
+    Key::new(format!("ledgers/{ledger}/deltas"))
+}
+
+/// What changed in a ledger after commit `from`, up to and with commit `to`.
+pub fn delta(ledger: &LedgerName, from: u64, to: u64) -> Key {
+    Key::new(format!("ledgers/{ledger}/deltas/{from:020}-{to:020}.jsonl.zst"))
+}
+
+/// The two numbers in the name of a delta; `None` for anything else that lies beside them.
+pub fn range_of(key: &Key) -> Option<(u64, u64)> {
+    let (from, to) = key.file_name().strip_suffix(".jsonl.zst")?.split_once('-')?;
+    let number = |digits: &str| (digits.len() == 20).then(|| digits.parse().ok()).flatten();
+    Some((number(from)?, number(to)?)).filter(|(from, to)| from < to)
+}
+
 /// The number in the name of a commit or a snapshot; `None` for anything else that lies beside them.
 pub fn number_of(key: &Key) -> Option<u64> {
     let (digits, suffix) = key.file_name().split_once('.')?;
@@ -189,6 +206,9 @@ mod tests {
         assert!(commit(&site, 9) < commit(&site, 10));
         assert_eq!(number_of(&commit(&site, 42)), Some(42));
         assert_eq!(number_of(&snapshot(&site, 42)), Some(42));
+        assert_eq!(range_of(&delta(&site, 42, 43)), Some((42, 43)));
+        assert_eq!((range_of(&delta(&site, 43, 42)), range_of(&snapshot(&site, 42))), (None, None));
+        assert_eq!(number_of(&delta(&site, 42, 43)), None);
         assert_eq!(number_of(&Key::new("ledgers/site/log/00000000000000000042.json#1")), None);
     }
 

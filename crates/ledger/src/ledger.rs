@@ -13,7 +13,7 @@ use taco_tables::{Change, RecordKey, State};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::time::timeout;
 
-use crate::bucket::{Bucket, Key};
+use crate::bucket::Key;
 use crate::commit::{self, Commit, Hash};
 use crate::environment::Environment;
 use crate::error::{CommitError, Error};
@@ -23,7 +23,8 @@ use crate::newest_commit::Confirmation;
 use crate::pace::Pace;
 use crate::seal::MasterKeys;
 use crate::set_aside_report::SetAsideReport;
-use crate::snapshot;
+use crate::snapshot_loader::{self, Loaded};
+use crate::snapshot_writer::Snapshots;
 use crate::transaction::{Intent, Transaction};
 use crate::writer::{self, Pending, Request};
 
@@ -41,7 +42,7 @@ const HEAD_AWAITED: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// A snapshot is due after every so many commits.
+    /// A snapshot, or a delta, is due after every so many commits.
     pub snapshot_every: u64,
     /// Commits and heads bear a keyed digest by the current one, and those that bear one are proven.
     pub keys: Option<Arc<MasterKeys>>,
@@ -85,6 +86,7 @@ pub(crate) struct Shared<S> {
     pub(crate) options: Options,
     pub(crate) pace: Pace,
     head: watch::Sender<Arc<Head<S>>>,
+    pub(crate) snapshots: Snapshots<S>,
     probes_started: AtomicU64,
     probes_ended: AtomicU64,
     probe: Mutex<Probe>,
@@ -148,15 +150,18 @@ impl<S> Deref for View<S> {
 }
 
 impl<S: State> Ledger<S> {
-    /// Opens a ledger from its newest readable snapshot and the commits after it. One that has no commit yet is empty.
+    /// Opens a ledger from its newest readable snapshot, the deltas that continue it and the commits after them. One that has no commit yet is empty.
     pub async fn open(environment: Environment, name: LedgerName, options: Options) -> Result<Self, Error> {
         // The head object before the log: what it names must be found afterwards.
         let (head_object, start) = join!(
             head_object::read(&*environment.bucket, &name, options.keys.as_deref()),
-            newest_snapshot(&environment, &name)
+            snapshot_loader::load(&*environment.bucket, &name)
         );
-        let (head_object, start) = (head_object?, start?);
+        let (head_object, Loaded { head: start, unreadable }) = (head_object?, start?);
         let snapshot_seq = start.seq;
+        let start = Arc::new(start);
+        let (snapshots, due) = Snapshots::of(&start, options.snapshot_every);
+        let snapshot_task = snapshots.task(Arc::clone(&environment.bucket), name.clone(), unreadable);
         let (newest_own, newest) = watch::channel(None);
         let (written, head_written) = watch::channel(0);
         let (bucket, keys) = (Arc::clone(&environment.bucket), options.keys.clone());
@@ -166,7 +171,8 @@ impl<S: State> Ledger<S> {
             name,
             options,
             pace: Pace::default(),
-            head: watch::Sender::new(Arc::new(start)),
+            head: watch::Sender::new(start),
+            snapshots,
             probes_started: AtomicU64::new(0),
             probes_ended: AtomicU64::new(0),
             probe: Mutex::new(Probe { number: 0, outcome: Ok(()) }),
@@ -180,8 +186,9 @@ impl<S: State> Ledger<S> {
         let head = shared.head();
         shared.set_aside_report.tell(&shared.name, &head.state);
         if head.seq - snapshot_seq >= shared.options.snapshot_every {
-            tokio::spawn(writer::write_snapshot(Arc::clone(&shared), head));
+            shared.snapshots.request(head);
         }
+        tokio::spawn(snapshot_task.run(due, shared.options.clone(), shared.head.subscribe()));
         let (requests, waiting) = mpsc::channel(QUEUE);
         tokio::spawn(writer::run(Arc::clone(&shared), waiting));
         tokio::spawn(heads);
@@ -200,7 +207,7 @@ impl<S: State> Ledger<S> {
         if !matches!(timeout(HEAD_AWAITED, written.wait_for(|seq| *seq >= named.seq)).await, Ok(Ok(_))) {
             // A bucket that does not answer must not keep a process from ending.
             if !matches!(timeout(HEAD_AWAITED, self.write_head(named)).await, Ok(Ok(()))) {
-                tracing::warn!(ledger = %self.shared.name, "the head of a ledger could not be written before the end");
+                tracing::warn!(event = "head_failed", ledger = %self.shared.name, "the head of a ledger could not be written before the end");
             }
         }
     }
@@ -350,7 +357,9 @@ impl<S: State> Shared<S> {
         // Whoever looks is likely to write next, and should not have to wait for this then.
         let (found, ()) = join!(self.fetch(head.seq + 1), self.confirm_ahead(&head));
         let Some((key, bytes)) = found? else { return Ok(()) };
-        self.advance(Arc::new(self.follow(&head, &key, head.seq + 1, &bytes)?));
+        let next = Arc::new(self.follow(&head, &key, head.seq + 1, &bytes)?);
+        self.snapshots.pass(&next);
+        self.advance(next);
         let mut window = 2;
         loop {
             let mut head = self.head();
@@ -363,6 +372,7 @@ impl<S: State> Shared<S> {
                     break;
                 };
                 head = Arc::new(self.follow(&head, &key, seq, &bytes)?);
+                self.snapshots.pass(&head);
             }
             self.advance(head);
             if reached_end {
@@ -432,33 +442,4 @@ impl<S: State> Shared<S> {
             Err(why) => Err(Error::corrupt(key, why)),
         }
     }
-}
-
-/// Where to begin: the newest snapshot that can be read, or nothing at all. A damaged one is reported and passed
-/// over, since the log holds everything that it holds.
-async fn newest_snapshot<S: State>(environment: &Environment, name: &LedgerName) -> Result<Head<S>, Error> {
-    let keys = environment.bucket.list(&layout::snapshots(name), None).await?;
-    for key in keys.iter().rev() {
-        let Some(seq) = layout::number_of(key) else { continue };
-        let Some(bytes) = read_whole(&*environment.bucket, key).await? else { continue };
-        match snapshot::load(key, name, seq, &bytes) {
-            Ok((header, state)) => return Ok(Head { seq, hash: header.hash, size: None, state }),
-            Err(error @ Error::Corrupt { .. }) => {
-                tracing::error!(%error, "a snapshot cannot be read: starting from an older one");
-                metrics::counter!("taco_ledger_snapshots_unreadable_total").increment(1);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(Head { seq: 0, hash: Hash::NONE, size: None, state: S::default() })
-}
-
-/// Reads a snapshot as a large object, which may take longer than a single request for a small one.
-async fn read_whole(bucket: &dyn Bucket, key: &Key) -> Result<Option<Vec<u8>>, Error> {
-    let Some(mut download) = bucket.download(key, None).await? else { return Ok(None) };
-    let mut bytes = Vec::new();
-    while let Some(piece) = download.body.try_next().await? {
-        bytes.extend_from_slice(&piece);
-    }
-    Ok(Some(bytes))
 }

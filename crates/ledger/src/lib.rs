@@ -14,6 +14,7 @@ pub mod bucket;
 mod byte_stream;
 pub mod clock;
 mod commit;
+mod delta;
 pub mod doctor;
 mod environment;
 mod error;
@@ -36,6 +37,9 @@ pub mod simulated;
 #[cfg(test)]
 mod simulation;
 mod snapshot;
+mod snapshot_chain;
+mod snapshot_loader;
+mod snapshot_writer;
 mod transaction;
 mod writer;
 

@@ -167,7 +167,7 @@ fn keep_others_out(directory: &Path) {
     };
     if let Err(error) = tighten() {
         let directory = directory.display();
-        tracing::warn!(%directory, %error, "other users of this machine may read the bucket: take their rights away");
+        tracing::warn!(event = "bucket_directory_open_to_others", %directory, %error, "other users of this machine may read the bucket: take their rights away");
     }
 }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use metrics::{Counter, Histogram, counter, histogram};
 use tokio::time::Instant;
 
-use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Trouble};
+use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Stat, Trouble};
 
 /// A bucket whose operations show up as `taco_bucket_operations_total` and `taco_bucket_operation_seconds`.
 #[derive(Debug)]
@@ -134,8 +134,8 @@ impl Bucket for Measured {
         self.gets.measure(self.bucket.get(key)).await
     }
 
-    async fn size(&self, key: &Key) -> Result<Option<u64>, BucketError> {
-        measure("size", self.bucket.size(key)).await
+    async fn stat(&self, key: &Key) -> Result<Option<Stat>, BucketError> {
+        measure("stat", self.bucket.stat(key)).await
     }
 
     fn is_local(&self) -> bool {

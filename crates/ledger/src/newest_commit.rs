@@ -49,7 +49,7 @@ impl Confirmation {
             known.damage.replace(error.clone())
         });
         if before.is_none() {
-            tracing::error!(%error, "the newest commit of a ledger is damaged: it takes no changes until it is restored");
+            tracing::error!(event = "newest_commit_damaged", %error, "the newest commit of a ledger is damaged: it takes no changes until it is restored");
             metrics::counter!("taco_ledger_newest_commit_damaged_total").increment(1);
         }
     }

@@ -19,7 +19,7 @@ use object_store::{
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Trouble};
+use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Stat, Trouble};
 use crate::retry::no_answer;
 use crate::{file_download, file_upload};
 
@@ -169,14 +169,14 @@ impl Bucket for ObjectBucket {
         Ok(Some(Object { bytes, last_modified }))
     }
 
-    async fn size(&self, key: &Key) -> Result<Option<u64>, BucketError> {
+    async fn stat(&self, key: &Key) -> Result<Option<Stat>, BucketError> {
         if let Some(directory) = &self.directory {
-            return file_download::size(&directory.join(key.as_str()), key);
+            return file_download::stat(&directory.join(key.as_str()), key);
         }
         match self.strict.head(&path(key)).await {
-            Ok(found) => Ok(Some(found.size)),
+            Ok(found) => Ok(Some(Stat { size: found.size, last_modified: timestamp(found.last_modified) })),
             Err(error) if is_absent(&error) => Ok(None),
-            Err(error) => Err(explain("size", key, &error)),
+            Err(error) => Err(explain("stat", key, &error)),
         }
     }
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Trouble};
+use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Stat, Trouble};
 use crate::clock::Dice;
 
 /// Whoever sends a request is told within this time that the bucket does not answer. The constants below, and what the
@@ -127,8 +127,8 @@ impl Bucket for Retrying {
         self.within_patience("get", key, || self.bucket.get(key)).await
     }
 
-    async fn size(&self, key: &Key) -> Result<Option<u64>, BucketError> {
-        self.within_patience("size", key, || self.bucket.size(key)).await
+    async fn stat(&self, key: &Key) -> Result<Option<Stat>, BucketError> {
+        self.within_patience("stat", key, || self.bucket.stat(key)).await
     }
 
     fn is_local(&self) -> bool {

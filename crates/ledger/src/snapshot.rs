@@ -3,9 +3,11 @@
 //! Lines of JSON under zstd: a header, then one line for each record. A snapshot is a shortcut, never the truth: one
 //! that cannot be read is reported and passed over.
 
-use std::io::{BufRead, BufReader, Write};
+use std::fmt::Display;
+use std::io::{BufRead, BufReader, Read, Write};
 
 use bytes::Bytes;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use taco_tables::{Change, RecordKey, State};
@@ -33,41 +35,87 @@ pub(crate) struct Header {
 }
 
 #[derive(Deserialize)]
-struct Line {
-    kind: String,
-    id: String,
-    value: Box<RawValue>,
+pub(crate) struct Line {
+    pub(crate) kind: String,
+    pub(crate) id: String,
+    pub(crate) value: Box<RawValue>,
 }
 
 #[derive(Serialize)]
-struct LineRef<'a> {
-    kind: &'a str,
-    id: &'a str,
-    value: &'a RawValue,
+pub(crate) struct LineRef<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) id: &'a str,
+    pub(crate) value: &'a RawValue,
 }
 
+/// Compresses a whole state. Only what is compressed is held in memory, and one record at a time.
 pub(crate) fn encode<S: State>(ledger: &LedgerName, seq: u64, hash: Hash, state: &S) -> Result<Bytes, String> {
-    let mut records = 0;
-    state.for_each_json(&mut |_, _, _| records += 1).map_err(|error| error.to_string())?;
+    let records = state.record_count() as u64;
     let header = Header { format: FORMAT, ledger: ledger.to_string(), seq, hash, records };
-    let write = || -> std::io::Result<Vec<u8>> {
-        let mut encoder = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL)?;
-        encoder.include_checksum(true)?;
-        let mut outcome = write_line(&mut encoder, &header);
+    compress(|encoder| {
+        let mut outcome = write_line(encoder, &header);
         state.for_each_json(&mut |kind, id, value| {
             if outcome.is_ok() {
-                outcome = write_line(&mut encoder, &LineRef { kind, id, value });
+                outcome = write_line(encoder, &LineRef { kind, id, value });
             }
         })?;
-        outcome?;
-        encoder.finish()
-    };
-    write().map(Bytes::from).map_err(|error| error.to_string())
+        outcome
+    })
 }
 
-fn write_line(writer: &mut impl Write, line: &impl Serialize) -> std::io::Result<()> {
+pub(crate) type Encoder = zstd::Encoder<'static, Vec<u8>>;
+
+/// What `write` writes, under zstd and with its checksum.
+pub(crate) fn compress(write: impl FnOnce(&mut Encoder) -> std::io::Result<()>) -> Result<Bytes, String> {
+    let compressed = || -> std::io::Result<Vec<u8>> {
+        let mut encoder = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL)?;
+        encoder.include_checksum(true)?;
+        write(&mut encoder)?;
+        encoder.finish()
+    };
+    compressed().map(Bytes::from).map_err(|error| error.to_string())
+}
+
+pub(crate) fn write_line(writer: &mut impl Write, line: &impl Serialize) -> std::io::Result<()> {
     serde_json::to_writer(&mut *writer, line)?;
     writer.write_all(b"\n")
+}
+
+/// The lines of a snapshot or a delta.
+pub(crate) struct Lines<'a> {
+    key: &'a Key,
+    noun: &'static str,
+    reader: BufReader<Box<dyn Read + 'a>>,
+    line: String,
+}
+
+impl<'a> Lines<'a> {
+    pub(crate) fn of(key: &'a Key, noun: &'static str, bytes: &'a [u8]) -> Result<Self, Error> {
+        let lines = |decoder: Box<dyn Read + 'a>| Self {
+            key,
+            noun,
+            reader: BufReader::with_capacity(1 << 16, decoder),
+            line: String::new(),
+        };
+        match zstd::Decoder::with_buffer(bytes) {
+            Ok(decoder) => Ok(lines(Box::new(decoder))),
+            Err(error) => Err(lines(Box::new(std::io::empty())).broken(error)),
+        }
+    }
+
+    /// The next line, or `None` at the end.
+    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
+        self.line.clear();
+        match self.reader.read_line(&mut self.line) {
+            Ok(0) => Ok(None),
+            Ok(_) => serde_json::from_str(&self.line).map(Some).map_err(|error| self.broken(error)),
+            Err(error) => Err(self.broken(error)),
+        }
+    }
+
+    pub(crate) fn broken(&self, why: impl Display) -> Error {
+        Error::corrupt(self.key, format_args!("it is not a whole {}: {why}", self.noun))
+    }
 }
 
 /// Reads a snapshot and hands each record on.
@@ -76,27 +124,18 @@ pub(crate) fn decode(
     bytes: &[u8],
     mut visit: impl FnMut(RecordKey, Box<RawValue>),
 ) -> Result<Header, Error> {
-    let broken = |why: &dyn std::fmt::Display| Error::corrupt(key, format_args!("it is not a whole snapshot: {why}"));
-    let decoder = zstd::Decoder::with_buffer(bytes).map_err(|error| broken(&error))?;
-    let mut lines = BufReader::with_capacity(1 << 16, decoder);
-    let mut line = String::new();
-    let mut next = |line: &mut String| -> Result<bool, Error> {
-        line.clear();
-        lines.read_line(line).map(|count| count > 0).map_err(|error| broken(&error))
-    };
-    next(&mut line)?;
-    let header: Header = serde_json::from_str(&line).map_err(|error| broken(&error))?;
+    let mut lines = Lines::of(key, "snapshot", bytes)?;
+    let header: Header = lines.next()?.ok_or_else(|| lines.broken("it is empty"))?;
     if header.format > FORMAT {
         return Err(Error::NewerFormat { object: key.clone(), found: header.format, known: FORMAT });
     }
     let mut records = 0;
-    while next(&mut line)? {
-        let Line { kind, id, value } = serde_json::from_str(&line).map_err(|error| broken(&error))?;
+    while let Some(Line { kind, id, value }) = lines.next()? {
         visit(RecordKey { kind, id }, value);
         records += 1;
     }
     if records != header.records {
-        return Err(broken(&format_args!("{records} of {} records", header.records)));
+        return Err(lines.broken(format_args!("{records} of {} records", header.records)));
     }
     Ok(header)
 }

@@ -8,14 +8,13 @@ use taco_tables::State;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use crate::bucket::{Bucket, BucketError, Created, Key};
+use crate::bucket::Created;
 use crate::commit::{self, Commit, Entry, Hash};
 use crate::error::{CommitError, Error};
 use crate::head_object::Named;
 use crate::layout;
 use crate::ledger::{Head, Shared};
 use crate::retry::{Backoff, PATIENCE, no_answer};
-use crate::snapshot;
 use crate::transaction::{Intent, Transaction};
 
 /// Keeps a commit readable, and the time to run its closures again short.
@@ -178,14 +177,14 @@ async fn commit<S: State>(shared: &Arc<Shared<S>>, mut batch: Vec<Box<dyn Pendin
                 shared.newest_own.send_replace(Some(Named { seq: head.seq, hash: head.hash }));
                 shared.environment.peers.note_commit(&shared.name, head.seq);
                 if head.seq.is_multiple_of(shared.options.snapshot_every) {
-                    tokio::spawn(write_snapshot(Arc::clone(shared), head));
+                    shared.snapshots.request(head);
                 }
             }
             batch.into_iter().for_each(|pending| pending.settle());
             Ok(wrote)
         }
         Err(error) => {
-            tracing::warn!(ledger = %shared.name, %error, transactions = batch.len(), "a commit failed");
+            tracing::warn!(event = "commit_failed", ledger = %shared.name, %error, transactions = batch.len(), "a commit failed");
             batch.into_iter().for_each(|pending| pending.fail(error.clone()));
             Err(error)
         }
@@ -273,39 +272,4 @@ fn is_ours(bytes: &[u8], id: &str) -> bool {
         id: &'a str,
     }
     serde_json::from_slice::<Identity<'_>>(bytes).is_ok_and(|found| found.id == id)
-}
-
-/// Writes the state after a commit. Several servers may do so for the same commit: they write the same.
-pub(crate) async fn write_snapshot<S: State>(shared: Arc<Shared<S>>, head: Arc<Head<S>>) {
-    let key = layout::snapshot(&shared.name, head.seq);
-    #[cfg(test)]
-    let head = crate::simulation::perhaps_tear(&shared, head).await;
-    let result = match encode(&shared, &head) {
-        Ok(bytes) => create_settled(&*shared.environment.bucket, &key, bytes).await.map_err(|error| error.to_string()),
-        Err(error) => Err(error),
-    };
-    match result {
-        Ok(()) => metrics::counter!("taco_ledger_snapshots_total", "result" => "ok").increment(1),
-        Err(error) => {
-            metrics::counter!("taco_ledger_snapshots_total", "result" => "failed").increment(1);
-            tracing::warn!(%key, error, "a snapshot could not be written; the next one will be tried in its turn");
-        }
-    }
-}
-
-fn encode<S: State>(shared: &Shared<S>, head: &Head<S>) -> Result<Bytes, String> {
-    let work = || snapshot::encode(&shared.name, head.seq, head.hash, &head.state);
-    // It takes a while on a large ledger: let the other tasks of this thread move elsewhere.
-    match tokio::runtime::Handle::current().runtime_flavor() {
-        tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
-        _ => work(),
-    }
-}
-
-/// Creates an object whose content follows from its key: if it is there, it is there.
-async fn create_settled(bucket: &dyn Bucket, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
-    match bucket.create(key, bytes).await {
-        Ok(Created::Now | Created::AlreadyThere) => Ok(()),
-        Err(error) => Err(error),
-    }
 }

@@ -91,7 +91,7 @@ fn replace(tree: &mut Tree, old: &[KeyBytes], new: KeyList, row: Option<&AnyRow>
     }
     if let Some(row) = row {
         for key in new {
-            tree.insert(key, AnyRow::clone(row));
+            tree.insert(key, row.clone());
         }
     }
 }

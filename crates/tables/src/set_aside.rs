@@ -126,6 +126,25 @@ impl SetAside {
         found.map(|(other, _)| other)
     }
 
+    /// The records that were set aside earlier and are not any more.
+    pub fn for_each_deleted(&self, before: &Self, visit: &mut dyn FnMut(&str, &str)) {
+        if !self.records.ptr_eq(&before.records) {
+            let gone = before.records.keys().filter(|key| !self.records.contains_key(*key));
+            gone.for_each(|key| visit(&key.kind, &key.id));
+        }
+    }
+
+    /// The records that were not set aside earlier, or not so. There are few, if any, so all of them are looked at.
+    pub fn for_each_put(&self, before: &Self, visit: &mut dyn FnMut(&str, &str, &RawValue)) {
+        if !self.records.ptr_eq(&before.records) {
+            let same = |key, record: &SetAsideRecord| {
+                before.get(key).is_some_and(|before| before.value.get() == record.value.get())
+            };
+            let new = self.iter().filter(|(key, record)| !same(key, record));
+            new.for_each(|(key, record)| visit(&key.kind, &key.id, &record.value));
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.records.len()
     }

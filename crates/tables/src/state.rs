@@ -12,6 +12,17 @@ pub trait State: Clone + Default + Send + Sync + 'static {
     /// Every record, in an order that depends on nothing but the records.
     fn for_each_json(&self, visit: &mut dyn FnMut(&str, &str, &RawValue)) -> serde_json::Result<()>;
 
+    /// How many records there are.
+    fn record_count(&self) -> usize;
+
+    /// What turns an earlier state into this one: first all that is deleted (`None`), then all that is put. It costs what
+    /// has changed, not what there is, and depends on nothing but the records of both.
+    fn for_each_change(
+        &self,
+        before: &Self,
+        visit: &mut dyn FnMut(&str, &str, Option<&RawValue>),
+    ) -> serde_json::Result<()>;
+
     fn set_aside(&self) -> &SetAside;
 }
 
@@ -93,6 +104,30 @@ macro_rules! tables {
                     visit(&key.kind, &key.id, &record.value);
                 }
                 Ok(())
+            }
+
+            fn record_count(&self) -> usize {
+                self.set_aside.len() $(+ self.$field.len())*
+            }
+
+            fn for_each_change(
+                &self,
+                before: &Self,
+                visit: &mut dyn FnMut(
+                    &str,
+                    &str,
+                    ::core::option::Option<&$crate::macro_support::serde_json::value::RawValue>,
+                ),
+            ) -> $crate::macro_support::serde_json::Result<()> {
+                let mut deleted = |kind: &str, id: &str| visit(kind, id, ::core::option::Option::None);
+                $(self.$field.for_each_deleted(&before.$field, &mut deleted);)*
+                self.set_aside.for_each_deleted(&before.set_aside, &mut deleted);
+                let mut put = |kind: &str, id: &str, value: &$crate::macro_support::serde_json::value::RawValue| {
+                    visit(kind, id, ::core::option::Option::Some(value));
+                };
+                $(self.$field.for_each_put(&before.$field, &mut put)?;)*
+                self.set_aside.for_each_put(&before.set_aside, &mut put);
+                ::core::result::Result::Ok(())
             }
 
             fn set_aside(&self) -> &$crate::SetAside {

@@ -83,7 +83,7 @@ impl<R: Record> Table<R> {
     pub fn is_unchanged(&self, since: &Self, id: &R::Id) -> bool {
         let key = KeyBytes::of(id);
         match (self.rows.get(&key), since.rows.get(&key)) {
-            (Some(now), Some(then)) => Arc::ptr_eq(now, then),
+            (Some(now), Some(then)) => now == then,
             (None, None) => true,
             _ => false,
         }
@@ -151,11 +151,34 @@ impl<R: Record> Table<R> {
         Ok(())
     }
 
+    /// The ids of records that an earlier table had and this one has not.
+    pub fn for_each_deleted(&self, before: &Self, visit: &mut dyn FnMut(&str, &str)) {
+        for (old, new) in self.rows.changes_since(&before.rows) {
+            if let (Some(old), None) = (old, new) {
+                visit(R::KIND, &typed::<R>(old).record.id().to_string());
+            }
+        }
+    }
+
+    /// Every record that an earlier table had not, or not so, as it belongs into a snapshot.
+    pub fn for_each_put(&self, before: &Self, visit: &mut dyn FnMut(&str, &str, &RawValue)) -> serde_json::Result<()> {
+        for (old, new) in self.rows.changes_since(&before.rows) {
+            let Some(new) = new.map(typed::<R>) else { continue };
+            let json = new.to_json()?;
+            // What was put again as it was is no change, and not every server that has the same records has put it.
+            let old = old.map(|old| typed::<R>(old).to_json()).transpose()?;
+            if old.is_none_or(|old| old.get() != json.get()) {
+                visit(R::KIND, &new.record.id().to_string(), &json);
+            }
+        }
+        Ok(())
+    }
+
     fn insert(&mut self, row: Row<R>) {
         let key = KeyBytes::of(row.record.id());
         let row: Arc<Row<R>> = Arc::new(row);
-        let any: AnyRow = Arc::clone(&row) as AnyRow;
-        let old = self.rows.insert(key, Arc::clone(&any));
+        let any = AnyRow::of(Arc::clone(&row));
+        let old = self.rows.insert(key, any.clone());
         let old = old.as_ref().map(|old| &typed::<R>(old).record);
         self.indexes.replace(old, Some(NewRow { record: &row.record, row: &any }));
     }

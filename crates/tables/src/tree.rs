@@ -8,18 +8,31 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use imbl::OrdMap;
-use imbl::ordmap::RangedIter;
+use imbl::ordmap::{DiffItem, RangedIter};
 use imbl::shared_ptr::DefaultSharedPtr;
 
 use crate::key::KeyBytes;
 use crate::row::Row;
 
-/// A row of whatever record.
-pub(crate) type AnyRow = Arc<dyn Any + Send + Sync>;
+/// A row of whatever record. Two are equal if they are the very same: then nothing was put in between.
+#[derive(Clone)]
+pub(crate) struct AnyRow(Arc<dyn Any + Send + Sync>);
+
+impl AnyRow {
+    pub(crate) fn of<R: Send + Sync + 'static>(row: Arc<Row<R>>) -> Self {
+        Self(row)
+    }
+}
+
+impl PartialEq for AnyRow {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
 
 /// The row as what it is. A tree holds the rows of one record only.
 pub(crate) fn typed<R: 'static>(row: &AnyRow) -> &Row<R> {
-    row.downcast_ref().expect("all rows of a tree are of one type")
+    row.0.downcast_ref().expect("all rows of a tree are of one type")
 }
 
 #[derive(Clone, Default)]
@@ -51,6 +64,19 @@ impl Tree {
     pub(crate) fn starting_with(&self, prefix: KeyBytes) -> Rows<'_> {
         let end = prefix.clone().successor();
         self.between(Bound::Included(&prefix), end.as_ref().map_or(Bound::Unbounded, Bound::Excluded))
+    }
+
+    /// The keys whose rows are not those of an earlier tree, in order, each with its row then and now. What both share
+    /// is not looked at.
+    pub(crate) fn changes_since<'a>(
+        &'a self,
+        before: &'a Self,
+    ) -> impl Iterator<Item = (Option<&'a AnyRow>, Option<&'a AnyRow>)> {
+        before.0.diff(&self.0).map(|item| match item {
+            DiffItem::Add(_, new) => (None, Some(new)),
+            DiffItem::Update { old: (_, old), new: (_, new) } => (Some(old), Some(new)),
+            DiffItem::Remove(_, old) => (Some(old), None),
+        })
     }
 
     fn between(&self, first: Bound<&KeyBytes>, end: Bound<&KeyBytes>) -> Rows<'_> {

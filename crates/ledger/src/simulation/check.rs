@@ -6,8 +6,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::history::{Everything, Said, Told, text_of};
-use crate::layout;
-use crate::snapshot;
+use crate::commit::Hash;
+use crate::head_object::Named;
+use crate::snapshot_chain::{Piece, Pieces};
+use crate::{delta, layout, snapshot};
 
 /// Everything the log adds up to after each commit, by a replay of its own: plain JSON into a plain map.
 struct Replay {
@@ -108,13 +110,27 @@ fn text_of_records(records: &BTreeMap<(String, String), Value>) -> String {
     text
 }
 
+/// Every chain of a snapshot and deltas adds up to what the log does.
 fn check_snapshots(told: &Told, objects: &BTreeMap<crate::Key, bytes::Bytes>, replay: &Replay) -> Result<(), String> {
-    for (key, bytes) in objects.iter().filter(|(key, _)| key.as_str().contains("/snapshots/")) {
-        let seq = layout::number_of(key).ok_or_else(|| format!("{key} has no number"))?;
-        let (_, state): (_, Everything) =
-            snapshot::load(key, &told.name, seq, bytes).map_err(|error| error.to_string())?;
-        if replay.states.get(seq as usize) != Some(&text_of(&state)) {
-            return Err(format!("snapshot {seq} is not what the log adds up to"));
+    let is_shortcut = |key: &&crate::Key| key.as_str().contains("/snapshots/") || key.as_str().contains("/deltas/");
+    let pieces: Pieces = objects.keys().filter(is_shortcut).filter_map(Piece::of).collect();
+    for end in pieces.iter().map(Piece::end) {
+        let Some(chain) = pieces.chain_to_newest_of([end]) else { continue };
+        let mut state = Everything::default();
+        let mut named = Named { seq: 0, hash: Hash::NONE };
+        for piece in chain.0 {
+            let key = piece.key(&told.name);
+            named = match piece {
+                Piece::Snapshot(seq) => snapshot::load(&key, &told.name, seq, &objects[&key]).map(|(header, whole)| {
+                    state = whole;
+                    Named { seq, hash: header.hash }
+                }),
+                Piece::Delta { to, .. } => delta::apply(&key, &told.name, named, to, &objects[&key], &mut state),
+            }
+            .map_err(|error| error.to_string())?;
+        }
+        if replay.states.get(end as usize) != Some(&text_of(&state)) {
+            return Err(format!("the snapshot or delta that ends at {end} is not what the log adds up to"));
         }
     }
     Ok(())

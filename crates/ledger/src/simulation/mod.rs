@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taco_tables::State;
+use tokio::sync::watch;
 
-use crate::ledger::{Head, Shared};
+use crate::ledger::Head;
 
 /// Mistakes that the simulation has to find; else it proves nothing. They exist in test builds alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,12 +30,17 @@ pub(crate) enum Sabotage {
 }
 
 /// The planted bug in snapshots; otherwise the head as it is.
-pub(crate) async fn perhaps_tear<S: State>(shared: &Shared<S>, head: Arc<Head<S>>) -> Arc<Head<S>> {
-    if shared.options.sabotage != Sabotage::TornSnapshot {
+pub(crate) async fn perhaps_tear<S: State>(
+    sabotage: Sabotage,
+    newest: &watch::Receiver<Arc<Head<S>>>,
+    head: Arc<Head<S>>,
+) -> Arc<Head<S>> {
+    if sabotage != Sabotage::TornSnapshot {
         return head;
     }
     tokio::time::sleep(Duration::from_millis(300)).await;
-    Arc::new(Head { seq: head.seq, hash: head.hash, size: head.size, state: shared.head().state.clone() })
+    let state = newest.borrow().state.clone();
+    Arc::new(Head { seq: head.seq, hash: head.hash, size: head.size, state })
 }
 
 /// Lives through the history of one seed and says what broke, or returns a fingerprint of everything that happened.

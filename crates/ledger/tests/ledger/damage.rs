@@ -11,7 +11,7 @@ struct Folder {
 }
 
 impl Folder {
-    /// A bucket with a ledger of 25 commits and snapshots after 10 and 20.
+    /// A bucket with a ledger of 25 commits, a snapshot after 10 and a delta up to 20.
     async fn with_a_ledger() -> Self {
         let folder = Self { directory: tempfile::tempdir().expect("a directory") };
         let bucket = directory(folder.path());
@@ -19,8 +19,9 @@ impl Folder {
         for _ in 0..25 {
             add(&ledger, "a").await.expect("a commit");
         }
-        for seq in [10, 20] {
-            while !folder.file(&layout::snapshot(&crate::common::name(), seq)).exists() {
+        let name = crate::common::name();
+        for key in [layout::snapshot(&name, 10), layout::delta(&name, 10, 20)] {
+            while !folder.file(&key).exists() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         }
@@ -61,7 +62,7 @@ async fn a_sound_ledger_is_found_sound() {
     let folder = Folder::with_a_ledger().await;
     let reports = audit::verify(&*directory(folder.path()), None, None).await.expect("a readable bucket");
     assert_eq!(reports.len(), 1);
-    assert_eq!((reports[0].commits, reports[0].snapshots), (25, 2));
+    assert_eq!((reports[0].commits, reports[0].snapshots, reports[0].deltas), (25, 1, 1));
     assert!(reports[0].is_sound(), "{:?}", reports[0].problems);
 }
 
@@ -125,16 +126,16 @@ async fn a_missing_commit_in_the_middle_is_refused_and_not_filled() {
 #[tokio::test]
 async fn a_snapshot_with_a_flipped_byte_is_reported_and_passed_over() {
     let folder = Folder::with_a_ledger().await;
-    flip_a_byte(&folder.snapshot(20));
-    let damaged = std::fs::read(folder.snapshot(20)).expect("a snapshot");
+    flip_a_byte(&folder.snapshot(10));
+    let damaged = std::fs::read(folder.snapshot(10)).expect("a snapshot");
     let ledger = open(&directory(folder.path())).await.expect("the log has everything");
     assert_eq!(ledger.read().await.expect("a read").count("a"), 25);
     let problems = folder.problems().await;
     assert!(
-        problems[0].contains("snapshots/00000000000000000020.jsonl.zst: it is not a whole snapshot"),
+        problems[0].contains("snapshots/00000000000000000010.jsonl.zst: it is not a whole snapshot"),
         "{problems:?}"
     );
-    assert_eq!(std::fs::read(folder.snapshot(20)).expect("still there"), damaged, "evidence is not overwritten");
+    assert_eq!(std::fs::read(folder.snapshot(10)).expect("still there"), damaged, "evidence is not overwritten");
 }
 
 #[tokio::test]

@@ -6,3 +6,4 @@ mod damage;
 mod newest_commit;
 mod outage;
 mod samples;
+mod snapshots;

@@ -122,6 +122,11 @@ async fn examine_ledgers(bucket: &dyn Bucket, keys: Option<&MasterKeys>) -> Find
         0 => "there are none yet".to_owned(),
         ledgers => format!("ledgers: {ledgers}, commits: {commits}, all sound"),
     };
+    let superseded: usize = reports.iter().map(|report| report.superseded).sum();
+    let detail = match superseded {
+        0 => detail,
+        _ => format!("{detail}; superseded snapshots that servers will remove: {superseded}"),
+    };
     Finding::new(LEDGERS, Outcome::Passed, detail)
 }
 
