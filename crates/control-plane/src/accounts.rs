@@ -86,7 +86,7 @@ impl ControlPlane {
             user.username.as_str().to_lowercase().contains(&query)
                 || user.email.as_str().to_lowercase().contains(&query)
         };
-        Ok(Listed::from_all(by_name.filter(fits).cloned(), page))
+        Ok(Listed::from_all(by_name.filter(fits), page).cloned())
     }
 
     /// A link with which a user sets a new password: for one who has lost theirs. It ends the links before it.

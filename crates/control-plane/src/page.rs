@@ -65,6 +65,13 @@ impl<T> Listed<T> {
     }
 }
 
+impl<T: Clone> Listed<&T> {
+    /// The items of the page, and none of those before and behind it.
+    pub fn cloned(self) -> Listed<T> {
+        self.map(T::clone)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

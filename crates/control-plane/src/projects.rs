@@ -104,7 +104,7 @@ impl ControlPlane {
         let wanted = |project: &&Project| {
             filter.takes(project) && caller.may(Action::ReadProject, Resource::Project(state, project)).allowed
         };
-        let listed = Listed::from_all(by_name.filter(wanted).cloned(), page);
+        let listed = Listed::from_all(by_name.filter(wanted), page).cloned();
         Ok(listed.map(|project| ProjectView { project, org: org.clone() }))
     }
 
@@ -178,8 +178,7 @@ impl ControlPlane {
             let Some(project) = state.projects.get(&id) else { return Ok(()) };
             asker.require(Action::DeleteProject, Resource::Project(state, project), WHAT)?;
             check_deletable(state, id).map_err(Error::Conflict)?;
-            let accesses = state.team_projects.iter().filter(|access| access.project == id);
-            let accesses: Vec<_> = accesses.map(|access| access.id).collect();
+            let accesses: Vec<_> = state.team_projects.by().project.get(&id).map(|access| access.id).collect();
             for access in accesses {
                 tx.delete::<TeamProject>(&access);
             }

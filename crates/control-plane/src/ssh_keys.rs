@@ -64,7 +64,7 @@ impl ControlPlane {
         caller.require(Action::ReadDirectory, organization.resource(), "organization")?;
         let keys = &organization.state.ssh_keys;
         let by_name = keys.by().name.iter();
-        Ok(Listed::from_all(by_name.cloned(), page))
+        Ok(Listed::from_all(by_name, page).cloned())
     }
 
     pub async fn ssh_key(&self, caller: &Caller, id: SshKeyId) -> Result<SshKey, Error> {

@@ -158,7 +158,7 @@ impl ControlPlane {
         let by_name = teams.by().name.iter();
         let known = KnownTeams::of(caller, &org.state);
         let wanted = |team: &&Team| filter.takes(team) && known.contains(&org.state, &team.id);
-        let listed = Listed::from_all(by_name.filter(wanted).cloned(), page);
+        let listed = Listed::from_all(by_name.filter(wanted), page).cloned();
         Ok(listed.map(|team| team_view(caller, &org, team)))
     }
 
@@ -229,8 +229,7 @@ impl ControlPlane {
             let members: Vec<Membership> = members.cloned().collect();
             let tokens: Vec<_> = state.tokens.by().holder.get(&TokenHolder::Team(id)).map(|record| record.id).collect();
             let workspaces: Vec<_> = state.team_workspaces.by().team.get(&id).map(|record| record.id).collect();
-            let projects = state.team_projects.iter().filter(|access| access.team == id);
-            let projects: Vec<_> = projects.map(|access| access.id).collect();
+            let projects: Vec<_> = state.team_projects.by().team.get(&id).map(|record| record.id).collect();
             for mut member in members {
                 member.teams.remove(&id);
                 tx.put(&member);
@@ -271,7 +270,7 @@ impl ControlPlane {
                 && (email.as_str().contains(&query)
                     || username.is_some_and(|username| username.as_str().contains(&query)))
         };
-        let listed = Listed::from_all(by_email.filter(wanted).cloned(), page);
+        let listed = Listed::from_all(by_email.filter(wanted), page).cloned();
         let known = KnownTeams::of(caller, &org.state);
         Ok(listed.map(|membership| membership_view(caller, &org, &known, membership)))
     }

@@ -222,9 +222,10 @@ impl ControlPlane {
         page: PageRequest,
     ) -> Result<Listed<WorkspaceView>, Error> {
         let view = self.workspace_with_runs(caller, wanted).await?;
-        let mut consumers: Vec<Workspace> = view.remote_state_consumers(caller).cloned().collect();
+        let mut consumers: Vec<&Workspace> = view.remote_state_consumers(caller).collect();
         consumers.sort_by_key(|workspace| workspace.name.key());
-        Ok(Listed::from_all(consumers, page).map(|workspace| WorkspaceView { workspace, org: view.org.clone() }))
+        let consumers = Listed::from_all(consumers, page).cloned();
+        Ok(consumers.map(|workspace| WorkspaceView { workspace, org: view.org.clone() }))
     }
 
     pub async fn change_remote_state_consumers(
@@ -298,7 +299,7 @@ fn project_for<'a>(
 fn delete_workspace_records(tx: &mut Transaction<OrganizationState>, workspace: &Workspace) {
     let state = tx.state();
     let versions: Vec<_> = state.state_versions_of(workspace.id).map(|version| version.id).collect();
-    let accesses = state.team_workspaces.iter().filter(|access| access.workspace == workspace.id);
+    let accesses = state.team_workspaces.by().workspace.get(&workspace.id);
     let accesses: Vec<_> = accesses.map(|access| access.id).collect();
     let producers = state.workspaces.by().consumer.get(&workspace.id);
     let producers: Vec<Workspace> = producers.cloned().collect();

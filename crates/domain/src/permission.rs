@@ -467,7 +467,7 @@ pub fn covers(actor: &Actor, state: &OrganizationState, team: &Team) -> bool {
     if state.is_owners(team.id) {
         return allow(actor, Action::ManageOwners, Resource::Organization(state)).allowed;
     }
-    let accesses = state.team_projects.iter().filter(|access| access.team == team.id);
+    let accesses = state.team_projects.by().team.get(&team.id);
     let of_workspaces = state.team_workspaces.by().team.get(&team.id);
     organization.is_covered(actor, &organization_rights(&team.organization_access))
         && accesses.into_iter().all(|access| covers_in_project(actor, state, access))

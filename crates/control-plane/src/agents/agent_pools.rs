@@ -77,8 +77,7 @@ impl AgentPoolFilter {
             workspace.is_some_and(|workspace| pool.allows(workspace.id, workspace.project))
         };
         let may_be_used_in = |name: &String| {
-            let project = state.projects.iter().find(|project| project.name.as_str() == name);
-            let project = project.filter(|found| sees_project(caller, state, &found.id));
+            let project = state.project_named(name).filter(|found| sees_project(caller, state, &found.id));
             project.is_some_and(|project| pool.allows_project(project.id))
         };
         self.name.as_ref().is_none_or(|part| pool.name.key().as_str().contains(&part.to_lowercase()))
@@ -211,7 +210,7 @@ impl ControlPlane {
             AgentPoolOrder::OldestFirst => found.sort_by_key(|pool| (pool.created_at, pool.id)),
             AgentPoolOrder::NewestFirst => found.sort_by_key(|pool| Reverse((pool.created_at, pool.id))),
         }
-        let listed = Listed::from_all(found.into_iter().cloned(), page);
+        let listed = Listed::from_all(found, page).cloned();
         Ok(listed.map(|pool| AgentPoolView::of(caller, org.clone(), pool)))
     }
 
@@ -286,8 +285,7 @@ fn change_pools(tx: &mut Transaction<OrganizationState>, change: impl Fn(&mut Ag
 fn forget(tx: &mut Transaction<OrganizationState>, id: AgentPoolId) {
     let state = tx.state();
     let names = |execution: Option<Execution>| execution.is_some_and(|execution| execution.agent_pool == Some(id));
-    let workspaces: Vec<Workspace> =
-        state.workspaces.iter().filter(|workspace| names(workspace.execution)).cloned().collect();
+    let workspaces: Vec<Workspace> = state.workspaces.by().agent_pool.get(&id).cloned().collect();
     let projects: Vec<Project> =
         state.projects.iter().filter(|project| names(project.default_execution)).cloned().collect();
     let organization = state.organization().filter(|organization| names(Some(organization.default_execution))).cloned();

@@ -128,7 +128,7 @@ impl ControlPlane {
         let all = &org.state.team_workspaces;
         let seen = |access: &&TeamWorkspace| sees_team_in_workspace(caller, &org.state, access);
         let of_workspace = all.by().workspace.get(&workspace).filter(seen);
-        Ok(Listed::from_all(of_workspace.cloned(), page))
+        Ok(Listed::from_all(of_workspace, page).cloned())
     }
 
     pub async fn team_workspace(&self, caller: &Caller, id: TeamWorkspaceId) -> Result<TeamWorkspace, Error> {
@@ -220,7 +220,7 @@ impl ControlPlane {
         let all = &org.state.team_projects;
         let seen = |access: &&TeamProject| sees_team_in_project(caller, &org.state, access);
         let of_project = all.by().project.get(&project).filter(seen);
-        Ok(Listed::from_all(of_project.cloned(), page))
+        Ok(Listed::from_all(of_project, page).cloned())
     }
 
     pub async fn team_project(&self, caller: &Caller, id: TeamProjectId) -> Result<TeamProject, Error> {

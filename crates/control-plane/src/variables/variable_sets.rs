@@ -258,7 +258,7 @@ fn listed(
     let query = query.unwrap_or_default().to_lowercase();
     let sets = org.state.variable_sets_by_name();
     let sets = sets.filter(|set| set.name.key().as_str().contains(&query) && wanted(set));
-    Listed::from_all(sets.cloned(), page).map(|set| VariableSetView { set, org: org.clone() })
+    Listed::from_all(sets, page).cloned().map(|set| VariableSetView { set, org: org.clone() })
 }
 
 /// Rules that need to know what else there is. What the set was applied to before may have moved to another project; that
