@@ -26,8 +26,8 @@ use taco_tables::State;
 use taco_tfc_api::Api;
 use tower::ServiceExt;
 
-const SITE_TOKEN: &str = "a text that the operator chose";
-const SECRET: &str = "a master key with more than enough characters";
+pub const SITE_TOKEN: &str = "a text that the operator chose";
+pub const SECRET: &str = "a master key with more than enough characters";
 
 /// A clock that stands still until it is moved.
 #[derive(Debug)]
@@ -59,6 +59,11 @@ impl ApiServer {
     pub async fn start_on(bucket: Arc<dyn Bucket>) -> Self {
         let clock = Arc::new(TestClock(Mutex::new("2026-01-01T12:00:00Z".parse().expect("a timestamp"))));
         Self::start_with(bucket, clock, HistorySettings::default()).await
+    }
+
+    /// On a bucket that is empty, and at another time.
+    pub async fn start_at(bucket: Arc<dyn Bucket>, now: Timestamp) -> Self {
+        Self::start_with(bucket, Arc::new(TestClock(Mutex::new(now))), HistorySettings::default()).await
     }
 
     /// With rules of its own for what leaves memory.
@@ -95,9 +100,24 @@ impl ApiServer {
         Self::open(bucket, clock, 2, self.history).await
     }
 
+    /// Another server, with rules of its own for what leaves memory.
+    pub async fn on_copy_with_history(&self, bucket: Arc<dyn Bucket>, rules: HistoryRules) -> Self {
+        let clock = Arc::new(TestClock(Mutex::new(self.clock.now())));
+        Self::open(bucket, clock, 2, HistorySettings { rules, ..self.history }).await
+    }
+
     /// The ledger of the only organization, for tests that spoil something in it.
     pub async fn ledger(&self) -> Ledger<OrganizationState> {
         self.ledger_of().await
+    }
+
+    /// The same, as a server writes it: commits bear digests by the site's key.
+    pub async fn keyed_ledger(&self) -> Ledger<OrganizationState> {
+        let open = self.control_plane.all_organizations().await.expect("organizations").remove(0);
+        let name = open.id().to_string().parse().expect("a legal name");
+        let environment = environment(&self.bucket, &self.clock, 3);
+        let options = Options { keys: Some(Arc::new(master_keys(environment.dice.clone()))), ..Options::default() };
+        Ledger::open(environment, name, options).await.expect("a ledger")
     }
 
     /// The same as a program with other records sees it.
@@ -110,9 +130,8 @@ impl ApiServer {
     async fn open(bucket: Arc<dyn Bucket>, clock: Arc<TestClock>, number: u64, history: HistorySettings) -> Self {
         let environment = environment(&bucket, &clock, number);
         let dice = environment.dice.clone();
-        let key = MasterKey::from_secret(SECRET).expect("long enough");
         let settings = Settings {
-            master_keys: Arc::new(MasterKeys::new(key, Vec::new(), dice)),
+            master_keys: Arc::new(master_keys(dice)),
             site_token: Some(SITE_TOKEN.to_owned()),
             ledger: Options::default(),
             timeouts: Default::default(),
@@ -228,6 +247,10 @@ impl ApiServer {
         let path = format!("/api/v2/organizations/{organization}/workspaces");
         self.admin().post(&path, &body).await.expect(StatusCode::CREATED).id()
     }
+}
+
+fn master_keys(dice: Dice) -> MasterKeys {
+    MasterKeys::new(MasterKey::from_secret(SECRET).expect("long enough"), Vec::new(), dice)
 }
 
 fn environment(bucket: &Arc<dyn Bucket>, clock: &Arc<TestClock>, number: u64) -> Environment {

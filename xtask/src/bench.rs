@@ -12,6 +12,9 @@ use crate::tools;
 pub(crate) struct Options {
     /// The one benchmark to run.
     name: Option<String>,
+    /// What that benchmark is told, for instance `--runs 50000 --workspaces 500`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
 }
 
 /// Runs the benchmarks to the end, then fails if one of them failed. Each prints its own table.
@@ -32,6 +35,9 @@ pub(crate) fn bench(options: &Options) -> anyhow::Result<ExitCode> {
         let mut command = cargo();
         // Of the whole workspace, so that nothing is built a second time with other features.
         command.args(["bench", "--locked", "--workspace", "--bench", &name]).envs(variables.iter().cloned());
+        if !options.arguments.is_empty() {
+            command.arg("--").args(&options.arguments);
+        }
         if let Err(error) = step(&mut command) {
             eprintln!("error: {error:#}");
             failed.push(name);
