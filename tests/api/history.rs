@@ -1,6 +1,6 @@
 //! Finished runs that left memory: whoever reads them notices nothing, and whoever changes them neither.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::StatusCode;
 use harness::api_server::{ApiServer, Client};
@@ -9,6 +9,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use taco_control_plane::PhaseOutcome;
 use taco_domain::history::HistoryRules;
+use taco_ledger::{Bucket, layout};
 
 use crate::configuration_versions::given_configuration;
 use crate::run_phases::{applied, execute, planned};
@@ -342,4 +343,110 @@ async fn a_move_that_breaks_off_anywhere_loses_nothing() {
     assert!(interrupted > 5, "{interrupted} moves were interrupted");
     scene.archive().await;
     assert_same(&before, &scene.everything(&scene.server).await);
+}
+
+/// The objects of history that there are.
+async fn objects_of_history(bucket: &dyn Bucket, server: &ApiServer) -> BTreeSet<String> {
+    let open = server.control_plane.all_organizations().await.expect("organizations").remove(0);
+    let ledger = open.id().to_string().parse().expect("a legal name");
+    let listed = bucket.list(&layout::history(&ledger), None).await.expect("a bucket");
+    listed.iter().map(|key| key.as_str().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn what_broken_moves_and_merges_left_behind_is_removed_after_a_while() {
+    let bucket = HeldBucket::in_memory();
+    let scene = Scene::on(ApiServer::with_history_on(bucket.clone(), AT_ONCE).await).await;
+    // A batch takes up to six parts, a page and a commit.
+    let mut left = BTreeSet::new();
+    for writes in 0..8 {
+        let server = scene.server.another_numbered(100 + writes as u64).await;
+        server.control_plane.all_organizations().await.expect("organizations");
+        bucket.take_writes(writes);
+        let archived = server.control_plane.archive_finished().await;
+        bucket.take_writes(usize::MAX);
+        if archived.is_ok() {
+            break;
+        }
+        left = objects_of_history(&*bucket, &scene.server).await;
+    }
+    assert!(left.iter().any(|key| key.contains("/pages/")), "a page was left: {left:?}");
+    for _ in 0..40 {
+        scene.archive().await;
+    }
+    let found = objects_of_history(&*bucket, &scene.server).await;
+    assert!(found.is_superset(&left), "nothing is removed at once");
+
+    scene.server.pass(SignedDuration::from_mins(61));
+    scene.archive().await;
+    scene.server.pass(SignedDuration::from_mins(61));
+    // Signed addresses tell the time.
+    let before = scene.everything(&scene.server).await;
+    scene.archive().await;
+    let kept = objects_of_history(&*bucket, &scene.server).await;
+    assert!(kept.is_disjoint(&left), "{:?}", kept.intersection(&left).collect::<Vec<_>>());
+    let state = &scene.server.control_plane.all_organizations().await.expect("organizations")[0].state;
+    let parts: usize = state.history_segments.iter().map(|segment| segment.parts.len()).sum();
+    let pages: usize = state.history_segments.iter().map(|segment| segment.pages.len()).sum();
+    assert_eq!(kept.len(), parts + pages, "what a merge has replaced is gone, too");
+    assert_same(&before, &scene.everything(&scene.server.another().await).await);
+}
+
+#[tokio::test]
+async fn a_move_that_stalls_until_its_objects_were_removed_is_refused() {
+    let bucket = HeldBucket::in_memory();
+    let scene = Scene::on(ApiServer::with_history_on(bucket.clone(), AT_ONCE).await).await;
+    let before = scene.everything(&scene.server).await;
+    let nothing = HistoryRules { keep: usize::MAX, ..AT_ONCE };
+    let sweeper = scene.server.on_copy_with_history(bucket.for_others(), nothing).await;
+    sweeper.control_plane.all_organizations().await.expect("organizations");
+
+    bucket.hold_creates("/log/");
+    let control_plane = scene.server.control_plane.clone();
+    let moved = tokio::spawn(async move { control_plane.archive_finished().await });
+    bucket.someone_creates().await;
+    assert!(!objects_of_history(&*bucket, &sweeper).await.is_empty());
+    for _ in 0..2 {
+        sweeper.control_plane.archive_finished().await.expect("a bucket");
+        sweeper.pass(SignedDuration::from_mins(61));
+    }
+    sweeper.control_plane.archive_finished().await.expect("a bucket");
+    assert_eq!(objects_of_history(&*bucket, &sweeper).await, BTreeSet::new());
+    bucket.let_creates_go();
+    let moved = moved.await.expect("it ends").expect("a bucket");
+    assert_eq!(moved.bundles, 0);
+    assert_same(&before, &scene.everything(&scene.server).await);
+    assert!(scene.archive().await > 0);
+    assert_same(&before, &scene.everything(&scene.server).await);
+}
+
+#[tokio::test]
+async fn a_verb_that_meets_a_record_on_its_way_out_finds_it_in_history() {
+    let body = json!({ "data": { "type": "comments", "attributes": { "body": "Just in time" } } });
+    for case in ["comment", "configuration", "state"] {
+        let bucket = HeldBucket::in_memory();
+        let scene = Scene::on(ApiServer::with_history_on(bucket.clone(), AT_ONCE).await).await;
+        let other = scene.server.on_copy(bucket.for_others()).await;
+        other.control_plane.all_organizations().await.expect("organizations");
+
+        let (path, body, done) = match case {
+            "comment" => (format!("/api/v2/runs/{}/comments", scene.runs[0]), body.clone(), StatusCode::CREATED),
+            "configuration" => {
+                let run = run_body(&scene.workspaces[0], Some(&scene.configurations[0]), json!({}));
+                ("/api/v2/runs".to_owned(), run, StatusCode::CREATED)
+            }
+            _ => {
+                let path = format!("/api/v2/state-versions/{}/actions/soft_delete_backing_data", scene.states[0]);
+                (path, json!({}), StatusCode::NO_CONTENT)
+            }
+        };
+        bucket.hold_creates("/log/");
+        let admin = scene.admin.clone();
+        let answer = tokio::spawn(async move { admin.post(&path, &body).await });
+        // It has decided, on a state in which the record is in memory.
+        bucket.someone_creates().await;
+        while other.control_plane.archive_finished().await.expect("a bucket").more {}
+        bucket.let_creates_go();
+        answer.await.expect("it is answered").expect(done);
+    }
 }

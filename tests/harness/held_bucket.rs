@@ -1,5 +1,5 @@
-//! A bucket in memory of which some objects cannot be read for a while, as if they were very far away, or which takes no
-//! writes for a while.
+//! A bucket in memory of which some objects cannot be read, or created, for a while, as if they were very far away, or
+//! which takes no writes for a while.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,11 @@ use tokio::sync::watch;
 
 #[derive(Debug)]
 pub struct HeldBucket {
-    bucket: ObjectBucket,
+    bucket: Arc<ObjectBucket>,
+    /// Keys that have this in them are not created.
+    held_creates: watch::Sender<Option<String>>,
+    /// How many wait to create something.
+    creators: watch::Sender<usize>,
     /// Keys that end so are held.
     held: watch::Sender<Option<String>>,
     is_read_only: AtomicBool,
@@ -23,9 +27,33 @@ pub struct HeldBucket {
 
 impl HeldBucket {
     pub fn in_memory() -> Arc<Self> {
-        let (bucket, held) = (ObjectBucket::in_memory(), watch::Sender::new(None));
-        let writes_left = AtomicUsize::new(usize::MAX);
-        Arc::new(Self { bucket, held, is_read_only: AtomicBool::new(false), writes_left })
+        Arc::new(Self {
+            bucket: Arc::new(ObjectBucket::in_memory()),
+            held_creates: watch::Sender::new(None),
+            creators: watch::Sender::new(0),
+            held: watch::Sender::new(None),
+            is_read_only: AtomicBool::new(false),
+            writes_left: AtomicUsize::new(usize::MAX),
+        })
+    }
+
+    /// The same objects for someone whom nothing holds up.
+    pub fn for_others(&self) -> Arc<dyn Bucket> {
+        Arc::clone(&self.bucket) as _
+    }
+
+    /// From now on whoever creates an object whose key has this in it waits.
+    pub fn hold_creates(&self, part: &str) {
+        self.held_creates.send_replace(Some(part.to_owned()));
+    }
+
+    pub fn let_creates_go(&self) {
+        self.held_creates.send_replace(None);
+    }
+
+    /// Waits until someone waits to create an object.
+    pub async fn someone_creates(&self) {
+        self.creators.subscribe().wait_for(|number| *number > 0).await.expect("the sender is ours");
     }
 
     /// From now on whoever reads an object whose key ends so waits.
@@ -66,6 +94,9 @@ impl HeldBucket {
 impl Bucket for HeldBucket {
     async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, BucketError> {
         self.check_writable("create", key)?;
+        let is_free = |held: &Option<String>| held.as_ref().is_none_or(|part| !key.as_str().contains(part));
+        self.creators.send_modify(|number| *number += usize::from(!is_free(&self.held_creates.borrow())));
+        self.held_creates.subscribe().wait_for(is_free).await.expect("the sender is ours");
         self.bucket.create(key, bytes).await
     }
 

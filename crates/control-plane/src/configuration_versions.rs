@@ -23,7 +23,7 @@ use crate::caller::Caller;
 use crate::configuration_archives::StoredArchive;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::history::{HistoricKind, ListKey, WorkspaceList};
+use crate::history::{HistoricKind, ListKey, ToChange, WorkspaceList};
 use crate::idempotency::idempotent;
 use crate::page::{Listed, PageRequest};
 use crate::run_flow::has_room;
@@ -170,7 +170,6 @@ impl ControlPlane {
         action: ConfigurationAction,
     ) -> Result<(), Error> {
         let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        self.restore_for(caller, &org, id, Action::ApplyRun, WHAT).await?;
         let asker = caller.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
@@ -184,8 +183,9 @@ impl ControlPlane {
             tx.put(&ConfigurationVersion { status, ..version.clone() });
             Ok((status, version.blob, version.has_readme))
         };
-        let (status, blob, has_readme) =
-            org.commit(caller.intent("configuration.give-up"), idempotent(caller, self.now(), decide)).await?;
+        let (record, decide) = (ToChange::new(id, Action::ApplyRun, WHAT), idempotent(caller, self.now(), decide));
+        let intent = caller.intent("configuration.give-up");
+        let (status, blob, has_readme) = self.change_historic(caller, &org, record, intent, decide).await?;
         let gone = matches!(status, ConfigurationStatus::Archived | ConfigurationStatus::BackingDataPermanentlyDeleted);
         if gone && !blob.is_empty() {
             self.remove_archive(&org, &blob, has_readme).await;

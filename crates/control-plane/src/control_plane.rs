@@ -23,7 +23,7 @@ use tokio::sync::OnceCell;
 
 use crate::caller::{Caller, PrefetchedOrganization, RequestTarget};
 use crate::error::Error;
-use crate::history::HistoryCache;
+use crate::history::{HistoryCache, Leftovers};
 use crate::log_signals::LogSignals;
 use crate::password_queue::PasswordQueue;
 use crate::presence::Presence;
@@ -133,6 +133,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) history: HistoryCache,
     pub(crate) history_rules: HistoryRules,
+    pub(crate) leftovers: Leftovers,
 }
 
 impl fmt::Debug for ControlPlane {
@@ -292,6 +293,7 @@ impl ControlPlane {
                 limits: settings.limits,
                 history: HistoryCache::new(settings.history.cache_bytes),
                 history_rules: settings.history.rules,
+                leftovers: Leftovers::default(),
             }),
         })
     }

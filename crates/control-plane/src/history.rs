@@ -2,7 +2,8 @@
 //! see `docs/decisions/0029-history.md`.
 //!
 //! [`parts`] reads and caches what lies in the bucket, [`lookup`] finds single records, [`lists`] makes pages of lists over
-//! both, [`archive`] moves records out of memory, and [`restore`] brings them back before something changes them.
+//! both, [`archive`] moves records out of memory, [`restore`] brings them back before something changes them, and [`sweep`]
+//! removes objects that nothing names.
 
 mod archive;
 mod examine;
@@ -11,9 +12,12 @@ mod lookup;
 mod parts;
 mod restore;
 mod rows;
+mod sweep;
 
 pub use archive::Archived;
 pub use examine::{HistoryInBucket, read_history};
-pub(crate) use lists::{HistoricKind, ListKey, ListedIds, WorkspaceList};
+pub(crate) use lists::{HistoricKind, InMemory, ListKey, ListedIds, WorkspaceList};
 pub(crate) use parts::HistoryCache;
+pub(crate) use restore::ToChange;
 pub(crate) use rows::{is_intermediate, options_of};
+pub(crate) use sweep::Leftovers;

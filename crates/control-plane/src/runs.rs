@@ -35,7 +35,7 @@ use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::find::find;
-use crate::history::{HistoricKind, ListKey, ListedIds, WorkspaceList};
+use crate::history::{HistoricKind, InMemory, ListKey, ListedIds, ToChange, WorkspaceList};
 use crate::idempotency::idempotent;
 use crate::page::{Listed, PageRequest};
 use crate::presence::check_version;
@@ -135,9 +135,8 @@ impl ControlPlane {
             sealed: self.seal(&RunVariable::seal_name(id, &sent.key), &sent.value),
         };
         let variables: Vec<RunVariable> = request.variables.iter().flatten().map(seal).collect();
-        if let Some(configuration) = request.configuration_version {
-            self.restore_for(caller, &org, configuration, Action::QueuePlan, "workspace").await?;
-        }
+        let used = request.configuration_version;
+        let used = used.map(|configuration| ToChange::new(configuration, Action::QueuePlan, "workspace"));
         let (asker, agents) = (caller.clone(), self.presence().agents());
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
@@ -160,7 +159,11 @@ impl ControlPlane {
             run.structured_output = structured;
             put_run_and_follow_up(tx, run, now)
         };
-        let run = org.commit(caller.intent("run.create"), idempotent(caller, now, decide)).await?;
+        let (intent, decide) = (caller.intent("run.create"), idempotent(caller, now, decide));
+        let run = match used {
+            Some(used) => self.change_historic(caller, &org, used, intent, decide).await?,
+            None => org.commit(intent, decide).await?,
+        };
         run_seen_after(org, run)
     }
 
@@ -201,10 +204,11 @@ impl ControlPlane {
         let wanted = |run: &&Run| filter.takes(&state, &caller.site, &workspace, run);
         let in_memory = state.runs_of(workspace.id).filter(wanted);
         let in_memory = in_memory.map(|run| ListKey::by_number(run.number, run.id.to_bytes())).collect();
+        let takes_all = filter.is_empty();
         let list = WorkspaceList {
             workspace: workspace.id,
             kind: HistoricKind::Runs,
-            fits: &|row, text| filter.takes_row(&state, &caller.site, &workspace, row, text),
+            fits: &|row, text| takes_all || filter.takes_row(&state, &caller.site, &workspace, row, text),
             searches_texts: filter.searches_texts(),
         };
         let listed = self.list_workspace(org, &list, in_memory, page).await?;
@@ -222,13 +226,19 @@ impl ControlPlane {
         let org = self.organization_named(caller, organization).await?;
         let state = org.state.clone();
         let mut sight = VisibleWorkspaces::new(caller, &state);
-        let takes_all = sight.sees_all && filter.is_empty();
         let newest_first = state.runs.by().newest.iter();
-        let wanted = newest_first.filter(|run| {
-            let fits = |workspace: &Workspace| filter.takes(&state, &caller.site, workspace, run);
-            takes_all || sight.of(run).is_some_and(fits)
-        });
-        let in_memory = wanted.map(|run| ListKey::by_time(run.created_at, run.id.to_bytes())).collect();
+        let key = |run: &Run| ListKey::by_time(run.created_at, run.id.to_bytes());
+        let in_memory = if sight.sees_all && filter.is_empty() {
+            let before_end = page.skip().saturating_add(page.size());
+            InMemory { first: newest_first.take(before_end).map(key).collect(), total: state.runs.len() }
+        } else {
+            let wanted = newest_first.filter(|run| {
+                let fits = |workspace: &Workspace| filter.takes(&state, &caller.site, workspace, run);
+                sight.of(run).is_some_and(fits)
+            });
+            let first: Vec<_> = wanted.map(key).collect();
+            InMemory { total: first.len(), first }
+        };
         let sees = |id: WorkspaceId| {
             let workspace = state.workspaces.get(&id);
             workspace

@@ -29,6 +29,9 @@ pub struct HistorySegment {
     pub bundles: u64,
     /// Its objects in the bucket, by name, for instance `runs`.
     pub parts: BTreeMap<String, HistoryPart>,
+    /// The pages in which its bundles lie. Empty in records that are older than this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pages: Vec<String>,
 }
 
 /// An object of a segment.
@@ -74,6 +77,34 @@ impl RestoredBundle {
 
 impl Record for RestoredBundle {
     const KIND: &'static str = "restored-bundle";
+    type Id = String;
+    type Indexes = ();
+
+    fn id(&self) -> &String {
+        &self.id
+    }
+}
+
+/// Objects of history that nothing named were removed. There is one, which goes up: whoever wrote an object before it did,
+/// and wants to name it afterwards, is refused.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct HistorySweep {
+    pub id: String,
+    /// How many there have been.
+    pub number: u64,
+    pub at: Timestamp,
+}
+
+impl HistorySweep {
+    const ID: &'static str = "last";
+
+    pub fn new(number: u64, at: Timestamp) -> Self {
+        Self { id: Self::ID.to_owned(), number, at }
+    }
+}
+
+impl Record for HistorySweep {
+    const KIND: &'static str = "history-sweep";
     type Id = String;
     type Indexes = ();
 
@@ -375,6 +406,11 @@ pub fn without_restored(
 }
 
 impl OrganizationState {
+    /// The last time that objects of history were removed.
+    pub fn history_sweep(&self) -> Option<&HistorySweep> {
+        self.history_sweeps.iter().next()
+    }
+
     /// How many runs a workspace has had, those in history included.
     pub fn run_count(&self, workspace: &Workspace) -> u64 {
         let past = self.workspace_histories.get(&workspace.id).map_or(0, |history| history.runs);

@@ -11,7 +11,7 @@ use crate::author::Author;
 use crate::comment::Comment;
 use crate::configuration_version::ConfigurationVersion;
 use crate::execution::Execution;
-use crate::history::{HistorySegment, RestoredBundle, WorkspaceHistory};
+use crate::history::{HistorySegment, HistorySweep, RestoredBundle, WorkspaceHistory};
 use crate::id::{ProjectId, TagId, TeamId, UserId, WorkspaceId};
 use crate::idempotency_record::IdempotencyRecord;
 use crate::membership::Membership;
@@ -57,6 +57,7 @@ tables! {
         pub idempotency_records: IdempotencyRecord;
         /// Where finished runs are that left memory.
         pub history_segments: HistorySegment;
+        pub history_sweeps: HistorySweep;
         pub restored_bundles: RestoredBundle;
         pub workspace_histories: WorkspaceHistory;
     }

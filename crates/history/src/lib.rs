@@ -12,22 +12,13 @@ mod catalog_format;
 mod id_index;
 mod page;
 mod select;
+mod texts;
 
 pub use catalog::{Catalog, CatalogBuilder, Row, RowFilter, RowId};
 pub use id_index::IdIndex;
 pub use page::{Bundle, PageWriter, Place, read_bundle};
 pub use select::{Source, select};
-
-/// Texts of a catalog's rows, in the same order.
-pub fn encode_texts(texts: &[String]) -> Result<Vec<u8>, Malformed> {
-    let plain = serde_json::to_vec(texts).map_err(page::malformed)?;
-    zstd::bulk::compress(&plain, 9).map_err(page::malformed)
-}
-
-pub fn decode_texts(bytes: &[u8]) -> Result<Vec<String>, Malformed> {
-    let decoder = zstd::Decoder::new(bytes).map_err(page::malformed)?;
-    serde_json::from_reader(std::io::BufReader::new(decoder)).map_err(page::malformed)
-}
+pub use texts::Texts;
 
 /// Why bytes are not what they should be.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]

@@ -1,17 +1,22 @@
 //! Pages of bundles.
 
 use std::io::Read;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use taco_tables::RecordKey;
+use zstd::dict::DecoderDictionary;
 
 use crate::Malformed;
 
 /// Bundles are small and alike, so each is compressed with the help of a text that has what all of them have. It is a
 /// part of the format: what was compressed with it can be read with nothing else. A better one gets another number.
 const DICTIONARY: &[u8] = include_bytes!("dictionary.jsonl");
+
+/// The dictionary as a decoder needs it: made once, and not for every bundle.
+static PREPARED: LazyLock<DecoderDictionary<'static>> = LazyLock::new(|| DecoderDictionary::copy(DICTIONARY));
 
 /// A bundle is larger than this only if something is wrong with it.
 const MAX_BUNDLE_BYTES: u64 = 256 * 1024 * 1024;
@@ -36,14 +41,14 @@ pub struct Place {
 }
 
 #[derive(Serialize)]
-struct LineOut<'a> {
+struct BundleLineOut<'a> {
     kind: &'a str,
     id: &'a str,
     value: &'a RawValue,
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct BundleLine {
     kind: String,
     id: String,
     value: Box<RawValue>,
@@ -65,7 +70,7 @@ impl PageWriter {
     pub fn add(&mut self, page: u16, bundle: &Bundle) -> Result<Place, Malformed> {
         let mut plain = Vec::new();
         for (key, value) in &bundle.records {
-            let line = LineOut { kind: &key.kind, id: &key.id, value };
+            let line = BundleLineOut { kind: &key.kind, id: &key.id, value };
             serde_json::to_writer(&mut plain, &line).map_err(malformed)?;
             plain.push(b'\n');
         }
@@ -91,11 +96,11 @@ pub fn read_bundle(place: Place, bytes: &[u8]) -> Result<Bundle, Malformed> {
     if bytes.len() != place.length as usize || digest(bytes) != place.digest {
         return Err(Malformed("it is not what was written there".to_owned()));
     }
-    let decoder = zstd::Decoder::with_dictionary(bytes, DICTIONARY).map_err(malformed)?;
+    let decoder = zstd::Decoder::with_prepared_dictionary(bytes, &PREPARED).map_err(malformed)?;
     let mut plain = String::new();
     decoder.take(MAX_BUNDLE_BYTES).read_to_string(&mut plain).map_err(malformed)?;
     let record = |line: &str| {
-        let Line { kind, id, value } = serde_json::from_str(line).map_err(malformed)?;
+        let BundleLine { kind, id, value } = serde_json::from_str(line).map_err(malformed)?;
         Ok((RecordKey { kind, id }, value))
     };
     Ok(Bundle { records: plain.lines().map(record).collect::<Result<_, _>>()? })

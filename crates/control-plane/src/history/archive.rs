@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use jiff::SignedDuration;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use taco_boxed::boxed;
@@ -20,11 +19,12 @@ use taco_domain::history::{
 use taco_domain::id::HistorySegmentId;
 use taco_domain::run::Run;
 use taco_domain::state_version::StateVersion;
-use taco_history::{Bundle, CatalogBuilder, IdIndex, Malformed, PageWriter, Place, encode_texts};
+use taco_history::{Bundle, CatalogBuilder, IdIndex, Malformed, PageWriter, Place, Texts};
 use taco_ledger::beacon::HISTORY;
 use taco_ledger::bucket::Created;
 use taco_ledger::{Key, Transaction, View, layout};
 use taco_tables::{Holds, Record, RecordKey};
+use tokio::task::JoinError;
 
 use super::parts::{Part, PartName, damaged, unavailable};
 use super::rows::{Masked, RowTexts};
@@ -34,11 +34,8 @@ use crate::privileged::Privileged;
 
 /// So many segments of about one size become one of the next size.
 const MERGED_AT_ONCE: usize = 16;
-/// A segment with more bundles than this is left as it is.
-const LARGEST_MERGED: u64 = 16_384;
-/// What nothing names is removed when it is older than this: whoever wrote it would have named it by then, and whoever
-/// reads from an older state is done.
-const ABANDONED_AFTER: SignedDuration = SignedDuration::from_hours(1);
+/// A segment with as many bundles is left as it is: a merge reads and writes all of its rows at once.
+const LARGEST_MERGED: u64 = 8_192;
 
 /// What moving records achieved.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -69,25 +66,33 @@ struct Catalogs {
 impl ControlPlane {
     async fn archive_organization(&self, org: &OrganizationSnapshot) -> Result<Archived, Error> {
         let planned = org.last_seen();
-        let rules = self.shared.history_rules;
-        let bundles = due_bundles(&planned, rules, self.now());
+        let (rules, now, state) = (self.shared.history_rules, self.now(), planned.clone());
+        let bundles = aside(move || due_bundles(&state, rules, now)).await;
         if bundles.is_empty() {
             self.merge_segments(org).await?;
+            self.sweep_history(org).await?;
             return Ok(Archived::default());
         }
-        let new = self.new_segment(org, &planned, &bundles)?;
         let number = bundles.len();
-        let moved =
-            self.store_and_commit(org, new, move |tx, segment| move_out(tx, &planned, &bundles, segment)).await?;
+        let (plane, organization, state) = (self.clone(), org.clone(), planned.clone());
+        let (new, bundles) = aside(move || (plane.new_segment(&organization, &state, &bundles), bundles)).await;
+        let new = new?;
+        let state = planned.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>, segment: &HistorySegment| {
+            move_out(tx, &planned, &bundles, segment)
+        };
+        let moved = self.store_and_commit(org, new, state, decide).await?;
         metrics::counter!("taco_history_bundles_total").increment(if moved { number as u64 } else { 0 });
         Ok(Archived { bundles: if moved { number } else { 0 }, more: moved })
     }
 
-    /// Writes the objects of a segment, then commits it. False if that came to nothing, because things have changed.
+    /// Writes the objects of a segment, then commits it. False if that came to nothing, because things have changed since
+    /// `planned`.
     async fn store_and_commit(
         &self,
         org: &OrganizationSnapshot,
         new: NewSegment,
+        planned: View<OrganizationState>,
         mut decide: impl FnMut(&mut Transaction<OrganizationState>, &HistorySegment) -> bool + Send + 'static,
     ) -> Result<bool, Error> {
         for (key, bytes) in &new.objects {
@@ -98,7 +103,9 @@ impl ControlPlane {
         }
         let record = new.record;
         let committed = org.commit(Self::own_intent("history.archive"), move |tx| {
-            if decide(tx, &record) { Ok(true) } else { Err(Error::Conflict(String::new())) }
+            // Its objects may have been taken for abandoned and removed.
+            let was_swept = tx.state().history_sweep() != planned.history_sweep();
+            if !was_swept && decide(tx, &record) { Ok(true) } else { Err(Error::Conflict(String::new())) }
         });
         match committed.await {
             Err(Error::Conflict(_)) => {
@@ -142,13 +149,14 @@ impl ControlPlane {
     ) -> Result<NewSegment, Malformed> {
         let mut parts = BTreeMap::new();
         let mut objects = Vec::new();
-        for (name, rows, bytes) in catalogs.encode()? {
+        let (encoded, pages) = catalogs.encode()?;
+        for (name, rows, bytes) in encoded {
             let (size, sha256) = (bytes.len() as u64, hex::encode(Sha256::digest(&bytes)));
             parts.insert(name.as_str().to_owned(), HistoryPart { rows, size, sha256 });
             let key = layout::history_part(org.ledger.name(), &id.to_string(), name.as_str());
             objects.push((key, Bytes::from(bytes)));
         }
-        let record = HistorySegment { id, created_at: self.now(), bundles, parts };
+        let record = HistorySegment { id, created_at: self.now(), bundles, parts, pages: pages.into_iter().collect() };
         Ok(NewSegment { record, objects })
     }
 
@@ -163,7 +171,7 @@ impl ControlPlane {
         let mut bundles = 0;
         for segment in &small {
             bundles += segment.bundles;
-            let mut texts: Arc<Vec<String>> = Arc::default();
+            let mut texts: Arc<Texts> = Arc::default();
             if let Some(Part::Texts(found)) = reader.part(segment, PartName::Texts).await? {
                 texts = found;
             }
@@ -174,7 +182,7 @@ impl ControlPlane {
                         let builder = catalogs.builder(name);
                         for (index, row) in catalog.rows().enumerate().filter(|(_, row)| !masked.is_row(&catalog, row))
                         {
-                            let text = texts.get(index).filter(|_| name == PartName::Runs).map_or("", String::as_str);
+                            let text = if name == PartName::Runs { texts.get(index) } else { "" };
                             builder.add(catalog.page(row.place), &row, text);
                         }
                     }
@@ -190,28 +198,14 @@ impl ControlPlane {
             }
         }
         let id = HistorySegmentId::within(org.id().organization_prefix(), self.random());
-        let new = self.segment_of(org, id, catalogs, bundles);
+        let (plane, organization) = (self.clone(), org.clone());
+        let new = aside(move || plane.segment_of(&organization, id, catalogs, bundles)).await;
         let new = new.map_err(|error| damaged(&layout::history(org.ledger.name()), &error.0))?;
-        self.store_and_commit(org, new, move |tx, merged| merge(tx, &planned, &small, &pages, merged)).await?;
-        self.remove_abandoned(org).await
-    }
-
-    /// Removes objects of history that nothing names any more.
-    async fn remove_abandoned(&self, org: &OrganizationSnapshot) -> Result<(), Error> {
-        let state = self.organization_unchecked(org.id().organization_prefix(), "organization").await?.state;
-        let bucket = self.bucket();
-        let listed = bucket.list(&layout::history(org.ledger.name()), None).await.map_err(unavailable)?;
-        let now = self.now();
-        for key in listed {
-            let Some(segment) = segment_of_part(&key) else { continue };
-            if state.history_segments.contains(&segment) {
-                continue;
-            }
-            let Some(object) = bucket.get(&key).await.map_err(unavailable)? else { continue };
-            if now.duration_since(object.last_modified) > ABANDONED_AFTER {
-                bucket.delete(&key).await.map_err(unavailable)?;
-            }
-        }
+        let state = planned.clone();
+        let decide = move |tx: &mut Transaction<OrganizationState>, merged: &HistorySegment| {
+            merge(tx, &planned, &small, &pages, merged)
+        };
+        self.store_and_commit(org, new, state, decide).await?;
         Ok(())
     }
 }
@@ -235,11 +229,14 @@ impl Privileged {
     }
 }
 
-/// The segment that an object is a part of; `None` for pages, which merged segments speak of, too.
-fn segment_of_part(key: &Key) -> Option<HistorySegmentId> {
-    let (folder, _) = key.as_str().rsplit_once('/')?;
-    let (above, segment) = folder.rsplit_once('/')?;
-    above.ends_with("/segments").then(|| segment.parse().ok())?
+/// Work that takes a while, beside those who are to be answered.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await.map_err(JoinError::try_into_panic) {
+        Ok(done) => done,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // The process ends.
+        Err(Err(_)) => std::future::pending().await,
+    }
 }
 
 /// The oldest segments of about one size, if there are enough of them.
@@ -304,25 +301,27 @@ impl Catalogs {
         }
     }
 
-    /// The parts that have anything in them.
-    fn encode(mut self) -> Result<Vec<(PartName, u64, Vec<u8>)>, Malformed> {
+    /// The parts that have anything in them, and the pages that they speak of.
+    fn encode(mut self) -> Result<(Vec<(PartName, u64, Vec<u8>)>, BTreeSet<String>), Malformed> {
         let mut parts = Vec::new();
         let (runs, texts) = self.runs.finish()?;
         let (state_versions, _) = self.state_versions.finish()?;
         let (configuration_versions, _) = self.configuration_versions.finish()?;
-        parts.push((PartName::Texts, texts.len() as u64, encode_texts(&texts)?));
+        parts.push((PartName::Texts, texts.len() as u64, Texts::encode(&texts)?));
+        let mut pages = BTreeSet::new();
         for (name, catalog) in [
             (PartName::Runs, runs),
             (PartName::StateVersions, state_versions),
             (PartName::ConfigurationVersions, configuration_versions),
         ] {
+            pages.extend(catalog.pages().iter().cloned());
             parts.push((name, catalog.len() as u64, catalog.encode()?));
         }
         for (name, index) in [(PartName::Comments, &mut self.comments), (PartName::Outputs, &mut self.outputs)] {
             parts.push((name, index.len() as u64, index.encode()?));
         }
         parts.retain(|(_, rows, _)| *rows > 0);
-        Ok(parts)
+        Ok((parts, pages))
     }
 }
 

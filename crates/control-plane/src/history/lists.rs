@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use taco_boxed::boxed;
 use taco_domain::Author;
-use taco_domain::id::{RunId, WorkspaceId};
+use taco_domain::id::WorkspaceId;
 use taco_history::{Catalog, Row, RowFilter, RowId, Source, select};
 
 use super::parts::{Located, PartName};
@@ -86,6 +86,14 @@ impl ListKey {
     }
 }
 
+/// The part of a list that is in memory.
+pub(crate) struct InMemory {
+    /// The first of them, in the order of the list: as many as there are before the end of the page, if there are so many.
+    pub(crate) first: Vec<ListKey>,
+    /// How many there are.
+    pub(crate) total: usize,
+}
+
 /// Keys in the order of the list.
 struct Keys(Vec<ListKey>);
 
@@ -100,6 +108,19 @@ impl Source for Keys {
 
     fn tie(&self, index: usize) -> (u64, RowId) {
         (self.0[index].tie, self.0[index].id)
+    }
+}
+
+/// A row of a catalog.
+pub(crate) struct CatalogRow {
+    catalog: Arc<Catalog>,
+    row: u32,
+}
+
+impl CatalogRow {
+    fn located(&self) -> Located {
+        let place = self.catalog.row(self.row as usize).place;
+        (self.catalog.page(place).to_owned(), place)
     }
 }
 
@@ -140,14 +161,14 @@ impl ControlPlane {
         in_memory: Vec<ListKey>,
         page: PageRequest,
     ) -> Result<ListedIds, Error> {
-        let mut keys: Vec<(ListKey, Option<Located>)> = in_memory.into_iter().map(|key| (key, None)).collect();
+        let mut keys: Vec<(ListKey, Option<CatalogRow>)> = in_memory.into_iter().map(|key| (key, None)).collect();
         let historic = self.keys_in_history(&org, list).await?;
-        keys.extend(historic.into_iter().map(|(key, located)| (key, Some(located))));
+        keys.extend(historic.into_iter().map(|(key, row)| (key, Some(row))));
         let total = keys.len();
         keys.sort_by_key(|(key, _)| key.in_list());
         let wanted: Vec<_> = keys.into_iter().skip(page.skip()).take(page.size()).collect();
         let ids = wanted.iter().map(|(key, _)| key.id).collect();
-        let places = wanted.into_iter().filter_map(|(_, located)| located).collect();
+        let places = wanted.iter().filter_map(|(_, row)| Some(row.as_ref()?.located())).collect();
         let org = self.with_places(org, places).await?;
         Ok(ListedIds { ids, total, org })
     }
@@ -157,7 +178,7 @@ impl ControlPlane {
         &self,
         org: &OrganizationSnapshot,
         list: &WorkspaceList<'_>,
-    ) -> Result<Vec<(ListKey, Located)>, Error> {
+    ) -> Result<Vec<(ListKey, CatalogRow)>, Error> {
         let state = &org.state;
         if !state.workspace_histories.contains(&list.workspace) {
             return Ok(Vec::new());
@@ -173,31 +194,32 @@ impl ControlPlane {
         for (number, catalog) in catalogs.iter().enumerate() {
             for index in catalog.of_owner(&list.workspace.to_bytes()) {
                 let row = catalog.row(index as usize);
-                let text = texts.get(number).and_then(|texts| texts.get(index as usize)).map_or("", String::as_str);
+                let text = texts.get(number).map_or("", |texts| texts.get(index as usize));
                 if !masked.is_row(catalog, &row) && (list.fits)(&row, text) {
-                    keys.push((list.kind.key(&row), (catalog.page(row.place).to_owned(), row.place)));
+                    keys.push((list.kind.key(&row), CatalogRow { catalog: Arc::clone(catalog), row: index }));
                 }
             }
         }
         Ok(keys)
     }
 
-    /// One page of an organization's runs, newest first. `in_memory` are the keys of those that are wanted and in memory,
-    /// in order; `sees` tells whether the runs of a workspace are wanted, and is `None` where all of them are.
+    /// One page of an organization's runs, newest first. `in_memory` are those that are wanted and in memory; `sees` tells
+    /// whether the runs of a workspace are wanted, and is `None` where all of them are.
     pub(crate) async fn list_runs(
         &self,
         org: OrganizationSnapshot,
         filter: &RunFilter,
         site: &taco_domain::Site,
         sees: Option<&(dyn Fn(WorkspaceId) -> bool + Send + Sync)>,
-        in_memory: Vec<ListKey>,
+        in_memory: InMemory,
         page: PageRequest,
     ) -> Result<ListedIds, Error> {
-        let in_memory = Keys(in_memory);
+        let not_needed = in_memory.total - in_memory.first.len();
+        let in_memory = Keys(in_memory.first);
         let historic = self.historic_runs(&org, filter, site, sees).await?;
         let mut sources: Vec<&dyn Source> = vec![&in_memory];
         sources.extend(historic.iter().map(|rows| rows as &dyn Source));
-        let total = sources.iter().map(|source| source.count()).sum();
+        let total = sources.iter().map(|source| source.count()).sum::<usize>() + not_needed;
         let wanted = select(&sources, page.skip(), page.size());
         let ids = wanted.iter().map(|(source, index)| sources[*source].tie(*index).1).collect();
         let place = |(source, index): (usize, usize)| {
@@ -227,7 +249,7 @@ impl ControlPlane {
             true => reader.texts(state).await?,
             false => Vec::new(),
         };
-        let masked = Masked::of(state);
+        let (masked, search) = (Masked::of(state), filter.text_search());
         let wants_all = sees.is_none() && filter.is_empty();
         let rows_of = |(number, catalog): (usize, Arc<Catalog>)| {
             let is_masked = masked.concerns(&catalog);
@@ -251,12 +273,8 @@ impl ControlPlane {
             if is_masked {
                 rows.retain(|index| !masked.is_row(&catalog, &catalog.row(*index as usize)));
             }
-            if let Some(texts) = texts.get(number) {
-                rows.retain(|index| {
-                    let id = RunId::from_bytes(catalog.ids()[*index as usize]);
-                    let text = texts.get(*index as usize).map_or("", String::as_str);
-                    id.is_ok_and(|id| filter.takes_text(id, text))
-                });
+            if let (Some(texts), Some(search)) = (texts.get(number), &search) {
+                rows.retain(|index| search.finds(&catalog.ids()[*index as usize], texts.get(*index as usize)));
             }
             CatalogRows { catalog, rows: Some(rows) }
         };

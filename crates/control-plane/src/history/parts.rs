@@ -9,7 +9,7 @@ use quick_cache::unsync::Cache;
 use sha2::{Digest, Sha256};
 use taco_domain::OrganizationState;
 use taco_domain::history::HistorySegment;
-use taco_history::{Bundle, Catalog, IdIndex, Malformed, Place, decode_texts, read_bundle};
+use taco_history::{Bundle, Catalog, IdIndex, Malformed, Place, Texts, read_bundle};
 use taco_ledger::{Bucket, BucketError, Key, LedgerName, layout};
 
 use crate::blob_error::blob_error;
@@ -55,7 +55,7 @@ impl PartName {
 pub(super) enum Part {
     Catalog(Arc<Catalog>),
     Index(Arc<IdIndex>),
-    Texts(Arc<Vec<String>>),
+    Texts(Arc<Texts>),
 }
 
 impl Part {
@@ -65,7 +65,7 @@ impl Part {
                 Self::Catalog(Arc::new(Catalog::decode(bytes)?))
             }
             PartName::Comments | PartName::Outputs => Self::Index(Arc::new(IdIndex::decode(bytes)?)),
-            PartName::Texts => Self::Texts(Arc::new(decode_texts(bytes)?)),
+            PartName::Texts => Self::Texts(Arc::new(Texts::decode(bytes)?)),
         })
     }
 
@@ -73,7 +73,7 @@ impl Part {
         let bytes = match self {
             Self::Catalog(catalog) => catalog.weight(),
             Self::Index(index) => index.weight(),
-            Self::Texts(texts) => texts.iter().map(|text| text.len() + size_of::<String>()).sum(),
+            Self::Texts(texts) => texts.weight(),
         };
         bytes.max(1) as u64
     }
@@ -132,7 +132,7 @@ impl HistoryReader<'_> {
         Ok(parts.filter_map(|part| if let Part::Index(index) = part { Some(index) } else { None }).collect())
     }
 
-    pub(super) async fn texts(&self, state: &OrganizationState) -> Result<Vec<Arc<Vec<String>>>, Error> {
+    pub(super) async fn texts(&self, state: &OrganizationState) -> Result<Vec<Arc<Texts>>, Error> {
         let parts = self.parts(state, PartName::Texts).await?.into_iter();
         Ok(parts.filter_map(|part| if let Part::Texts(texts) = part { Some(texts) } else { None }).collect())
     }

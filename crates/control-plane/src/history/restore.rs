@@ -1,5 +1,7 @@
 //! Bringing records back into memory, before something changes them.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::history::{RestoredBundle, without_restored};
@@ -7,7 +9,7 @@ use taco_domain::id::WorkspaceId;
 use taco_domain::permission::{Action, Resource};
 use taco_domain::run::Run;
 use taco_history::Bundle;
-use taco_ledger::Transaction;
+use taco_ledger::{Intent, Transaction};
 use taco_tables::Record as _;
 
 use super::lookup::HistoricId;
@@ -17,29 +19,71 @@ use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 
+/// A record that leaves memory again between being brought back and being changed is brought back so often.
+const MOST_ATTEMPTS: usize = 5;
+
+/// A record that a verb changes, and what the caller must be allowed to do for that.
+#[derive(Clone, Copy)]
+pub(crate) struct ToChange {
+    pub(crate) id: HistoricId,
+    pub(crate) action: Action,
+    pub(crate) what: &'static str,
+}
+
+impl ToChange {
+    pub(crate) fn new(id: impl Into<HistoricId>, action: Action, what: &'static str) -> Self {
+        Self { id: id.into(), action, what }
+    }
+}
+
 #[boxed]
 impl ControlPlane {
-    /// Brings a record that left memory back for someone who is about to change it, if they may. Whoever looks for it
-    /// afterwards finds it, or it is nowhere.
-    pub(crate) async fn restore_for(
+    /// Changes a record that may have left memory, for someone who may: brings it back first, and again if it leaves just
+    /// before `decide` looks for it.
+    pub(crate) async fn change_historic<T: Send + 'static>(
         &self,
         caller: &Caller,
         org: &OrganizationSnapshot,
-        id: impl Into<HistoricId> + Send,
-        action: Action,
-        what: &'static str,
-    ) -> Result<(), Error> {
-        let id = id.into();
-        if org.state.history_segments.is_empty() || id.is_in_memory(org) {
-            return Ok(());
+        record: ToChange,
+        intent: Intent,
+        decide: impl FnMut(&mut Transaction<OrganizationState>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let decide = Arc::new(Mutex::new(decide));
+        let mut org = org.clone();
+        for _ in 0..MOST_ATTEMPTS {
+            let was_there = self.restore_for(caller, &org, record).await?;
+            let decide = Arc::clone(&decide);
+            let decide = move |tx: &mut Transaction<OrganizationState>| {
+                let mut decide = decide.lock().unwrap_or_else(PoisonError::into_inner);
+                (*decide)(tx)
+            };
+            let done = org.commit(intent.clone(), decide).await;
+            org.state = org.last_seen();
+            if done.is_ok() || !was_there || record.id.is_in_memory(&org) {
+                return done;
+            }
         }
-        let Some((located, bundle)) = self.historic_bundle(org, id).await? else { return Ok(()) };
+        Err(Error::Conflict(format!("The {} was moved again and again; try again", record.what)))
+    }
+
+    /// Brings a record that left memory back for someone who is about to change it, if they may. Whether it is in memory
+    /// then; if not, it is nowhere.
+    async fn restore_for(&self, caller: &Caller, org: &OrganizationSnapshot, record: ToChange) -> Result<bool, Error> {
+        let ToChange { id, action, what } = record;
+        if id.is_in_memory(org) {
+            return Ok(true);
+        }
+        if org.state.history_segments.is_empty() {
+            return Ok(false);
+        }
+        let Some((located, bundle)) = self.historic_bundle(org, id).await? else { return Ok(false) };
         let with_it = org.clone().with_bundles([&bundle]);
         let state = &with_it.state;
         let workspace =
             owner_of(state, &bundle).and_then(|id| state.workspaces.get(&id)).ok_or(Error::NotFound(what))?;
         caller.require(action, Resource::Workspace(state, workspace), what)?;
-        self.restore_bundle(org, located, bundle).await
+        self.restore_bundle(org, located, bundle).await?;
+        Ok(true)
     }
 
     async fn restore_bundle(&self, org: &OrganizationSnapshot, located: Located, bundle: Bundle) -> Result<(), Error> {

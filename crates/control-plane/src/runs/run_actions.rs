@@ -17,6 +17,7 @@ use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 use crate::find::find;
+use crate::history::ToChange;
 use crate::idempotency::idempotent;
 use crate::run_flow::put_run_and_follow_up;
 use crate::runs::{RunView, run_seen_after};
@@ -147,7 +148,6 @@ impl ControlPlane {
         mut decide: impl FnMut(&mut Transaction<OrganizationState>, Run, &Workspace) -> Result<Run, Error> + Send + 'static,
     ) -> Result<RunView, Error> {
         let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        self.restore_for(caller, &org, id, action, WHAT).await?;
         let now = self.now();
         let comment = self.new_comment(caller, id, comment.filter(|body| !body.is_empty()))?;
         let asker = caller.clone();
@@ -165,7 +165,8 @@ impl ControlPlane {
             }
             put_run_and_follow_up(tx, run, now)
         };
-        let run = org.commit(caller.intent(intent), idempotent(caller, now, decide)).await?;
+        let (record, decide) = (ToChange::new(id, action, WHAT), idempotent(caller, now, decide));
+        let run = self.change_historic(caller, &org, record, caller.intent(intent), decide).await?;
         run_seen_after(org, run)
     }
 

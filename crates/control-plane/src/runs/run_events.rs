@@ -11,6 +11,7 @@ use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 use crate::find::find;
+use crate::history::ToChange;
 use crate::idempotency::idempotent;
 use crate::runs::RunView;
 
@@ -66,7 +67,6 @@ impl ControlPlane {
     pub async fn create_comment(&self, caller: &Caller, run: RunId, body: String) -> Result<Comment, Error> {
         let what = "run";
         let org = self.authorized_organization(caller, run.organization_prefix(), what).await?;
-        self.restore_for(caller, &org, run, Action::QueuePlan, what).await?;
         let comment = self.new_comment(caller, run, Some(body))?.ok_or(Error::NotFound(what))?;
         let asker = caller.clone();
         let decide = move |tx: &mut taco_ledger::Transaction<taco_domain::OrganizationState>| {
@@ -82,7 +82,8 @@ impl ControlPlane {
             tx.put(&run);
             Ok(comment.clone())
         };
-        org.commit(caller.intent("run.comment"), idempotent(caller, self.now(), decide)).await
+        let (record, decide) = (ToChange::new(run, Action::QueuePlan, what), idempotent(caller, self.now(), decide));
+        self.change_historic(caller, &org, record, caller.intent("run.comment"), decide).await
     }
 }
 

@@ -63,7 +63,7 @@ impl RunFilter {
             && self.takes_options(&options_of(row.flags))
             && self.takes_time(row.at)
             && RunId::from_bytes(row.id).is_ok_and(|id| self.takes_text(id, message))
-            && self.takes_author(site, Author::spelled(row.author))
+            && (self.user.is_none() || self.takes_author(site, Author::spelled(row.author)))
     }
 
     /// Whether it takes every run.
@@ -116,8 +116,13 @@ impl RunFilter {
         self.timeframe.as_ref().is_none_or(|frame| is_within(at, frame))
     }
 
-    pub(crate) fn takes_text(&self, id: RunId, message: &str) -> bool {
-        self.text.as_ref().is_none_or(|text| contains(id, message, text))
+    fn takes_text(&self, id: RunId, message: &str) -> bool {
+        self.text_search().is_none_or(|search| search.finds(&id.to_bytes(), message))
+    }
+
+    /// How runs are found by a text, if they are to be.
+    pub(crate) fn text_search(&self) -> Option<TextSearch> {
+        self.text.as_ref().map(|text| TextSearch { text: text.to_lowercase() })
     }
 
     pub(crate) fn takes_author(&self, site: &Site, author: Option<Author>) -> bool {
@@ -164,13 +169,67 @@ fn is_within(at: Timestamp, frame: &str) -> bool {
     frame.parse::<i16>().map_or(true, |year| made.year() == year)
 }
 
-fn contains(id: RunId, message: &str, text: &str) -> bool {
-    let text = text.to_lowercase();
-    id.to_string().to_lowercase().contains(&text) || message.to_lowercase().contains(&text)
+/// Looks for a text in messages and ids, in whatever case. There may be a million of them.
+pub(crate) struct TextSearch {
+    /// In lower case.
+    text: String,
+}
+
+impl TextSearch {
+    /// Whether a run with these 16 characters and this message is found.
+    pub(crate) fn finds(&self, characters: &[u8; 16], message: &str) -> bool {
+        self.is_in(message) || self.is_in_id(characters)
+    }
+
+    fn is_in(&self, message: &str) -> bool {
+        match message.is_ascii() {
+            true => contains_ascii(message.as_bytes(), self.text.as_bytes()),
+            false => message.to_lowercase().contains(&self.text),
+        }
+    }
+
+    fn is_in_id(&self, characters: &[u8; 16]) -> bool {
+        let mut id = *b"run-................";
+        id[4..].copy_from_slice(characters);
+        contains_ascii(&id, self.text.as_bytes())
+    }
+}
+
+/// `part` is in lower case.
+fn contains_ascii(whole: &[u8], part: &[u8]) -> bool {
+    let Some((first, _)) = part.split_first() else { return true };
+    let Some(last) = whole.len().checked_sub(part.len()) else { return false };
+    let begins = |at: &usize| whole[*at].eq_ignore_ascii_case(first);
+    (0..=last).filter(begins).any(|at| whole[at..at + part.len()].eq_ignore_ascii_case(part))
 }
 
 fn is_user_named(site: &Site, author: Author, name: &str) -> bool {
     let Author::User(user) = author else { return false };
     let user = site.users.get(&user);
     user.is_some_and(|user| user.username.as_str().to_lowercase().contains(&name.to_lowercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_found_by_a_part_of_their_message_or_id_in_whatever_case() {
+        let id = *b"4Tk9mXbq7cWvZpHn";
+        for (text, message, found) in [
+            ("REPLICAS", "Raise the replicas", true),
+            ("the rep", "Raise THE Replicas", true),
+            ("replicass", "Raise the replicas", false),
+            ("übers", "Eine Überschrift", true),
+            ("überschrift", "An overview", false),
+            ("", "", true),
+            ("run-4tk9", "", true),
+            ("wvzphn", "Raise", true),
+            ("run-4tk9mxbq7cwvzphn0", "", false),
+        ] {
+            let filter = RunFilter { text: Some(text.to_owned()), ..RunFilter::default() };
+            let search = filter.text_search().expect("there is a text");
+            assert_eq!(search.finds(&id, message), found, "{text} in {message}");
+        }
+    }
 }

@@ -6,16 +6,19 @@ use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use taco_boxed::boxed;
+use taco_domain::OrganizationState;
 use taco_domain::id::{OutputId, StateVersionId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::state_file::{
     Contents, IndexKey, Mode, Output, PlainState, Resource as StateResource, ResourceSummary, StateFile,
 };
 use taco_domain::state_version::{OutputMetadata, Revealed, StateVersion, StateVersionStatus, output_id};
+use taco_ledger::Transaction;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
+use crate::history::ToChange;
 use crate::page::{Listed, PageRequest};
 use crate::secret_reads::SecretRead;
 use crate::state_versions::{StateVersionView, WHAT};
@@ -159,9 +162,9 @@ impl ControlPlane {
     pub async fn reveal_output(&self, caller: &Caller, id: OutputId) -> Result<OutputView, Error> {
         let what = "output";
         let org = self.authorized_organization(caller, id.organization_prefix(), what).await?;
-        self.restore_for(caller, &org, id, Action::ReadState, what).await?;
         let (intent, looker, at) = (caller.intent("output.reveal"), caller.clone(), self.now());
-        let version = org.commit(intent, move |tx| {
+        let record = ToChange::new(id, Action::ReadState, what);
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
             let version = state.state_versions.by().output.first(&id);
             let version = version.cloned().ok_or(Error::NotFound(what))?;
@@ -172,8 +175,9 @@ impl ControlPlane {
             let version = StateVersion { revealed, ..version };
             tx.put(&version);
             Ok(version)
-        });
-        let view = StateVersionView { version: version.await?, org: org.clone() };
+        };
+        let version = self.change_historic(caller, &org, record, intent, decide).await?;
+        let view = StateVersionView { version, org: org.clone() };
         let values = self.output_values(&view).await?;
         values.into_iter().find(|output| output.id == id).ok_or(Error::NotFound(what))
     }

@@ -1,10 +1,12 @@
 //! State versions: list and read them, download their bytes, and remove the bytes of old ones.
 
 use taco_boxed::boxed;
+use taco_domain::OrganizationState;
 use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::state_version::{BackingDataAction, StateOrigin, StateVersion, StateVersionStatus};
 use taco_domain::workspace::Workspace;
+use taco_ledger::Transaction;
 use taco_ledger::blob::BlobError;
 use taco_ledger::bucket::Download;
 
@@ -12,7 +14,7 @@ use crate::blob_error::{blob_error, proven_if_small};
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::history::{HistoricKind, ListKey, WorkspaceList, is_intermediate};
+use crate::history::{HistoricKind, ListKey, ToChange, WorkspaceList, is_intermediate};
 use crate::page::{Listed, PageRequest};
 use crate::secret_reads::{Reader, SecretRead};
 use crate::signed_url_token::{SignedUrlPurpose, SignedUrlToken};
@@ -249,21 +251,20 @@ impl ControlPlane {
         action: BackingDataAction,
     ) -> Result<(), Error> {
         let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        self.restore_for(caller, &org, id, right_for(action), WHAT).await?;
-        let intent = caller.intent("state.backing-data");
-        let caller = caller.clone();
-        let changed = org.commit(intent, move |tx| {
+        let record = ToChange::new(id, right_for(action), WHAT);
+        let (intent, asker) = (caller.intent("state.backing-data"), caller.clone());
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
             let version = state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
             let owner = state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
-            caller.require(right_for(action), Resource::Workspace(state, owner), WHAT)?;
+            asker.require(right_for(action), Resource::Workspace(state, owner), WHAT)?;
             let refused = |detail| Error::Invalid { pointer: "/data".to_owned(), detail };
             let status = status_after(owner, &version, action).map_err(refused)?;
             let version = StateVersion { status, ..version };
             tx.put(&version);
             Ok(version)
-        });
-        let version = changed.await?;
+        };
+        let version = self.change_historic(caller, &org, record, intent, decide).await?;
         if version.status == StateVersionStatus::BackingDataPermanentlyDeleted {
             self.remove_blob(&state_key(&org, &version.blob)).await;
             if version.has_json {
