@@ -11,7 +11,7 @@ use crate::session;
 /// Of what an agent says at once. A list of all phases that it can execute at a time is the longest.
 const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 
-/// Whose agent connects.
+/// Owner of a connecting agent.
 #[derive(Clone)]
 pub(crate) enum Visitor {
     /// The server's own.

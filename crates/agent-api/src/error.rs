@@ -5,7 +5,7 @@ use serde_json::json;
 use taco_agent_protocol::LogConflict;
 use taco_control_plane::Error;
 
-/// What an agent gets instead of an answer.
+/// Error response to an agent.
 pub(crate) enum AgentError {
     Refused(Error),
     /// Its log goes on elsewhere.

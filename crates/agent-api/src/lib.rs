@@ -18,14 +18,14 @@ use taco_scheduler::Scheduler;
 use crate::connection::Visitor;
 pub use crate::session::Conversation;
 
-/// What the handlers share.
+/// State shared by all handlers.
 #[derive(Clone)]
 pub struct AgentApi {
     pub(crate) control_plane: Privileged,
     pub(crate) scheduler: Scheduler,
     /// The address under which clients know the server: runs reach it there.
     pub(crate) url: String,
-    /// Whoever reaches this door is the server's own agent.
+    /// True if this listener is only reachable by the server's own agent.
     pub(crate) within: bool,
 }
 

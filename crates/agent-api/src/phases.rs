@@ -1,4 +1,4 @@
-//! What an agent fetches and sends for one attempt at a phase, with that attempt's token.
+//! Downloads and uploads of an agent for one attempt at a phase, with that attempt's token.
 
 use axum::body::{Body, BodyDataStream, to_bytes};
 use axum::extract::{Path, Query, Request, State};
@@ -21,7 +21,7 @@ const LARGEST_SMALL: usize = 4 * 1024 * 1024;
 
 type PhasePath = Path<(String, String, String, String)>;
 
-/// Where a piece of a log begins.
+/// Offset of a piece of a log.
 #[derive(Deserialize)]
 pub(crate) struct At {
     #[serde(default)]
@@ -93,7 +93,7 @@ pub(crate) async fn upload(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What a path names: an attempt, and something of it.
+/// Attempt and resource that a path names.
 fn named(Path((run, phase, epoch, what)): PhasePath) -> Result<(PhaseAttempt, String), AgentError> {
     let attempt = || -> Option<PhaseAttempt> {
         let (run, kind) = (run.parse::<RunId>().ok()?, phase.parse::<PhaseKind>().ok()?);

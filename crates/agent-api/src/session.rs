@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The oldest protocol that is understood.
 const OLDEST: u32 = 1;
 
-/// What an agent says first.
+/// First message of an agent.
 struct Hello {
     version: String,
     name: String,

@@ -7,7 +7,7 @@ pub use taco_domain::phase::{PhaseKind, ResourceCounts};
 pub use taco_domain::phase_attempt::PhaseAttempt;
 pub use taco_domain::variable::VariableCategory;
 
-/// Which program, in which version: `latest`, `1.11.4`, or a constraint such as `~> 1.11.0`.
+/// Program and version: `latest`, `1.11.4`, or a constraint such as `~> 1.11.0`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
 pub struct EngineRequest {
     pub engine: Engine,
@@ -39,7 +39,7 @@ pub struct Job {
     /// A private key with which git fetches modules.
     #[serde(default)]
     pub ssh_key: Option<String>,
-    /// Whether the workspace has a state to fetch.
+    /// True if the workspace has a state to fetch.
     pub has_state: bool,
     pub timeout_seconds: u64,
     /// The address under which clients know the server: its host gets credentials in the engine's configuration.
@@ -60,7 +60,7 @@ impl fmt::Debug for Job {
     }
 }
 
-/// How the engine is to be called.
+/// Operation and options for the engine.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 #[serde(default)]
 pub struct Operation {
@@ -93,7 +93,7 @@ impl fmt::Debug for Variable {
     }
 }
 
-/// How a phase ended: the last thing that an agent sends for it, after everything else has arrived.
+/// Outcome of a phase: the last thing that an agent sends for it, after everything else has arrived.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
@@ -120,12 +120,12 @@ pub enum Outcome {
     },
 }
 
-/// What a plan found.
+/// Result of a plan.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct PlanSummary {
     pub has_changes: bool,
     pub counts: ResourceCounts,
     pub generated_configuration: bool,
-    /// What executed it; the version is exact.
+    /// Engine that executed it; the version is exact.
     pub engine: EngineRequest,
 }

@@ -1,4 +1,4 @@
-//! What server and agent say to each other, and nothing about either of them, so that either can be upgraded first.
+//! Protocol between server and agent, and nothing about either of them, so that either can be upgraded first.
 //!
 //! An agent keeps one WebSocket at [`CONNECT_PATH`] open, with its pool's token: over it flow [`FromAgent`] and
 //! [`FromServer`] as JSON texts. Everything large goes by plain requests to [`phase_path`], with the phase's token.
@@ -15,5 +15,5 @@ pub use job::{
 pub use message::{FromAgent, FromServer, Refusal};
 pub use paths::{CONNECT_PATH, LogConflict, Upload, phase_path};
 
-/// What this version speaks. A server takes agents of this number and of the one before it.
+/// Protocol version. A server accepts agents of this version and of the one before it.
 pub const PROTOCOL: u32 = 1;

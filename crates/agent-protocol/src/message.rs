@@ -3,7 +3,7 @@ use taco_domain::id::AgentId;
 
 use crate::job::{EngineRequest, Job, PhaseAttempt};
 
-/// What an agent says.
+/// Message of an agent.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum FromAgent {
@@ -12,7 +12,7 @@ pub enum FromAgent {
         protocol: u32,
         /// Of the agent's program.
         version: String,
-        /// What people call it.
+        /// Display name.
         name: String,
         /// As the server called it before, if this is not the first connection of this process.
         #[serde(default)]
@@ -21,12 +21,12 @@ pub enum FromAgent {
         /// does not know this is another process.
         #[serde(default)]
         instance: Option<String>,
-        /// How many phases it executes at a time.
+        /// Maximum number of phases it executes at a time.
         concurrency: u32,
         /// The engines that it has without a download.
         #[serde(default)]
         engines: Vec<EngineRequest>,
-        /// What it is executing: a connection may break while phases go on.
+        /// Phases it is executing: a connection may break while phases go on.
         #[serde(default)]
         running: Vec<PhaseAttempt>,
         /// It takes one phase and leaves.
@@ -41,17 +41,17 @@ pub enum FromAgent {
     Goodbye,
 }
 
-/// What a server says.
+/// Message of a server.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum FromServer {
     /// The answer to [`FromAgent::Hello`].
     Welcome {
         agent: AgentId,
-        /// How long phases stay an agent's after the last heartbeat that the server has published. An agent stops its
-        /// processes before that time is over.
+        /// Lease of phases after the last heartbeat that the server has published. An agent stops its processes before
+        /// it ends.
         lease_milliseconds: u64,
-        /// How often to send a heartbeat.
+        /// Heartbeat interval.
         heartbeat_milliseconds: u64,
         /// Phases that the agent said it runs and that are no longer its own: it must stop them at once, and write
         /// nothing more for them.
@@ -71,7 +71,7 @@ pub enum FromServer {
     Lost { phase: PhaseAttempt },
 }
 
-/// Why an agent may not stay.
+/// Reason why an agent is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {

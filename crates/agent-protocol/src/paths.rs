@@ -2,18 +2,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::PhaseAttempt;
 
-/// Where agents connect.
+/// Path where agents connect.
 pub const CONNECT_PATH: &str = "/api/agent/v1/connect";
 
-/// What an agent sends for a phase, by `PUT` to the phase's path and this word. `GET` of `configuration`, `state` and
-/// `plan` at the same place fetches what it needs.
+/// Upload of an agent for a phase, by `PUT` to the phase's path and this name. `GET` of `configuration`, `state` and
+/// `plan` at the same place downloads what it needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Upload {
     /// The engine's own file.
     Plan,
     /// `show -json` of it.
     JsonPlan,
-    /// What the `cloud` block renders: the changes and the providers' schemas, without sensitive values.
+    /// Plan that the `cloud` block renders: the changes and the providers' schemas, without sensitive values.
     RedactedPlan,
     /// Part of the log, with `?offset=`. The first byte of a log is STX, the last ETX; the agent writes both.
     Log,
@@ -43,11 +43,11 @@ impl Upload {
 /// or 422 that this request will never be taken; whatever else fails it repeats.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct LogConflict {
-    /// How many bytes of this attempt's log the server has.
+    /// Number of bytes of this attempt's log that the server has.
     pub next: u64,
 }
 
-/// Where requests about a phase go; a word follows.
+/// Path for requests about a phase; a name follows.
 pub fn phase_path(phase: &PhaseAttempt) -> String {
     format!("/api/agent/v1/phases/{}/{}/{}", phase.run, phase.phase, phase.epoch)
 }

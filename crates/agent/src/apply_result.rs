@@ -74,8 +74,8 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
     result
 }
 
-/// What the plan said it would do. An apply that logs text says what it did for people only, and if it succeeds it
-/// did what the plan said.
+/// Counts from the plan. An apply that logs text reports its own counts for people only, and if it succeeds it did what
+/// the plan said.
 async fn planned_counts(running: &Running<'_>) -> Option<ResourceCounts> {
     if running.job.structured_output {
         return None;

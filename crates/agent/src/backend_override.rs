@@ -9,10 +9,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 const DIRECTORY: &str = ".terraform/taco";
-/// How the engines name the workspace that has no name.
+/// Name that engines give to the workspace that has no name.
 const DEFAULT_WORKSPACE: &str = "default";
 
-/// Where the engine keeps the state of a workspace, from where it is started.
+/// Path of the state of a workspace, relative to the engine's working directory.
 pub(crate) fn state_path(workspace: &str) -> PathBuf {
     let directory = Path::new(DIRECTORY);
     match workspace {

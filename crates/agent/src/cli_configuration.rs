@@ -14,7 +14,7 @@ use url::Url;
 use crate::options::ProviderMirror;
 use crate::variables::quoted;
 
-/// What a server said at `/.well-known/terraform.json`: names of services and their addresses.
+/// Response of a server at `/.well-known/terraform.json`: names of services and their addresses.
 pub(crate) type Services = BTreeMap<String, Value>;
 
 pub(crate) fn write(file: &Path, text: &str) -> io::Result<()> {

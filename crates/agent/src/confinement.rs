@@ -21,12 +21,12 @@ use landlock::{
 use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 
-/// What has to be known to the kernel: before this, nobody who is restricted can move files between directories.
+/// Minimum version the kernel must support: before it, restricted processes cannot move files between directories.
 const NEEDED: ABI = ABI::V2;
-/// What is restricted, as far as the kernel knows it.
+/// Version of the restrictions we ask for, as far as the kernel supports it.
 const WANTED: ABI = ABI::V6;
 
-/// What a run may touch. The paths are texts of bytes, as the system has them.
+/// Paths that a run may access. The paths are byte strings, as the system has them.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 pub(crate) struct Confinement {
     /// Not these and nothing in them,
@@ -37,13 +37,13 @@ pub(crate) struct Confinement {
     pub(crate) readable: Vec<OsString>,
 }
 
-/// Whether this kernel can do it.
+/// True if this kernel supports it.
 pub(crate) fn is_supported() -> bool {
     let needed = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     needed.handle_access(AccessFs::from_all(NEEDED)).and_then(Ruleset::create).is_ok()
 }
 
-/// Whether this kernel can keep runs from sending signals to others.
+/// True if this kernel can keep runs from sending signals to others.
 pub(crate) fn keeps_signals() -> bool {
     let needed = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     needed.scope(Scope::Signal).and_then(Ruleset::create).is_ok()
@@ -137,7 +137,7 @@ fn allow(ruleset: &mut RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) 
     ruleset.add_rule(PathBeneath::new(place, rights)).map(|_| ()).map_err(io::Error::other)
 }
 
-/// Who is not root, or is in a container, has to give up becoming another user (by `sudo`, say) as well.
+/// Without root, or in a container, this also requires giving up becoming another user (by `sudo`, say).
 fn restrict(ruleset: RulesetCreated) -> io::Result<()> {
     if nix::unistd::geteuid().is_root() && ruleset.try_clone()?.no_new_privs(false).restrict_self().is_ok() {
         return Ok(());

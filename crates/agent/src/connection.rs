@@ -15,7 +15,7 @@ use crate::dial::{Dial, Stream};
 
 const GREETING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Why there is no connection.
+/// Reason why there is no connection.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum ConnectError {
     #[error("{detail}")]

@@ -1,4 +1,4 @@
-//! What all phases of an agent share.
+//! Context shared by all phases of an agent.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write};
@@ -41,9 +41,9 @@ pub(crate) struct Context {
     pub(crate) ca_bundle: Option<PathBuf>,
     /// Whom engines run as.
     pub(crate) users: UserPool,
-    /// How engines use memory.
+    /// Memory settings of engines, as environment variables.
     pub(crate) engine_memory: Vec<(&'static str, String)>,
-    /// What runs are kept from, where that can be done.
+    /// Paths that runs must not access, where that can be enforced.
     forbidden: Option<Vec<PathBuf>>,
     services: OnceCell<Services>,
     /// Held for as long as the agent lives.
@@ -97,7 +97,7 @@ impl Context {
         })
     }
 
-    /// What an earlier life of this agent did not send. Directories that nobody needs any more go away.
+    /// Unsent entries of an earlier process of this agent. Directories no longer needed are removed.
     pub(crate) fn left_over(&self) -> io::Result<Vec<Entry>> {
         let entries = self.journal.entries()?;
         DirBuilder::new().recursive(true).mode(0o700).create(&self.unsent)?;
@@ -111,7 +111,7 @@ impl Context {
         Ok(entries)
     }
 
-    /// What the run in this directory may touch; `None` if it may touch whatever its user may.
+    /// Confinement of the run in this directory; `None` if it may access whatever its user may.
     pub(crate) fn confinement(&self, workdir: &Workdir) -> Option<Confinement> {
         let texts = |paths: &[PathBuf]| paths.iter().map(|path| path.clone().into_os_string()).collect();
         let mirror = match &self.options.provider_mirror {
@@ -156,7 +156,7 @@ impl Context {
     }
 }
 
-/// Whether runs can be kept from others. What remains open is said once, when the agent starts.
+/// True if runs can be isolated from others. What remains open is logged once, when the agent starts.
 fn can_confine(options: &Options) -> bool {
     let can = options.confine && confinement::is_supported();
     if options.confine && !can {
@@ -180,7 +180,7 @@ fn can_confine(options: &Options) -> bool {
     can
 }
 
-/// What a run can do to others, for people.
+/// Gaps in the isolation of runs, for people.
 fn what_is_open(
     files: bool,
     signals: bool,

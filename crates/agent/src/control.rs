@@ -1,4 +1,4 @@
-//! What the outside says to a phase that runs: stop, or that it is no longer this agent's.
+//! Control signals to a running phase: stop, or that it no longer belongs to this agent.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(crate) enum Stop {
 pub(crate) struct Control {
     stop: watch::Receiver<Stop>,
     lease: watch::Receiver<Option<Deadline>>,
-    /// When the phase has taken too long.
+    /// Deadline of the phase.
     pub(crate) times_out_at: Instant,
 }
 

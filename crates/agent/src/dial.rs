@@ -26,7 +26,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 /// A connection to the server.
 pub type Stream = Box<dyn ByteStream>;
 
-/// How an agent reaches its server.
+/// Connection settings of an agent to its server.
 #[derive(Clone)]
 pub struct Dial {
     base: Url,

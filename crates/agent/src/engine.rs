@@ -37,7 +37,7 @@ pub(crate) struct Engines {
     store: PathBuf,
     path: Option<std::ffi::OsString>,
     downloads: Downloads,
-    /// What programs on `PATH` said about themselves, until their file changes.
+    /// Cached versions of programs on `PATH`, until their file changes.
     known: Mutex<HashMap<PathBuf, (SystemTime, Version)>>,
 }
 
@@ -47,7 +47,7 @@ impl Engines {
         Self { store, path, downloads, known: Mutex::default() }
     }
 
-    /// Where downloads go.
+    /// Directory for downloads.
     pub(crate) fn store(&self) -> &PathBuf {
         &self.store
     }

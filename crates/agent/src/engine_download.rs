@@ -23,13 +23,13 @@ use crate::options::{EngineMirror, Options};
 
 const INDEX_TIMEOUT: Duration = Duration::from_secs(3);
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long it is believed which versions there are, or that nobody answers.
+/// Time to cache which versions there are, or that there was no response.
 const INDEX_IS_FRESH_FOR: Duration = Duration::from_secs(600);
 /// Lists of versions and of checksums, and signatures.
 const MAX_LIST_BYTES: usize = 16 * 1024 * 1024;
 const MAX_ARCHIVE_BYTES: usize = 1024 * 1024 * 1024;
 
-/// What is known about an engine's versions: `None` if nobody answers.
+/// Cached index of an engine's versions: `None` if there was no response.
 #[derive(Clone)]
 struct Index {
     asked_at: Instant,
@@ -188,7 +188,7 @@ pub(crate) fn architecture() -> &'static str {
     }
 }
 
-/// What the files with signatures end with, by those who make them and in mirrors.
+/// Suffixes of signature files, at the vendors and in mirrors.
 fn signature_endings(engine: Engine) -> &'static [&'static str] {
     match engine {
         Engine::Terraform => &["sig"],

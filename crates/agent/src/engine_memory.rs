@@ -1,4 +1,5 @@
-//! How engines use memory. They are written in Go, whose garbage collector begins when four megabytes are full and then
+//! Memory settings of engines. They are written in Go, whose garbage collector begins when four megabytes are full and
+//! then
 //! whenever what is in use has doubled: a small plan spends a third of its time in it and gains nothing. Where the
 //! machine has memory to spare, engines and their providers collect less often, below a limit that all of them
 //! together stay within. A workspace's own variables win.
@@ -13,7 +14,7 @@ const PROCESSES: u64 = 4;
 /// A large provider has half of this in use. With less it would do nothing but collect.
 const ENOUGH: u64 = 1 << 30;
 
-/// What engines get in their environment, on a machine that executes so many phases at a time.
+/// Environment variables for engines, on a machine that executes so many phases at a time.
 pub(crate) fn settings(concurrency: u32) -> Vec<(&'static str, String)> {
     let [machine, group] = [machine_memory(), group_memory()];
     let memory = machine.into_iter().chain(group).min();
@@ -38,7 +39,7 @@ fn total(meminfo: &str) -> Option<u64> {
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-/// What the container may use, which can be less: the smallest limit of the agent's control group and those around it.
+/// Memory limit of the container: the smallest limit of the agent's control group and those around it.
 fn group_memory() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;

@@ -1,5 +1,4 @@
-//! Which engines are believed to be what they say they are: those whose makers signed their checksums, or whose checksums
-//! somebody has pinned.
+//! Trust in engines: trusted are those whose vendors signed their checksums, or whose checksums somebody has pinned.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,11 +7,11 @@ use taco_agent_protocol::Engine;
 
 use crate::openpgp::PublicKeys;
 
-/// Where the keys come from is written beside them.
+/// Signing keys of the vendors; their sources are noted in the same directory.
 const HASHICORP: &str = include_str!("../keys/hashicorp.asc");
 const OPENTOFU: &str = include_str!("../keys/opentofu.asc");
 
-/// What is believed beside the signatures of those who make engines.
+/// Keys and checksums that are trusted in addition to the vendors' signatures.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct EngineTrust {
     /// Of those who sign engines of their own.
@@ -46,8 +45,8 @@ impl EngineTrust {
         self.checksums.get(archive).map(String::as_str)
     }
 
-    /// Whether a list of checksums is signed by whoever makes the engine, or by a key that was added. The error completes
-    /// the sentence "the signature …".
+    /// Checks that a list of checksums is signed by the engine's vendor, or by a key that was added. The error
+    /// completes the sentence "the signature …".
     pub(crate) fn check(&self, engine: Engine, list: &[u8], signature: &[u8]) -> Result<(), String> {
         let makers = match engine {
             Engine::Terraform => HASHICORP,

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use semver::Version;
 
-/// What a workspace asks for: `latest`, `1.11.4`, or constraints such as `~> 1.11.0, != 1.11.2`.
+/// Version requested by a workspace: `latest`, `1.11.4`, or constraints such as `~> 1.11.0, != 1.11.2`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Wanted {
     Latest,
@@ -16,7 +16,7 @@ pub(crate) enum Wanted {
 pub(crate) struct Constraint {
     operator: Operator,
     version: Version,
-    /// How many numbers were written: `~> 1.2` means another thing than `~> 1.2.0`.
+    /// Number of components as written: `~> 1.2` is not the same as `~> 1.2.0`.
     numbers: usize,
 }
 

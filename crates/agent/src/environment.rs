@@ -10,7 +10,7 @@ use taco_agent_protocol::{Job, VariableCategory};
 
 use crate::workdir::Workdir;
 
-/// What an engine may have of the agent's own: how to find programs, and how to reach the network.
+/// Environment variables that an engine inherits from the agent: to find programs, and to reach the network.
 pub(crate) const PASSED_ON: [&str; 14] = [
     "PATH",
     "LANG",

@@ -22,16 +22,16 @@ use crate::processes;
 use crate::supervise::{Instructions, LEASE_ENDED, NOT_STARTED, Order, monotonic_now};
 use crate::users::RunAs;
 
-/// How long an engine has to end by itself.
+/// Grace period for an engine to end by itself.
 const GRACE: Duration = Duration::from_secs(30);
-/// How long part of a line waits for its end.
+/// Time that part of a line waits for its end.
 const LINE_PATIENCE: Duration = Duration::from_millis(150);
-/// When the supervisor has ended, nobody holds the output any more.
+/// Timeout for output after the supervisor has ended: no process holds the output any more.
 const OUTPUT_PATIENCE: Duration = Duration::from_secs(2);
 /// Stands for the code of a supervisor that was killed and has none.
 const NO_CODE: i32 = 255;
 
-/// Why an engine was told to end.
+/// Reason why an engine was told to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stopped {
     Canceled,
@@ -40,7 +40,7 @@ pub(crate) enum Stopped {
     Lost,
 }
 
-/// How it ended.
+/// Exit of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Exit {
     pub(crate) code: i32,
@@ -49,9 +49,9 @@ pub(crate) struct Exit {
 }
 
 impl Exit {
-    /// Why an apply did not end by itself, if it did not. An engine that does has written all that it did into its state,
-    /// and ends with 0 or 1, also when it was interrupted. It ends with something else when it was killed, by the kernel
-    /// that ran out of memory say, or crashed; and with it or before it the process that watches over it may have been
+    /// Reason why an apply did not end by itself, if it did not. An engine that does has written all that it did into
+    /// its state, and exits with 0 or 1, also when it was interrupted. It exits with something else when it was killed,
+    /// by the kernel that ran out of memory say, or crashed; and with it or before it its supervisor may have been
     /// killed.
     pub(crate) fn killed(self) -> Option<String> {
         match self.code {
@@ -65,7 +65,7 @@ impl Exit {
     }
 }
 
-/// What to run.
+/// Command to run.
 pub(crate) struct Invocation<'a> {
     pub(crate) program: &'a Path,
     pub(crate) arguments: Vec<OsString>,

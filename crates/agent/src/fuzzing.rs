@@ -8,17 +8,17 @@ use crate::openpgp::PublicKeys;
 use crate::provider_schemas::Schemas;
 use crate::redacted_plan::ShownPlan;
 
-/// How many keys a text has.
+/// Number of keys in a text.
 pub fn public_keys(text: &str) -> Result<usize, String> {
     PublicKeys::parse(text).map(|keys| keys.len())
 }
 
-/// Whether one of the keys has signed the message.
+/// Verifies that one of the keys has signed the message.
 pub fn verify(keys: &str, message: &[u8], signature: &[u8]) -> Result<(), String> {
     PublicKeys::parse(keys)?.verify(message, signature)
 }
 
-/// Whether the text is a version of an engine, or a constraint.
+/// True if the text is a version of an engine, or a constraint.
 pub fn is_engine_version(text: &str) -> bool {
     text.parse::<Wanted>().is_ok()
 }

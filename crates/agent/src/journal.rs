@@ -1,4 +1,4 @@
-//! What the agent is doing, on disk: after a restart it sends what it had not sent.
+//! Journal of the agent's work, on disk: after a restart it sends what it had not sent.
 //!
 //! Entries hold phases' tokens. They are for their owner alone, and sealed as well, because a run may have the agent's
 //! own user: the key is derived from the pool's token, which no run can read.
@@ -34,8 +34,8 @@ pub(crate) struct Entry {
     /// The process that watches the engine.
     #[serde(default)]
     pub(crate) supervisor: Option<u32>,
-    /// Whether an apply's engine may have been started: before, there is nothing that anyone could not know. An agent that
-    /// is older than this did not note it.
+    /// True if an apply's engine may have been started: before, there is no doubt that nothing was applied. Older
+    /// agents did not note it.
     #[serde(default = "is_not_known")]
     pub(crate) may_have_applied: bool,
 }

@@ -1,8 +1,8 @@
-//! How long phases stay this agent's.
+//! Lease of the phases of this agent.
 //!
-//! The lease counts from when the last heartbeat was *sent* of which the server said that all servers can know it. It
-//! is measured by the monotonic clock, so nobody's wall clock matters. Engines are interrupted and then killed before
-//! it ends, because the server may give the workspace to another run right after.
+//! The lease counts from when the last heartbeat was *sent* that the server confirmed as known to all servers. It is
+//! measured by the monotonic clock, so wall clocks do not matter. Engines are interrupted and then killed before it
+//! ends, because the server may give the workspace to another run right after.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// When to stop, if nothing is heard until then.
+/// Time to stop, if nothing is heard until then.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Deadline {
     /// Let engines write their states and end.
@@ -50,7 +50,7 @@ impl Lease {
         }
     }
 
-    /// Whether an engine may be started now.
+    /// True if an engine may be started now.
     pub fn holds(&self, now: Instant) -> bool {
         self.deadline().is_some_and(|deadline| now < deadline.interrupt_at)
     }

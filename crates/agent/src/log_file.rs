@@ -17,19 +17,19 @@ pub(crate) const ETX: u8 = 0x03;
 /// A line is waited for no longer than that, in bytes.
 const LONGEST_LINE: usize = 64 * 1024;
 
-/// How much there is, and whether more will come.
+/// Length of the log so far, and whether more will come.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Written {
     pub(crate) bytes: u64,
     pub(crate) complete: bool,
 }
 
-/// What the engine's lines say beside what they show to people.
+/// Data found in the engine's lines, apart from what they show to people.
 #[derive(Clone, Default)]
 pub(crate) struct Observed {
     /// The summary of the first error.
     pub(crate) error: Option<String>,
-    /// What an apply did, if it logs JSON.
+    /// Counts of an apply, if it logs JSON.
     pub(crate) applied: Option<ResourceCounts>,
 }
 
@@ -86,7 +86,7 @@ impl LogFile {
         })
     }
 
-    /// Whether part of a line waits for its end.
+    /// True if part of a line waits for its end.
     pub(crate) fn waits(&self) -> bool {
         !self.inner.lock().unwrap_or_else(PoisonError::into_inner).rest.is_empty()
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use taco_agent_protocol::{Job, Variable};
 
 const MASK: &str = "(sensitive)";
-/// What is shorter occurs by accident, and a log full of masks helps nobody.
+/// Minimum length of a masked value: shorter ones occur by accident, and a log full of masks is of no use.
 const SHORTEST: usize = 4;
 const COMMON: [&str; 3] = ["true", "false", "null"];
 
@@ -17,7 +17,7 @@ pub(crate) struct Mask {
 }
 
 impl Mask {
-    /// Whatever of a job is secret.
+    /// All secrets of a job.
     pub(crate) fn of(job: &Job) -> Self {
         let mut secrets = BTreeSet::new();
         add(&mut secrets, &job.token);

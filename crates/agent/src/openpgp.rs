@@ -68,8 +68,8 @@ impl PublicKeys {
         self
     }
 
-    /// Whether one of these keys has signed the message. The signature may be armored. The error completes the sentence
-    /// "the signature …".
+    /// Verifies that one of these keys has signed the message. The signature may be armored. The error completes the
+    /// sentence "the signature …".
     pub(crate) fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), String> {
         let text = std::str::from_utf8(signature).ok();
         let armored = text.and_then(|text| armored(text, "SIGNATURE").next());
@@ -116,7 +116,7 @@ fn rsa_key(body: &[u8]) -> Option<Key> {
 /// A signature of a binary document by RSA.
 struct Signature<'a> {
     algorithm: &'static RsaParameters,
-    /// What is signed beside the message.
+    /// Data that is signed in addition to the message.
     hashed: &'a [u8],
     /// Ends of fingerprints. Who signs need not say so.
     issuers: Vec<&'a [u8]>,
@@ -161,7 +161,7 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// Who says to have signed; `None` if the list is damaged.
+/// Claimed issuers of the signature; `None` if the list is damaged.
 fn named_issuers(mut list: &[u8]) -> Option<Vec<&[u8]>> {
     let mut issuers = Vec::new();
     while !list.is_empty() {

@@ -6,14 +6,14 @@ use url::Url;
 use crate::engine_trust::EngineTrust;
 use crate::users::RunUsers;
 
-/// What one agent is told when it starts.
+/// Options of one agent.
 #[derive(Clone)]
 pub struct Options {
-    /// What people call it.
+    /// Display name.
     pub name: String,
     /// Its pool's token.
     pub token: String,
-    /// How many phases it executes at a time.
+    /// Maximum number of phases it executes at a time.
     pub concurrency: u32,
     /// Take one phase and leave.
     pub once: bool,
@@ -28,9 +28,9 @@ pub struct Options {
     pub run_as: Option<RunUsers>,
     /// Keep runs from the files and processes of other runs and of the agent, and from `forbidden`, where the kernel can do it.
     pub confine: bool,
-    /// What runs must not read or change beside the work directory.
+    /// Paths that runs must not read or change, in addition to the work directory.
     pub forbidden: Vec<PathBuf>,
-    /// How to call [`crate::supervise`]: a program and its first arguments.
+    /// Command line for [`crate::supervise`]: a program and its first arguments.
     pub supervisor: Vec<OsString>,
     /// Seals the journal against runs that have the agent's own user. It must be the same after a restart.
     pub journal_secret: String,
@@ -44,14 +44,14 @@ impl Options {
     }
 }
 
-/// Where engines find providers before they ask registries.
+/// Mirror where engines find providers before they ask registries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ProviderMirror {
     Directory(PathBuf),
     Network(Url),
 }
 
-/// Where engines come from that are not on the machine.
+/// Source of engines that are not on the machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EngineMirror {
     /// The addresses of those who make them.
@@ -59,6 +59,6 @@ pub enum EngineMirror {
     /// `{base}/terraform/…` and `{base}/tofu/…`, both laid out as `releases.hashicorp.com` is: an address of http or https,
     /// or of a directory, as `file:///…`.
     At(Url),
-    /// What is installed has to do.
+    /// No downloads: only installed engines are used.
     Nowhere,
 }

@@ -20,7 +20,7 @@ use crate::users::TakenUser;
 use crate::workdir::Workdir;
 use crate::{apply_result, log_upload, plan_result};
 
-/// Why a phase has no good end.
+/// Reason why a phase failed.
 #[derive(Debug)]
 pub(crate) enum PhaseError {
     /// The text is one for people.
@@ -48,7 +48,7 @@ impl From<RequestError> for PhaseError {
     }
 }
 
-/// How the agent has to go on.
+/// Next step of the agent after a phase.
 pub(crate) enum End {
     /// The server knows all about it.
     Reported,
@@ -261,7 +261,7 @@ impl Phase {
         }
     }
 
-    /// Whatever a plan could not report, another agent will find out.
+    /// A plan that could not be reported is left for another agent; an apply is reported later.
     fn unsent(&self) -> End {
         match self.job.phase.phase {
             PhaseKind::Plan => End::Reported,
@@ -270,7 +270,7 @@ impl Phase {
     }
 }
 
-/// What people read of an apply that did not end by itself.
+/// Message to people about an apply that did not end by itself.
 pub(crate) const MAY_BE_INCOMPLETE: &str = "not all that it did may be in the state";
 
 fn finish_log(log: &LogFile, outcome: &Outcome) -> io::Result<()> {

@@ -20,7 +20,7 @@ use crate::file_body::FileBody;
 use crate::file_of_run::FileOfRun;
 use crate::retry::Backoff;
 
-/// Whatever is slower than that has lost its connection.
+/// Minimum transfer rate: anything slower has lost its connection.
 const SLOWEST_BYTES_PER_SECOND: u64 = 128 * 1024;
 const SHORTEST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -34,7 +34,7 @@ pub(crate) fn http_client(dial: Dial) -> HttpClient {
         .build(dial)
 }
 
-/// Why a request was given up.
+/// Reason why a request was given up.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum RequestError {
     /// The phase is no longer this agent's.
@@ -45,7 +45,7 @@ pub(crate) enum RequestError {
     Refused(String),
 }
 
-/// What comes after the status.
+/// Next step after the response status.
 enum Attempt {
     Done,
     Conflict(Bytes),
@@ -53,7 +53,7 @@ enum Attempt {
     Again(String),
 }
 
-/// What can be sent, as often as it takes.
+/// Body of a request, which can be sent as often as it takes.
 #[derive(Clone)]
 pub(crate) enum Content {
     Bytes(Bytes),
@@ -230,7 +230,7 @@ fn judge(status: StatusCode, body: Bytes) -> Attempt {
     }
 }
 
-/// What the server's error document says.
+/// Detail from the server's error document.
 fn detail(status: StatusCode, body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct Document {

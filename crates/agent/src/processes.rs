@@ -17,7 +17,7 @@ use tokio::process::{Child, Command};
 const KILL_ROUNDS: u32 = 400;
 const KILL_PAUSE: Duration = Duration::from_millis(5);
 
-/// What this process has started and not yet waited for.
+/// Processes started by this one and not yet waited for.
 static STARTED: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 /// Makes this process adopt what its descendants leave behind. Kernels that cannot do this leave it to the system.
@@ -70,7 +70,7 @@ pub(crate) fn children() -> Vec<Listed> {
     children.collect()
 }
 
-/// What was left behind.
+/// Processes that were left behind.
 #[derive(Default, Debug)]
 pub(crate) struct Orphans {
     pub(crate) ended: Vec<Listed>,
@@ -94,7 +94,7 @@ pub(crate) fn end_orphans() -> Orphans {
     Orphans { ended, alive }
 }
 
-/// Whether nothing is left to kill.
+/// Returns true if nothing is left to kill.
 fn round(found: &mut BTreeMap<i32, Listed>) -> bool {
     let started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
     let is_own = |child: &Listed| u32::try_from(child.pid).is_ok_and(|pid| started.contains(&pid));

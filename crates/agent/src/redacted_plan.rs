@@ -13,7 +13,7 @@ use taco_agent_protocol::ResourceCounts;
 use crate::mask::Mask;
 use crate::provider_schemas::{Schemas, TypeName};
 
-/// What is needed of `show -json`.
+/// Parts of `show -json` that are needed.
 #[derive(Deserialize)]
 pub(crate) struct ShownPlan {
     #[serde(default)]
@@ -40,7 +40,7 @@ pub(crate) struct RedactedPlan {
 }
 
 impl ShownPlan {
-    /// What the plan would add, change, destroy and import.
+    /// Counts of the resources that the plan would add, change, destroy and import.
     pub(crate) fn counts(&self) -> ResourceCounts {
         let mut counts = ResourceCounts::default();
         for change in self.resource_changes.iter().filter(|change| change["mode"] == "managed") {

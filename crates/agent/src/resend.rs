@@ -22,7 +22,7 @@ use crate::phase_requests::{PhaseRequests, RequestError};
 use crate::state_upload::{StateFiles, StateUpload};
 use crate::{log_upload, workdir};
 
-/// How long engines of a dead agent are waited for: their supervisor ends them sooner.
+/// Timeout for engines of a dead agent; their supervisor ends them sooner.
 const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(15);
 const A_LONG_TIME: Duration = Duration::from_secs(86_400);
 

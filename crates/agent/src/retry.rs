@@ -3,8 +3,8 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(8);
 
-/// How long to wait before the next attempt: twice as long each time, and by chance up to half of that less, so that
-/// the agents of a server that was away do not return all at once.
+/// Delay before the next attempt: twice as long each time, minus a random part of up to half, so that the agents of a
+/// server that was away do not return all at once.
 pub(crate) struct Backoff(Duration);
 
 impl Backoff {

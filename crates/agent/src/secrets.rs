@@ -15,7 +15,7 @@ use crate::environment::PASSED_ON;
 /// The argument that a program started by [`start_again`] gets.
 pub const TOKEN_ON_STDIN: &str = "--token-on-stdin";
 
-/// What of the environment is kept beside the agent's own settings and what engines get of it.
+/// Environment variables kept in addition to the agent's own settings and those that engines inherit.
 const KEPT: [&str; 4] = ["HOME", "USER", "RUST_LOG", "RUST_BACKTRACE"];
 const SECRET_SETTINGS: [&str; 2] = ["TACO_AGENT_TOKEN", "TACO_AGENT_TOKEN_FILE"];
 const SECRET_FLAGS: [&str; 2] = ["--token", "--token-file"];
@@ -66,8 +66,8 @@ pub fn token_of(file: &Path) -> io::Result<Token> {
     Ok(Token { text: checked(&text, &name)?, file: Some(std::path::absolute(file).map_err(explain)?) })
 }
 
-/// Whether this may be logged, however much someone wants to see. The library that speaks WebSocket traces whole messages
-/// and the head of its requests: tokens, and what jobs hold of sensitive variables.
+/// True if this may be logged, regardless of the log level. The WebSocket library traces whole messages and the head of
+/// its requests: tokens, and the sensitive variables in jobs.
 pub fn may_be_logged(metadata: &tracing::Metadata<'_>) -> bool {
     *metadata.level() != tracing::Level::TRACE || !metadata.target().starts_with("tungstenite")
 }
@@ -79,7 +79,7 @@ fn checked(token: &str, place: &str) -> io::Result<String> {
     }
 }
 
-/// Nobody but root can look into this process from now on.
+/// Keeps all but root from inspecting this process from now on.
 pub fn forbid_inspection() -> io::Result<()> {
     nix::sys::prctl::set_dumpable(false).map_err(io::Error::from)
 }

@@ -1,4 +1,4 @@
-/// How urgently an agent is asked to leave.
+/// Urgency of a request to an agent to shut down.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Shutdown {
     /// Not at all.

@@ -18,11 +18,11 @@ use crate::phase_requests::{Content, PhaseRequests, RequestError};
 const LOOK: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Where an engine keeps a state.
+/// Files in which an engine keeps a state.
 #[derive(Clone)]
 pub(crate) struct StateFiles {
     state: FileOfRun,
-    /// Where it puts one that it could not write to its place.
+    /// File for a state that it could not write to its place.
     errored: FileOfRun,
 }
 

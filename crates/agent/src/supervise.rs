@@ -23,18 +23,18 @@ use crate::confinement::Confinement;
 use crate::processes;
 use crate::users::RunAs;
 
-/// How long an engine whose agent died has to write its state.
+/// Grace period for an engine whose agent died to write its state.
 const GRACE: Duration = Duration::from_secs(3);
-/// What an engine ends with that failed because its time was over.
+/// Exit code of an engine that failed because its lease ended.
 pub(crate) const LEASE_ENDED: u8 = 213;
-/// What a supervisor ends with that could not start its engine.
+/// Exit code of a supervisor that could not start its engine.
 pub(crate) const NOT_STARTED: u8 = 127;
-/// What cannot be killed in this time will not be.
+/// Maximum number of rounds to kill processes: what survives them cannot be killed.
 const CLEANING_ROUNDS: u32 = 400;
-/// When all are dead, nobody holds the output any more.
+/// Timeout for relaying output after all are dead: no process holds the output any more.
 const RELAY_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What an agent says, one to a line.
+/// Message of an agent, one to a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
     /// Interrupt and kill at these times of the monotonic clock, which all processes share.
@@ -81,8 +81,9 @@ enum Event {
     AgentIsGone,
 }
 
-/// What an agent says first, in one line. It does not come as arguments or in the environment, which other processes of
-/// the same user can see; and a variable of the run, `LD_PRELOAD` say, must not change this process, which may be root's.
+/// First message of an agent, on one line. It does not come as arguments or in the environment, which other processes
+/// of the same user can see; and a variable of the run, `LD_PRELOAD` say, must not change this process, which may be
+/// root's.
 #[derive(Serialize, Deserialize, Debug)]
 pub(crate) struct Instructions {
     pub(crate) program: OsString,

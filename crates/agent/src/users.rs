@@ -44,8 +44,8 @@ impl RunUsers {
         }
     }
 
-    /// Whether so many phases at a time can each have a user of their own, or all share the only one. The error completes
-    /// the sentence "«text» …".
+    /// Checks that so many phases at a time can each have a user of their own, or all share the only one. The error
+    /// completes the sentence "«text» …".
     pub fn suffice_for(&self, concurrency: u32) -> Result<(), String> {
         match self.0.len() {
             1 => Ok(()),
@@ -56,7 +56,7 @@ impl RunUsers {
         }
     }
 
-    /// Whether runs at the same time have different users.
+    /// True if runs at the same time have different users.
     pub(crate) fn differ(&self) -> bool {
         self.0.len() > 1
     }

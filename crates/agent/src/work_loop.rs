@@ -24,7 +24,7 @@ use crate::resend;
 use crate::retry::Backoff;
 use crate::shutdown::Shutdown;
 
-/// Why an agent gives up.
+/// Reason why an agent gives up.
 #[derive(thiserror::Error, Debug)]
 pub enum Error {
     #[error("the server refuses this agent: {0}")]

@@ -12,7 +12,7 @@ use crate::file_of_run::FileOfRun;
 use crate::state_upload::StateFiles;
 use crate::users::RunAs;
 
-/// Where things of a phase are.
+/// Paths of the files of a phase.
 #[derive(Clone, Debug)]
 pub(crate) struct Workdir {
     root: PathBuf,
@@ -74,7 +74,7 @@ impl Workdir {
         self.root.join("configuration")
     }
 
-    /// Where the engine is started.
+    /// Directory in which the engine is started.
     pub(crate) fn working_directory(&self) -> &Path {
         &self.working_directory
     }
@@ -92,7 +92,7 @@ impl Workdir {
         self.state.clone()
     }
 
-    /// Where an engine puts a state that it could not write to its place.
+    /// Path where an engine puts a state that it could not write to its place.
     pub(crate) fn errored_state(&self) -> PathBuf {
         self.working_directory.join("errored.tfstate")
     }

@@ -85,7 +85,7 @@ pub fn time(duration: Duration) -> String {
     }
 }
 
-/// How often one fits into the other.
+/// Quotient of two durations.
 pub fn ratio(of: Duration, to: Duration) -> f64 {
     of.as_secs_f64() / to.as_secs_f64()
 }

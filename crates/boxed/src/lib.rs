@@ -43,7 +43,7 @@ fn has_impl_trait(function: &ImplItemFn) -> bool {
 #[derive(Default)]
 struct Names {
     given: Vec<Lifetime>,
-    /// What a left-out lifetime of the result stands for.
+    /// Lifetime that an elided one in the result stands for.
     of_receiver: Option<Lifetime>,
 }
 

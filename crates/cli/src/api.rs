@@ -17,7 +17,7 @@ const MEDIA_TYPE: &str = "application/vnd.api+json";
 /// Servers hand out pages of at most this size.
 const PAGE_SIZE: &str = "100";
 
-/// What it calls itself: the server notes it beside a lock.
+/// User agent: the server records it with a lock.
 const NAME: &str = concat!("taco/", env!("CARGO_PKG_VERSION"));
 
 /// A host that does not even refuse is not there.
@@ -102,7 +102,7 @@ impl Api {
         self.answer(subject, request.body(bytes)).await.map(drop)
     }
 
-    /// What the server says about logging in with a browser, if it can do that.
+    /// Login service of the server, if it supports logging in with a browser.
     pub(crate) async fn login_service(&self) -> Result<Option<LoginService>, Failure> {
         let address = self.host.at(&[".well-known", "terraform.json"]);
         let response = self.answer("what the server offers", self.http.get(address)).await?;
@@ -236,7 +236,7 @@ impl Api {
     }
 }
 
-/// What a load balancer says whose server has gone, or a server whose bucket has.
+/// True for transient errors: of a load balancer whose server has gone, or of a server whose bucket has.
 fn may_pass(status: StatusCode) -> bool {
     matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
 }

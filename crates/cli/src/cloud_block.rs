@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hcl_edit::structure::{Block, Body};
 
-/// Where a directory keeps its state.
+/// Backend where a directory keeps its state.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct CloudBlock {
     pub(crate) hostname: Option<String>,

@@ -47,7 +47,7 @@ impl CredentialsFile {
         self.write()
     }
 
-    /// Whether there was a token to forget.
+    /// Returns whether there was a token to forget.
     pub(crate) fn forget(&mut self, host: &Host) -> Result<bool, Failure> {
         let hosts = self.content.get_mut("credentials").and_then(Value::as_object_mut);
         if hosts.and_then(|hosts| hosts.remove(&host.name)).is_none() {
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use crate::session::Flags;
 
-    /// What would be sent to a server that is named on the command line.
+    /// Token for a server that is named on the command line.
     fn token_for(host: &Host, process_env: &ProcessEnv) -> Result<Option<String>, Failure> {
         let flags = Flags { host: Some(host.address.to_string()), ..Flags::default() };
         Ok(token(&Target::find(&flags, process_env)?, process_env)?.map(|token| token.text))

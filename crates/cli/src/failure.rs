@@ -1,4 +1,4 @@
-//! Why a command did not do as asked, in at most three lines: what, why, what to do.
+//! Failure of a command, in at most three lines: what, why, what to do.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 /// Sorted by what a script can do about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// Whoever reads our output has seen enough, as in `taco … | head`.
+    /// The reader of our output has seen enough, as in `taco … | head`.
     NobodyReads,
     Error,
     Usage,
@@ -43,17 +43,17 @@ impl Failure {
         Self { why, ..self }
     }
 
-    /// What to do about it.
+    /// Adds a hint what to do about it.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// What to do about it, if it is of this kind.
+    /// Adds a hint what to do about it, if it is of this kind.
     pub(crate) fn hint_if(self, kind: Kind, hint: impl FnOnce() -> String) -> Self {
         if self.kind == kind { self.hint(hint()) } else { self }
     }
 
-    /// Whether the reason has these words.
+    /// True if the reason contains this text.
     pub(crate) fn says(&self, words: &str) -> bool {
         self.why.as_ref().is_some_and(|why| why.contains(words))
     }

@@ -39,7 +39,7 @@ use failure::Failure;
 use process_env::ProcessEnv;
 pub use spelling::with_two_dashes;
 
-/// What every command here may end with; a part of the help.
+/// Exit codes of every command here; a part of the help.
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0  done

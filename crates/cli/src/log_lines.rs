@@ -54,7 +54,7 @@ fn structured(line: &str) -> Option<Value> {
     object.get("@message").is_some().then_some(object)
 }
 
-/// What a run prints must not steer the terminal; colours are all that it may ask for.
+/// Line without control sequences: the output of a run must not steer the terminal; it may only have colours.
 fn without_controls(line: &str, colours: bool) -> String {
     let mut shown = String::new();
     let mut letters = line.chars().peekable();

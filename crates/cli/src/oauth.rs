@@ -22,7 +22,7 @@ const LONGEST_REQUEST: usize = 16 * 1024;
 
 const DONE: &str = "You are logged in. You can close this window and go back to your terminal.";
 
-/// What a server says about logging in, under `login.v1` of its discovery.
+/// Login settings of a server, under `login.v1` of its discovery.
 #[derive(Deserialize, Debug)]
 pub(crate) struct LoginService {
     client: String,
@@ -43,7 +43,7 @@ impl LoginService {
     }
 }
 
-/// What the browser brings back.
+/// Response that the browser brings back.
 #[derive(PartialEq, Eq, Debug)]
 enum Brought {
     Code(String),
@@ -100,7 +100,7 @@ async fn listen(ports: Range<u16>) -> Result<(TcpListener, u16), Failure> {
         .hint("wait for other logins to end, or use --paste"))
 }
 
-/// Where there is no browser, the address stands on the terminal.
+/// Opens the address in a browser; if there is none, the address is on the terminal as well.
 fn open_browser(address: &Url) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let silent = || Stdio::null();

@@ -1,4 +1,4 @@
-//! What commands print. A reader who goes away is no failure; see [`Failure`].
+//! Output of commands. A reader who goes away is no failure; see [`Failure`].
 
 use std::io::{self, Write};
 

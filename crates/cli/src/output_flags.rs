@@ -1,4 +1,4 @@
-//! How much a command says, in which form, and whether it may ask: flags of every command.
+//! Verbosity, format and interactivity of a command: flags of every command.
 
 use std::io::{self, IsTerminal};
 

@@ -1,4 +1,4 @@
-//! How all commands of the program print: a table for people, tab-separated lines for a pipe, JSON for programs.
+//! Output formats of all commands: a table for people, tab-separated lines for a pipe, JSON for programs.
 
 use std::io::{self, IsTerminal, Write};
 

@@ -1,4 +1,4 @@
-//! What a command finds around itself, apart from its command line.
+//! Environment of a command, apart from its command line.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a directory says about the commands in it: `.taco.toml`, there or in the nearest directory above, with `host`,
+//! Settings of a directory for the commands in it: `.taco.toml`, there or in the nearest directory above, with `host`,
 //! `organization` and `workspace`.
 
 use std::io;

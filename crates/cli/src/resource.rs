@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// What an answer holds.
+/// Document of a response.
 #[derive(Default, Debug)]
 pub(crate) struct Document {
     pub(crate) data: Vec<Resource>,
@@ -24,7 +24,7 @@ impl From<Value> for Document {
 }
 
 impl Document {
-    /// What stands beside the answer and a relationship points to.
+    /// Included resource that a relationship points to.
     pub(crate) fn related(&self, resource: &Resource, relationship: &str) -> Option<&Resource> {
         let id = resource.related_id(relationship)?;
         self.included.iter().find(|included| included.id() == id)

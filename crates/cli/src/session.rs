@@ -1,4 +1,4 @@
-//! Which server, organization and workspace a command is about.
+//! Server, organization and workspace that a command is about.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ impl fmt::Display for WorkspaceName {
     }
 }
 
-/// Who said which server it is.
+/// Source of the choice of the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ChosenBy {
     Flag,
@@ -58,7 +58,7 @@ pub(crate) enum ChosenBy {
 }
 
 impl ChosenBy {
-    /// Whether whoever wrote the files in this directory has chosen it, and not whoever types the command.
+    /// True if the author of the files in this directory has chosen it, and not the user who types the command.
     pub(crate) fn is_the_directory(&self) -> bool {
         matches!(self, Self::ProjectFile(_) | Self::CloudBlock)
     }
@@ -77,8 +77,8 @@ impl fmt::Display for ChosenBy {
     }
 }
 
-/// Where a command acts: what its flags, variables, the directory's `.taco.toml`, the user's file and the directory's
-/// `cloud` block say, in this order.
+/// Target of a command, from its flags, variables, the directory's `.taco.toml`, the user's file and the directory's
+/// `cloud` block, in this order.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) host: Host,
@@ -150,7 +150,7 @@ pub(crate) struct Session {
     pub(crate) json: bool,
     pub(crate) quiet: bool,
     pub(crate) colours: bool,
-    /// Whether nobody may be asked anything.
+    /// True if there must be no prompts.
     pub(crate) no_input: bool,
 }
 

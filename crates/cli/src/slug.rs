@@ -11,10 +11,10 @@ use tar::{Builder, EntryType, Header, HeaderMode};
 
 use crate::failure::Failure;
 
-/// What says which files stay behind, in the words of `.gitignore`.
+/// File that lists the files to leave out, in the syntax of `.gitignore`.
 const IGNORE_FILE: &str = ".terraformignore";
 
-/// What stays behind in any case, unless that file says otherwise. Modules that were fetched already come along.
+/// Patterns that are always left out, unless that file says otherwise. Modules that were downloaded already come along.
 const ALWAYS: [&str; 3] = [".git", ".terraform/", "!**/.terraform/modules/"];
 
 /// A `tar.gz` of a directory.
@@ -39,7 +39,7 @@ pub(crate) fn pack(directory: &Path) -> Result<Vec<u8>, Failure> {
 
 struct Rules {
     ignored: Gitignore,
-    /// Whether something below an ignored directory may be wanted all the same.
+    /// True if something below an ignored directory may be wanted all the same.
     has_exceptions: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is in a state: resources by address, outputs, and how two states differ.
+//! Contents of a state: resources by address, outputs, and the diff of two states.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -171,7 +171,7 @@ pub(crate) struct Difference {
     pub(crate) outputs: Vec<OutputChange>,
 }
 
-/// What happened from one state to the other.
+/// Changes from one state to the other.
 pub(crate) fn difference(before: &StateFile, after: &StateFile) -> Difference {
     let resources = changes(&before.instances(), &after.instances(), |action, address, before, after| {
         let attributes = match (before, after) {

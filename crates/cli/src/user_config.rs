@@ -1,4 +1,4 @@
-//! What a user told once: `~/.config/taco/cli.toml`, with `host` and `organization`.
+//! Settings of a user: `~/.config/taco/cli.toml`, with `host` and `organization`.
 
 use std::io;
 use std::path::PathBuf;

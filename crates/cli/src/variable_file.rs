@@ -1,11 +1,11 @@
-//! Which kind of file variables are read from. How it is written, `taco_domain::variable_file` knows.
+//! Format of a file that variables are read from. `taco_domain::variable_file` parses it.
 
 use std::path::Path;
 
 use clap::ValueEnum;
 use taco_domain::variable_file::VariableFormat;
 
-/// How variables are written in a file.
+/// File format of variables.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub(crate) enum Format {
     /// For terraform: `region = "eu"`
@@ -26,7 +26,7 @@ impl From<Format> for VariableFormat {
     }
 }
 
-/// What a flag says, or else the file's name.
+/// Format given by a flag, or else by the file's name.
 pub(crate) fn format_of(flag: Option<Format>, file: &Path) -> Option<VariableFormat> {
     flag.map(Into::into).or_else(|| VariableFormat::of_name(file.file_name()?.to_str()?))
 }

@@ -1,6 +1,6 @@
 use std::io;
 
-/// What is wrong with an archive, in words for whoever packed it.
+/// Error in an archive, described for the person who packed it.
 #[derive(thiserror::Error, Debug)]
 pub enum ArchiveError {
     #[error("the configuration has more than {0} bytes packed")]

@@ -1,4 +1,4 @@
-//! What a server wants to know of an archive that it does not unpack.
+//! Inspection of an archive by a server that does not unpack it.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::readme::Readme;
 use crate::tree::inside;
 use crate::walk::walk_through;
 
-/// How the names of files end that terraform or tofu reads.
+/// Extensions of the files that terraform or tofu reads.
 pub(crate) const EXTENSIONS: [&str; 4] = [".tf", ".tf.json", ".tofu", ".tofu.json"];
 
 /// An archive that agents can unpack and run.

@@ -1,5 +1,5 @@
-//! What the archive of a configuration may be: one set of rules for servers, which look at it while it streams by, and
-//! for agents, which unpack it. Nothing here writes anything, and little of an archive is ever in memory.
+//! Rules for the archive of a configuration: one set for servers, which look at it while it streams by, and for agents,
+//! which unpack it. Nothing here writes anything, and little of an archive is ever in memory.
 
 mod error;
 mod inspect;

@@ -1,4 +1,4 @@
-//! How large things may be.
+//! Limits on sizes.
 
 /// The sizes are of the bytes that come out: a mebibyte of gzip can hold a gibibyte of zeros.
 #[derive(Clone, Copy, Debug)]

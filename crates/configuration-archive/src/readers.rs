@@ -1,4 +1,4 @@
-//! What an archive flows through before anyone looks at its entries: each reader stops what is larger than it may be.
+//! Readers that an archive flows through before its entries are read: each stops at its size limit.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, BufRead, Read};
@@ -14,7 +14,7 @@ const BLOCK: usize = 512;
 /// The largest header that describes the next one. Readers of tar keep it in memory whole.
 const LARGEST_DESCRIPTION: u64 = 1024 * 1024;
 
-/// Why a reader stopped. The library that reads through it knows only that it did.
+/// Reason why a reader stopped. The library that reads through it knows only that it did.
 pub(crate) type Stop = Rc<RefCell<Option<ArchiveError>>>;
 
 fn stopped(stop: &Stop, error: ArchiveError) -> io::Error {
@@ -81,7 +81,7 @@ pub(crate) struct Frames<R> {
     inner: R,
     stop: Stop,
     header: [u8; BLOCK],
-    /// How much of the header is there.
+    /// Number of header bytes read so far.
     filled: usize,
     /// The bytes before the next header.
     left: u64,

@@ -1,4 +1,4 @@
-//! What a configuration says of itself.
+//! README of a configuration.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What an archive would become on a disk, as far as that is needed to say that nothing leads out of it.
+//! Directory tree that an archive would become on a disk, as far as needed to check that nothing leads out of it.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
@@ -19,7 +19,7 @@ const LONGEST_CHAIN: usize = 40;
 pub(crate) struct Tree {
     directories: HashSet<PathBuf>,
     files: HashSet<PathBuf>,
-    /// Where symbolic links lead, as they say it.
+    /// Targets of symbolic links, as written.
     links: HashMap<PathBuf, PathBuf>,
     /// The bytes of all names in it.
     size: usize,
@@ -99,8 +99,8 @@ impl Tree {
         !self.links.is_empty() && path.ancestors().skip(1).any(|ancestor| self.links.contains_key(ancestor))
     }
 
-    /// What can be said only when everything is known: nothing lies behind a link, so every link is where its name
-    /// says; and no link goes up again behind another one, so each leads where its text says, which is inside.
+    /// Checks that are possible only when all entries are known: nothing lies behind a link, so every link is where its
+    /// name says; and no link goes up again behind another one, so each leads where its text says, which is inside.
     pub(crate) fn check_links(&self) -> Result<(), ArchiveError> {
         if let Some(path) = self.directories.iter().chain(self.files.iter()).find(|path| self.is_behind_link(path)) {
             return Err(refused(path, BEHIND_LINK));
@@ -132,7 +132,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether one of the names in a directory, which may be behind links, is as `wanted`.
+    /// True if one of the names in a directory, which may be behind links, is as `wanted`.
     pub(crate) fn has_in(&self, directory: &Path, wanted: impl Fn(&Path) -> bool) -> bool {
         let Some(directory) = self.resolve(directory) else { return false };
         self.names().any(|path| path.parent() == Some(&directory) && wanted(path))

@@ -17,10 +17,10 @@ use crate::tree::{Tree, inside};
 
 pub(crate) const KINDS: &str = "only files, directories and links may be in it";
 
-/// Whoever wants to see the entries of an archive.
+/// Receives the entries of an archive.
 pub trait Visitor {
     /// An entry that may be in an archive. Its path has no `..` and no `.` in it, and is empty for the root alone.
-    /// What only shows when all entries are known is checked after the last: see [`walk`].
+    /// Rules that need all entries are checked after the last: see [`walk`].
     fn visit<R: Read>(&mut self, path: &Path, entry: &mut Entry<'_, R>) -> io::Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! What a request says about an attribute, and what is wrong with it.
+//! Attributes in requests, and the errors about them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ impl InvalidAttribute {
         Self { attribute, detail: detail.into() }
     }
 
-    /// Where the attribute stands in a JSON:API document.
+    /// JSON pointer to the attribute in a JSON:API document.
     pub fn pointer(&self) -> String {
         format!("/data/attributes/{}", self.attribute)
     }

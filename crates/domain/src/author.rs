@@ -1,4 +1,4 @@
-//! Who did something, as records remember it.
+//! Author of a change, as recorded.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentPoolId, OrganizationId, RunId, TeamId, UserId};
 
-/// Who made a change or holds a lock. A team's token acts for the team, not for the person who typed it.
+/// Author of a change or holder of a lock. A team's token acts for the team, not for the person who typed it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum Author {

@@ -25,7 +25,7 @@ use crate::workspace::Workspace;
 pub struct HistorySegment {
     pub id: HistorySegmentId,
     pub created_at: Timestamp,
-    /// How many bundles its catalogs speak of.
+    /// Number of bundles in its catalogs.
     pub bundles: u64,
     /// Its objects in the bucket, by name, for instance `runs`.
     pub parts: BTreeMap<String, HistoryPart>,
@@ -85,6 +85,7 @@ impl Record for RestoredBundle {
     }
 }
 
+<<<<<<< HEAD
 /// Objects of history that nothing named were removed. There is one, which goes up: whoever wrote an object before it did,
 /// and wants to name it afterwards, is refused.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
@@ -114,10 +115,13 @@ impl Record for HistorySweep {
 }
 
 /// What stays known of a workspace's history.
+=======
+/// Summary of a workspace's history that stays in memory.
+>>>>>>> 536dfe4 (all crates: comments name the thing first)
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct WorkspaceHistory {
     pub workspace: WorkspaceId,
-    /// How many records of the workspace are in history.
+    /// Number of the workspace's runs in history.
     pub runs: u64,
     pub state_versions: u64,
     pub configuration_versions: u64,
@@ -128,14 +132,14 @@ pub struct WorkspaceHistory {
     pub deleted: bool,
 }
 
-/// What statistics ask of a run.
+/// Fields of a past run that statistics need.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct PastRun {
     #[serde(rename = "n")]
     pub number: u64,
     #[serde(rename = "f", default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
-    /// How long the plan took, in milliseconds, if it ended well.
+    /// Duration of the plan in milliseconds, if it succeeded.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<i64>,
     #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
@@ -190,14 +194,14 @@ indexes! {
     }
 }
 
-/// How much stays in memory.
+/// Limits on what stays in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HistoryRules {
     /// So many of an organization's bundles stay, besides those that something current depends on.
     pub keep: usize,
     /// So many leave at a time.
     pub batch: usize,
-    /// What ended a shorter time ago stays in any case: something late may still come.
+    /// Grace period: runs that ended more recently stay in any case, as late messages may still arrive.
     pub settled_after: SignedDuration,
 }
 
@@ -229,7 +233,7 @@ impl BundleIds {
     }
 }
 
-/// What leads a bundle, with the moment by which bundles are ordered.
+/// Leading record of a bundle, with the time by which bundles are ordered.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Lead {
     Run(RunId),
@@ -285,7 +289,7 @@ fn bundles_led_by(state: &OrganizationState, leads: &[(Timestamp, Lead)]) -> Vec
     leads.iter().map(|(_, lead)| bundle(lead)).collect()
 }
 
-/// Whether nothing current depends on a bundle, so that it may leave. Asked again within the transaction that moves it.
+/// True if nothing current depends on a bundle, so that it may leave. Asked again within the transaction that moves it.
 pub fn may_leave(state: &OrganizationState, bundle: &BundleIds) -> bool {
     let mut pins = Pins::new(state);
     if let Some(id) = bundle.run {
@@ -297,7 +301,7 @@ pub fn may_leave(state: &OrganizationState, bundle: &BundleIds) -> bool {
         && configuration.is_none_or(|version| version.is_some_and(|version| !pins.pins_configuration(version)))
 }
 
-/// What has to stay, found out once for each workspace.
+/// Records that have to stay, computed once for each workspace.
 struct Pins<'a> {
     state: &'a OrganizationState,
     of_workspaces: HashMap<WorkspaceId, PinsOfWorkspace>,
@@ -320,7 +324,7 @@ impl<'a> Pins<'a> {
         self.of_workspaces.entry(workspace).or_insert_with(|| PinsOfWorkspace::of(state, workspace))
     }
 
-    /// Whether a run has to stay: it goes on, or something current is found through it.
+    /// True if a run has to stay: it is not over, or something current is found through it.
     fn pins_run(&mut self, run: &Run) -> bool {
         if !run.status.is_final() {
             return true;
@@ -335,7 +339,7 @@ impl<'a> Pins<'a> {
             || state.state_versions.by().run.get(&run.id).any(is_used)
     }
 
-    /// Whether a state version may leave, and belongs to no run that takes it along.
+    /// True if a state version may leave, and belongs to no run that takes it along.
     fn frees_alone(&mut self, version: &StateVersion) -> bool {
         let belongs_to_run = version.run.is_some_and(|run| self.state.runs.contains(&run));
         !belongs_to_run
@@ -363,7 +367,7 @@ impl PinsOfWorkspace {
     }
 }
 
-/// What is known of the history of every workspace from which these bundles come, once they have left.
+/// Summaries of the history of every workspace these bundles come from, once they have left.
 pub fn workspace_histories(state: &OrganizationState, bundles: &[BundleIds]) -> Vec<WorkspaceHistory> {
     let mut changed: BTreeMap<WorkspaceId, WorkspaceHistory> = BTreeMap::new();
     let mut history_of = |workspace: WorkspaceId, change: &dyn Fn(&mut WorkspaceHistory)| {
@@ -406,18 +410,22 @@ pub fn without_restored(
 }
 
 impl OrganizationState {
+<<<<<<< HEAD
     /// The last time that objects of history were removed.
     pub fn history_sweep(&self) -> Option<&HistorySweep> {
         self.history_sweeps.iter().next()
     }
 
     /// How many runs a workspace has had, those in history included.
+=======
+    /// Number of runs a workspace has had, those in history included.
+>>>>>>> 536dfe4 (all crates: comments name the thing first)
     pub fn run_count(&self, workspace: &Workspace) -> u64 {
         let past = self.workspace_histories.get(&workspace.id).map_or(0, |history| history.runs);
         past + self.runs_of(workspace.id).count() as u64
     }
 
-    /// How many states a workspace has had, those in history included.
+    /// Number of states a workspace has had, those in history included.
     pub fn state_version_count(&self, workspace: &Workspace) -> u64 {
         let past = self.workspace_histories.get(&workspace.id).map_or(0, |history| history.state_versions);
         past + self.state_versions_of(workspace.id).count() as u64

@@ -18,7 +18,7 @@ const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqr
 pub struct OrganizationPrefix([u8; PREFIX_LENGTH]);
 
 impl OrganizationPrefix {
-    /// Where a text leads that looks like an id of whatever kind.
+    /// Organization prefix of a text that looks like an id of any kind.
     pub fn of(id: &str) -> Option<Self> {
         let (_, characters) = id.rsplit_once('-')?;
         let characters = <[u8; LENGTH]>::try_from(characters.as_bytes()).ok()?;
@@ -51,7 +51,7 @@ impl fmt::Debug for OrganizationPrefix {
     }
 }
 
-/// What an id looks like, for a text that is none.
+/// Error for a text that is not an id; it shows the expected form.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 #[error("this is not an id of the kind {prefix}-…: after the prefix it has 16 letters and digits")]
 pub struct InvalidId {
@@ -211,7 +211,7 @@ id_kinds! {
     WorkspaceId = "ws";
     /// An API token; its text is never stored.
     TokenId = "at";
-    /// How long an organization's tokens of one kind may live.
+    /// Maximum lifetime of an organization's tokens of one kind.
     TokenLifetimeId = "ttlp";
     /// A state as it was at one moment.
     StateVersionId = "sv";
@@ -239,7 +239,7 @@ id_kinds! {
     PlanId = "plan";
     /// A run's apply. It has the run's characters.
     ApplyId = "apply";
-    /// What a run's plan will cost. It has the run's characters.
+    /// Cost estimate of a run's plan. It has the run's characters.
     CostEstimateId = "ce";
     /// A remark about a run.
     CommentId = "wsc";

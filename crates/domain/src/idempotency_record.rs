@@ -1,8 +1,8 @@
-//! What a request did that said which one it is, so that its repetition gets the same answer.
+//! Outcomes of requests that carried an idempotency key, so that a retry gets the same response.
 //!
-//! A client whose answer was lost cannot know whether it was heard, and asks again. Most requests bear that by
-//! themselves; one that creates, locks, unlocks or deletes would be refused by its own first attempt. Only the client
-//! can tell a repetition from a second wish, and says so with a key of its own making.
+//! A client that lost the response cannot know whether its request was handled, and retries. Most requests are
+//! idempotent by themselves; one that creates, locks, unlocks or deletes would be refused because of its own first
+//! attempt. Only the client can tell a retry from a second request, and does so with a key that it generates.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ const FORGOTTEN_AT_ONCE: usize = 8;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IdempotencyKey {
     key: String,
-    /// What is asked, such as `POST /api/v2/…`: the same key for something else is a mistake.
+    /// Method and path, such as `POST /api/v2/…`: the same key for a different request is an error.
     what: String,
 }
 
@@ -46,7 +46,7 @@ pub struct IdempotencyRecord {
     pub id: String,
     pub what: String,
     pub at: Timestamp,
-    /// What was decided, as JSON: doors shape their answer from it.
+    /// Outcome as JSON, from which the API handlers build their response.
     pub outcome: String,
 }
 
@@ -62,7 +62,7 @@ impl IdempotencyRecord {
         Self { id: key.id(author), what: key.what.clone(), at, outcome }
     }
 
-    /// What was decided when this request came before, if it did.
+    /// Outcome of this request's first attempt, if there was one.
     pub fn recall<'a>(
         done: &'a Table<Self>,
         key: &IdempotencyKey,

@@ -27,7 +27,7 @@ impl NameKey {
     }
 }
 
-/// Which characters a name is made of, beside letters and digits of the ASCII alphabet (so that no letter looks like
+/// Characters that a name may have in addition to ASCII letters and digits (no others, so that no letter looks like
 /// another).
 struct Shape {
     /// As the error calls it, such as `Name`.
@@ -36,7 +36,7 @@ struct Shape {
     shortest: usize,
     longest: usize,
     others: &'static str,
-    /// How an error describes the allowed characters.
+    /// Description of the allowed characters, for errors.
     allowed: &'static str,
     reserved: &'static [&'static str],
 }
@@ -87,7 +87,7 @@ macro_rules! name_kinds {
                 &self.0
             }
 
-            /// What must be unique.
+            /// Key that must be unique.
             pub fn key(&self) -> $crate::name::NameKey {
                 $crate::name::NameKey::of(&self.0)
             }

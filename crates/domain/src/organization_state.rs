@@ -1,4 +1,4 @@
-//! What an organization's ledger adds up to.
+//! State of an organization, built from its ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ use crate::variable_set::VariableSet;
 use crate::workspace::Workspace;
 
 tables! {
-    /// What an organization's ledger adds up to.
+    /// State of an organization, built from its ledger.
     pub struct OrganizationState {
         /// One row: see [`OrganizationState::organization`].
         pub organizations: Organization;
@@ -55,7 +55,7 @@ tables! {
         pub variables: Variable;
         pub variable_sets: VariableSet;
         pub idempotency_records: IdempotencyRecord;
-        /// Where finished runs are that left memory.
+        /// Segments with finished runs that left memory.
         pub history_segments: HistorySegment;
         pub history_sweeps: HistorySweep;
         pub restored_bundles: RestoredBundle;
@@ -77,7 +77,7 @@ impl OrganizationState {
         self.organizations.iter().next()
     }
 
-    /// Whether a team is the owners', who may do everything.
+    /// True for the team of the owners, who may do everything.
     pub fn is_owners(&self, team: TeamId) -> bool {
         self.organization().is_some_and(|organization| organization.owners_team == team)
     }
@@ -93,7 +93,7 @@ impl OrganizationState {
         self.projects.by().name.first(&NameKey::of(name)).filter(|project| project.name.as_str() == name)
     }
 
-    /// Whether another project has this name, in whatever case.
+    /// True if another project has this name, ignoring case.
     pub fn project_name_is_taken(&self, name: &ProjectName, by_other_than: Option<&ProjectId>) -> bool {
         self.projects.by().name.first(&name.key()).is_some_and(|other| Some(&other.id) != by_other_than)
     }
@@ -103,7 +103,7 @@ impl OrganizationState {
         self.workspaces.by().name.first(&NameKey::of(name)).filter(|workspace| workspace.name.as_str() == name)
     }
 
-    /// Whether another workspace has this name, in whatever case.
+    /// True if another workspace has this name, ignoring case.
     pub fn workspace_name_is_taken(&self, name: &WorkspaceName, by_other_than: Option<&WorkspaceId>) -> bool {
         self.workspaces.by().name.first(&name.key()).is_some_and(|other| Some(&other.id) != by_other_than)
     }
@@ -152,13 +152,13 @@ impl OrganizationState {
         workspace.tags.keys().find(|key| tag_id(workspace.id.organization_prefix(), key) == *id)
     }
 
-    /// What a project says about execution.
+    /// Execution settings of a project.
     pub fn default_execution(&self, project: &ProjectId) -> Execution {
         let own = self.projects.get(project).and_then(|project| project.default_execution);
         own.or(self.organization().map(|organization| organization.default_execution)).unwrap_or(Execution::REMOTE)
     }
 
-    /// Where the runs of a workspace happen.
+    /// Execution settings that apply to the runs of a workspace.
     pub fn execution_of(&self, workspace: &Workspace) -> Execution {
         workspace.execution.unwrap_or_else(|| self.default_execution(&workspace.project))
     }
@@ -168,8 +168,8 @@ impl OrganizationState {
         self.state_versions.by().workspace.under(&workspace)
     }
 
-    /// Whether an apply wrote this state on its way to a later one. What it wrote last is not intermediate, also where its
-    /// agent was lost meanwhile; nor is what was saved from such an agent afterwards.
+    /// True if an apply wrote this state on its way to a later one. The last one it wrote is not intermediate, even if
+    /// its agent was lost meanwhile; nor is one recovered from such an agent afterwards.
     pub fn is_intermediate(&self, version: &StateVersion) -> bool {
         let Some(run) = version.run else { return false };
         let written_by_run = |version: &StateVersion| {
@@ -192,12 +192,12 @@ impl OrganizationState {
         self.variable_sets.by().name.iter()
     }
 
-    /// When a workspace's settings or its state changed last.
+    /// Time of the last change to a workspace's settings or its state.
     pub fn latest_change(&self, workspace: &Workspace) -> Timestamp {
         self.latest_state_change(workspace).max(workspace.updated_at)
     }
 
-    /// When a workspace's state changed last; when the workspace was made, where it has none.
+    /// Time of the last change to a workspace's state; its creation time if it has none.
     pub fn latest_state_change(&self, workspace: &Workspace) -> Timestamp {
         self.current_state_version(workspace).map_or(workspace.created_at, |version| version.created_at)
     }

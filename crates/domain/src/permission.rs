@@ -1,7 +1,7 @@
-//! Who may do what: one function, [`allow`], and one table, [`RULES`].
+//! Permissions: one function, [`allow`], and one table, [`RULES`].
 //!
-//! Rights add up, and nothing takes one away: a site admin's, an owner's, what teams have in the organization, in the
-//! project and in the workspace. Each action is one row of the table; a new action does not work without one.
+//! Rights add up, and nothing takes one away: those of a site admin, of an owner, and of teams in the organization, in
+//! the project and in the workspace. Each action is one row of the table; a new action does not work without one.
 
 mod rules;
 
@@ -20,7 +20,7 @@ use crate::token::TokenKind;
 use crate::workspace::Workspace;
 use rules::{RULES, Rule};
 
-/// Who asks.
+/// Caller of an action.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Actor {
     Anonymous,
@@ -45,7 +45,7 @@ pub enum Actor {
         organization: OrganizationId,
         pool: AgentPoolId,
     },
-    /// What runs inside a run, in whichever of its phases. It is somebody's code, so it reads and changes nothing.
+    /// Code inside a run, in any of its phases. It is somebody's code, so it reads and changes nothing.
     Run {
         organization: OrganizationId,
         run: RunId,
@@ -86,7 +86,7 @@ impl Actor {
         }
     }
 
-    /// Whether it is the organization's token, or comes from it.
+    /// True for the organization's token, or one that comes from it.
     pub fn is_from_organization(&self) -> bool {
         matches!(self, Self::Organization(_) | Self::Team { from_organization: true, .. })
     }
@@ -146,7 +146,7 @@ actions! {
     ManageOrganizationToken,
     ReadAuditTrail,
     ManageMembership,
-    /// Who is in the team that may do everything.
+    /// Membership in the team that may do everything.
     ManageOwners,
     ManageTeams,
     ManageOrganizationAccess,
@@ -219,9 +219,9 @@ pub struct Decision {
     /// A sentence to show. It may name teams and roles of the caller's organization, so where [`Self::visible`] is
     /// false only the log gets it.
     pub reason: Cow<'static, str>,
-    /// Whether the caller may know that the thing exists.
+    /// True if the caller may know that the thing exists.
     pub visible: bool,
-    /// Whether the organization takes this kind of credential at all. If not, the caller is as good as not logged in.
+    /// True if the organization accepts this kind of credential at all. If not, the caller counts as not logged in.
     pub credential_accepted: bool,
 }
 
@@ -286,7 +286,7 @@ struct Within<'a> {
     workspace: Option<&'a Workspace>,
 }
 
-/// Where rights come from, for the reason.
+/// Source of a right, for the reason.
 #[derive(Clone, Copy)]
 enum Source<'a> {
     SiteAdmin,
@@ -402,12 +402,12 @@ impl<'a> Within<'a> {
         Decision::denied(refusal(rule, have), visible)
     }
 
-    /// Whether `actor` may do here all that these rights give.
+    /// True if `actor` has all of these rights here.
     fn is_covered(self, actor: &Actor, rights: &Rights) -> bool {
         RULES.iter().filter(|rule| (rule.granted)(rights)).all(|rule| self.allow(actor, rule).allowed)
     }
 
-    /// Whether such rights let someone know of the place.
+    /// True if such rights make the place visible.
     fn shows(self, rights: &Rights) -> bool {
         match (self.workspace, self.project) {
             (Some(_), _) => rights.workspace != WorkspaceRights::NONE,
@@ -416,7 +416,7 @@ impl<'a> Within<'a> {
         }
     }
 
-    /// Whoever works in a workspace knows of its project.
+    /// True if a team has access to a workspace, which also makes its project visible.
     fn knows_a_workspace(self, teams: &[&Team]) -> bool {
         let Some(project) = self.project else { return false };
         teams.iter().any(|team| {
@@ -460,8 +460,8 @@ impl<'a> Within<'a> {
     }
 }
 
-/// Whether `actor` may do all that a team may, wherever it may. Only then may they act in its name: by a token of it that
-/// they make, or by rights that they give it.
+/// True if `actor` may do all that a team may, wherever it may. Only then may they act in its name: by creating a token
+/// for it, or by granting it rights.
 pub fn covers(actor: &Actor, state: &OrganizationState, team: &Team) -> bool {
     let organization = Within { state, project: None, workspace: None };
     if state.is_owners(team.id) {
@@ -478,14 +478,14 @@ pub fn covers(actor: &Actor, state: &OrganizationState, team: &Team) -> bool {
         })
 }
 
-/// Whether `actor` may do all in a project that a team may do there by this access.
+/// True if `actor` may do all in a project that a team may do there by this access.
 pub fn covers_in_project(actor: &Actor, state: &OrganizationState, access: &TeamProject) -> bool {
     let Some(project) = state.projects.get(&access.project) else { return true };
     let rights = Rights { project: access.rights(), workspace: access.workspace_rights(), ..Rights::default() };
     Within { state, project: Some(project), workspace: None }.is_covered(actor, &rights)
 }
 
-/// Whether `actor` may do all in the organization that these flags of a team stand for.
+/// True if `actor` may do all in the organization that these flags of a team stand for.
 pub fn covers_in_organization(actor: &Actor, state: &OrganizationState, access: &OrganizationAccess) -> bool {
     Within { state, project: None, workspace: None }.is_covered(actor, &organization_rights(access))
 }
@@ -495,7 +495,7 @@ fn passes_everything(action: Action) -> bool {
     !matches!(action, Action::ManageSite | Action::CreateOrganization | Action::ReadAccount | Action::UpdateAccount)
 }
 
-/// What a team's rights in the organization mean in each project and workspace.
+/// Rights in each project and workspace that follow from a team's rights in the organization.
 fn organization_rights(access: &OrganizationAccess) -> Rights {
     let project = match () {
         () if access.manage_projects => ProjectRights::ADMIN,

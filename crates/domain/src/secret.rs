@@ -91,7 +91,7 @@ impl fmt::Debug for HashKey {
     }
 }
 
-/// What is stored of a secret.
+/// Hash of a secret, for storage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SecretHash([u8; 32]);
 

@@ -1,4 +1,4 @@
-//! What the site's ledger adds up to: users and what opens doors for them, and which organizations exist.
+//! State of the site, built from its ledger: users and their credentials, and which organizations exist.
 
 use taco_tables::tables;
 
@@ -14,7 +14,7 @@ use crate::token::Token;
 use crate::user::User;
 
 tables! {
-    /// What the site's ledger adds up to.
+    /// State of the site, built from its ledger.
     pub struct Site {
         pub users: User;
         pub organizations: OrganizationEntry;
@@ -34,7 +34,7 @@ impl Site {
         self.organizations.by().name.first(&NameKey::of(name)).filter(|entry| entry.name.as_str() == name)
     }
 
-    /// Whether an organization has this name, in whatever case.
+    /// True if an organization has this name, ignoring case.
     pub fn has_organization_named(&self, name: &OrganizationName) -> bool {
         self.organizations.by().name.first(&name.key()).is_some()
     }

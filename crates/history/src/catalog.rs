@@ -8,20 +8,20 @@ use crate::page::Place;
 /// The 16 characters that tell a record of its kind from all others.
 pub type RowId = [u8; 16];
 
-/// What a catalog knows of a record.
+/// Row of a catalog for one record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row<'a> {
     pub id: RowId,
-    /// What the record belongs to: its workspace.
+    /// Owner of the record: its workspace.
     pub owner: RowId,
-    /// When it was made, in microseconds.
+    /// Creation time in microseconds.
     pub at: i64,
     /// Its number within the owner: a run's number, a state's serial.
     pub number: u64,
     pub status: &'a str,
     pub source: &'a str,
     pub author: &'a str,
-    /// What else is asked for in filters; the bits are the caller's.
+    /// Additional flags for filters; the bits are the caller's.
     pub flags: u8,
     pub place: Place,
 }
@@ -62,7 +62,7 @@ impl Catalog {
         self.len() == 0
     }
 
-    /// How many bytes it takes in memory, roughly.
+    /// Approximate size in memory, in bytes.
     pub fn weight(&self) -> usize {
         let row = size_of::<(RowId, u16, i64, u64, u8, u8, u16, u8, Place)>();
         let texts = [&self.pages, &self.words, &self.authors].into_iter().flatten().map(|text| text.len() + 24);
@@ -101,12 +101,12 @@ impl Catalog {
         &self.pages
     }
 
-    /// What rows belong to, sorted.
+    /// Owners of rows, sorted.
     pub fn owners(&self) -> &[RowId] {
         &self.owners
     }
 
-    /// When each row was made, newest first.
+    /// Creation time of each row, newest first.
     pub fn times(&self) -> &[i64] {
         &self.columns.at
     }
@@ -115,7 +115,7 @@ impl Catalog {
         &self.columns.id
     }
 
-    /// Which rows fit. Whatever can be told from a word, an owner or an author is asked once for each of these, not once
+    /// Rows that match. Checks that only need a string, an owner or an author are made once for each of these, not once
     /// for each row.
     pub fn filter(&self, wanted: &RowFilter<'_>) -> Vec<u32> {
         let columns = &self.columns;
@@ -143,7 +143,7 @@ impl Catalog {
     }
 }
 
-/// Which rows are wanted.
+/// Filter for rows.
 pub struct RowFilter<'a> {
     pub owner: &'a dyn Fn(&RowId) -> bool,
     pub status: &'a dyn Fn(&str) -> bool,

@@ -1,4 +1,4 @@
-//! How a catalog is written: a line of JSON that describes it, then its columns, numbers with the lowest byte first; all
+//! Format of a catalog: a line of JSON that describes it, then its columns, numbers with the lowest byte first; all
 //! of it under zstd.
 
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Which bundle has a record, by the record's id: for records that nothing else is asked of.
+//! Index of bundles by the id of a record in them: for records that are looked up in no other way.
 
 use std::io::Read;
 
@@ -59,7 +59,7 @@ impl IdIndex {
         self.entries.is_empty()
     }
 
-    /// How many bytes it takes in memory, roughly.
+    /// Approximate size in memory, in bytes.
     pub fn weight(&self) -> usize {
         self.len() * size_of::<(RowId, Place)>() + self.pages.iter().map(|page| page.len() + 24).sum::<usize>()
     }

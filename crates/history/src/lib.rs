@@ -20,7 +20,7 @@ pub use page::{Bundle, PageWriter, Place, read_bundle};
 pub use select::{Source, select};
 pub use texts::Texts;
 
-/// Why bytes are not what they should be.
+/// Reason why bytes are malformed.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 #[error("{0}")]
 pub struct Malformed(pub String);

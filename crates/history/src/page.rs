@@ -29,10 +29,10 @@ pub struct Bundle {
     pub records: Vec<(RecordKey, Box<RawValue>)>,
 }
 
-/// Where a bundle lies.
+/// Position of a bundle.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Place {
-    /// Which of the catalog's pages.
+    /// Index of the page in the catalog's pages.
     pub page: u16,
     pub offset: u32,
     pub length: u32,

@@ -5,9 +5,9 @@ use crate::catalog::RowId;
 /// Items in the order of a list: the greatest first, and the smallest tie first among equals.
 pub trait Source: Sync {
     fn count(&self) -> usize;
-    /// What the list is sorted by, for instance when an item was made.
+    /// Sort key of the list, for instance the creation time of an item.
     fn order(&self, index: usize) -> i64;
-    /// What decides between items of equal order; no two items have the same.
+    /// Tie-breaker between items of equal order; no two items have the same.
     fn tie(&self, index: usize) -> (u64, RowId);
 }
 
@@ -36,7 +36,7 @@ pub fn select(sources: &[&dyn Source], skip: usize, take: usize) -> Vec<(usize, 
     found
 }
 
-/// Where to begin in each source, and how many items lie before that: as many as possible, and no more than `skip`.
+/// Start index in each source, and the number of items before that: as many as possible, and no more than `skip`.
 fn starts(sources: &[&dyn Source], skip: usize) -> (Vec<usize>, usize) {
     if skip == 0 {
         return (vec![0; sources.len()], 0);

@@ -15,7 +15,7 @@ use taco_domain::phase_attempt::PhaseAttempt;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
-/// What the scheduler tells an agent.
+/// Message of the scheduler to an agent.
 #[derive(Clone)]
 pub enum ToAgent {
     Execute(Box<TakenPhase>),
@@ -54,7 +54,7 @@ pub struct NewAgent {
     pub engines: Vec<String>,
     /// It takes one phase and no more.
     pub once: bool,
-    /// What it is executing already.
+    /// Phases it is executing already.
     pub running: Vec<PhaseAttempt>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Connected {
     /// Of this connection, because an agent may come back before its old connection is seen to be dead.
     connection: u64,
     running: BTreeSet<PhaseAttempt>,
-    /// What it was given and has not told of yet: a heartbeat may have been on its way.
+    /// Phases it was given and has not reported yet: a heartbeat may have been on its way.
     sent_unconfirmed: BTreeSet<PhaseAttempt>,
     heartbeat: u64,
     heard_at: Timestamp,
@@ -76,7 +76,7 @@ pub(crate) struct Connected {
     refused: Option<Error>,
     /// Cancels that it was told, so that it is told once.
     cancels_sent: BTreeSet<(PhaseAttempt, bool)>,
-    /// What the ledger says it executes and it does not say: since when, and its heartbeat then.
+    /// Phases that it executes according to the ledger but does not report: since when, and its heartbeat then.
     unreported_since: BTreeMap<PhaseAttempt, (Instant, u64)>,
 }
 
@@ -266,15 +266,15 @@ impl Agents {
         }
     }
 
-    /// What each agent is thought to execute.
+    /// Phases that each agent is thought to execute.
     pub(crate) fn occupied(&self) -> Vec<(AgentId, PhaseAttempt)> {
         let connected = self.lock();
         let attempts = |agent: &Connected| agent.running.union(&agent.sent_unconfirmed).copied().collect::<Vec<_>>();
         connected.iter().flat_map(|(id, agent)| attempts(agent).into_iter().map(|attempt| (*id, attempt))).collect()
     }
 
-    /// Which of the attempts that the ledger says an agent executes it has not said for `patience`, though it was heard;
-    /// and its newest heartbeat.
+    /// Attempts that an agent executes according to the ledger but has not reported for `patience`, though it was
+    /// heard; and its newest heartbeat.
     pub(crate) fn unknown_to(
         &self,
         id: AgentId,
@@ -333,7 +333,7 @@ impl Agents {
         }
     }
 
-    /// What this server hears.
+    /// Agents that this server hears.
     pub(crate) fn presence(&self) -> Vec<AgentPresence> {
         let connected = self.lock();
         let presence = connected.values().map(|agent| AgentPresence {

@@ -50,7 +50,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether another server hears a newer heartbeat: the agent may have moved there, and that server knows better.
+    /// True if another server hears a newer heartbeat: the agent may have moved there, and that server knows better.
     fn is_heard_elsewhere(&self, id: AgentId, heartbeat: u64) -> bool {
         self.peers.heard().iter().any(|other| other.agent == id && other.heartbeat > heartbeat)
     }

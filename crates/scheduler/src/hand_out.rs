@@ -1,4 +1,4 @@
-//! Which agent gets which phase.
+//! Assignment of phases to agents.
 
 use std::collections::HashSet;
 
@@ -145,7 +145,7 @@ fn assign(
     assignments
 }
 
-/// Where phases may wait.
+/// Organization and scope in which phases may wait.
 struct Place<'a> {
     reach: AgentScope,
     organization: &'a OrganizationSnapshot,
@@ -153,7 +153,7 @@ struct Place<'a> {
     share: Share,
 }
 
-/// Where phases may wait that are within reach of a free agent.
+/// Places with phases that may wait for one of the free agents.
 fn places<'a>(plane: &Privileged, free: &[FreeAgent], organizations: &'a [OrganizationSnapshot]) -> Vec<Place<'a>> {
     let mut places = Vec::new();
     for organization in organizations {
@@ -166,7 +166,7 @@ fn places<'a>(plane: &Privileged, free: &[FreeAgent], organizations: &'a [Organi
     places
 }
 
-/// What free agents may take of an organization.
+/// Scopes of an organization that the free agents cover.
 fn reaches(free: &[FreeAgent], organization: &OrganizationSnapshot) -> Vec<AgentScope> {
     let mut reaches = Vec::new();
     for agent in free {

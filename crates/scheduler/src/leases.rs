@@ -1,6 +1,6 @@
-//! Who went silent. An agent's phases are its own for a lease after the last heartbeat that all servers can know of;
-//! it stops by itself before that is over. A server gives it up only a margin later, and counts from when it saw the
-//! newest heartbeat itself: so no two clocks have to agree.
+//! Detection of silent agents. An agent's phases are its own for a lease after the last heartbeat that all servers can
+//! know of; it stops by itself before that is over. A server gives it up only a margin later, and counts from when it
+//! saw the newest heartbeat itself: so no two clocks have to agree.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use taco_domain::id::AgentId;
 use taco_domain::phase_attempt::PhaseAttempt;
 use tokio::time::Instant;
 
-/// How often agents' heartbeats are published while nothing is executed: what two idle servers cost the bucket.
+/// Interval of publishing agents' heartbeats while nothing is executed: what two idle servers cost the bucket.
 const IDLE_ROUND: Duration = Duration::from_secs(20);
 
 /// Of a machine that is busy.
 const SHORTEST_SILENCE: Duration = Duration::from_secs(2);
 
-/// How long agents may be silent.
+/// Timeouts for silent agents.
 #[derive(Clone, Copy, Debug)]
 pub struct Leases {
-    /// What agents are promised.
+    /// Lease promised to agents.
     pub lease: Duration,
-    /// What servers wait in addition.
+    /// Additional time that servers wait.
     pub margin: Duration,
 }
 
@@ -31,7 +31,7 @@ impl Leases {
         Self { lease, margin: lease / 2 }
     }
 
-    /// How often agents send a heartbeat, and servers publish what they heard.
+    /// Interval at which agents send heartbeats, and servers publish those they heard.
     pub fn heartbeat(&self) -> Duration {
         self.lease / 8
     }
@@ -46,14 +46,14 @@ impl Leases {
         (self.heartbeat() * 4).max(SHORTEST_SILENCE)
     }
 
-    /// How often servers publish what they heard while nothing is executed. A lease outlasts it, together with the age
-    /// of the newest heartbeat: an idle agent that is given a phase can begin at once.
+    /// Interval at which servers publish heartbeats while nothing is executed. A lease outlasts it, together with the
+    /// age of the newest heartbeat: an idle agent that is given a phase can begin at once.
     pub(crate) fn idle_round(&self) -> Duration {
         IDLE_ROUND.min(self.lease * 2 / 3)
     }
 }
 
-/// What one server remembers of heartbeats.
+/// Heartbeats that one server remembers.
 #[derive(Default, Debug)]
 pub(crate) struct Watch {
     seen: HashMap<AgentId, Seen>,
@@ -83,8 +83,8 @@ impl Watch {
         }
     }
 
-    /// Whether an agent was silent for longer than `leases` allow, since it has this attempt. One that this server never
-    /// heard of is counted from now on: the server may have just started.
+    /// True if an agent was silent for longer than `leases` allow, since it has this attempt. One that this server
+    /// never heard of is counted from now on: the server may have just started.
     pub(crate) fn is_lost(&mut self, agent: AgentId, attempt: PhaseAttempt, leases: &Leases, now: Instant) -> bool {
         let seen = self.seen.entry(agent).or_insert(Seen { heartbeat: 0, at: now });
         let (since, last) = self.under_way.entry(attempt).or_insert((now, now));

@@ -1,5 +1,5 @@
-//! How servers let each other know of their agents. Hints for people and for the queue, but not for leases: those rest
-//! on [`PeerDirectory::publish`] saying truly when all servers can know of a heartbeat.
+//! Exchange of known agents between servers. Hints for people and for the queue, but not for leases: those rest on
+//! [`PeerDirectory::publish`] saying truly when all servers can know of a heartbeat.
 
 use async_trait::async_trait;
 use taco_control_plane::LedgerName;

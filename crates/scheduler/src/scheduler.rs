@@ -23,10 +23,10 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Between two looks at organizations that cannot be read: somebody may have put back what was damaged.
 const LOOK_AT_UNREADABLE: Duration = Duration::from_secs(10);
 
-/// How long nothing is handed out of an organization after that failed: the others come first.
+/// Pause in handing out phases of an organization after that failed: the others come first.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(2);
 
-/// How long a server that stops waits for phases that are being handed out.
+/// Timeout for phases that are being handed out when a server stops.
 const HAND_OUT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The part of a server that gives phases to agents. Cheap to clone; clones share everything.
@@ -38,7 +38,7 @@ pub struct Scheduler {
     pub(crate) peers: Arc<dyn PeerDirectory>,
     /// The organizations that this server has to do with, and that it follows.
     organizations: Arc<Mutex<BTreeMap<OrganizationId, OrganizationSnapshot>>>,
-    /// When handing out a phase of an organization last failed.
+    /// Time when handing out a phase of an organization last failed.
     failed: Arc<Mutex<HashMap<OrganizationId, Instant>>>,
 }
 
@@ -118,7 +118,7 @@ impl Scheduler {
         }
     }
 
-    /// How many organizations this server follows.
+    /// Number of organizations this server follows.
     pub fn following(&self) -> usize {
         self.organizations.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

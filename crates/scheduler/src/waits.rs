@@ -14,10 +14,10 @@ use crate::scheduler::Scheduler;
 /// Between two looks, which are at memory alone.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What a run waits for no longer than this is not worth a word.
+/// Minimum wait that is worth a note.
 const MOMENT: Duration = Duration::from_secs(2);
 
-/// What one server has seen runs wait for.
+/// Reasons that one server has seen runs wait for.
 #[derive(Default)]
 struct Waits {
     seen: HashMap<OrganizationId, HashMap<(RunId, PhaseKind), Seen>>,

@@ -1,4 +1,4 @@
-//! How fast the API is, beside a bare axum handler that returns the same bytes in the same run.
+//! Throughput of the API, compared with a bare axum handler that returns the same bytes in the same run.
 
 mod site;
 
@@ -129,7 +129,7 @@ fn writes(table: &mut Table, client: &mut Client, workspace: &str) {
     }
 }
 
-/// What a state of 10 KB costs the disk, in both ways.
+/// Cost on disk of a state of 10 KB, in both ways.
 fn fsyncs(table: &mut Table) {
     let what = "fsyncs for a state of 10 KB";
     if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {

@@ -1,7 +1,7 @@
-//! What every request costs, whatever it asks for: the time on a core for small answers, and how long clients wait for
-//! them, beside a bare axum handler that returns the same bytes in the same run.
+//! Overhead of every request, independent of what it asks for: the CPU time for small responses, and the latency for
+//! clients, compared with a bare axum handler that returns the same bytes in the same run.
 //!
-//! The time on a core hardly depends on what else the machine does, so it is the figure to look at; the latencies do.
+//! The CPU time hardly depends on what else the machine does, so it is the figure to look at; the latencies do.
 
 mod site;
 
@@ -37,7 +37,7 @@ fn main() {
     table.close();
 }
 
-/// What requests cost a server: the time on a core for each, and the times that clients waited.
+/// Cost of requests for a server: the CPU time for each, and the latencies that clients saw.
 #[derive(Default)]
 struct Cost {
     cpu: Duration,

@@ -1,4 +1,4 @@
-//! How soon a new server answers, and what it takes to keep it.
+//! Startup time of a new server, and the resources it needs.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// What events of the access log name as their target.
+/// Target of events of the access log.
 pub(crate) const ACCESS: &str = "taco_server::access";
 
 /// Formats events as JSON: those of the access log itself, all others as `others` does.

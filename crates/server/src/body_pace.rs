@@ -22,7 +22,7 @@ const WINDOW: Duration = Duration::from_secs(30);
 /// A KiB in a second: a modem of forty years ago was faster.
 const MIN_BYTES: u64 = 30 * 1024;
 
-/// Whether a request's body came too slowly. Nothing to ask where there is no body.
+/// Flag that a request's body came too slowly; `None` without a body.
 pub(crate) struct Pace(Option<Arc<AtomicBool>>);
 
 /// Gives up on bodies that come too slowly.

@@ -11,7 +11,7 @@ pub(crate) struct OpenBucket {
     pub(crate) candid: Arc<dyn Bucket>,
     /// Tries again for a while: for everyone else.
     pub(crate) patient: Arc<dyn Bucket>,
-    /// Whether either was refused a write.
+    /// Record of refused writes to either.
     pub(crate) writes: WriteTrouble,
 }
 

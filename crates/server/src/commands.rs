@@ -1,4 +1,4 @@
-//! What `taco` can be asked to do.
+//! Subcommands of `taco`.
 
 pub(crate) mod admin;
 pub(crate) mod audit;

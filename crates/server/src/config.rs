@@ -24,12 +24,12 @@ pub use value::{BucketUrl, FilePath, HttpUrl, LogFilter, LogFormat, MirrorUrl, P
 
 use value::Value;
 
-/// What a process finds around it, besides its flags.
+/// Environment of a process, besides its flags.
 #[derive(Clone, Debug)]
 pub struct ProcessEnv {
     pub variables: BTreeMap<String, String>,
     pub working_directory: PathBuf,
-    /// Whether a person watches the log as it is written.
+    /// True if a person watches the log as it is written.
     pub log_on_terminal: bool,
 }
 
@@ -73,12 +73,12 @@ impl Configuration {
         Ok(Self { settings: Settings::read(&entries)?, entries })
     }
 
-    /// Which bucket, and who says so: the beginning of a complaint about it.
+    /// Name and origin of the bucket: the beginning of an error message about it.
     pub fn bucket_in_words(&self) -> String {
         format!("bucket {} ({})", self.settings.bucket.as_str(), self.origin_of("bucket"))
     }
 
-    /// Who says what a setting is.
+    /// Origin of a setting.
     pub fn origin_of(&self, key: &str) -> &Origin {
         &self.entries.iter().find(|entry| entry.setting.key == key).expect("it is a setting").origin
     }

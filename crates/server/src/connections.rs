@@ -48,7 +48,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(25);
 /// A flood must not fill the log.
 const REFUSALS_TOLD_EVERY: Duration = Duration::from_secs(60);
 
-/// What a listener serves, and to how many.
+/// Service behind a listener, and its connection limits.
 pub(crate) struct Service {
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) routes: Router,

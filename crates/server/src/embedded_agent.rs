@@ -22,7 +22,7 @@ pub(crate) const SUPERVISE: &str = "supervise-engine";
 /// Bytes between agent and server that wait for either.
 const BUFFER: usize = 256 * 1024;
 
-/// When the server goes down, phases under way may take this long; then they are interrupted.
+/// Grace period for phases under way when the server shuts down; then they are interrupted.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Executes phases until the server goes down.
@@ -75,7 +75,7 @@ fn open(door: &Router) -> DuplexStream {
     agent
 }
 
-/// What the agent is told.
+/// Options of the agent.
 pub(crate) fn options(
     settings: &Settings,
     run_as: Option<RunUsers>,
@@ -105,7 +105,7 @@ pub(crate) fn options(
     }
 }
 
-/// What the server alone may read and change. A run has the server's user, unless a setting names another one.
+/// Paths that only the server may read and change. A run has the server's user, unless a setting names another one.
 fn forbidden(settings: &Settings) -> Vec<PathBuf> {
     let bucket = settings.bucket.as_str();
     let beside_bucket = [master_keys::directory(bucket), master_keys::key_file(bucket), tls::key_beside(bucket)];

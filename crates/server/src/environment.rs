@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 /// Says that the variables are on standard input.
 const MARK: &str = "TACO_VARIABLES_ON_STDIN";
 
-/// What a process may show to everyone, and what the libraries within it look for.
+/// Variables that a process may show to everyone, and that libraries within it look for.
 const PLAIN: [&str; 20] = [
     "PATH",
     "HOME",

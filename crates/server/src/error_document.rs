@@ -1,4 +1,4 @@
-//! How errors look on the wire: a JSON:API document, as terraform and its libraries expect.
+//! Error responses: a JSON:API document, as terraform and its libraries expect.
 
 use axum::Json;
 use axum::http::StatusCode;

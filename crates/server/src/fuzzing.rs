@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderValue};
 
 use crate::trusted_proxies::TrustedProxies;
 
-/// Whose request it is that came from `peer` with this `X-Forwarded-For`, where `trusted` are proxies.
+/// Client of a request that came from `peer` with this `X-Forwarded-For`, where `trusted` are proxies.
 pub fn client(trusted: &str, peer: IpAddr, forwarded_for: &[u8]) -> Option<IpAddr> {
     let mut headers = HeaderMap::new();
     headers.append("x-forwarded-for", HeaderValue::from_bytes(forwarded_for).ok()?);

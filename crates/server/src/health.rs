@@ -70,7 +70,7 @@ async fn ready(State(readiness): State<Readiness>, Query(asked): Query<Purpose>)
 /// `Err` says why not, in words that give nothing away.
 type Verdict = Result<(), &'static str>;
 
-/// Whether this server should get requests.
+/// Readiness of this server to receive requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Readiness {
     bucket: Arc<dyn Bucket>,

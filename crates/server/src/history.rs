@@ -5,7 +5,7 @@ use std::time::Duration;
 use taco_control_plane::Privileged;
 use tokio::time::sleep;
 
-/// How often a server looks whether something may leave.
+/// Interval of checking whether something may leave.
 const INTERVAL: Duration = Duration::from_secs(60);
 /// The pause between two batches: requests go first.
 const BETWEEN_BATCHES: Duration = Duration::from_millis(200);

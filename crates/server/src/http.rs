@@ -82,10 +82,10 @@ fn forbid_sniffing(response: &mut Response) -> &mut Response {
     response
 }
 
-/// Packs pages for browsers that can unpack them, but not streams of events, of which each has to arrive at once.
+/// Compresses pages for browsers that support it, but not streams of events, of which each has to arrive at once.
 ///
-/// How well a page packs tells a little about its secrets to someone who sees its length and chooses some of its
-/// text. The proof in our forms is the only lasting secret on a page, and a form needs its origin beside it.
+/// The compression ratio of a page tells a little about its secrets to someone who sees its length and chooses some of
+/// its text. The proof in our forms is the only lasting secret on a page, and a form needs its origin as well.
 pub fn packed(routes: Router) -> Router {
     // More would cost more time than it saves on the way.
     routes.layer(CompressionLayer::new().quality(CompressionLevel::Fastest))

@@ -1,5 +1,5 @@
-//! What a request may be at most. The limits on its head are in `connections`, which sees the head first; the pace of its body
-//! is in `body_pace`.
+//! Limits on requests. Those on the head are in `connections`, which sees the head first; the pace of the body is in
+//! `body_pace`.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
-//! Where log lines go: to stderr, those of the access log several at a time.
+//! Writer of log lines: to stderr, those of the access log in batches.
 //!
-//! A line in the access log is there for every request, and a system call for each would cost more than many an answer.
-//! So these lines are gathered for a moment and written together. All other lines are written at once, and whatever was
-//! gathered before them. Nothing is lost when the process ends ([`LogWriter::flush`]) or a part of it panics, which
-//! logs an error; where it is killed, the last moment's requests may lack their lines.
+//! A line in the access log is there for every request, and a system call for each would cost more than many a
+//! response. So these lines are buffered for a moment and written together. All other lines are written at once, after
+//! flushing the buffer. Nothing is lost when the process ends ([`LogWriter::flush`]) or a part of it panics, which logs
+//! an error; if it is killed, the last moment's requests may lack their lines.
 
 use std::io::{self, Write};
 use std::mem;
@@ -16,11 +16,11 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::access_log::ACCESS;
 
-/// How long lines are gathered.
+/// Maximum time that lines are buffered.
 const GATHERED_FOR: Duration = Duration::from_millis(5);
 
-/// When so much is gathered, whoever adds to it writes it: a reader who is too slow for the log slows the server down,
-/// rather than filling its memory.
+/// Maximum size of the buffer; the thread that fills it writes it: a reader who is too slow for the log slows the
+/// server down, rather than filling its memory.
 const MOST_GATHERED: usize = 256 * 1024;
 
 /// Writes log lines, whole and in their order. Clones write to the same place.

@@ -23,7 +23,7 @@ pub enum KeyError {
     File { path: String, why: io::Error },
 }
 
-/// What can be said of the keys before anything is made or asked: that one is missing, or too short.
+/// Checks the keys as far as possible before anything is created or requested: that none is missing, or too short.
 pub(crate) fn check(settings: &Settings) -> Result<(), KeyError> {
     if settings.secret_key.is_none() && key_file(settings.bucket.as_str()).is_none() {
         return Err(KeyError::Missing { bucket: settings.bucket.as_str().to_owned() });

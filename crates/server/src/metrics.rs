@@ -14,7 +14,7 @@ use crate::shutdown::Shutdown;
 /// From a file's `stat` to a bucket on a bad day.
 const SECONDS: &[f64] = &[0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// How often recorded times are folded into their histograms. Nothing else would do it where nobody scrapes.
+/// Interval of folding recorded times into their histograms. Nothing else would do it if there is no scraping.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 /// Starts to record. The recorder belongs to the process, so servers in one process (as in tests) share it.

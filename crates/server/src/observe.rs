@@ -19,7 +19,7 @@ use crate::access_log::ACCESS;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What the access log and the metrics say in place of a status when the client went away meanwhile.
+/// Placeholder for the status in the access log and the metrics when the client went away meanwhile.
 const GONE: &str = "gone";
 
 /// Observes the requests of one listener. Clones share what they count.
@@ -30,7 +30,7 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Whoever records metrics must have been installed before.
+    /// Requires that the metrics recorder was installed before.
     pub(crate) fn new(dice: Dice) -> Self {
         Self { dice, series: Arc::default() }
     }
@@ -65,7 +65,7 @@ impl Observer {
     }
 }
 
-/// What is known of a request. It is written down when dropped, so also where the client went away meanwhile.
+/// Observed data of a request. It is recorded when dropped, so also if the client went away meanwhile.
 pub(crate) struct Observation {
     begun: Instant,
     method: &'static str,
@@ -78,7 +78,7 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    /// What log lines about the request belong to.
+    /// Span for log lines about the request.
     pub(crate) fn span(&self) -> Span {
         self.span.clone()
     }
@@ -108,7 +108,7 @@ impl Drop for Observation {
 #[derive(Default)]
 struct AllSeries(RwLock<HashMap<String, Vec<Series>>>);
 
-/// What counts the requests of one route, one method and one status.
+/// Metrics of the requests of one route, one method and one status.
 struct Series {
     method: &'static str,
     status: Option<StatusCode>,

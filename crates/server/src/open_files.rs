@@ -24,7 +24,7 @@ pub(crate) fn raise() -> u64 {
     }
 }
 
-/// How many connections a server takes that may open so many files. A request needs a file or two beside its connection.
+/// Connection limits of a server that may open so many files. A request needs a file or two besides its connection.
 pub(crate) fn connection_limits(open_files: u64, max: Option<u16>, per_address: u16) -> ConnectionLimits {
     let possible = (open_files.saturating_sub(RESERVED) / 2).max(16);
     let all = match max {

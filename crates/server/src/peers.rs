@@ -74,8 +74,8 @@ impl PeerDirectory for BeaconPeers {
     }
 }
 
-/// Where other servers reach this one: at the address that it listens on, or, where that is every address, at the one
-/// that leads out of this machine.
+/// Address where other servers reach this one: the one that it listens on, or, if that is every address, the one that
+/// leads out of this machine.
 pub(crate) fn own_address(listens: SocketAddr, tls: bool) -> Option<Url> {
     let ip = if listens.ip().is_unspecified() { address_outwards()? } else { listens.ip() };
     let scheme = if tls { "https" } else { "http" };
@@ -132,7 +132,7 @@ struct PeerWakeup {
     wanted: Arc<Wanted>,
 }
 
-/// Where to look. Looks are gathered: one that begins after the word was heard finds everything.
+/// Ledgers to look at. Looks are batched: one that begins after the message was heard finds everything.
 #[derive(Default)]
 struct Wanted {
     signal: Notify,

@@ -34,13 +34,13 @@ use crate::tls::{self, TlsError};
 use crate::trusted_proxies::TrustedProxies;
 use crate::{bucket, connections, embedded_agent, history, http, limits, metrics, no_auth, open_files};
 
-/// Nobody guesses a token of this many characters.
+/// Length from which a token cannot be guessed.
 const LONG_TOKEN: usize = 32;
 
 /// Of the second listener, which serves little and few.
 const METRICS_CONNECTIONS: usize = 32;
 
-/// Why a server did not start.
+/// Reason why a server did not start.
 #[derive(thiserror::Error, Debug)]
 pub enum StartError {
     #[error("{address} is taken by another program; stop that one, or choose another address with --{flag}")]
@@ -233,12 +233,12 @@ pub struct Running {
     pub control_plane: Privileged,
     /// The first admin's name, while they have no password.
     pub admin_without_password: Option<String>,
-    /// Which clients have to trust, where the server has made its own.
+    /// Certificate authority that clients have to trust, if the server has made its own.
     pub certificate_authority: Option<PathBuf>,
     shutdown: Shutdown,
     /// Requests, and the server's own agent.
     under_way: JoinSet<()>,
-    /// What those need for as long as they are there.
+    /// Background tasks for as long as those are there.
     tasks: JoinSet<()>,
 }
 
@@ -336,7 +336,7 @@ async fn schedule(scheduler: Scheduler, beacons: Arc<Beacons>, shutdown: Shutdow
     beacons.take_down().await;
 }
 
-/// When the server goes down, sends away those who would keep it waiting, or wait for it in vain.
+/// Dismisses readers and agents when the server shuts down: they would keep it waiting, or wait for it in vain.
 async fn send_away(control_plane: Privileged, scheduler: Scheduler, shutdown: Shutdown) {
     shutdown.begun().await;
     control_plane.let_readers_go();

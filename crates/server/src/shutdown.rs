@@ -6,7 +6,7 @@ use std::io;
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::watch;
 
-/// How far down a server is.
+/// Progress of the shutdown of a server.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Stage {
     Up,
@@ -84,7 +84,7 @@ impl Signals {
 pub(crate) struct Signal(SignalKind, &'static str);
 
 impl Signal {
-    /// What a shell reports for a process that this signal ended.
+    /// Exit code that a shell reports for a process that this signal ended.
     pub(crate) fn exit_code(&self) -> i32 {
         128 + self.0.as_raw_value()
     }

@@ -40,11 +40,11 @@ pub enum TlsError {
 
 pub(crate) struct Tls {
     pub(crate) acceptor: TlsAcceptor,
-    /// What clients have to trust, if we made it.
+    /// Certificate authority that clients have to trust, if we made it.
     pub(crate) certificate_authority: Option<PathBuf>,
 }
 
-/// What the settings ask for; `None` is plain http.
+/// TLS according to the settings; `None` is plain http.
 pub(crate) fn load(settings: &Settings, now: Timestamp, dice: &Dice) -> Result<Option<Tls>, TlsError> {
     match (&settings.tls_cert, &settings.tls_key) {
         (None, None) if !settings.tls_dev => Ok(None),
@@ -128,7 +128,7 @@ fn for_this_machine(directory: &Path, now: Timestamp, dice: &Dice) -> Result<(Ch
     Ok((chain, key?))
 }
 
-/// What the authority is. Its name and its key make it; the dates are those of the day when it is made.
+/// Parameters of the authority. Its name and its key make it; the dates are those of the day when it is made.
 fn authority_params(now: Timestamp) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();

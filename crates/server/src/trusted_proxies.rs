@@ -1,5 +1,5 @@
-//! Who a client is when a proxy stands before us. A proxy names its client in `X-Forwarded-For`; anyone can send that
-//! header, so it counts only where it comes from a proxy that the settings name.
+//! Address of a client behind a proxy. A proxy names its client in `X-Forwarded-For`; anyone can send that header, so
+//! it counts only if it comes from a proxy that the settings name.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -25,7 +25,7 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// Whose request it is that came from `peer`: of those who passed it on, the last one whom we do not trust.
+    /// Client of a request that came from `peer`: of those who passed it on, the last one whom we do not trust.
     pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
         if !self.contains(client) {

@@ -3,7 +3,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// Which record: its kind and its id, both as text.
+/// Key of a record: its kind and its id, both as text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
 pub struct RecordKey {
     pub kind: String,
@@ -16,7 +16,7 @@ impl fmt::Display for RecordKey {
     }
 }
 
-/// What a commit does to one record.
+/// Change of a commit to one record.
 #[derive(Clone, Debug)]
 pub enum Change {
     Put(RecordKey, Box<RawValue>),

@@ -7,7 +7,7 @@ use crate::unknown::Unknown;
 #[derive(Clone, Debug)]
 pub(crate) struct Row<R> {
     pub(crate) record: R,
-    /// What a newer version wrote, kept so that an older server that changes the record does not drop it.
+    /// Fields that a newer version wrote, kept so that an older server that changes the record does not drop them.
     pub(crate) unknown: Option<Box<Unknown>>,
 }
 

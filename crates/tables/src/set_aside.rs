@@ -18,12 +18,12 @@ pub struct SetAside {
 pub struct SetAsideRecord {
     pub value: Box<RawValue>,
     pub why: String,
-    /// What can be said of it all the same. `None` for a kind that this version does not know: nothing that it does is
-    /// about those.
+    /// Outline that can be read all the same. `None` for a kind that this version does not know: nothing that it does
+    /// is about those.
     outline: Option<Outline>,
 }
 
-/// What a record is about, as far as that can be told from its JSON alone.
+/// Subject of a record, as far as its JSON alone tells.
 #[derive(Debug)]
 struct Outline {
     /// Its own id, and those of what it is a part of.
@@ -33,7 +33,7 @@ struct Outline {
     concerns_everything: bool,
 }
 
-/// How to read an outline: the constants of a [`Record`](crate::Record).
+/// Fields to read for an outline: the constants of a [`Record`](crate::Record).
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct Fields {
@@ -56,7 +56,7 @@ impl Outline {
         Self { ids, unique: unique.collect(), concerns_everything: fields.concerns_everything }
     }
 
-    /// Whether the other cannot be decided about without this one. Both are of the same ledger.
+    /// True if the other cannot be decided about without this one. Both are of the same ledger.
     fn concerns(&self, other: &Self, of_one_kind: bool) -> bool {
         let shares_id = || self.ids.iter().any(|id| other.ids.contains(id));
         let shares_text = || self.unique.iter().any(|text| other.unique.contains(text));
@@ -100,7 +100,7 @@ impl SetAside {
         self.iter().filter(|(_, record)| record.outline.is_some())
     }
 
-    /// Why a record is here, if it is.
+    /// Record set aside under this key, if there is one.
     pub fn get(&self, key: &RecordKey) -> Option<&SetAsideRecord> {
         self.records.get(key).map(|record| &**record)
     }

@@ -21,7 +21,7 @@ pub trait Record: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     const PART_OF: &'static [&'static str] = &[];
     /// The fields, as they are called in JSON, whose text no two records share, whatever its case.
     const UNIQUE: &'static [&'static str] = &[];
-    /// Whether whatever else is decided may depend on it: where one cannot be read, nothing is changed at all.
+    /// True if any other decision may depend on it: if one cannot be read, nothing is changed at all.
     const CONCERNS_EVERYTHING: bool = false;
     type Id: SortKey + Ord + Clone + Display + FromStr + Send + Sync + 'static;
     type Indexes: Indexes<Self>;
@@ -79,7 +79,7 @@ impl<R: Record> Table<R> {
         &self.indexes
     }
 
-    /// Whether a record is the very one that another table has, which a later or an earlier state was.
+    /// True if a record is the same one as in another table, of a later or an earlier state.
     pub fn is_unchanged(&self, since: &Self, id: &R::Id) -> bool {
         let key = KeyBytes::of(id);
         match (self.rows.get(&key), since.rows.get(&key)) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// What a record's JSON held beyond what this version knows.
+/// Contents of a record's JSON beyond what this version knows.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Unknown {
     /// A whole value.
@@ -18,7 +18,7 @@ pub(crate) enum Unknown {
 }
 
 impl Unknown {
-    /// What `original` has and `known`, the same as this version writes it, has not.
+    /// Parts that `original` has and `known`, the same as this version writes it, lacks.
     pub(crate) fn between(original: Value, known: &Value) -> Option<Self> {
         match (original, known) {
             (Value::Object(original), Value::Object(known)) => {
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of `original` when a version that knows `known` writes `changed`.
+    /// Result for `original` when a version that knows `known` writes `changed`.
     fn written(original: Value, known: Value, mut changed: Value) -> Value {
         if let Some(unknown) = Unknown::between(original, &known) {
             unknown.restore_in(&mut changed);

@@ -1,4 +1,4 @@
-//! What tables, indexes and set-aside records promise.
+//! Promises of tables, indexes and set-aside records.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

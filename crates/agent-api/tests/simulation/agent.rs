@@ -22,7 +22,7 @@ use crate::stage::Stage;
 const GREETING_TIMEOUT: Duration = Duration::from_secs(15);
 const FAR: Duration = Duration::from_secs(86_400);
 
-/// What is on the agent's disk: phases that were begun and not reported.
+/// Journal on the agent's disk: phases that were begun and not reported.
 pub(crate) type Journal = Arc<Mutex<BTreeMap<PhaseAttempt, Entry>>>;
 
 /// A process that is killed now and then, and started again.

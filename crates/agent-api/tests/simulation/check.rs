@@ -24,30 +24,30 @@ use crate::promise::{Broken, Promise};
 use crate::sabotage::PLANTED;
 use crate::stage::{Stage, watcher};
 
-/// What the log adds up to, and what happened on the way.
+/// State replayed from the log, and the events on the way.
 #[derive(Default)]
 pub(crate) struct Replay {
     pub(crate) commits: u64,
     pub(crate) runs: BTreeMap<RunId, Run>,
     workspaces: BTreeMap<WorkspaceId, Workspace>,
     states: BTreeMap<StateVersionId, StateVersion>,
-    /// Which agent took an attempt.
+    /// Agent that took each attempt.
     taken: BTreeMap<PhaseAttempt, String>,
     /// The attempt with which a phase ended.
     finished: BTreeSet<PhaseAttempt>,
     lost: BTreeSet<PhaseAttempt>,
-    /// How often a person got a workspace's lock and kept it, and how often they let it go.
+    /// Number of times that people took a workspace's lock and kept it, and released it.
     locks: BTreeMap<WorkspaceId, Locks>,
 }
 
-/// How often a lock was taken by a person, and how often that person let it go.
+/// Number of times that a lock was taken by a person, and released by them.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Locks {
     pub(crate) taken: u32,
     pub(crate) let_go: u32,
 }
 
-/// What breaks a promise.
+/// Broken promise, with its details.
 type Breach = (Promise, String);
 
 pub(crate) fn check(stage: &Stage, broken: &mut Broken) -> Replay {
@@ -90,11 +90,11 @@ fn replay(stage: &Stage, broken: &mut Broken) -> Replay {
     replay
 }
 
-/// Whose phase may go out next.
+/// Order in which phases may go out.
 #[derive(Clone, Copy)]
 struct Queue {
     first: Option<RunId>,
-    /// What has been ready for longest.
+    /// Run that has been ready for longest.
     longest: Option<RunId>,
 }
 
@@ -288,7 +288,8 @@ fn is_reachable(from: RunStatus, to: RunStatus) -> bool {
     steps(from).any(|next| next == to || steps(next).any(|after| after == to))
 }
 
-/// What engines did: each attempt once, by the agent that took it; each apply once; one apply of a workspace at a time.
+/// Checks the engines: each attempt once, by the agent that took it; each apply once; one apply of a workspace at a
+/// time.
 fn check_engines(replay: &Replay, events: &[Event], broken: &mut Broken) {
     let mut started = BTreeSet::new();
     let mut applied = BTreeSet::new();
@@ -322,7 +323,7 @@ fn check_engines(replay: &Replay, events: &[Event], broken: &mut Broken) {
     }
 }
 
-/// What was acknowledged is there for ever, and what ended was ended by who had it.
+/// Checks that everything acknowledged is there for ever, and that each phase was ended by its holder.
 fn check_told(replay: &Replay, told: &Told, broken: &mut Broken) {
     use Promise as P;
     if let Some(run) = told.runs.iter().find(|run| !replay.runs.contains_key(run)) {
@@ -358,7 +359,7 @@ fn check_told(replay: &Replay, told: &Told, broken: &mut Broken) {
     }
 }
 
-/// What readers see of what an agent wrote: after why the phase waited, without another mark at its beginning.
+/// Log as readers see it: after why the phase waited, without another mark at its beginning.
 fn whole_log(runs: &BTreeMap<RunId, Run>, phase: &PhaseAttempt, written: &[u8]) -> Vec<u8> {
     let waited = runs.get(&phase.run).map(|run| waiting_text(run.phase(phase.phase), phase.phase)).unwrap_or_default();
     match waited.is_empty() {
@@ -367,7 +368,7 @@ fn whole_log(runs: &BTreeMap<RunId, Run>, phase: &PhaseAttempt, written: &[u8]) 
     }
 }
 
-/// What readers saw, without what a server told them in place of an agent that it had given up.
+/// Log that readers saw, without the server's closing text for an agent that it had given up.
 fn without_closing<'a>(runs: &BTreeMap<RunId, Run>, phase: &PhaseAttempt, read: &'a [u8]) -> &'a [u8] {
     let Some(run) = runs.get(&phase.run) else { return read };
     // The agent may have come back since.

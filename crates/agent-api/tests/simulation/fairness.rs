@@ -37,8 +37,8 @@ const NOISY_RUNS: usize = 60;
 const QUIET_ORGANIZATIONS: usize = 2;
 const QUIET_RUNS: usize = 6;
 
-/// What a server decides by may be this old: until then it may not have seen another's commit, or its own may be under
-/// way to a bucket that fails.
+/// Maximum age of the data by which a server decides: until then it may not have seen another's commit, or its own may
+/// be under way to a bucket that fails.
 const SLACK_OF_A_GOOD_BUCKET: SignedDuration = SignedDuration::from_secs(2);
 const SLACK_OF_A_BAD_BUCKET: SignedDuration = SignedDuration::from_secs(15);
 
@@ -138,7 +138,7 @@ async fn start_plan(plane: &Privileged, wakes: &[Wake], caller: &Caller, workspa
     join_all(wakes.iter().map(Wake::look)).await;
 }
 
-/// What became of an organization's runs, once all have ended.
+/// Results of an organization's runs, once all have ended.
 async fn all_stints(organization: usize, observer: &Ledger<OrganizationState>) -> Vec<Stint> {
     for _ in 0..1_000 {
         let truth = observer.read().await.expect("the truth");

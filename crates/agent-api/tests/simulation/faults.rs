@@ -1,4 +1,5 @@
-//! What goes wrong besides the bucket: partitions, broken connections, paused and killed processes, clocks that are set.
+//! Faults besides those of the bucket: partitions, broken connections, paused and killed processes, clocks that are
+//! set.
 
 use std::sync::Arc;
 
@@ -62,7 +63,7 @@ async fn part(stage: Arc<Stage>, agent: usize) {
     }
 }
 
-/// Whatever an agent says from now on arrives late.
+/// Delays all messages of an agent from now on.
 pub(crate) async fn hold_back(stage: Arc<Stage>, agent: usize) {
     let ways = [0, 1].map(|number| (Place::Agent(agent), Place::Server(number)));
     for (from, to) in ways {

@@ -81,7 +81,7 @@ impl Network {
     }
 }
 
-/// What comes to an agent over its connection.
+/// Messages to an agent over its connection.
 pub(crate) enum Down {
     Message(Box<FromServer>),
     /// The other end's transport still answers.

@@ -1,4 +1,4 @@
-//! What everybody was told, for the comparison with the truth.
+//! Responses that everybody got, to compare them with the truth.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -23,9 +23,9 @@ pub(crate) struct Told {
     pub(crate) states: Vec<(WorkspaceId, String)>,
     pub(crate) outcomes_sent: BTreeSet<PhaseAttempt>,
     pub(crate) outcomes_acknowledged: BTreeSet<PhaseAttempt>,
-    /// What engines wrote, by attempt.
+    /// Files that engines wrote, by attempt.
     pub(crate) files: BTreeMap<PhaseAttempt, Arc<Files>>,
-    /// What readers of logs saw while they grew: the run, whether it was the plan's, and the bytes.
+    /// Logs as readers saw them while they grew: the run, whether it was the plan's, and the bytes.
     pub(crate) logs_read: Vec<(PhaseAttempt, Vec<u8>)>,
     /// Runs whose making was acknowledged.
     pub(crate) runs: BTreeSet<RunId>,

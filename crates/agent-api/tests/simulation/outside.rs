@@ -1,4 +1,4 @@
-//! What happens outside taco: engines that plan and apply, and a ledger of what they really did.
+//! World outside taco: engines that plan and apply, and a ledger of what they really did.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 const STX: u8 = 2;
 const ETX: u8 = 3;
 
-/// How long an engine whose agent died has to write its state.
+/// Grace period for an engine whose agent died to write its state.
 const GRACE: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,13 +46,13 @@ impl Outside {
     }
 }
 
-/// What a phase leaves on its agent's disk, which outlives the agent's process.
+/// Files of a phase on its agent's disk, which outlives the agent's process.
 #[derive(Default)]
 pub(crate) struct Files {
     log: Mutex<Vec<u8>>,
     state: Mutex<Option<Bytes>>,
     engine_lives: Mutex<bool>,
-    /// What the server is known to have.
+    /// Length of the log that the server is known to have.
     pub(crate) sent_log: Mutex<u64>,
     pub(crate) sent_state: Mutex<Option<Bytes>>,
 }
@@ -88,7 +88,7 @@ impl Files {
     }
 }
 
-/// When an engine has to end, unless it hears of a later time.
+/// Deadline of an engine, unless it hears of a later one.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Orders {
     pub(crate) interrupt_at: Option<Instant>,

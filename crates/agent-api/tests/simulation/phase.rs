@@ -155,7 +155,7 @@ impl Phase {
         }
     }
 
-    /// What the engine has to know: its lease, and whether someone wants it to stop.
+    /// Orders to the engine: its lease, and whether someone wants it to stop.
     fn orders(&self) -> Orders {
         let now = Some(Instant::now());
         let lease = self.control.lease.get();

@@ -1,4 +1,4 @@
-//! What taco promises of runs, by name, so that a test can say which of it a mistake breaks.
+//! Promises of taco about runs, by name, so that a test can say which of them a mistake breaks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ pub(crate) enum Promise {
     TheLogIsWhole,
     /// A run or a state that someone was told of is there for ever, on every server at once.
     WhatWasAcknowledgedStays,
-    /// What a person asked for happens once, and a refusal is true.
+    /// Requests of people take effect once, and a refusal is true.
     WishesAreGrantedOnce,
     /// The serials of a workspace's states go up, in one lineage, and what is final does not change.
     StatesFollowEachOther,
@@ -25,17 +25,17 @@ pub(crate) enum Promise {
     AppliesDoNotOverlap,
     /// Runs move along the graph of their statuses.
     RunsFollowTheGraph,
-    /// Whoever wants a phase to stop is heard: nothing follows its plan, and no other phase stops for it.
+    /// A request to stop a phase is heard: nothing follows its plan, and no other phase stops for it.
     ACancelIsForOnePhase,
     /// An attempt ends with what its own agent said.
     OthersCannotSpeakForAnAttempt,
-    /// What readers see of a log is what its engine wrote.
+    /// A log, as readers see it, is what its engine wrote.
     LogsAreTrue,
-    /// What an agent took is executed, or given up for a reason that names the agent.
+    /// A phase that an agent took is executed, or given up for a reason that names the agent.
     WhatIsTakenComesToSomething,
     /// Applies before plans before plans that change nothing, the oldest first; and nobody is passed over for ever.
     TheQueueKeepsItsOrder,
-    /// When the faults are over, every run ends or waits for a person.
+    /// Every run ends or waits for a person when the faults are over.
     EveryRunComesToAnEnd,
 }
 

@@ -29,7 +29,7 @@ pub(crate) enum Stop {
     Lost,
 }
 
-/// What the outside says to a phase that runs.
+/// Control signals to a running phase.
 #[derive(Clone)]
 pub(crate) struct Control {
     pub(crate) stop: Signal<Stop>,

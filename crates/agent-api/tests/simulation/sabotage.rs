@@ -22,7 +22,7 @@ pub(crate) enum Sabotage {
     None,
     /// An apply whose agent was given up is queued again.
     RequeueLostApply,
-    /// Whoever had a phase once may write for it.
+    /// An earlier holder of a phase may still write for it.
     NoFence,
     /// Agents let engines run whatever becomes of their lease.
     NoSelfKill,
@@ -84,7 +84,7 @@ pub(crate) async fn break_rules(stage: Arc<Stage>) {
 #[derive(Debug)]
 pub(crate) struct Forgetful {
     pub(crate) bucket: Arc<dyn Bucket>,
-    /// What a task has tried to write.
+    /// Key that a task has tried to write.
     pub(crate) unclear: Mutex<Option<(Key, tokio::task::Id)>>,
 }
 

@@ -1,4 +1,4 @@
-//! What everybody in one history shares, and how it is prepared.
+//! Stage shared by everybody in one history, and its setup.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -37,7 +37,7 @@ pub(crate) const SERVERS: usize = 2;
 pub(crate) const AGENTS: usize = 6;
 const WORKSPACES: usize = 3;
 
-/// How much of a history is bad.
+/// Timing of the faults in a history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mode {
     /// Faults all the time.
@@ -61,7 +61,7 @@ pub(crate) struct Stage {
     pub(crate) agent_pauses: [Pause; AGENTS],
     pub(crate) kills: [Notify; AGENTS],
     pub(crate) begun: Instant,
-    /// When the faults stop.
+    /// Time when the faults stop.
     pub(crate) over: Instant,
     pub(crate) organization: OrganizationId,
     pub(crate) ledger_name: LedgerName,
@@ -113,7 +113,7 @@ impl Stage {
     }
 }
 
-/// What a server needs of its world.
+/// Environment of a server.
 pub(crate) fn environment(stage: &Stage, line: Line, number: usize, server: String, dice: Dice) -> Environment {
     let pause = Arc::clone(&stage.server_pauses[number]);
     let bucket = Arc::new(SeenAwake { bucket: Arc::new(line), pause });

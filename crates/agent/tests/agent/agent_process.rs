@@ -15,7 +15,7 @@ pub(crate) fn tool(variable: &str) -> PathBuf {
     std::env::var_os(variable).expect(&hint).into()
 }
 
-/// Where both engines are found.
+/// `PATH` on which both engines are found.
 pub(crate) fn engine_path() -> String {
     let directories: Vec<_> = ["TACO_TEST_TERRAFORM", "TACO_TEST_TOFU"]
         .map(|variable| tool(variable).parent().expect("a program is in a directory").display().to_string())

@@ -1,4 +1,4 @@
-//! Where engines come from that are not installed, and whose they have to be.
+//! Downloads of engines that are not installed, and the signatures they must have.
 
 use std::fs;
 use std::io::Write;
@@ -18,7 +18,7 @@ use crate::signer::Signer;
 use crate::stand_in::StandIn;
 use crate::story::{Run, Story};
 
-/// What a mirror has: one version of tofu, which is the installed one under another number.
+/// Contents of a mirror: one version of tofu, which is the installed one under another number.
 struct Release {
     archive: Vec<u8>,
     name: String,

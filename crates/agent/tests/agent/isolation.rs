@@ -1,4 +1,4 @@
-//! What runs can do to each other's processes, to the process that watches over them, and to their agent.
+//! Isolation of runs from each other's processes, from their supervisor, and from their agent.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

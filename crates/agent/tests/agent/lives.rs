@@ -1,4 +1,4 @@
-//! What happens to phases when an agent dies, sleeps, or loses its server.
+//! Phases of an agent that dies, sleeps, or loses its server.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

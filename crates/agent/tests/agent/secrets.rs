@@ -1,4 +1,4 @@
-//! What a run can see of its agent.
+//! Visibility of an agent's secrets to its runs.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -187,7 +187,7 @@ async fn a_run_reads_nothing_of_another_run_or_of_its_agent() {
     }
 }
 
-/// Who is who.
+/// Users of the agent and its runs.
 #[derive(Debug)]
 enum Users {
     AllAreThis,

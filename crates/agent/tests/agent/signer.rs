@@ -47,7 +47,7 @@ fn number(bytes: &[u8]) -> Vec<u8> {
     [&u16::try_from(bits).expect("it is short").to_be_bytes()[..], bytes].concat()
 }
 
-/// What the first element of DER has in it. The rest follows.
+/// Content of the first DER element. The rest follows.
 fn content<'a>(der: &mut &'a [u8]) -> &'a [u8] {
     let (length, start) = match der[1] {
         short @ ..0x80 => (usize::from(short), 2),

@@ -26,7 +26,7 @@ pub(crate) struct Seen {
     pub(crate) hellos: Vec<FromAgent>,
     pub(crate) goodbyes: usize,
     pub(crate) drainings: usize,
-    /// What came, in the order in which it was complete.
+    /// Arrivals, in the order in which they were complete.
     pub(crate) arrivals: Vec<(PhaseAttempt, String)>,
     pub(crate) blobs: HashMap<(PhaseAttempt, String), Bytes>,
     pub(crate) logs: HashMap<PhaseAttempt, Vec<u8>>,
@@ -50,12 +50,12 @@ struct Inner {
     /// Ends all connections when it is used.
     cut: broadcast::Sender<()>,
     publishes: AtomicBool,
-    /// Whether plain requests are answered.
+    /// True if plain requests are answered.
     answers: AtomicBool,
     lease_milliseconds: AtomicU64,
     /// The next part of a log that comes is forgotten.
     forgets_log: AtomicBool,
-    /// Whether an agent that names its id is told that this is another's.
+    /// True if an agent that sends its id is told that it belongs to another.
     doubts_ids: AtomicBool,
 }
 

@@ -94,7 +94,7 @@ fn http_block(host: &Host, workspace: &WorkspaceName) -> String {
     )
 }
 
-/// What to do now.
+/// Next steps for the user.
 fn next(host: &Host, workspace: &WorkspaceName, http: bool) -> String {
     if http {
         return format!(

@@ -77,7 +77,7 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
     output::line(&format!("You are {username} on {host}. The token is in {}.", file.path.display()))
 }
 
-/// How a token gets here.
+/// Way to get a token.
 enum Way<'a> {
     Browser,
     Prompt,

@@ -158,13 +158,13 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why a run waits, in one text; empty if it does not.
+/// Reasons why a run waits, in one text; empty if it does not.
 pub(super) fn waits(run: &Resource) -> String {
     let reasons = run.get("taco-wait-reasons").as_array().map(Vec::as_slice).unwrap_or_default();
     reasons.iter().map(|reason| in_words(&reason["detail"])).collect::<Vec<_>>().join("; ")
 }
 
-/// What a run's plan found, as far as it is known.
+/// Changes found by a run's plan, as far as they are known.
 fn changes(run: &Resource, beside: &Document) -> String {
     let Some(plan) = beside.related(run, "plan").filter(|plan| plan.get("status") == "finished") else {
         return String::new();

@@ -131,7 +131,7 @@ struct States<'a> {
     session: &'a Session,
     name: WorkspaceName,
     workspace: Resource,
-    /// What the server told beside the workspace.
+    /// Response with the resources included with the workspace.
     beside: Document,
 }
 

@@ -98,7 +98,7 @@ struct Settings {
 }
 
 impl Settings {
-    /// What belongs to the set; `description` does if no variable is named.
+    /// Attributes of the set; `description` is one of them if no variable is named.
     fn attributes(&self, description: Option<Value>) -> Map<String, Value> {
         given([
             ("global", self.global.map(Value::from)),

@@ -142,7 +142,7 @@ fn tag_binding(tag: &str) -> Value {
     json!({ "type": "tag-bindings", "attributes": { "key": key, "value": value } })
 }
 
-/// What to ask for in a query, so that only workspaces with the tag remain.
+/// Query parameters that select the workspaces with a tag.
 fn tag_filter(index: usize, tag: &str) -> Vec<(String, String)> {
     let (key, value) = tag.split_once('=').unwrap_or((tag, ""));
     let fields = [("key", key), ("value", value)].into_iter().filter(|(_, value)| !value.is_empty());
@@ -179,7 +179,7 @@ pub(super) async fn find(session: &Session, workspace: &WorkspaceName) -> Result
     Ok((resource, found))
 }
 
-/// Who holds a workspace's lock, since when, from where and why; empty for nobody.
+/// Holder of a workspace's lock, since when, from where and why; empty if unlocked.
 pub(super) fn lock_holder(workspace: &Resource, document: &Document) -> String {
     if workspace.get("locked") != &Value::Bool(true) {
         return String::new();

@@ -18,7 +18,7 @@ pub const CLIENT: &str = "terraform-cli";
 /// Clients listen for their code on one of these ports of the person's machine. Discovery tells them which.
 pub const PORTS: RangeInclusive<u16> = 10_000..=10_009;
 
-/// How long a code can be exchanged.
+/// Lifetime of a code: how long it can be exchanged.
 pub const LIFETIME: SignedDuration = SignedDuration::from_secs(60);
 
 /// A consent given to a client. The code's text is not stored, only its hash.
@@ -33,14 +33,14 @@ pub struct Grant {
     pub code_challenge: String,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
-    /// When that person wants the token to expire; without it, the usual time.
+    /// Expiry of the token that the person chose; without it, the default lifetime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_expires_at: Option<Timestamp>,
     /// The token that was given for the code. A second exchange revokes it: someone has stolen the code.
     pub token: Option<TokenId>,
 }
 
-/// Why a code is not exchanged. Clients get `invalid_grant` for all of them; the log gets the reason.
+/// Reason for not exchanging a code. Clients get `invalid_grant` for all of them; the log gets the reason.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error, Debug)]
 pub enum GrantRefusal {
     #[error("the code was exchanged before, so the token that it gave is revoked")]
@@ -56,7 +56,7 @@ pub enum GrantRefusal {
 }
 
 impl Grant {
-    /// Whether the code may be exchanged now, by one who says this.
+    /// Checks whether the code may be exchanged now by a client that presents these values.
     pub fn check(&self, client: &str, redirect_uri: &str, verifier: &str, now: Timestamp) -> Result<(), GrantRefusal> {
         if let Some(token) = self.token {
             return Err(GrantRefusal::Used(token));
@@ -78,7 +78,7 @@ impl Grant {
     }
 }
 
-/// Where a client may ask its code to be sent, and what else it has to say.
+/// Checks the redirect URI and the code challenge of an authorization request.
 pub fn check_authorization(redirect_uri: &str, code_challenge: &str) -> Result<(), AuthorizationRefusal> {
     // Exactly what the CLIs send, so that no other page on the machine gets the code.
     let port = redirect_uri.strip_prefix("http://localhost:").and_then(|rest| rest.strip_suffix("/login"));
@@ -93,7 +93,7 @@ pub fn check_authorization(redirect_uri: &str, code_challenge: &str) -> Result<(
     }
 }
 
-/// Why a client cannot even ask for consent. After [`Self::Redirect`] nobody may be sent anywhere.
+/// Reason for refusing to ask for consent at all. After [`Self::Redirect`] the browser must not be redirected.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error, Debug)]
 pub enum AuthorizationRefusal {
     #[error("the redirect address must be http://localhost:PORT/login with a port that this site allows")]

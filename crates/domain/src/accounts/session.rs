@@ -21,13 +21,13 @@ pub struct Session {
     pub user: UserId,
     pub created_at: Timestamp,
     pub last_used_at: Timestamp,
-    /// Where it was opened from, so that its owner recognises it.
+    /// Address it was opened from, so that its owner recognises it.
     pub address: Option<String>,
     pub user_agent: Option<String>,
 }
 
 impl Session {
-    /// When it ends unless it is used again.
+    /// Expiry of the session unless it is used again.
     pub fn ends_at(&self) -> Timestamp {
         let idle = self.last_used_at.checked_add(IDLE).unwrap_or(Timestamp::MAX);
         let longest = self.created_at.checked_add(LONGEST).unwrap_or(Timestamp::MAX);

@@ -20,7 +20,7 @@ use crate::secret::{HashKey, Secret, SecretHash};
 /// A use is remembered once in this time: a commit for each request would be noise.
 const LAST_USE_PRECISION_SECONDS: i64 = 60 * 60;
 
-/// Whose rights a token has.
+/// Owner whose rights a token has.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum TokenHolder {
@@ -149,7 +149,7 @@ impl fmt::Debug for TokenText {
     }
 }
 
-/// What is known of a token. Its text is shown once and never stored.
+/// Metadata of a token. Its text is shown once and never stored.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct Token {
     pub id: TokenId,
@@ -173,12 +173,12 @@ pub struct Token {
 pub struct Expired(pub Timestamp);
 
 impl Token {
-    /// Whether it may do no more than the organization's token may.
+    /// True if it may do no more than the organization's token may.
     pub fn is_from_organization(&self) -> bool {
         self.from_organization || matches!(self.created_by, Author::Organization(_))
     }
 
-    /// Whether it opens anything at `now`.
+    /// Checks that it has not expired at `now`.
     pub fn check(&self, now: Timestamp) -> Result<(), Expired> {
         match self.expires_at {
             Some(end) if end <= now => Err(Expired(end)),
@@ -198,7 +198,7 @@ impl Token {
     }
 }
 
-/// What a token is for, in its maker's words.
+/// Description of a token by its creator, validated.
 pub fn token_description(text: Option<String>) -> Result<Option<String>, InvalidAttribute> {
     const LONGEST: usize = 512;
     match text.filter(|text| !text.is_empty()) {

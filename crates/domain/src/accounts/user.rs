@@ -30,7 +30,7 @@ pub struct User {
 }
 
 impl User {
-    /// Whether someone else than its user has said that the address is theirs.
+    /// True if someone other than the user has verified that the address is theirs.
     pub fn has_verified_email(&self) -> bool {
         self.verified_email.as_ref().is_some_and(|verified| verified.key() == self.email.key())
     }

@@ -15,7 +15,7 @@ pub struct Agent {
     pub version: String,
     pub address: Option<String>,
     pub registered_at: Timestamp,
-    /// What its process says on each connection; older agents say nothing.
+    /// Instance id that its process sends on each connection; older agents send none.
     #[serde(default)]
     pub instance: Option<String>,
     /// It said goodbye.
@@ -27,8 +27,8 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Whether whoever says `instance` is this agent. Its id lies in the memory of its process and nowhere else, so a
-    /// process that says something else has the id from somewhere it should not.
+    /// True if the process that sends `instance` is this agent. The instance id is only in the memory of its process,
+    /// so a process that sends a different one has the agent's id from somewhere it should not.
     pub fn is_process(&self, instance: Option<&str>) -> bool {
         self.instance.as_deref().is_none_or(|own| Some(own) == instance)
     }
@@ -58,14 +58,14 @@ pub const MAX_AGENT_CONCURRENCY: u32 = 1000;
 const MAX_NAME_BYTES: usize = 255;
 const MAX_VERSION_BYTES: usize = 64;
 
-/// What an agent says of itself.
+/// Description that an agent sends of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Introduction<'a> {
     pub name: &'a str,
     pub version: &'a str,
     /// The versions of its engines.
     pub engine_versions: Vec<&'a str>,
-    /// How many phases it says that it executes.
+    /// Number of phases it reports as running.
     pub running: usize,
 }
 
@@ -89,7 +89,7 @@ impl Introduction<'_> {
     }
 }
 
-/// What is known of an agent at the moment.
+/// Current status of an agent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentStatus {

@@ -26,18 +26,18 @@ pub struct AgentPool {
 }
 
 impl AgentPool {
-    /// Whether its agents may execute a workspace's runs.
+    /// True if its agents may execute a workspace's runs.
     pub fn allows(&self, workspace: WorkspaceId, project: ProjectId) -> bool {
         let is_within = self.allows_project(project) || self.allowed_workspaces.contains(&workspace);
         is_within && !self.excluded_workspaces.contains(&workspace)
     }
 
-    /// Whether it can be the default of a project: of all its workspaces, but for those that it excludes one by one.
+    /// True if it can be the default of a project: of all its workspaces, but for those that it excludes one by one.
     pub fn allows_project(&self, project: ProjectId) -> bool {
         self.organization_scoped || self.allowed_projects.contains(&project)
     }
 
-    /// Which workspaces it allows, for people. Those who see a pool see these ids as well, but not always the names.
+    /// Workspaces it allows, for people. Those who see a pool see these ids as well, but not always the names.
     pub fn allowed_in_words(&self) -> String {
         let mut words = match (self.organization_scoped, self.allowed_workspaces.len(), self.allowed_projects.len()) {
             (true, ..) => "every workspace of the organization".to_owned(),

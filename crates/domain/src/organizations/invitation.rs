@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::OrganizationId;
 use crate::secret::{HashKey, Secret, SecretHash};
 
-/// How long the link of an invitation works. The invitation itself stays until it is answered or withdrawn.
+/// Lifetime of an invitation link. The invitation itself stays until it is answered or withdrawn.
 pub const INVITATION_LINK_LIFETIME: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 /// The link of an invitation, as its membership's record has it.
@@ -36,7 +36,7 @@ impl InvitationLink {
     }
 }
 
-/// What the link of an invitation holds. Whoever has it may accept the invitation, once.
+/// Contents of an invitation link. Anyone who has it may accept the invitation, once.
 #[derive(Clone, PartialEq, Eq)]
 pub struct InvitationText {
     pub organization: OrganizationId,

@@ -40,19 +40,19 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// Whether its user belongs to the organization. Versions before invitations had to be accepted wrote them without
-    /// a link, and let whoever has the id in at once: those members stay.
+    /// True if its user belongs to the organization. Versions before invitations had to be accepted wrote them without
+    /// a link, and admitted the user with the id at once: those members stay.
     pub fn is_in_effect(&self) -> bool {
         self.status == MembershipStatus::Active || self.link.is_none()
     }
 
-    /// Whether it waits for an answer. One of an earlier version does while the site knows no user with its id.
+    /// True if it waits for an answer. One of an earlier version does while the site knows no user with its id.
     pub fn is_pending(&self, site: &Site) -> bool {
         self.status == MembershipStatus::Invited && (self.link.is_some() || !site.users.contains(&self.user))
     }
 
-    /// Whether this user may answer it without the link: it waits, and a site admin has vouched that the address is
-    /// theirs. An address that its user chose alone opens nothing.
+    /// True if this user may answer it without the link: it is pending, and a site admin has verified that the address
+    /// is theirs. An address that only its user claims grants nothing.
     pub fn is_offered_to(&self, user: &User, site: &Site) -> bool {
         self.is_pending(site) && user.has_verified_email() && user.email.key() == self.email.key()
     }

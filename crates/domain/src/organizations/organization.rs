@@ -78,7 +78,7 @@ impl OrganizationEntry {
     }
 }
 
-/// How members must log in.
+/// Login requirements for members.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthenticationPolicy {
@@ -109,11 +109,11 @@ pub struct Organization {
     pub aggregated_commit_status_enabled: bool,
     pub speculative_plan_management_enabled: bool,
     pub allow_force_delete_workspaces: bool,
-    /// Whether users' own tokens open this organization, or its teams' alone.
+    /// True if personal tokens of users are accepted by this organization; otherwise only those of its teams.
     pub user_tokens_enabled: bool,
-    /// Whether the limits below hold.
+    /// True if the limits below are enforced.
     pub max_ttl_enabled: bool,
-    /// How long tokens may live, by kind; two years where nothing was set.
+    /// Maximum lifetimes of tokens, by kind; two years where nothing was set.
     #[serde(default)]
     pub token_lifetimes: BTreeMap<String, TokenLifetime>,
 }

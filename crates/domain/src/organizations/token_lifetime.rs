@@ -1,4 +1,4 @@
-//! How long an organization lets tokens live.
+//! Maximum lifetimes of an organization's tokens.
 
 use jiff::{SignedDuration, Timestamp, ToSpan, tz::TimeZone};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use crate::attribute::{InvalidAttribute, shown};
 use crate::organization::Organization;
 use crate::token::TokenKind;
 
-/// How long a token lives when nobody says otherwise.
+/// Default lifetime of a token.
 const DEFAULT_YEARS: i32 = 2;
 const HOUR: i64 = 60 * 60 * 1000;
 /// Two years of 365.2425 days, as Terraform Cloud counts them.
@@ -21,7 +21,7 @@ pub struct TokenLifetime {
     pub updated_at: Timestamp,
 }
 
-/// What a request says about one kind, spelled as on the wire.
+/// Changes to one kind in a request, spelled as on the wire.
 #[derive(Clone, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub struct TokenLifetimePatch {
@@ -32,7 +32,7 @@ pub struct TokenLifetimePatch {
 /// Agents' tokens are not among them: nobody sits beside an agent to give it a new one.
 pub const LIMITED: [TokenKind; 4] = [TokenKind::Organization, TokenKind::Team, TokenKind::User, TokenKind::AuditTrail];
 
-/// What Terraform Cloud calls a kind of tokens here.
+/// Name of a kind of tokens in Terraform Cloud.
 pub fn word_of(kind: TokenKind) -> &'static str {
     match kind {
         TokenKind::User => "user",
@@ -51,7 +51,7 @@ impl Organization {
         self.token_lifetimes.get(word_of(kind)).copied().unwrap_or(default)
     }
 
-    /// How long such tokens may live; `None` where nobody limits them.
+    /// Maximum lifetime of such tokens; `None` if unlimited.
     pub fn longest_life(&self, kind: TokenKind) -> Option<SignedDuration> {
         let limited = self.max_ttl_enabled && LIMITED.contains(&kind);
         limited.then(|| SignedDuration::from_millis(self.token_lifetime(kind).milliseconds))
@@ -85,7 +85,7 @@ impl Organization {
     }
 }
 
-/// When a token that is made at `now` expires: as asked, or after two years, and never after the `longest` life.
+/// Expiry of a token created at `now`: as requested, or after two years, and never after the `longest` lifetime.
 pub fn token_expiry(
     asked: Option<Timestamp>,
     longest: Option<SignedDuration>,

@@ -1,4 +1,4 @@
-//! What each action takes: the table.
+//! Table of the rights that each action requires.
 
 use super::{Action, Rights};
 use crate::team_access::{RunsRight, SettingsRight, StateRight, TeamsRight, VariablesRight};
@@ -11,7 +11,7 @@ pub(super) struct Rule {
     /// Completes "that takes …".
     pub(super) takes: &'static str,
     pub(super) granted: fn(&Rights) -> bool,
-    /// Whoever belongs to the organization may.
+    /// Allowed for all members of the organization.
     pub(super) member: bool,
     pub(super) organization_token: bool,
     /// A run, in its own workspace.

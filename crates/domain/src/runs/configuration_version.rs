@@ -16,7 +16,7 @@ pub enum ConfigurationStatus {
     /// Announced; the archive is yet to arrive.
     Pending,
     Uploaded,
-    /// What arrived is no configuration.
+    /// The upload is not a valid configuration.
     Errored,
     /// The archive is gone.
     Archived,
@@ -66,7 +66,7 @@ pub struct ConfigurationVersion {
     /// The blob with the archive; empty until it arrived.
     #[serde(default)]
     pub blob: String,
-    /// Whether the archive's README is a blob beside it.
+    /// True if the archive's README is stored as a separate blob.
     #[serde(default)]
     pub has_readme: bool,
     #[serde(default)]
@@ -74,12 +74,12 @@ pub struct ConfigurationVersion {
     /// Of the archive, in hexadecimal.
     #[serde(default)]
     pub sha256: String,
-    /// Whoever made it may apply, so the run that starts with its upload may apply by itself.
+    /// True if its creator may apply, so that the run that starts with its upload may auto-apply.
     #[serde(default)]
     pub creator_may_apply: bool,
     #[serde(default)]
     pub uploaded_at: Option<Timestamp>,
-    /// What was wrong with it, as a word and as a sentence.
+    /// Error code and message.
     #[serde(default)]
     pub error: Option<String>,
     #[serde(default)]
@@ -87,7 +87,7 @@ pub struct ConfigurationVersion {
 }
 
 impl ConfigurationVersion {
-    /// Whether runs can use it.
+    /// True if runs can use it.
     pub fn is_usable(&self) -> bool {
         self.status == ConfigurationStatus::Uploaded
     }

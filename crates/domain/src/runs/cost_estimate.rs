@@ -1,5 +1,5 @@
-//! What a plan will cost, as far as anybody here knows. Taco has no prices, and says so: every resource of a plan is
-//! counted as one without a price.
+//! Cost estimates of plans. Taco has no prices, and says so: every resource of a plan is counted as one without a
+//! price.
 
 use jiff::Timestamp;
 
@@ -8,18 +8,18 @@ use crate::phase::PhaseStatus;
 use crate::run::Run;
 use crate::run_status::RunStatus;
 
-/// What is known about the costs of a run's plan.
+/// Cost estimate of a run's plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CostEstimate {
     pub id: CostEstimateId,
     pub progress: CostEstimateProgress,
-    /// What the plan adds, changes or imports; none of it has a price.
+    /// Number of resources that the plan adds, changes or imports; none of them has a price.
     pub resources: u64,
-    /// When the plan was there, or was given up.
+    /// Time at which the plan was available, or was given up.
     pub ended_at: Option<Timestamp>,
 }
 
-/// How far it has come, in the words of Terraform Cloud.
+/// Status, with the names of Terraform Cloud.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CostEstimateProgress {
     /// The plan is not there yet.
@@ -30,7 +30,7 @@ pub enum CostEstimateProgress {
 }
 
 impl Run {
-    /// What is known about its costs, where its organization wanted to know when it began.
+    /// Cost estimate of the run, if its organization had them enabled when it began.
     pub fn cost_estimate(&self) -> Option<CostEstimate> {
         let counts = self.plan.counts;
         let progress = match self.plan.status {

@@ -1,4 +1,4 @@
-//! Which versions of terraform and tofu there can be.
+//! Versions of terraform and tofu.
 
 use crate::attribute::InvalidAttribute;
 use crate::engine::Engine;
@@ -6,7 +6,7 @@ use crate::engine::Engine;
 /// The newest major version of either engine that was known when this was written.
 const NEWEST_MAJOR: u64 = 1;
 
-/// How many versions a refusal names.
+/// Number of versions listed in a refusal.
 const NAMED: usize = 3;
 
 /// Refuses a version that no release can have: one of a major version that is newer than all that are known. `at_agents`
@@ -39,7 +39,7 @@ pub fn check_version_exists<'a>(
 /// The longest version of an engine that is believed, in bytes.
 const MAX_VERSION_BYTES: usize = 64;
 
-/// Whether a text is the exact version of a release, as engines tell their own: `1.11.4`, `1.13.0-alpha1`, `1.5.0+ent`.
+/// True if a text is the exact version of a release, as engines report it: `1.11.4`, `1.13.0-alpha1`, `1.5.0+ent`.
 pub fn is_exact_version(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+');
     let has_three_numbers = numbers(text).is_some_and(|numbers| numbers.len() == 3);

@@ -17,7 +17,7 @@ use crate::organization_state::OrganizationState;
 use crate::run::{QueueKey, Run};
 use crate::wait_reason::pool_for;
 
-/// Which phases an agent may execute.
+/// Scope of the phases an agent may execute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AgentScope {
     /// Within a server: every organization's workspaces that ask for no pool.
@@ -34,7 +34,7 @@ impl AgentScope {
         }
     }
 
-    /// Whether an agent may execute a run's phases.
+    /// True if an agent may execute a run's phases.
     pub fn covers(self, state: &OrganizationState, run: &Run) -> bool {
         let Some(workspace) = state.workspaces.get(&run.workspace) else { return false };
         match self {
@@ -54,13 +54,13 @@ pub fn ready_phases(state: &OrganizationState, reach: AgentScope) -> impl Iterat
     runs.filter(move |(_, run)| reach.covers(state, run))
 }
 
-/// How much an organization has of the agents that all share: whoever has least goes first. It follows from the ledger
-/// alone, so that all servers see it alike and a restart forgets nothing.
+/// Share that an organization has of the shared agents: the one with the least goes first. It follows from the ledger
+/// alone, so that all servers agree on it and it survives restarts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct Share {
     /// Its phases that such agents execute now.
     pub running: usize,
-    /// When it was last given one. Where nobody has anything under way, as often with a single agent, they take turns.
+    /// Time it was last given one. If none has anything under way, as often with a single agent, they take turns.
     pub last_taken: Option<Timestamp>,
 }
 
@@ -109,7 +109,7 @@ pub const OVERDUE_AFTER: SignedDuration = SignedDuration::from_mins(10);
 /// them, but not for ever. Were it more, yesterday's speculative plans would hold up an urgent apply.
 const TURNS: u64 = 4;
 
-/// Whose turn it is.
+/// Next pick from the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueuePick {
     /// Of the first in the queue.
@@ -125,7 +125,7 @@ impl QueuePick {
     }
 }
 
-/// What has been ready for longest, if that is too long, and since when.
+/// Phase that has been ready for longest, if that is too long, and since when.
 pub fn overdue_phase(state: &OrganizationState, reach: AgentScope, now: Timestamp) -> Option<(Timestamp, &Run)> {
     let ready = state.runs.by().ready.iter().filter_map(|run| Some((run.ready_since()?, run)));
     let mut overdue = ready.take_while(|(since, _)| now.duration_since(*since) >= OVERDUE_AFTER);

@@ -90,7 +90,7 @@ pub struct Executor {
 /// The longest text about the end of a phase that its run's record keeps, in bytes. All of it is in the log.
 pub const MAX_OUTCOME_MESSAGE_BYTES: usize = 4096;
 
-/// What an agent says of the end of a phase, as its run's record keeps it: every page and list of runs has it.
+/// Message of an agent about the end of a phase, shortened for the run's record, which every page and list of runs has.
 pub fn bounded_message(message: &str) -> String {
     if message.len() <= MAX_OUTCOME_MESSAGE_BYTES {
         return message.to_owned();
@@ -107,7 +107,8 @@ pub struct StoredFile {
     pub sha256: String,
 }
 
-/// What a log held when its phase ended: whoever reads it later gets the same bytes, or hears that they were altered.
+/// Digests of a log's blocks when its phase ended: later readers get the same bytes, or an error that they were
+/// altered.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct StoredLog {
     pub blocks: Vec<StoredLogBlock>,
@@ -135,19 +136,19 @@ pub struct Phase {
     pub status: PhaseStatus,
     /// Goes up each time an agent takes the phase. 0: none has.
     pub epoch: u64,
-    /// Who has it, or had it last.
+    /// Executor that has it, or had it last.
     pub executor: Option<Executor>,
-    /// How many agents were given up while they had it.
+    /// Number of agents given up while they had it.
     pub losses: u32,
     pub queued_at: Option<Timestamp>,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
     pub counts: ResourceCounts,
-    /// What went wrong, for people.
+    /// Error message for people.
     pub error: Option<String>,
-    /// How many bytes of log the attempts before this one left: readers go through those first.
+    /// Sizes in bytes of the logs of earlier attempts: readers go through those first.
     pub earlier_logs: Vec<u64>,
-    /// Why it waited before an agent had it: its log begins with that.
+    /// Reasons why it waited for an agent: its log begins with them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<WaitNote>,
     /// The forms of a plan that has ended, by the kind of their blobs. `None` before, and in records that are older than
@@ -158,19 +159,19 @@ pub struct Phase {
     /// this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<StoredLog>,
-    /// What the agent said of it when it came back after it was given up, for people.
+    /// Outcome that the agent reported when it came back after it was given up, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_outcome: Option<String>,
 }
 
 impl Phase {
-    /// Whether an attempt was given up. Attempts are given up in their order, so how many is enough to know; each leaves
-    /// a log, also one whose agent went by itself and which is not counted as a loss.
+    /// True if an attempt was given up. Attempts are given up in order, so their number is enough to know; each leaves
+    /// a log, including one whose agent left by itself, which is not counted as a loss.
     pub fn is_lost(&self, epoch: u64) -> bool {
         epoch <= u64::from(self.losses).max(self.earlier_logs.len() as u64)
     }
 
-    /// Whether it ended because its agent was given up, and that agent has not said since what became of it.
+    /// True if it ended because its agent was given up, and that agent has not reported the outcome since.
     pub fn is_lost_for_good(&self) -> bool {
         self.epoch > 0 && self.status.is_final() && self.is_lost(self.epoch) && self.late_outcome.is_none()
     }

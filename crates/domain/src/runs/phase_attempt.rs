@@ -17,12 +17,12 @@ pub struct PhaseAttempt {
 }
 
 impl PhaseAttempt {
-    /// Whether this attempt is under way in a run as the ledger has it.
+    /// True if this attempt is under way in a run as the ledger has it.
     pub fn is_current_in(&self, run: &Run) -> bool {
         run.executing_phase() == Some(self.phase) && run.phase(self.phase).epoch == self.epoch
     }
 
-    /// Whether this attempt was given up.
+    /// True if this attempt was given up.
     pub fn is_lost_in(&self, run: &Run) -> bool {
         run.phase(self.phase).is_lost(self.epoch)
     }

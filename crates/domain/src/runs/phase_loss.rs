@@ -1,10 +1,10 @@
-//! What becomes of a run whose agent went silent, or whose engine was killed.
+//! Recovery of a run whose agent went silent, or whose engine was killed.
 //!
-//! A plan changes nothing, so another agent may try, once. An apply may have changed anything, so nobody repeats it:
-//! the run ends, and its workspace stays locked by it until a person, or the agent when it comes back, resolves it. An
-//! agent resolves it that says it has applied everything: its state came first. Of any other end a person has to look at
-//! what exists. The same holds for an apply whose agent is there and says that the engine did not end by itself: what it
-//! had made and not yet written is in no state.
+//! A plan changes nothing, so it is retried on another agent, once. An apply may have changed anything, so it is never
+//! retried: the run ends, and its workspace stays locked by it until a person, or the agent when it comes back,
+//! resolves it. An agent resolves it by reporting that it has applied everything: its state came first. After any other
+//! end a person has to look at what exists. The same holds for an apply whose agent is there and reports that the
+//! engine did not end by itself: what it had created and not yet written is in no state.
 
 use jiff::Timestamp;
 
@@ -117,7 +117,7 @@ fn kept(workspace: &Workspace, run: &Run, why: &str, now: Timestamp) -> Workspac
     Workspace { lock: Some(lock), ..workspace.clone() }
 }
 
-/// How a lost apply ended, as its agent tells when it comes back.
+/// Outcome of a lost apply, as its agent reports it when it comes back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LateOutcome<'a> {
     Applied(ResourceCounts),

@@ -1,4 +1,4 @@
-//! What becomes of a run whose plan has ended well.
+//! Next step of a run whose plan has succeeded.
 
 use jiff::Timestamp;
 

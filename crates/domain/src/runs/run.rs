@@ -85,7 +85,7 @@ pub struct CancelRequest {
     pub force: bool,
 }
 
-/// What whoever starts a run can say about it.
+/// Options for starting a run.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct RunOptions {
     pub message: String,
@@ -152,7 +152,7 @@ pub struct Run {
     pub plan: Phase,
     #[serde(default)]
     pub apply: Phase,
-    /// Whether the plan found something to apply; unknown before.
+    /// True if the plan found something to apply; unknown before.
     #[serde(default)]
     pub has_changes: Option<bool>,
     /// The plan holds configuration that the engine wrote.
@@ -163,7 +163,7 @@ pub struct Run {
     pub structured_output: bool,
     #[serde(default)]
     pub cancel: Option<CancelRequest>,
-    /// When it entered each status, keyed as on the wire, for instance `planned-at`.
+    /// Times at which it entered each status, keyed as on the wire, for instance `planned-at`.
     #[serde(default)]
     pub timestamps: BTreeMap<String, Timestamp>,
     #[serde(default)]
@@ -243,7 +243,7 @@ impl Run {
         }
     }
 
-    /// Whether the state moved on since the plan was made, so that applying it would fail. `current` is the serial of
+    /// True if the state moved on since the plan was made, so that applying it would fail. `current` is the serial of
     /// the workspace's state. A plan that is not to be applied any more is not stale, it is over.
     pub fn is_stale(&self, current: Option<u64>) -> bool {
         let waits = matches!(
@@ -338,7 +338,7 @@ fn runs_with_event(event: RunEventId) -> impl Iterator<Item = (RunId, usize)> {
 }
 
 impl RunId {
-    /// Whether a run with this id could have such an event.
+    /// True if a run with this id could have such an event.
     pub fn could_have(&self, event: RunEventId) -> bool {
         let unturned = |id: [u8; 16]| <[u8; 14]>::try_from(&id[..14]).unwrap_or_default();
         unturned(self.to_bytes()) == unturned(event.to_bytes())
@@ -353,7 +353,7 @@ impl OrganizationState {
     }
 }
 
-/// How a phase that had come to `status` ends when its run ends with `last`.
+/// Final status of a phase in `status` when its run ends with `last`.
 fn ended(status: PhaseStatus, last: PhaseStatus) -> PhaseStatus {
     match status {
         PhaseStatus::Running | PhaseStatus::Queued => last,
@@ -434,7 +434,7 @@ impl SortKey for QueueKey {
 }
 
 impl Run {
-    /// Where its phase stands in the global queue, if one is ready.
+    /// Position of its phase in the global queue, if one is ready.
     pub fn queue_key(&self) -> Option<QueueKey> {
         let class = match self.queued_phase()? {
             PhaseKind::Apply => PhaseClass::Apply,
@@ -444,7 +444,7 @@ impl Run {
         Some(QueueKey { class, since: self.created_at, run: self.id })
     }
 
-    /// When an agent within a server was last given one of its phases.
+    /// Time at which an agent within a server was last given one of its phases.
     pub(crate) fn taken_within_at(&self) -> Option<Timestamp> {
         let phases = [&self.plan, &self.apply].into_iter();
         phases
@@ -469,12 +469,12 @@ indexes! {
         pub queue: QueueKey => |run| run.queue_key();
         /// The same phases, by how long they have been there.
         pub ready: Timestamp => |run| run.ready_since();
-        /// What agents are executing.
+        /// Runs that agents are executing.
         pub executing: AgentId => |run| {
             let phase = run.executing_phase().and_then(|kind| run.phase(kind).executor.as_ref());
             phase.map(|executor| executor.agent)
         };
-        /// Whatever an agent within a server has had, by when it was last given something of it.
+        /// Runs that an agent within a server has had, by when it was last given a phase of them.
         pub taken_within: Timestamp => |run| run.taken_within_at();
         /// Those that are not final.
         pub open: WorkspaceId => |run| (!run.status.is_final()).then_some(run.workspace);

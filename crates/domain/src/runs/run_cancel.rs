@@ -7,7 +7,7 @@ use crate::author::Author;
 use crate::run::{CancelRequest, Run, RunHistoryEntry};
 use crate::run_status::{IllegalTransition, RunEvent};
 
-/// Why a run cannot be canceled.
+/// Reason why a run cannot be canceled.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 pub enum CancelRefused {
     #[error("the run was asked to stop already: its agent is ending it")]
@@ -16,7 +16,7 @@ pub enum CancelRefused {
     Illegal(#[from] IllegalTransition),
 }
 
-/// Why a run cannot be stopped by force.
+/// Reason why a run cannot be force-canceled.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 pub enum ForceCancelRefused {
     #[error("the run is {0}; force-cancel needs a run that is planning or applying")]

@@ -54,13 +54,13 @@ impl OrganizationState {
         self.configurations_of(workspace).next().map_or(1, |newest| newest.number + 1)
     }
 
-    /// Whatever agents execute or wait for, in order: what is under way, then what is ready.
+    /// Runs that agents execute or that wait for one, in order: first those under way, then those ready.
     pub fn run_queue(&self) -> impl Iterator<Item = &Run> {
         self.runs.by().executing.iter().chain(self.runs.by().queue.iter())
     }
 
-    /// How many of the organization's phases are under way or go out before this run's; 0 for a run of which none is
-    /// ready. Clients take away what is under way, and say how many runs theirs waits for.
+    /// Number of the organization's phases that are under way or go out before this run's; 0 for a run of which none is
+    /// ready. Clients subtract those under way, and show how many runs theirs waits for.
     pub fn position_in_queue(&self, run: &Run) -> usize {
         let Some(own) = run.queue_key() else { return 0 };
         let before = self.runs.by().queue.iter().take_while(|run| run.queue_key() < Some(own)).count();
@@ -78,9 +78,9 @@ impl OrganizationState {
     }
 }
 
-/// What follows for a workspace from whatever just happened to it: the run that may begin, and the workspace as that
-/// run holds it. `None` where nothing follows. Whoever ends a run, takes away a lock or makes a run asks this in the
-/// same transaction, so a run never waits for nothing.
+/// Next step of a workspace after any change to it: the run that may begin, and the workspace as that run holds it.
+/// `None` if there is none. Every transaction that ends a run, releases a lock or creates a run also calls this, so a
+/// run never waits for nothing.
 pub fn advance(state: &OrganizationState, workspace: &Workspace, now: Timestamp) -> Option<(Run, Workspace)> {
     let first = state.queue_of(workspace.id).next()?;
     let waits = matches!(first.status, RunStatus::Pending | RunStatus::Confirmed);
@@ -103,7 +103,7 @@ pub fn confirmed(state: &OrganizationState, run: &Run, by: Author, now: Timestam
     Ok(confirmed)
 }
 
-/// Why a run cannot begin before those ahead of it.
+/// Reason why a run cannot begin before those ahead of it.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 pub enum ForceExecuteRefused {
     #[error("the run is {0}; force-execute needs a run that is pending")]

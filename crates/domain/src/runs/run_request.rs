@@ -1,4 +1,4 @@
-//! What a request for a run says, and what becomes of it.
+//! Requests for a run, and how they are handled.
 
 use serde::Deserialize;
 
@@ -49,8 +49,8 @@ pub struct RunRequest {
 }
 
 impl RunRequest {
-    /// Whether the run would apply by itself, as far as the request and the workspace say. Whoever may not apply needs
-    /// someone who confirms.
+    /// True if the run would auto-apply, as far as the request and the workspace say. A caller who may not apply needs
+    /// someone to confirm.
     pub fn wants_auto_apply(&self, workspace: &Workspace, configuration: &ConfigurationVersion) -> bool {
         self.auto_apply.unwrap_or(workspace.auto_apply) && !self.is_plan_only(configuration)
     }
@@ -112,7 +112,7 @@ fn check_number(attribute: &'static str, number: usize, most: usize) -> Result<(
     Err(InvalidAttribute::new(attribute, format!("A run takes at most {most} of {attribute}; these are {number}")))
 }
 
-/// What cannot go together, or not in this workspace.
+/// Rejects options that cannot be combined, or not in this workspace.
 fn check(options: &RunOptions, workspace: &Workspace) -> Result<(), InvalidAttribute> {
     let refuse = |attribute, detail: &str| Err(InvalidAttribute::new(attribute, detail));
     let RunOptions { message, is_destroy, refresh, refresh_only, .. } = options;

@@ -1,4 +1,4 @@
-//! How a workspace's runs went lately.
+//! Statistics of a workspace's recent runs.
 
 use jiff::SignedDuration;
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How far a run has come, in the words of Terraform Cloud.
+/// Status of a run, with the names of Terraform Cloud.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
@@ -30,7 +30,7 @@ pub enum RunStatus {
     Errored,
 }
 
-/// What can happen to a run.
+/// Event in the life of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunEvent {
     /// It is first in its workspace's queue, and nobody else holds the lock.
@@ -206,7 +206,7 @@ impl RunEvent {
         Self::Failed,
     ];
 
-    /// What someone who wants the event calls it.
+    /// Name of the event, for people who request it.
     fn words(self) -> &'static str {
         match self {
             Self::ReachedFront => "starting",

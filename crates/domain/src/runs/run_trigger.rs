@@ -4,16 +4,16 @@ use taco_tables::{Record, indexes};
 
 use crate::id::{RunTriggerId, WorkspaceId};
 
-/// How many workspaces can start runs in one.
+/// Maximum number of workspaces that can start runs in one.
 pub const MOST_SOURCES: usize = 20;
 
 /// An apply in one workspace starts a run in another.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct RunTrigger {
     pub id: RunTriggerId,
-    /// Where the run starts.
+    /// Workspace in which the run starts.
     pub workspace: WorkspaceId,
-    /// Whose apply starts it.
+    /// Workspace whose apply starts it.
     pub source: WorkspaceId,
     pub created_at: Timestamp,
 }

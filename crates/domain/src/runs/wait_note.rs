@@ -1,5 +1,6 @@
-//! What a phase's log says that no agent wrote: why the phase waited before an agent had it, and how it ended if no agent
-//! can tell. The notes are the ledger's; the texts are made from them, and come before and after what agents write.
+//! Notes in a phase's log that no agent wrote: why the phase waited before an agent had it, and how it ended if no
+//! agent can tell. The notes are in the ledger; the texts are made from them, and come before and after what agents
+//! write.
 
 use std::fmt::Write as _;
 
@@ -27,13 +28,13 @@ const HIDDEN_LINES: &str = "\nWhy this apply did not begin at once:\n\n";
 pub struct WaitNote {
     /// Since when.
     pub at: Timestamp,
-    /// What [`subject`] says of the reasons: while that stays, nothing new is noted.
+    /// Result of [`subject`] for the reasons: while it stays the same, nothing new is noted.
     pub subject: String,
     pub text: String,
 }
 
-/// What reasons are about, without what changes while a run waits for one and the same thing: how many are ahead,
-/// how far they are, how many agents are busy.
+/// Subject of the reasons, without what changes while a run waits for one and the same thing: how many are ahead, how
+/// far they are, how many agents are busy.
 pub fn subject(reasons: &[WaitReason]) -> String {
     let one = |reason: &WaitReason| match reason {
         WaitReason::RunAhead { run, .. } => format!("run-ahead {run}"),
@@ -48,7 +49,7 @@ pub fn subject(reasons: &[WaitReason]) -> String {
 }
 
 impl Run {
-    /// Whether its log should say that it waits for this: not if it says so already, nor once an agent had the phase,
+    /// True if its log should say that it waits for this: not if it says so already, nor once an agent had the phase,
     /// because what readers have seen of a log stays where it is. A decision is not waited for in a queue.
     pub fn should_note(&self, kind: PhaseKind, subject: &str) -> bool {
         let phase = self.phase(kind);
@@ -77,8 +78,8 @@ fn one_line(words: &str) -> String {
     if letters.next().is_some() { format!("{text}…") } else { text }
 }
 
-/// What a phase's log begins with, if it waited. It only grows until an agent has the phase; if none ever will, it is
-/// the whole log and ends like one.
+/// Text at the beginning of a phase's log, if it waited. It only grows until an agent has the phase; if none ever will,
+/// it is the whole log and ends like one.
 pub fn waiting_text(phase: &Phase, kind: PhaseKind) -> String {
     let mut text = String::new();
     if !phase.waits.is_empty() {
@@ -97,8 +98,8 @@ pub fn waiting_text(phase: &Phase, kind: PhaseKind) -> String {
     text
 }
 
-/// What a phase's log ends with whose agent was given up: clients wait for a log's last byte. `is_empty` where nothing
-/// comes before it.
+/// Text at the end of the log of a phase whose agent was given up: clients wait for a log's last byte. `is_empty` if
+/// nothing comes before it.
 pub fn closing_text(phase: &Phase, kind: PhaseKind, is_empty: bool) -> String {
     if phase.is_lost_for_good() { end(phase, kind, is_empty) } else { String::new() }
 }

@@ -1,4 +1,4 @@
-//! Why a run waits, as data: API, command line and page show the same.
+//! Reasons why a run waits, as data: API, command line and page show the same.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub enum WaitReason {
     RunAhead { run: RunId, status: RunStatus, ahead: usize },
     /// Someone holds the workspace.
     Locked { holder: String, since: jiff::Timestamp, note: Option<String> },
-    /// Nobody who could execute it is there.
+    /// No agent that could execute it is connected.
     NoAgent { pool: Option<AgentPoolId>, pool_name: Option<String> },
     /// The pool whose agents would execute it is not for its workspace.
     PoolRefuses { pool: AgentPoolId, pool_name: String },
@@ -67,7 +67,7 @@ impl WaitReason {
     }
 }
 
-/// What a run waits for; empty for one that is under way or over. `agents` are those that any server hears.
+/// Reasons why a run waits; empty for one that is under way or over. `agents` are those that any server hears.
 pub fn wait_reasons(
     state: &OrganizationState,
     workspace: &Workspace,
@@ -137,7 +137,7 @@ fn behind_others(state: &OrganizationState, workspace: &Workspace, run: &Run) ->
     behind(state, workspace, first)
 }
 
-/// What a run waits for that has not reached the front: the first of its workspace and how many are ahead, and a lock.
+/// Reasons for a run that has not reached the front: the first of its workspace and how many are ahead, and a lock.
 fn behind(state: &OrganizationState, workspace: &Workspace, first: Option<(&Run, usize)>) -> Vec<WaitReason> {
     let mut reasons = Vec::new();
     if let Some((first, ahead)) = first {
@@ -158,7 +158,7 @@ fn is_of_an_open_run(state: &OrganizationState, lock: &Lock) -> bool {
     }
 }
 
-/// How many phases of the same pool go out before a run's.
+/// Number of phases of the same pool that go out before a run's.
 fn ahead_in_pool(state: &OrganizationState, run: &Run, pool: Option<AgentPoolId>) -> usize {
     let own = run.queue_key();
     let before = state.runs.by().queue.iter().take_while(|other| other.queue_key() < own);

@@ -17,7 +17,7 @@ pub enum Piece<'a> {
     },
 }
 
-/// Where in a document the next byte is, and which values are cut out of it.
+/// Position of the next byte in a document, and the values to cut out of it.
 #[derive(Debug)]
 pub struct JsonCut {
     /// Each a path of keys from the top, such as `["data", "attributes"]`.
@@ -201,7 +201,7 @@ impl JsonCut {
 mod tests {
     use super::*;
 
-    /// What is kept, with `%` where a value began that was cut, and what was cut from each place.
+    /// Text that is kept, with `%` where a value began that was cut, and what was cut from each place.
     fn cut(places: &'static [&'static [&'static str]], document: &str, size: usize) -> (String, Vec<String>) {
         let mut json = JsonCut::new(places);
         let (mut kept, mut taken) = (Vec::new(), vec![Vec::new(); places.len()]);

@@ -6,10 +6,10 @@ use std::fmt::Write;
 
 use serde_json::value::RawValue;
 
-/// What is nested deeper than this is refused: walking it would take as much stack.
+/// Maximum nesting depth: walking a deeper tree would take as much stack.
 const DEEPEST: usize = 128;
 
-/// What stands in place of what is hidden.
+/// Placeholder for hidden values.
 pub const HIDDEN: &str = "(sensitive)";
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,7 +21,7 @@ pub enum JsonTree {
     Hidden(Box<Self>),
 }
 
-/// Why text does not become a tree.
+/// Reason why a text does not parse into a tree.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 pub enum UnreadableJson {
     #[error("it is not JSON: {0}")]

@@ -35,7 +35,7 @@ impl fmt::Debug for OutputDigest {
     }
 }
 
-/// What an output commit remembers of one output.
+/// Record of one output in an output commit.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct CommittedOutput {
     pub digest: OutputDigest,
@@ -48,7 +48,7 @@ pub struct CommittedOutput {
 /// All outputs of a state, by name.
 pub type CommittedOutputs = BTreeMap<String, CommittedOutput>;
 
-/// How one output differs from the commit before.
+/// Change of one output since the previous commit.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputChange {
@@ -67,7 +67,7 @@ pub struct UnreadableOutput {
     pub why: String,
 }
 
-/// What to remember of a state's outputs.
+/// Record of a state's outputs for a commit.
 pub fn commit_outputs(
     key: &[u8; 32],
     outputs: &BTreeMap<String, Output>,
@@ -89,7 +89,7 @@ pub fn commit_outputs(
     outputs.iter().map(commit).collect()
 }
 
-/// What changed between two commits, by name. Nothing: there is no new commit to make.
+/// Changes between two commits, by name. If empty, there is no new commit to make.
 pub fn changed_outputs(before: &CommittedOutputs, after: &CommittedOutputs) -> BTreeMap<String, OutputChange> {
     let mut changes = BTreeMap::new();
     for name in before.keys().chain(after.keys()) {

@@ -5,7 +5,7 @@ use crate::attribute::{InvalidAttribute, shown};
 
 const LONGEST: usize = 1000;
 
-/// What an address may name.
+/// Kind of thing that an address may name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Addressed {
     /// A resource, one of its instances, or a module.
@@ -53,7 +53,7 @@ fn is_name_character(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '_' | '-')
 }
 
-/// What follows `[0]` or `["key"]`.
+/// Rest of the text after `[0]` or `["key"]`.
 fn after_index(text: &str) -> Option<&str> {
     let inside = text.strip_prefix('[')?;
     let Some(quoted) = inside.strip_prefix('"') else {

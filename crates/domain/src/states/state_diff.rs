@@ -1,5 +1,5 @@
-//! How two states differ: which resources came, went and changed, attribute by attribute. Give it states that are
-//! masked: see [`crate::state_mask`].
+//! Diff of two states: which resources came, went and changed, attribute by attribute. Give it states that are masked:
+//! see [`crate::state_mask`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ pub struct StateDiff {
     pub resources: Vec<Difference>,
     /// By name.
     pub outputs: Vec<Difference>,
-    /// How many instances of resources are the same.
+    /// Number of unchanged resource instances.
     pub unchanged: usize,
 }
 
@@ -41,7 +41,7 @@ pub struct AttributeDifference {
     pub after: Option<String>,
 }
 
-/// What changed from `before` to `after`.
+/// Changes from `before` to `after`.
 pub fn compare(before: &JsonTree, after: &JsonTree) -> StateDiff {
     let (mut resources, unchanged) = differences(&instances(before), &instances(after));
     resources.sort_by(|one, other| (&one.module, &one.address).cmp(&(&other.module, &other.address)));
@@ -54,7 +54,7 @@ const PROVIDER: &str = "(provider)";
 /// Module and address.
 type Place = (String, String);
 
-/// What is compared of each thing: named parts of it.
+/// Named parts of each thing that are compared.
 type Parts<'a> = Vec<(&'static str, &'a JsonTree)>;
 
 fn differences(before: &BTreeMap<Place, Parts<'_>>, after: &BTreeMap<Place, Parts<'_>>) -> (Vec<Difference>, usize) {

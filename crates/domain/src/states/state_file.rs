@@ -22,13 +22,13 @@ use thinned::Thinned;
 /// The one format that Terraform since 0.12 and OpenTofu write.
 const FORMAT: u64 = 4;
 
-/// How much of a state that comes as a stream is looked at in one go.
+/// Chunk size for reading a state from a stream.
 const READ_AT_ONCE: usize = 64 * 1024;
 
-/// What stands before the type of a data source.
+/// Prefix before the type of a data source.
 const DATA: &str = "data.";
 
-/// What a state says of itself.
+/// Parsed state file.
 #[derive(Clone, Debug)]
 pub struct StateFile<V = Box<RawValue>, R = Vec<Resource>> {
     pub serial: u64,
@@ -101,7 +101,7 @@ pub enum Mode {
     Data,
 }
 
-/// What follows the name of an instance that `count` or `for_each` made.
+/// Index of an instance created by `count` or `for_each`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(untagged)]
 pub enum IndexKey {
@@ -159,7 +159,7 @@ impl Resource {
 /// Counts by type, as the API shows them: `null_resource` becomes `null-resource`.
 pub type TypeCounts = BTreeMap<String, u64>;
 
-/// What a state's resources add up to, as the attributes of a state version show it.
+/// Summary of a state's resources, as the attributes of a state version show it.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 pub struct ResourceSummary {
     pub modules: BTreeMap<String, TypeCounts>,
@@ -178,7 +178,7 @@ pub struct ResourceCount {
 }
 
 impl ResourceSummary {
-    /// How many things the state manages: each instance of a managed resource is one.
+    /// Number of managed resource instances in the state.
     pub fn managed(&self) -> u64 {
         let managed = self.resources.iter().filter(|resource| !resource.kind.starts_with(DATA));
         managed.map(|resource| resource.count).sum()
@@ -212,7 +212,7 @@ impl Extend<Resource> for ResourceSummary {
     }
 }
 
-/// Why bytes are no state that taco keeps.
+/// Reason why bytes are not a state that taco stores.
 #[derive(thiserror::Error, Debug)]
 pub enum StateFileError {
     #[error("the state is empty")]

@@ -1,7 +1,7 @@
-//! When a state may take the place of the one before it.
+//! Rules for a state to replace the previous one.
 //!
-//! All ways to write a state end here. A request describes its state (serial, lineage, MD5) before or beside the
-//! bytes; the description counts, and has to fit the bytes.
+//! All ways to write a state end here. A request describes its state (serial, lineage, MD5) before or together with the
+//! bytes; the description counts, and has to match the bytes.
 
 use crate::attribute::{InvalidAttribute, is_plain_text, shown};
 use crate::lock::{Claim, Lock, LockConflict, check_lock};
@@ -20,7 +20,7 @@ pub struct StateIdentity<'a> {
     pub md5: &'a str,
 }
 
-/// What to do with a state that may be written.
+/// Action for a state that may be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     New,
@@ -28,7 +28,7 @@ pub enum Verdict {
     SameAgain,
 }
 
-/// Why a state is not written.
+/// Reason for not writing a state.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 pub enum StateConflict {
     #[error(transparent)]
@@ -81,7 +81,7 @@ pub fn check_state_write(
     Ok(Verdict::New)
 }
 
-/// What a request says about its state. All of it may be missing on some ways in.
+/// Description of a state in a request. All of it may be missing on some ways in.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct StateDescription<'a> {
     pub serial: Option<u64>,

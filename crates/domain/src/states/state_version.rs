@@ -10,13 +10,13 @@ use crate::author::Author;
 use crate::id::{OutputId, RunId, StateVersionId, WorkspaceId};
 use crate::state_rules::StateIdentity;
 
-/// How many outputs a record names. What it names is in a commit for ever, in every server's memory and in lists.
+/// Maximum number of outputs named in a record. Those are in a commit for ever, in every server's memory and in lists.
 pub const MOST_LISTED_OUTPUTS: usize = 1_000;
 
-/// How many bytes the names of a record's outputs may have together.
+/// Maximum total size in bytes of the output names in a record.
 pub const LARGEST_LISTED_NAMES: usize = 64 * 1024;
 
-/// How far a state version has come.
+/// Status of a state version.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum StateVersionStatus {
@@ -29,7 +29,7 @@ pub enum StateVersionStatus {
     BackingDataPermanentlyDeleted,
 }
 
-/// How a state came to be.
+/// Origin of a state.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum StateOrigin {
@@ -64,8 +64,8 @@ impl OutputMetadata {
     }
 }
 
-/// What a record names of a state's outputs: all of them, or, where they are too many or their names too long, none. Then
-/// the error is their number, and whoever wants them reads the state.
+/// Outputs of a state that its record names: all of them, or, if they are too many or their names too long, none. Then
+/// the error is their number, and readers get them from the state.
 pub fn listed_outputs<'a>(
     version: StateVersionId,
     outputs: impl ExactSizeIterator<Item = (&'a str, bool)> + Clone,
@@ -99,7 +99,7 @@ pub struct StateVersion {
     pub blob: String,
     pub sha256: String,
     pub size: u64,
-    /// Whoever announced it may overrule serial and lineage.
+    /// True if its creator may override serial and lineage.
     #[serde(default)]
     pub force: bool,
     pub origin: StateOrigin,
@@ -115,7 +115,7 @@ pub struct StateVersion {
     pub resource_count: u64,
     #[serde(default)]
     pub outputs: Vec<OutputMetadata>,
-    /// How many outputs it has where `outputs` does not name them: see [`listed_outputs`].
+    /// Number of outputs if `outputs` does not name them: see [`listed_outputs`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlisted_outputs: Option<u64>,
     /// The client also sent the state in the format of `show -json`.
@@ -135,17 +135,17 @@ pub struct Revealed {
     pub output: OutputId,
     pub by: Author,
     pub at: Timestamp,
-    /// How many looks there were, this one included.
+    /// Number of looks, this one included.
     pub times: u64,
 }
 
 impl StateVersion {
-    /// Whether it has outputs, named here or not.
+    /// True if it has outputs, named here or not.
     pub fn has_outputs(&self) -> bool {
         !self.outputs.is_empty() || self.unlisted_outputs.is_some()
     }
 
-    /// What a newer state is compared with.
+    /// Identity that a newer state is compared with.
     pub fn identity(&self) -> StateIdentity<'_> {
         StateIdentity { serial: self.serial, lineage: &self.lineage, md5: &self.md5 }
     }

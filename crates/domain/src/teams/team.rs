@@ -17,12 +17,12 @@ pub struct Team {
     #[serde(default)]
     pub organization_access: OrganizationAccess,
     pub sso_team_id: Option<String>,
-    /// Whether members who are no owners may make tokens for it.
+    /// True if members who are not owners may create tokens for it.
     pub allow_member_token_management: bool,
     pub created_at: Timestamp,
 }
 
-/// Who may know of a team.
+/// Visibility of a team.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum TeamVisibility {
@@ -32,7 +32,7 @@ pub enum TeamVisibility {
     Organization,
 }
 
-/// What a team may do in the whole organization.
+/// Rights of a team in the whole organization.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct OrganizationAccess {
@@ -55,7 +55,7 @@ pub struct OrganizationAccess {
 }
 
 impl OrganizationAccess {
-    /// What this gives and `other` does not.
+    /// Rights that this has and `other` lacks.
     pub fn beyond(&self, other: &Self) -> Self {
         Self {
             manage_policies: self.manage_policies && !other.manage_policies,

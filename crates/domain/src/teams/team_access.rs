@@ -1,5 +1,5 @@
-//! What a team may do in a project or a workspace. Every role is a set of rights, so that fixed and custom roles are
-//! judged alike.
+//! Access of a team to a project or a workspace. Every role is a set of rights, so that fixed and custom roles are
+//! treated alike.
 
 use std::fmt;
 
@@ -106,7 +106,7 @@ pub struct TeamWorkspace {
     pub team: TeamId,
     pub workspace: WorkspaceId,
     pub access: WorkspaceRole,
-    /// What counts where `access` is custom.
+    /// Rights that count if `access` is custom.
     #[serde(default)]
     pub custom: WorkspaceRights,
 }
@@ -225,7 +225,7 @@ pub struct TeamProject {
     pub team: TeamId,
     pub project: ProjectId,
     pub access: ProjectRole,
-    /// What counts where `access` is custom.
+    /// Rights that count if `access` is custom.
     #[serde(default)]
     pub custom: ProjectRights,
     #[serde(default)]

@@ -12,7 +12,7 @@ use crate::team_access::{
     VariablesRight, WorkspaceRights, WorkspaceRole,
 };
 
-/// Whether a team may download mock data. The wire has words where a flag would do.
+/// Right of a team to download mock data. The wire has strings where a flag would do.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum MocksRight {
@@ -26,7 +26,7 @@ impl From<bool> for MocksRight {
     }
 }
 
-/// What a request says about rights in the workspaces of a project; what it leaves out stays.
+/// Changes to rights in the workspaces of a project; omitted ones stay.
 #[derive(Clone, PartialEq, Eq, Default, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct WorkspaceRightsPatch {

@@ -16,7 +16,7 @@ const LONGEST_KEY: usize = 128;
 const LARGEST_VALUE: usize = 256 * 1024;
 const LONGEST_DESCRIPTION: usize = 512;
 
-/// Where a variable goes.
+/// Destination of a variable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum VariableCategory {
@@ -26,7 +26,7 @@ pub enum VariableCategory {
     Env,
 }
 
-/// What a variable belongs to.
+/// Owner of a variable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum VariableOwner {
@@ -58,7 +58,7 @@ pub enum StoredValue {
     Sealed(String),
 }
 
-/// Whoever can seal a value and open it again.
+/// Encrypts values and decrypts them again.
 pub trait Vault {
     type Error: From<InvalidAttribute>;
 
@@ -77,7 +77,7 @@ pub struct Variable {
     pub category: VariableCategory,
     /// The value is an expression, not a text. It means nothing in the environment.
     pub hcl: bool,
-    /// How often it was written.
+    /// Number of times it was written.
     pub version: u64,
     pub created_at: Timestamp,
 }
@@ -87,7 +87,7 @@ impl Variable {
         matches!(self.value, StoredValue::Sealed(_))
     }
 
-    /// What everyone who may see the variable may see of its value.
+    /// Value as shown to everyone who may see the variable.
     pub fn shown_value(&self) -> Option<&str> {
         match &self.value {
             StoredValue::Plain(value) => Some(value),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::variable::VariableCategory;
 
-/// How variables are written in a file.
+/// File format of variables.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum VariableFormat {
@@ -37,7 +37,7 @@ impl fmt::Debug for FileVariable {
     }
 }
 
-/// Why a text holds no variables. It names places and keys, never values: they may be secret.
+/// Reason why a text holds no variables. It names places and keys, never values: they may be secret.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 #[error("{0}")]
 pub struct UnreadableVariables(String);
@@ -54,7 +54,7 @@ impl VariableFormat {
         }
     }
 
-    /// What a file's name says.
+    /// Format according to a file's name.
     pub fn of_name(name: &str) -> Option<Self> {
         match () {
             () if name.ends_with(".tfvars") => Some(Self::Tfvars),

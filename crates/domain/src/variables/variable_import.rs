@@ -1,4 +1,4 @@
-//! What it would do to take over variables from a file: shown first, and done only to what was shown.
+//! Preview of importing variables from a file: shown first, and only what was shown is applied.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::attribute::{InvalidAttribute, shown};
 use crate::variable::{Variable, VariableCategory, VariablePatch};
 use crate::variable_file::{FileVariable, VariableFormat};
 
-/// What would happen to one variable.
+/// Change to one variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ImportChange {
     New,
@@ -45,7 +45,7 @@ impl PlannedVariable<'_> {
     }
 }
 
-/// What a file would do to `existing`, which are all variables of one owner, in the order of the file.
+/// Changes that a file would make to `existing`, which are all variables of one owner, in the order of the file.
 pub fn plan_import<'a>(
     existing: impl IntoIterator<Item = &'a Variable>,
     format: VariableFormat,

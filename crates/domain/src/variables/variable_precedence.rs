@@ -1,4 +1,4 @@
-//! Which of several variables counts in a run.
+//! Precedence of variables in a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::variable::{StoredValue, Variable, VariableCategory, VariableOwner};
 use crate::variable_set::{VariableSet, VariableSetScope};
 use crate::workspace::Workspace;
 
-/// Where a variable comes from, in the order in which they win, as in Terraform Cloud.
+/// Source of a variable, in the order of precedence of Terraform Cloud.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Precedence {
     PriorityGlobalSet,

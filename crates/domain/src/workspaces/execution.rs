@@ -1,4 +1,5 @@
-//! Where runs happen: a setting that a workspace may inherit from its project, and a project from its organization.
+//! Execution mode of runs: a setting that a workspace may inherit from its project, and a project from its
+//! organization.
 
 use std::fmt;
 use std::str::FromStr;
@@ -51,7 +52,7 @@ pub struct SettingOverwrites {
     pub agent_pool: Option<bool>,
 }
 
-/// What a request says about execution.
+/// Changes to the execution settings in a request.
 #[derive(Clone, Default, Debug)]
 pub struct ExecutionPatch<'a> {
     pub mode: Option<&'a str>,
@@ -59,7 +60,7 @@ pub struct ExecutionPatch<'a> {
     pub overwrites: SettingOverwrites,
 }
 
-/// How one kind of thing spells the attributes, in requests and in refusals.
+/// Attribute names of one kind of thing, in requests and in refusals.
 pub(crate) struct Spelling {
     pub(crate) mode_attribute: &'static str,
     pub(crate) pool_attribute: &'static str,

@@ -9,7 +9,7 @@ use crate::author::Author;
 /// The longest text that a lock has, in characters. Whoever meets the lock is shown all of them.
 const LONGEST_TEXT: usize = 512;
 
-/// Who holds a workspace, since when, why and from where.
+/// Lock of a workspace: its holder, since when, why and from where.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct Lock {
     pub holder: Author,
@@ -24,7 +24,7 @@ pub struct Lock {
     pub http: Option<LockInfo>,
 }
 
-/// What a client of the `http` backend tells about its lock, spelled as on the wire.
+/// Lock info sent by a client of the `http` backend, spelled as on the wire.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct LockInfo {
@@ -60,7 +60,7 @@ impl LockInfo {
     }
 }
 
-/// Why someone locks, as they may say it. Nothing at all is no reason.
+/// Reason given for a lock, validated. An empty one counts as none.
 pub fn check_reason(reason: Option<String>) -> Result<Option<String>, InvalidAttribute> {
     match reason.filter(|reason| !reason.is_empty()) {
         Some(text) if text.chars().count() > LONGEST_TEXT || !is_plain_text(&text) => {
@@ -75,7 +75,7 @@ pub fn check_reason(reason: Option<String>) -> Result<Option<String>, InvalidAtt
     }
 }
 
-/// Who claims to hold the lock.
+/// Claimed holder of the lock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Claim {
     /// Through the API: as its author.
@@ -84,7 +84,7 @@ pub enum Claim {
     Http { author: Author, lock_id: Option<String> },
 }
 
-/// Why a lock cannot be taken, used or released.
+/// Reason why a lock cannot be taken, used or released.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 pub enum LockConflict {
     #[error("The workspace {}", .0.in_words())]
@@ -109,7 +109,7 @@ impl Lock {
         words
     }
 
-    /// Whether the one who claims it holds the lock.
+    /// True if the claimant holds the lock.
     pub fn is_held_by(&self, claim: &Claim) -> bool {
         match (&self.http, claim) {
             (None, Claim::Api(author)) => self.holder == *author,
@@ -126,7 +126,7 @@ impl Lock {
     }
 }
 
-/// Whether a lock was taken now or is the same one again.
+/// Result of taking a lock: taken now, or held already by the same claimant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taken {
     Now,
@@ -153,8 +153,8 @@ pub fn release_lock(current: Option<&Lock>, claim: &Claim) -> Result<(), LockCon
     }
 }
 
-/// Whether the one who claims it let go of the lock before, so that nothing is left to do. Clients of the `http` backend
-/// repeat a request whose answer was lost. `last_released` is the id of the last lock that was let go.
+/// True if the claimant released the lock before, so that nothing is left to do. Clients of the `http` backend retry a
+/// request whose response was lost. `last_released` is the id of the last lock that was released.
 pub fn released_before(current: Option<&Lock>, last_released: Option<&str>, claim: &Claim) -> bool {
     match claim {
         Claim::Http { lock_id: Some(id), .. } => {

@@ -10,7 +10,7 @@ use crate::attribute::{InvalidAttribute, shown};
 use crate::id::{OrganizationPrefix, TagId};
 use crate::name::{TagKey, check_tag};
 
-/// What carries tags can carry this many.
+/// Maximum number of tags on one thing.
 const MOST: usize = 25;
 const LONGEST_VALUE: usize = 256;
 

@@ -52,11 +52,11 @@ pub struct Workspace {
     pub project: ProjectId,
     pub description: String,
     pub created_at: Timestamp,
-    /// When its settings changed last.
+    /// Time of the last change to its settings.
     pub updated_at: Timestamp,
     /// Its own setting; `None` where the project's counts.
     pub execution: Option<Execution>,
-    /// What plans and applies.
+    /// Engine that plans and applies.
     #[serde(default)]
     pub engine: Engine,
     /// `latest`, a version or a constraint.
@@ -144,7 +144,7 @@ impl Workspace {
         }
     }
 
-    /// Whether runs of `consumer` may read this workspace's state and outputs.
+    /// True if runs of `consumer` may read this workspace's state and outputs.
     pub fn shares_state_with(&self, consumer: &Self) -> bool {
         self.id == consumer.id
             || self.global_remote_state
@@ -180,13 +180,13 @@ indexes! {
             workspace.tags.keys().map(|key| tag_id(workspace.id.organization_prefix(), key)).collect::<Vec<_>>()
         };
         pub ssh_key: SshKeyId => |workspace| workspace.ssh_key;
-        /// Whose state a workspace may read because it is on the list.
+        /// Workspaces whose state a consumer may read because it is on their list.
         pub consumer: WorkspaceId => |workspace| workspace.remote_state_consumers.clone();
         pub agent_pool: AgentPoolId => |workspace| workspace.execution.and_then(|execution| execution.agent_pool);
     }
 }
 
-/// What a request says about a repository.
+/// VCS repository in a request.
 #[derive(Clone, PartialEq, Eq, Default, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct VcsRepositoryPatch {
@@ -378,8 +378,8 @@ impl WorkspacePatch {
     }
 }
 
-/// Why a workspace is not deleted by `safe-delete`. Clients look for "locked"; any other text means that it still
-/// manages resources.
+/// Reason why a workspace is not deleted by `safe-delete`. Clients look for "locked"; any other text means that it
+/// still manages resources.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 pub enum NotSafeToDelete {
     #[error("The workspace is locked and cannot be deleted: it {0}")]
@@ -397,7 +397,7 @@ pub fn check_safe_delete(workspace: &Workspace) -> Result<(), NotSafeToDelete> {
     }
 }
 
-/// Why someone who may delete a workspace may not delete this one.
+/// Refusal to delete this workspace, for someone who may delete workspaces.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error, Debug)]
 #[error(
     "The workspace still manages {0} resources: only an owner of the organization may delete it, unless the \

@@ -1,4 +1,4 @@
-//! What benchmarks of the whole server share: a server and a bare one as processes, clients, and states to push.
+//! Shared setup of benchmarks of the whole server: a server and a bare one as processes, clients, and states to push.
 #![allow(dead_code, reason = "each benchmark uses some of it")]
 
 use std::fmt::Write as _;
@@ -81,7 +81,7 @@ fn serve_bare(body: Vec<u8>) {
     });
 }
 
-/// What has to be done at least to keep bytes: one file, and one `fsync`.
+/// Minimum work to store bytes: one file, and one `fsync`.
 fn keep(body: &[u8]) {
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(body).and_then(|()| file.sync_all()).expect("it is on the disk");
@@ -205,8 +205,8 @@ impl Server {
         Client::to(self.address)
     }
 
-    /// How long it has been on a core, also with threads that have ended. The kernel counts this in hundredths of a
-    /// second, which is enough where there is much to do.
+    /// CPU time of the process, including threads that have ended. The kernel counts this in hundredths of a second,
+    /// which is enough if there is much to do.
     pub(crate) fn whole_cpu(&self) -> Duration {
         let text = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
         // After the name, which may hold anything: the 12th and 13th field are the user's and the system's time.
@@ -215,7 +215,7 @@ impl Server {
         Duration::from_millis(10 * ticks)
     }
 
-    /// How long the threads that it has now have been on a core.
+    /// CPU time of its current threads.
     pub(crate) fn cpu(&self) -> Duration {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.process.id())).into_iter().flatten().flatten();
         let nanoseconds = threads.filter_map(|thread| {

@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration. Each message is one line that names the setting, its origin and a way out.
+//! Errors in a configuration. Each message is one line that names the setting, its origin and a way out.
 
 use std::fmt;
 use std::path::PathBuf;

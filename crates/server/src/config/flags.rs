@@ -38,7 +38,7 @@ pub type ServerFlags = FlagsIn<WholeServer>;
 /// The flags of a command that only looks at the bucket.
 pub type BucketFlags = FlagsIn<OnlyBucket>;
 
-/// Which settings a command offers as flags. From other sources it takes all of them.
+/// Settings that a command offers as flags. From other sources it takes all of them.
 pub trait Scope {
     fn includes(setting: &Setting) -> bool;
 }

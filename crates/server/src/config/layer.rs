@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::error::Shown;
 use super::{ConfigError, ProcessEnv, Setting, TABLE};
 
-/// Where a value came from.
+/// Origin of a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Origin {
     Flag(String),
@@ -84,7 +84,7 @@ impl Given {
     }
 }
 
-/// What one source gives.
+/// Values from one source.
 #[derive(Default, Debug)]
 pub(super) struct Layer(BTreeMap<&'static str, Given>);
 

@@ -13,11 +13,11 @@ use crate::trusted_proxies::TrustedProxies;
 
 macro_rules! settings {
     ($( $group:ident { $( $(#[doc = $help:literal])+ $key:ident: $type:ty, $default:expr, $example:literal; )+ } )+) => {
-        /// What a server runs with. Every value was checked when it was read.
+        /// Settings of a server. Every value was checked when it was read.
         #[derive(Clone, Debug)]
         pub struct Settings {
             $($( $(#[doc = $help])+ pub $key: $type, )+)+
-            /// Where secrets were read from.
+            /// Files from which secrets were read.
             pub files_with_secrets: Vec<PathBuf>,
         }
 
@@ -134,12 +134,12 @@ settings! {
 }
 
 impl Settings {
-    /// Whether the server itself speaks https.
+    /// True if the server itself speaks https.
     pub fn speaks_tls(&self) -> bool {
         self.tls_dev || self.tls_cert.is_some()
     }
 
-    /// How the ledger reaches the bucket.
+    /// Location of the bucket, for the ledger.
     pub fn location(&self) -> Location {
         let exposed = |secret: &Option<Secret>| secret.as_ref().map(|secret| secret.expose().to_owned());
         let address = |url: &Option<HttpUrl>| url.as_ref().map(|url| url.as_str().to_owned());
@@ -165,7 +165,7 @@ pub struct Setting {
     pub key: &'static str,
     pub group: Group,
     help: &'static str,
-    /// What stands for the value in help texts.
+    /// Placeholder for the value in help texts.
     pub shape: &'static str,
     /// A secret is never shown, has no flag (other users see a process's flags), and may come from a file.
     pub secret: bool,

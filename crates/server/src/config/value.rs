@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::trusted_proxies::TrustedProxies;
 
-/// What a setting can be.
+/// Type of a setting's value.
 pub(super) trait Value: Sized {
     /// Stands for the value in help texts.
     const SHAPE: &'static str;
@@ -53,7 +53,7 @@ impl Value for u16 {
     }
 }
 
-/// How help texts show a setting that is either on or off; as a flag it needs no value.
+/// Placeholder in help texts for a setting that is either on or off; as a flag it needs no value.
 pub(super) const SWITCH: &str = "true|false";
 
 impl Value for bool {
@@ -258,7 +258,7 @@ fn refuse_extras(url: &Url) -> Result<(), String> {
     Ok(())
 }
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogFormat {
     Text,
@@ -277,7 +277,7 @@ impl Value for LogFormat {
     }
 }
 
-/// Which log lines are written.
+/// Filter for log lines.
 #[derive(Clone, Debug)]
 pub struct LogFilter(Targets);
 

@@ -1,4 +1,4 @@
-//! What a connection is doing, and until when it may go on without doing anything else.
+//! Activity of a connection, and its timeout for being idle.
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// Nobody has asked for anything yet. `begun` once the first byte came.
+    /// No request yet. `begun` once the first byte came.
     NoRequestYet {
         since: Instant,
         begun: bool,
@@ -51,7 +51,7 @@ impl Stage {
     }
 }
 
-/// Where bytes that came belong to.
+/// Part of a request to which arriving bytes belong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Arrival {
     NewHead,
@@ -69,7 +69,7 @@ pub(super) struct Activity {
     ambiguous: AtomicBool,
     /// The client may still be sending what nobody reads.
     lingers: AtomicBool,
-    /// Whoever waits for the end should look at once.
+    /// Wakes the task that waits for the deadline, so that it looks at once.
     changed: Notify,
 }
 
@@ -206,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether a connection has to be closed after so much more time.
+    /// True if a connection has to be closed after so much more time.
     async fn closes_after(activity: &Activity, time: Duration) -> bool {
         advance(time).await;
         activity.stage().deadline().is_some_and(|deadline| deadline <= Instant::now())

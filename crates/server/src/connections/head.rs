@@ -49,7 +49,7 @@ impl HeadWatch {
     }
 }
 
-/// Where the empty line begins: lines end with or without a carriage return.
+/// Offset of the empty line: lines end with or without a carriage return.
 fn end_of_head(bytes: &[u8]) -> Option<usize> {
     bytes.windows(2).enumerate().find_map(|(at, two)| match two {
         b"\n\n" => Some(at + 1),

@@ -1,7 +1,7 @@
-//! What becomes of a request's body that nobody read to its end.
+//! Cleanup of a request's body that was not read to its end.
 //!
-//! The next request on a connection begins where the body ends. So the rest is read where it is small; otherwise the answer
-//! says that the connection closes, and the client does not send its next request in vain.
+//! The next request on a connection begins where the body ends. So the rest is read if it is small; otherwise the
+//! response says that the connection closes, and the client does not send its next request in vain.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,10 +18,10 @@ use super::activity::Activity;
 
 /// A rest of a body that is read and thrown away before the answer.
 const MAX_DRAINED_BYTES: u64 = 256 * 1024;
-/// How long that may take.
+/// Timeout for that.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a body leaves behind when whoever had it lets it go.
+/// Remainder of a body when its reader drops it.
 enum Left {
     /// It is still being read.
     Nothing,

@@ -1,7 +1,7 @@
-//! How many connections there are: in all, and from one address.
+//! Limits on the number of connections: in all, and from one address.
 //!
-//! When all slots are taken, a connection that asks for nothing makes room for a new one. So those who have something to
-//! say get in, whoever else is there: people who log in, and agents.
+//! When all slots are taken, an idle connection is closed to make room for a new one. So those who have something to
+//! send get in, regardless of who else is there: people who log in, and agents.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -43,7 +43,7 @@ struct Taken {
     connections: BTreeMap<u64, Connection>,
     /// Without those that are being closed, and without those whose address tells nothing about who they are.
     by_address: HashMap<IpAddr, usize>,
-    /// How many are being closed.
+    /// Number of connections being closed.
     evicted: usize,
 }
 
@@ -55,7 +55,7 @@ struct Connection {
     evicted: bool,
 }
 
-/// Who may be made to leave, those first who lose least.
+/// Order of eviction: first those who lose least.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rank {
     NoRequestYet,
@@ -215,7 +215,7 @@ mod tests {
         Some(IpAddr::from([10, 0, 0, last]))
     }
 
-    /// What the task of a connection does: it closes when it is told to.
+    /// Task of a connection: it closes when it is told to.
     fn serve(slot: Slot) {
         tokio::spawn(async move {
             slot.activity.ended().await;

@@ -11,7 +11,7 @@ use crate::log_lines::{self, LogLines};
 use crate::resource::Resource;
 use crate::session::Session;
 
-/// How much of a log is asked for at once.
+/// Size of a log chunk in one request.
 const PIECE: usize = 64 * 1024;
 
 #[derive(Args, Debug)]

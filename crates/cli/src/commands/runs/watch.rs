@@ -25,7 +25,7 @@ pub(super) struct Options {
     /// Stop watching after this time, such as 90s, 15m or 2h; the run goes on
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) timeout: Option<Duration>,
-    /// Whoever confirms a plan has seen it.
+    /// True after confirming a plan, which people have seen by then.
     #[arg(skip)]
     pub(super) after_plan: bool,
 }
@@ -122,7 +122,7 @@ fn next_log(run: &Resource, beside: &Document, logged: &[Phase]) -> Option<Phase
     (phase.get("status") == "running" || is_over(phase)).then_some(next)
 }
 
-/// What the watching ends with, if the run rests.
+/// Result of watching, if the run rests.
 fn ending(run: &Resource, beside: &Document) -> Option<Result<ExitCode, Failure>> {
     let status = run.text("status");
     let id = run.id();

@@ -1,4 +1,4 @@
-//! What a command line says about one variable, and what a file says about several.
+//! Variables on the command line, and in a file.
 
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ impl Assignment {
         category(self.env)
     }
 
-    /// Whether it says something that makes no sense without one.
+    /// True if it has options that make no sense without one.
     pub(crate) fn is_about_a_variable(&self) -> bool {
         self.env || self.hcl.is_some() || self.sensitive
     }

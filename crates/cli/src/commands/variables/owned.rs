@@ -12,15 +12,15 @@ use crate::session::Session;
 
 pub(crate) struct Owned<'a> {
     pub(crate) session: &'a Session,
-    /// Where they are listed.
+    /// Path where they are listed.
     pub(crate) path: Vec<String>,
-    /// What messages call their owner, such as `acme/network`.
+    /// Name of their owner in messages, such as `acme/network`.
     pub(crate) owner: String,
-    /// What `ls` for this owner is, for hints.
+    /// Command that lists them for this owner, for hints.
     pub(crate) list_command: String,
 }
 
-/// What became of a variable.
+/// Result of writing a variable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
     Created,

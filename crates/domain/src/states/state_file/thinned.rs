@@ -3,7 +3,7 @@
 
 use std::io::{self, Read};
 
-/// How deep attributes lie: the state, its resources, one of them, its instances, one of them, its attributes.
+/// Depth of attributes: the state, its resources, one of them, its instances, one of them, its attributes.
 const ATTRIBUTES: usize = 6;
 
 /// So many plain bytes of a string are kept: as many as an escape needs after `\u`.
@@ -39,14 +39,14 @@ impl<R: Read> Read for Thinned<R> {
     }
 }
 
-/// Where in the state the next byte stands.
+/// Position of the next byte in the state.
 #[derive(Default)]
 struct Place {
     depth: usize,
     in_string: bool,
     /// The byte before was a backslash.
     escaped: bool,
-    /// How many plain bytes, or blanks, came since anything else.
+    /// Number of plain bytes, or blanks, since anything else.
     run: usize,
     /// The string of the state itself that came last.
     key: Vec<u8>,
@@ -57,7 +57,7 @@ fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
 
-/// How many bytes at the beginning are plain. Whole blocks are looked at together.
+/// Number of plain bytes at the beginning. Whole blocks are looked at together.
 fn plain_bytes(bytes: &[u8]) -> usize {
     let blocks = bytes.chunks_exact(32).take_while(|block| block.iter().fold(true, |all, byte| all & is_plain(*byte)));
     let whole = 32 * blocks.count();
