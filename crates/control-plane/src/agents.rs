@@ -122,7 +122,7 @@ pub struct AgentView {
 /// one round of 20 seconds old when this server reads it, and stands for one more.
 const DOUBT: SignedDuration = SignedDuration::from_secs(45);
 
-/// What people see of agents.
+/// Agents as people see them.
 #[boxed]
 impl ControlPlane {
     /// A pool's agents, the newest first.
@@ -146,7 +146,7 @@ impl ControlPlane {
         Ok(self.agent_view(agent))
     }
 
-    /// How many agents of a pool are there.
+    /// Number of a pool's agents that are connected.
     pub fn agents_present(&self, pool: AgentPoolId) -> usize {
         self.presence().agents().iter().filter(|agent| agent.pool == Some(pool)).count()
     }
@@ -185,8 +185,8 @@ impl Privileged {
         AgentId::from_random(self.random())
     }
 
-    /// Why an agent may not stay that came with this token; `None` while it may. It asks the bucket for nothing: whoever
-    /// gives it a phase asks again.
+    /// Reason why an agent with this token may not stay connected; `None` while it may. It makes no request to the
+    /// bucket: the rights are checked again when the agent is given a phase.
     pub fn agent_refusal(&self, org: &OrganizationSnapshot, pool: AgentPoolId, token: TokenId) -> Option<Error> {
         if !self.shared.site.last_seen().organizations.contains(&org.id()) {
             return Some(Error::Unauthorized("the agent's organization was deleted".to_owned()));
@@ -202,7 +202,7 @@ fn taken(agent: &Agent) -> Error {
     ))
 }
 
-/// Whether agents of a pool that came with this token may go on: both have to be there, and the token's time not over.
+/// Checks that agents of a pool with this token may go on: both must exist, and the token must not have expired.
 pub(crate) fn check_agent(
     state: &OrganizationState,
     pool: AgentPoolId,

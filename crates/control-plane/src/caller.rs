@@ -9,7 +9,7 @@ use taco_ledger::{Intent, View};
 
 use crate::error::Error;
 
-/// What a door knows about a request before anyone asks who sent it.
+/// Facts about a request that are known before its sender is authenticated.
 #[derive(Clone, Default, Debug)]
 pub struct RequestInfo {
     /// To find the request in the servers' logs; it stands in the audit trail.
@@ -18,7 +18,7 @@ pub struct RequestInfo {
     pub from: Option<String>,
     /// The client's address, for limits.
     pub address: Option<IpAddr>,
-    /// What the client calls this request, so that it can repeat it.
+    /// Idempotency key, with which the client can retry the request.
     pub key: Option<IdempotencyKey>,
 }
 
@@ -48,8 +48,8 @@ impl PrefetchedOrganization {
     }
 }
 
-/// Who asks, and what the site looked like when they were recognised. That moment lies within the request, so verbs
-/// may rest on it instead of asking the bucket again.
+/// Authenticated caller, and the snapshot of the site when they were authenticated. That moment is within the request,
+/// so verbs may rely on it instead of reading the bucket again.
 #[derive(Clone)]
 pub struct Caller {
     pub actor: Actor,
@@ -76,7 +76,7 @@ impl Caller {
         self.actor.author()
     }
 
-    /// What is to be recorded beside a change.
+    /// Audit entry to record with a change.
     pub fn intent(&self, action: &'static str) -> Intent {
         Intent { actor: self.author().to_string(), action, request: self.request.id.clone() }
     }
@@ -86,8 +86,8 @@ impl Caller {
         allow(&self.actor, action, resource)
     }
 
-    /// Whether they may see the runs of every workspace, because of a right in the whole organization. Where it is not so,
-    /// they may still see those of some, or of all, one by one.
+    /// True if they may see the runs of every workspace, because of a right in the whole organization. Otherwise they
+    /// may still see those of some, or of all, one by one.
     pub(crate) fn reads_all_runs(&self, state: &OrganizationState) -> bool {
         let is_role =
             matches!(self.actor, Actor::User { .. } | Actor::Team { .. } | Actor::Organization(_) | Actor::Taco);

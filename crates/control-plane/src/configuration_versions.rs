@@ -51,7 +51,7 @@ pub struct NewConfiguration {
     pub provisional: Option<bool>,
 }
 
-/// What may become of an archive that is no longer needed.
+/// Action on an archive that is no longer needed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConfigurationAction {
     Archive,
@@ -263,7 +263,7 @@ struct Arrived {
     run: RunId,
 }
 
-/// What became of an upload.
+/// Result of an upload.
 struct Taken {
     version: ConfigurationVersion,
     /// The version as it was, if it had another archive, which nothing names any more.
@@ -358,7 +358,7 @@ fn check_is_unused(state: &OrganizationState, version: &ConfigurationVersion) ->
     Err(refused(format!("transition not allowed: {why}")))
 }
 
-/// Why an archive has to stay.
+/// Reason why an archive has to stay.
 enum Need<'a> {
     IsCurrent,
     UsedBy(&'a Run),
@@ -375,19 +375,19 @@ fn need_for<'a>(state: &'a OrganizationState, version: &ConfigurationVersion) ->
 
 /// For pages that show what is out of reach and why.
 impl ConfigurationVersionView {
-    /// Whether the next run of its workspace uses it.
+    /// True if the next run of its workspace uses it.
     pub fn is_current(&self) -> bool {
         let usable = self.org.state.usable_configuration(self.version.workspace);
         usable.is_some_and(|current| current.id == self.version.id)
     }
 
-    /// Whether the action would change anything about a configuration in this status.
+    /// True if the action would change anything about a configuration in this status.
     pub fn is_possible(&self, action: ConfigurationAction) -> bool {
         let status = self.version.status;
         action.status_after(status).is_ok_and(|after| after != status)
     }
 
-    /// Whether the caller could do this with the archive now, or why not.
+    /// `Ok` if the caller could do this with the archive now, otherwise the reason why not.
     pub fn choice(&self, caller: &Caller, action: ConfigurationAction) -> Result<(), String> {
         let state = &self.org.state;
         let owner = state.workspaces.get(&self.version.workspace).ok_or("The workspace is gone")?;

@@ -39,10 +39,10 @@ use crate::uploaded_plans::UploadedPlans;
 use crate::uploads_under_way::UploadsUnderWay;
 use crate::visible::Visible;
 
-/// What whoever starts a server decides.
+/// Settings chosen by the operator of a server.
 #[derive(Clone)]
 pub struct Settings {
-    /// What is sensitive is sealed with these before it goes to the bucket, which never has them.
+    /// Keys that seal sensitive values before they go to the bucket, which never has the keys.
     pub master_keys: Arc<MasterKeys>,
     /// A text that opens the site as its first admin, for automation (`TACO_SITE_TOKEN`). It is never stored.
     pub site_token: Option<String>,
@@ -52,7 +52,7 @@ pub struct Settings {
     pub history: HistorySettings,
 }
 
-/// What leaves memory, and how much of it is read back.
+/// Settings for moving old records out of memory, and limits for reading them back.
 #[derive(Clone, Copy, Debug)]
 pub struct HistorySettings {
     pub rules: HistoryRules,
@@ -66,7 +66,7 @@ impl Default for HistorySettings {
     }
 }
 
-/// How much one user may pile up.
+/// Limits on what one user may create.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Organizations that a user may have founded; `None` is no limit. Site admins have none.
@@ -79,7 +79,7 @@ impl Default for Limits {
     }
 }
 
-/// How long things may take.
+/// Timeouts of phases.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     pub plan: SignedDuration,
@@ -142,7 +142,8 @@ impl fmt::Debug for ControlPlane {
     }
 }
 
-/// How far the ledgers were read that an answer rests on. What follows from them alone is the same at the same moment.
+/// Versions of the ledgers that a response is based on. Anything derived from them alone is the same at the same
+/// moment.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Moment {
     pub site: u64,
@@ -160,7 +161,7 @@ pub struct OrganizationSnapshot {
     unreadable: UnreadableLedgers,
 }
 
-/// How large an organization is.
+/// Size of an organization.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OrganizationSize {
     pub workspaces: usize,
@@ -191,17 +192,17 @@ impl OrganizationSnapshot {
         Resource::Organization(&self.state)
     }
 
-    /// What a caller may see of it.
+    /// View of it that is limited to what a caller may see.
     pub fn visible_to<'a>(&'a self, caller: &'a Caller) -> Visible<'a> {
         Visible::new(&self.state, caller)
     }
 
-    /// How many workspaces use an SSH key.
+    /// Number of workspaces that use an SSH key.
     pub fn workspaces_with_key(&self, key: &SshKeyId) -> usize {
         self.state.workspaces.by().ssh_key.get(key).count()
     }
 
-    /// How many workspaces it has, and how many resources they manage.
+    /// Number of its workspaces, and of the resources that they manage.
     pub fn size(&self) -> OrganizationSize {
         let workspaces = &self.state.workspaces;
         let resources = workspaces.iter().map(|workspace| workspace.resource_count).sum();
@@ -226,7 +227,7 @@ impl OrganizationSnapshot {
         Ok(())
     }
 
-    /// What a person calls someone who did something here; the id of one who is gone.
+    /// Display name of someone who did something here; the id if they are gone.
     pub fn name_of(&self, author: &Author) -> String {
         let name = match author {
             Author::User(id) => self.site.users.get(id).map(|user| user.username.to_string()),
@@ -298,7 +299,7 @@ impl ControlPlane {
         })
     }
 
-    /// How many records this version cannot read, in the ledgers that this server has opened.
+    /// Number of records that this version cannot read, in the ledgers that this server has opened.
     pub(crate) fn unreadable_records(&self) -> usize {
         let organizations = self.shared.organizations.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = organizations.values().filter_map(|cell| cell.get());
@@ -348,7 +349,7 @@ impl ControlPlane {
         String::from_utf8(plain).map_err(|_| unreadable(name, "it is no text"))
     }
 
-    /// What [`Self::seal`] made under the same name, under the current master key; `None` if it is.
+    /// Value from [`Self::seal`] of the same name, rewrapped with the current master key; `None` if it already is.
     pub(crate) fn rewrap(&self, name: &str, sealed: &str) -> Result<Option<String>, Error> {
         let keys = &self.shared.master_keys;
         let sealed = STANDARD.decode(sealed).map_err(|error| unreadable(name, error))?;
@@ -364,12 +365,12 @@ impl ControlPlane {
         &self.shared.environment.bucket
     }
 
-    /// Where the big things are.
+    /// Store of large objects.
     pub(crate) fn blobs(&self) -> &Blobs {
         &self.shared.blobs
     }
 
-    /// What is to be recorded beside a change that nobody asked for.
+    /// Audit entry for a change that taco makes by itself.
     pub(crate) fn own_intent(action: &'static str) -> Intent {
         Intent { actor: Author::Taco.to_string(), action, request: None }
     }

@@ -5,8 +5,8 @@ use taco_domain::InvalidAttribute;
 use taco_domain::idempotency_record::KeyReused;
 use taco_ledger::{CommitError, Trouble};
 
-/// Why a verb did not do what it was asked, sorted by what the caller can do about it. The texts are for callers:
-/// they help and leak nothing.
+/// Reason why a verb failed, sorted by what the caller can do about it. The texts are for callers: they help and leak
+/// nothing.
 #[derive(Clone, thiserror::Error, Debug)]
 pub enum Error {
     /// It is not there, or the caller may not know that it is: look elsewhere.
@@ -15,7 +15,7 @@ pub enum Error {
     /// Fix the request.
     #[error("{detail}")]
     Invalid {
-        /// Where in a JSON:API document, such as `/data/attributes/name`.
+        /// JSON pointer into a JSON:API document, such as `/data/attributes/name`.
         pointer: String,
         detail: String,
     },
@@ -45,7 +45,7 @@ pub enum Error {
     Sealed(String),
 }
 
-/// Why the bucket does not do as asked, as far as it helps a caller: no object, no path, no address.
+/// Reason why the bucket fails, as far as it helps a caller: no object, no path, no address.
 fn unavailable_in_words(error: &taco_ledger::Error) -> Cow<'static, str> {
     let bucket = match error {
         taco_ledger::Error::Unavailable(bucket) => bucket,

@@ -54,7 +54,7 @@ where
     }
 }
 
-/// Whether the request was done before, for verbs that would not find any more what they did away with.
+/// True if the request was applied before, for verbs that would no longer find the thing that they deleted.
 pub(crate) fn already_applied<S: Holds<IdempotencyRecord>>(
     state: &S,
     caller: &Caller,

@@ -46,8 +46,8 @@ impl OrganizationView {
     }
 }
 
-/// What an organization can have here. Taco sells nothing, so all have the same: what go-tfe's own suite expects of an
-/// organization that pays for everything, also where taco does not have it (yet).
+/// Features that an organization has here. Taco sells nothing, so all have the same: those that go-tfe's own suite
+/// expects of an organization that pays for everything, also where taco does not have them (yet).
 #[derive(Clone, Copy, Serialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub struct Entitlements {
@@ -130,7 +130,7 @@ impl OrganizationSurvey {
     }
 }
 
-/// Why an attempt to found an organization is not the last word.
+/// Outcome of an attempt to create an organization, which may have to be retried.
 #[derive(Serialize, Deserialize)]
 enum Founding {
     Done(OrganizationId),

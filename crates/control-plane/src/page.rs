@@ -1,4 +1,4 @@
-/// Which part of a list is wanted. Numbers begin at 1.
+/// Requested page of a list. Numbers begin at 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageRequest {
     number: usize,
@@ -22,7 +22,7 @@ impl PageRequest {
         self.size
     }
 
-    /// How many items come before the page.
+    /// Number of items before the page.
     pub fn skip(&self) -> usize {
         (self.number - 1).saturating_mul(self.size)
     }

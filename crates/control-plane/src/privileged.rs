@@ -92,7 +92,7 @@ impl Privileged {
         self.unreadable_ledgers().len() < before.len()
     }
 
-    /// Whether an organization could be read when this server last looked.
+    /// True if the organization could be read when this server last tried.
     pub fn is_readable(&self, organization: OrganizationId) -> bool {
         !self.shared.unreadable.contains(organization)
     }

@@ -33,7 +33,7 @@ impl ProjectView {
         Resource::Project(&self.org.state, &self.project)
     }
 
-    /// How runs are executed in its workspaces where those do not say so.
+    /// Default execution mode of its workspaces.
     pub fn default_execution(&self) -> Execution {
         self.org.state.default_execution(&self.project.id)
     }
@@ -42,18 +42,18 @@ impl ProjectView {
         self.org.state.workspaces_in(self.project.id).count()
     }
 
-    /// Whether new workspaces go here.
+    /// True if new workspaces go here by default.
     pub fn is_default(&self) -> bool {
         self.org.state.organization().is_some_and(|organization| organization.default_project == self.project.id)
     }
 
-    /// Whether it can be deleted as things are, or why not. Who may do so is another question.
+    /// `Ok` if it can be deleted in its current state, otherwise the reason why not. Permissions are not checked here.
     pub fn is_deletable(&self) -> Result<(), String> {
         check_deletable(&self.org.state, self.project.id)
     }
 }
 
-/// Which projects of an organization are wanted.
+/// Filter for the projects of an organization.
 #[derive(Clone, Default, Debug)]
 pub struct ProjectFilter {
     /// Exactly one of these names.

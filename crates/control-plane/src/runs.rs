@@ -88,7 +88,7 @@ impl RunView {
         self.org.state.position_in_queue(&self.run)
     }
 
-    /// Whether another run can be started with its configuration.
+    /// True if another run can be started with its configuration.
     pub fn configuration_is_usable(&self) -> bool {
         let configuration = self.org.state.configuration_versions.get(&self.run.configuration_version);
         configuration.is_some_and(|version| version.is_usable())
@@ -111,7 +111,7 @@ impl RunView {
     }
 }
 
-/// How much an organization has to do.
+/// Workload of an organization.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Capacity {
     /// Runs that wait for their turn or for an agent.
@@ -167,7 +167,7 @@ impl ControlPlane {
         run_seen_after(org, run)
     }
 
-    /// Why the caller cannot start a run of the newest configuration in a workspace; `None` where they can.
+    /// Reason why the caller cannot start a run of the newest configuration in a workspace; `None` if they can.
     pub fn new_run_refusal(&self, caller: &Caller, view: &WorkspaceView) -> Option<String> {
         let right = caller.may(Action::QueuePlan, view.resource());
         if !right.allowed {
@@ -250,7 +250,7 @@ impl ControlPlane {
         Ok(views(&listed, page))
     }
 
-    /// What agents execute or wait for in an organization, in order, as far as the caller may see it.
+    /// Queue of runs that agents execute or that wait for one, in order, as far as the caller may see them.
     pub async fn run_queue(
         &self,
         caller: &Caller,
@@ -264,7 +264,7 @@ impl ControlPlane {
         Ok(RunView::page_of(&org, seen, page))
     }
 
-    /// How much an organization has to do.
+    /// Workload of an organization.
     pub async fn capacity(&self, caller: &Caller, organization: &str) -> Result<Capacity, Error> {
         let org = self.organization_named(caller, organization).await?;
         let runs = &org.state.runs;
@@ -274,7 +274,7 @@ impl ControlPlane {
         Ok(Capacity { pending, running: runs.by().executing.iter().count() })
     }
 
-    /// What a run waits for; empty for one that is under way or over.
+    /// Reasons why a run waits; empty for one that is in progress or over.
     pub fn wait_reasons(&self, view: &RunView) -> Vec<WaitReason> {
         wait_reasons(&view.org.state, &view.workspace, &view.run, &self.presence().agents())
     }
@@ -304,7 +304,7 @@ fn views(listed: &ListedIds, page: PageRequest) -> Listed<RunView> {
     Listed { items: listed.ids.iter().filter_map(view).collect(), page, total: listed.total }
 }
 
-/// Which workspaces a caller may see, asked once for each.
+/// Workspaces that a caller may see, each checked once.
 pub(crate) struct VisibleWorkspaces<'a> {
     caller: &'a Caller,
     state: &'a OrganizationState,

@@ -34,7 +34,7 @@ pub struct TeamView {
     pub members: Vec<MembershipView>,
 }
 
-/// What a caller may do to a team.
+/// Rights of a caller to change a team.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TeamRights {
     pub change_members: bool,
@@ -45,7 +45,7 @@ pub struct TeamRights {
 }
 
 impl TeamView {
-    /// What the caller may do to it. The owners' team is changed by owners alone, and never deleted.
+    /// Rights of the caller to change it. The owners' team is changed by owners alone, and never deleted.
     pub fn rights(&self, caller: &Caller) -> TeamRights {
         let state = &self.org.state;
         let may = |action| caller.may(action, self.org.resource()).allowed;
@@ -61,7 +61,7 @@ impl TeamView {
     }
 }
 
-/// What it takes to manage a team's tokens. A token of the owners can do everything, so that is for owners.
+/// Permission needed to manage a team's tokens. A token of the owners can do everything, so that is for owners.
 pub(crate) fn token_action(state: &OrganizationState, team: TeamId) -> Action {
     if state.is_owners(team) { Action::ManageOwners } else { Action::ManageTeams }
 }
@@ -102,7 +102,7 @@ impl TeamPatch {
     }
 }
 
-/// Which teams are wanted.
+/// Filter for teams.
 #[derive(Clone, Default, Debug)]
 pub struct TeamFilter {
     /// Exactly one of these names.
@@ -133,7 +133,7 @@ impl MembershipView {
     }
 }
 
-/// Which memberships are wanted.
+/// Filter for memberships.
 #[derive(Clone, Default, Debug)]
 pub struct MembershipFilter {
     pub emails: Vec<String>,

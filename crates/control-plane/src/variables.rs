@@ -21,14 +21,14 @@ use crate::workspace_view::{WorkspaceRef, WorkspaceView};
 
 const WHAT: &str = "variable";
 
-/// How many variables a workspace or a variable set may have.
+/// Limit for the variables of a workspace or a variable set.
 const MOST_VARIABLES: usize = 1_000;
 
-/// How a path names a variable.
+/// Reference to a variable in a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VariableRef {
     pub id: VariableId,
-    /// What the path says it belongs to, if it says so.
+    /// Owner that the path names, if any.
     pub owner: Option<VariableOwner>,
 }
 
@@ -209,7 +209,7 @@ impl ControlPlane {
         .await
     }
 
-    /// What a run in the workspace gets, with sealed values opened: for whoever executes it, and nobody else.
+    /// Variables of a run in the workspace, with sealed values opened: only for the agent that executes it.
     /// `run_variables` came with the run; their values are expressions.
     pub(crate) fn job_variables(
         &self,
@@ -232,7 +232,7 @@ impl ControlPlane {
     }
 }
 
-/// Which variable it was, in the words of whoever set it.
+/// Adds the variable's key to an error.
 fn in_variable(key: &str, error: Error) -> Error {
     match error {
         Error::Sealed(why) => Error::Sealed(format!("the variable {key}: {why}")),

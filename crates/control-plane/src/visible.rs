@@ -1,4 +1,5 @@
-//! What a caller may see of an organization: each method checks the permission that reading takes, so a door cannot forget it.
+//! View of an organization limited to what a caller may see: each method checks the permission that reading takes, so a
+//! door cannot forget it.
 
 use taco_domain::OrganizationState;
 use taco_domain::id::{AgentId, ProjectId, WorkspaceId};
@@ -54,7 +55,7 @@ impl<'a> Visible<'a> {
         self.state.projects.iter().filter(move |project| self.may_read_project(project))
     }
 
-    /// Whether the caller may do something in a project.
+    /// Decision about an action in a project.
     pub fn may_in_project(&self, action: Action, project: &Project) -> Decision {
         self.caller.may(action, Resource::Project(self.state, project))
     }

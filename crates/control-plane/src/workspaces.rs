@@ -42,7 +42,7 @@ use crate::{agent_pools, variable_rules};
 
 const WHAT: &str = "workspace";
 
-/// How careful a deletion is.
+/// Safety level of a deletion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deletion {
     /// Only while it is unlocked and manages nothing.

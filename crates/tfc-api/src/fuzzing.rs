@@ -20,7 +20,7 @@ pub fn body(bytes: &[u8]) -> Result<Value, String> {
     crate::body::parse(bytes).map_err(|error| format!("{error:?}"))
 }
 
-/// What handlers ask a query for.
+/// Parameters that handlers read from a query.
 #[derive(Debug)]
 pub struct Asked {
     /// Number and size, unless they are refused.

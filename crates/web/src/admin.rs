@@ -123,7 +123,7 @@ struct AdminPage {
     form: NewUser,
 }
 
-/// What the bucket is like, at a glance and in a sentence.
+/// Status of the bucket, as a badge and a sentence.
 fn bucket_in_words(status: &BucketStatus) -> (Badge, String) {
     match status {
         BucketStatus::Answers { after, format, created_at, created_by } => (

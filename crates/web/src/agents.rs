@@ -37,7 +37,7 @@ struct AgentsPage {
     pages: Pagination,
     /// Those within servers, which execute whatever needs no pool.
     within: Vec<PresentAgent>,
-    /// Why the visitor cannot make a pool.
+    /// Reason why the visitor cannot create a pool.
     refusal: Option<String>,
     name: String,
     complaint: Complaint,

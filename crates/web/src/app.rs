@@ -125,7 +125,7 @@ fn variable_pages() -> Router<Web> {
         )
 }
 
-/// What can be set about organizations and workspaces.
+/// Settings pages of organizations and workspaces.
 fn settings_pages() -> Router<Web> {
     Router::new()
         .route("/app/{organization}/settings", get(organization_settings::show).post(organization_settings::save))
@@ -190,7 +190,7 @@ fn account_pages() -> Router<Web> {
         .route("/app/admin/users/{user}/verify-email", post(admin::verify_email))
 }
 
-/// What an organization has to do: runs, the queue, and who executes them.
+/// Workload pages of an organization: runs, the queue, and the agents that execute them.
 fn run_pages() -> Router<Web> {
     Router::new()
         .route("/app/{organization}", get(dashboard::show))

@@ -54,15 +54,15 @@ struct Row {
     error: Option<String>,
     can_be_downloaded: bool,
     steps: Vec<Step>,
-    /// Why some step cannot be taken.
+    /// Reason why some action is unavailable.
     refusal: Option<String>,
 }
 
-/// What can be done with an archive.
+/// Action on an archive.
 struct Step {
     path: &'static str,
     word: &'static str,
-    /// What is to be known before something that nobody can take back.
+    /// Warning before an action that cannot be undone.
     consequence: Option<&'static str>,
     allowed: bool,
 }
@@ -147,7 +147,7 @@ pub(crate) async fn list(
     Ok(page::render(StatusCode::OK, &page))
 }
 
-/// That a configuration is one of this workspace.
+/// Checks that a configuration belongs to this workspace.
 pub(crate) async fn require_within(
     web: &Web,
     visitor: &Visitor,

@@ -1,4 +1,4 @@
-//! When there is no page to show: a page that says why, and under which id the server's log tells more.
+//! Error pages: each gives the reason, and the id under which the server's log tells more.
 
 use std::any::Any;
 
@@ -15,7 +15,7 @@ use crate::theme::Theme;
 use crate::visitor::Visitor;
 use crate::{Web, login, page};
 
-/// Why a handler has no page. Texts help the visitor and give nothing away.
+/// Reason why a handler has no page. Texts help the visitor and give nothing away.
 #[derive(Clone, Debug)]
 pub(crate) enum PageError {
     Page {
@@ -23,7 +23,7 @@ pub(crate) enum PageError {
         title: &'static str,
         detail: String,
     },
-    /// Whoever it is has to log in first, and comes back to this address then.
+    /// Redirect to the login, which leads back to this address.
     LogIn {
         next: String,
     },
@@ -83,7 +83,7 @@ impl From<Error> for PageError {
     }
 }
 
-/// What is left of a request whose handler panicked. Runs within the request's span, so the line has its id.
+/// Response to a request whose handler panicked. Runs within the request's span, so the line has its id.
 pub(crate) fn after_panic(panic: Box<dyn Any + Send>) -> Response {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(event = "page_panicked", panic = text.unwrap_or("of another kind"), "a page's handler panicked");

@@ -20,7 +20,7 @@ use crate::{Web, text};
 
 const UNREADABLE: &str = "This form cannot be read";
 
-/// Where a request comes from, as far as the browser tells.
+/// Origin of a request, as far as the browser tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sender {
     OurPage,
@@ -115,12 +115,12 @@ impl<'de> Deserialize<'de> for Ticked {
     }
 }
 
-/// What browsers send of a text with several lines, as it was typed.
+/// Text of several lines as it was typed: browsers send it with CRLF.
 pub(crate) fn typed(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
-/// What is wrong with a form that was sent, and beside which of its fields to say it.
+/// Error in a submitted form, and the field next to which it is shown.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Complaint(Option<(String, String)>);
 
@@ -141,18 +141,18 @@ impl Complaint {
         self.0.is_some()
     }
 
-    /// What to say, whatever it is about.
+    /// Text of the error, whichever field it is about.
     pub(crate) fn text(&self) -> &str {
         self.0.as_ref().map_or("", |(_, detail)| detail)
     }
 
-    /// What to say beside a field; an empty name is the form as a whole.
+    /// Error to show next to a field; an empty name is the form as a whole.
     pub(crate) fn about(&self, field: &str) -> Option<&str> {
         self.0.as_ref().filter(|(about, _)| about == field).map(|(_, detail)| detail.as_str())
     }
 }
 
-/// What a form for `purpose` holds as proof that a page of this session made it.
+/// CSRF token of a form for `purpose`: it proves that a page of this session made the form.
 pub(crate) fn proof(session: &str, purpose: &str) -> String {
     hex::encode(mac(session, purpose).finalize().into_bytes())
 }

@@ -1,4 +1,4 @@
-//! What pages make of the texts of strangers, for `crates/fuzz-targets`; no part of the API.
+//! Entry points for `crates/fuzz-targets`, which render untrusted texts as pages do; no part of the API.
 
 use crate::ansi::Renderer;
 use crate::engine_line::EngineLine;
@@ -23,7 +23,7 @@ pub fn engine_line(line: &[u8]) -> Option<String> {
     EngineLine::parse(line).map(|line| line.in_words())
 }
 
-/// Whether a character has no place on a page: it changes what others look like.
+/// True if a character must not appear on a page: it changes how others look.
 pub fn is_deceptive(character: char) -> bool {
     crate::text::is_deceptive(character)
 }

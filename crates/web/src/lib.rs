@@ -63,9 +63,9 @@ pub use terraform::{host_block, host_name};
 #[derive(Clone, Debug)]
 pub struct Web {
     pub(crate) control_plane: ControlPlane,
-    /// Where people and terraform reach this server.
+    /// Address at which people and terraform reach this server.
     pub(crate) address: Arc<Url>,
-    /// Where the bucket is, for the site's admins.
+    /// Location of the bucket, for the site's admins.
     pub(crate) bucket: Arc<str>,
     /// Everyone is the first admin: for a laptop.
     pub(crate) without_login: bool,

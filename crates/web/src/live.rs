@@ -1,8 +1,8 @@
-//! What htmx asks for: a part of a page that is there already.
+//! Requests of htmx: each asks for a part of a page that is already loaded.
 
 use axum::http::HeaderMap;
 
-/// Whether a block is wanted instead of the whole page. Going back in the history wants the whole.
+/// True if a block is requested instead of the whole page. Going back in the history requests the whole.
 pub(crate) fn wants_part(headers: &HeaderMap) -> bool {
     headers.contains_key("hx-request") && !headers.contains_key("hx-history-restore-request")
 }

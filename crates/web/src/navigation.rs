@@ -1,4 +1,4 @@
-//! Where a page stands: what its header offers, and which of it is here.
+//! Navigation in a page's header, and which entry is the current one.
 
 /// The parts of an organization that the header leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,7 +55,7 @@ pub(crate) struct Tab {
 
 /// Links to parts of one thing.
 pub(crate) struct Tabs {
-    /// What it is the navigation of.
+    /// Name of the thing that the tabs belong to.
     pub(crate) name: String,
     pub(crate) address: String,
     pub(crate) tabs: Vec<Tab>,

@@ -73,7 +73,7 @@ impl Row {
     }
 }
 
-/// What stands in the form for a new organization.
+/// Content of the form for a new organization.
 #[derive(Default)]
 struct FormContent {
     name: String,

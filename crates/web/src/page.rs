@@ -1,4 +1,4 @@
-//! What surrounds every page.
+//! Layout around every page.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::static_files::{STATIC_FILES, StaticFiles};
 use crate::theme::Theme;
 use crate::visitor::Visitor;
 
-/// What `layout.html` shows around a page's own content.
+/// Data that `layout.html` shows around a page's own content.
 pub(crate) struct Layout {
     pub(crate) files: &'static StaticFiles,
     pub(crate) theme: Theme,
@@ -22,7 +22,7 @@ pub(crate) struct Layout {
     pub(crate) account: Option<Account>,
     pub(crate) organization: Option<Tabs>,
     pub(crate) workspace: Option<Tabs>,
-    /// What was done just now.
+    /// Flash message about the last action.
     pub(crate) notice: Option<&'static str>,
     /// After so many seconds, browsers without scripts load the page again.
     pub(crate) refresh: Option<u32>,
@@ -31,7 +31,7 @@ pub(crate) struct Layout {
 pub(crate) struct Account {
     pub(crate) username: String,
     pub(crate) site_admin: bool,
-    /// What every form of the page holds as `proof`.
+    /// CSRF token that every form of the page contains as `proof`.
     pub(crate) proof: String,
     /// The address of this page.
     pub(crate) here: String,
@@ -79,7 +79,7 @@ impl Layout {
         Self { refresh: seconds, ..self }
     }
 
-    /// What a form of this page holds; empty where nobody is logged in.
+    /// CSRF token for the forms of this page; empty without a login.
     pub(crate) fn proof(&self) -> &str {
         self.account.as_ref().map_or("", |account| &account.proof)
     }

@@ -31,7 +31,7 @@ struct ProjectsPage {
     rows: Vec<Row>,
     pages: Pagination,
     form: FormContent,
-    /// Why the visitor may make no project, if so.
+    /// Reason why the visitor may not create a project, if so.
     refusal: Option<String>,
 }
 
@@ -46,7 +46,7 @@ struct ProjectPage {
     created: Moment,
     workspaces_address: String,
     workspaces: Vec<(String, String)>,
-    /// How many more there are.
+    /// Number of workspaces that are not listed.
     left_out: usize,
     form: FormContent,
     update: Result<(), String>,
@@ -78,7 +78,7 @@ impl Row {
     }
 }
 
-/// What stands in the form for a project.
+/// Content of the form for a project.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct FormContent {

@@ -79,13 +79,13 @@ struct RunsPage {
     wanted: RunQuery,
     chips: Vec<StatusChip>,
     sources: Vec<SourceChoice>,
-    /// Where a run is started, or why it cannot be.
+    /// Link to start a run, or the reason why none can be started.
     start: Option<Start>,
 }
 
 struct Start {
     address: String,
-    /// Where the workspace's configurations are.
+    /// Address of the workspace's configurations.
     configurations: String,
     refusal: Option<String>,
 }

@@ -26,7 +26,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (CACHE_CONTROL, "no-store"),
 ];
 
-/// What a handler has set stays.
+/// Adds the headers; one that a handler has set stays.
 pub(crate) async fn add(mut response: Response) -> Response {
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));

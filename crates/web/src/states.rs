@@ -36,7 +36,7 @@ struct StatesPage {
     overview: String,
     rows: Vec<StateRow>,
     pages: Pagination,
-    /// What applies wrote on their way is among them.
+    /// True if the list includes the intermediate states of applies.
     all: bool,
     upload: UploadBox,
     now: Timestamp,
@@ -99,7 +99,7 @@ fn origin_in_words(view: &StateVersionView) -> String {
     }
 }
 
-/// What the address of the list says.
+/// Query of the list's address.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct StatesWanted {

@@ -25,7 +25,7 @@ impl StaticFile {
         Self { path: format!("/static/{name}-{digest}.{extension}"), kind, content }
     }
 
-    /// What answers at its address.
+    /// Handler that serves it at its address.
     pub(crate) fn serve<S: Clone + Send + Sync + 'static>(&'static self) -> MethodRouter<S> {
         get(move || async move {
             let headers = [(CONTENT_TYPE, self.kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")];
@@ -41,7 +41,7 @@ pub(crate) struct StaticFiles {
     pub(crate) htmx: StaticFile,
     /// htmx's extension for streams of events.
     pub(crate) htmx_events: StaticFile,
-    /// What our own pages add: shortcuts, copying, relative times.
+    /// Script of our own pages: shortcuts, copying, relative times.
     pub(crate) script: StaticFile,
     /// Follows a run on its page.
     pub(crate) run_script: StaticFile,

@@ -1,4 +1,4 @@
-//! What people write into terraform's files to reach this server.
+//! Snippets for terraform's files that lead to this server.
 
 use taco_domain::grant::{CLIENT, PORTS};
 use url::Url;
@@ -34,12 +34,12 @@ pub fn host_block(address: &Url) -> String {
     )
 }
 
-/// What has to stand in terraform's configuration before it finds this server: nothing, where it speaks https.
+/// Block that terraform's configuration needs to find this server: none, where it speaks https.
 pub(crate) fn needed_host_block(address: &Url) -> Option<String> {
     (address.scheme() == "http").then(|| host_block(address))
 }
 
-/// What a configuration says to keep its state in a workspace here.
+/// Block with which a configuration keeps its state in a workspace here.
 pub(crate) fn cloud_block(address: &Url, organization: &str, workspace: &str) -> String {
     format!(
         r#"terraform {{

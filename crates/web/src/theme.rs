@@ -12,7 +12,7 @@ use crate::{Web, login};
 
 const COOKIE_NAME: &str = "taco-theme";
 
-/// Which colours a visitor wants.
+/// Colour scheme that a visitor wants.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) enum Theme {
     /// Those of the visitor's system.

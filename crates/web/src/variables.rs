@@ -27,14 +27,14 @@ use crate::{Web, page, text};
 /// A variable as a list shows it.
 pub(crate) struct Row {
     pub(crate) key: String,
-    /// Where it is edited.
+    /// Address of the page to edit it.
     pub(crate) address: String,
     /// `None` where it is sensitive.
     pub(crate) value: Option<String>,
     pub(crate) category: &'static str,
     pub(crate) hcl: bool,
     pub(crate) description: String,
-    /// What counts in its place.
+    /// Origin of the variable that overrides it.
     pub(crate) overridden_by: Option<String>,
 }
 

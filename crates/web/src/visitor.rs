@@ -1,4 +1,4 @@
-//! Who looks at a page.
+//! Visitor of a page.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -24,7 +24,7 @@ pub(crate) struct Visitor {
 }
 
 impl Visitor {
-    /// Whoever the cookie says, or `None`.
+    /// Visitor whom the cookie identifies, or `None`.
     pub(crate) async fn recognise(
         web: &Web,
         headers: &HeaderMap,
@@ -45,12 +45,12 @@ impl Visitor {
         Ok(Some(Self { caller, user, session, theme, here: String::new() }))
     }
 
-    /// What the address asks the page to say.
+    /// Flash message that the address names.
     pub(crate) fn notice(&self) -> Option<&'static str> {
         self.here.split_once('?').and_then(|(_, query)| notice::asked_for(query))
     }
 
-    /// What a form for this purpose has to hold.
+    /// CSRF token for a form with this purpose.
     pub(crate) fn proof(&self, purpose: &str) -> String {
         form::proof(&self.session, purpose)
     }
@@ -85,7 +85,7 @@ pub(crate) fn user_agent(headers: &HeaderMap) -> Option<String> {
     Some(agent.chars().take(200).collect())
 }
 
-/// What the request tells about where it came from.
+/// Id and source of the request, from its headers and connection.
 pub(crate) fn request_info(headers: &HeaderMap, extensions: &Extensions) -> RequestInfo {
     let id = headers.get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     let address = client_address(extensions);

@@ -52,7 +52,7 @@ struct WorkspacesPage {
     pages: Pagination,
     now: Timestamp,
     form: FormContent,
-    /// Why the visitor may make no workspace, if so.
+    /// Reason why the visitor may not create a workspace, if so.
     refusal: Option<String>,
     host: String,
     host_block: Option<String>,
@@ -106,7 +106,7 @@ impl Row {
     }
 }
 
-/// What stands in the form for a new workspace.
+/// Content of the form for a new workspace.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct FormContent {

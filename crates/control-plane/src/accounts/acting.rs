@@ -1,5 +1,5 @@
-//! Who someone is by now that a record or a signed address names. Rights come and go: what was allowed when a state was
-//! announced or an address was signed need not be when it is used.
+//! Current identity and rights of the person whom a record or a signed URL names. Rights come and go: what was allowed
+//! when a state was announced or an address was signed need not be when it is used.
 
 use taco_domain::Author;
 use taco_domain::permission::{Actor, Credential};

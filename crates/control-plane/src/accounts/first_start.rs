@@ -16,7 +16,7 @@ use crate::privileged::Privileged;
 const USERNAME: &str = "admin";
 const EMAIL: &str = "admin@localhost";
 
-/// How long a link to set a password works.
+/// Lifetime of a link to set a password.
 pub(crate) const LINK_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 
 /// The first admin's id. It never changes, whatever they call themselves later, and every server knows it.
@@ -28,7 +28,7 @@ fn admin_email() -> Email {
     EMAIL.parse().expect("a legal address")
 }
 
-/// Whether someone still has to become the site's admin.
+/// State of the first start: is there an admin of the site yet?
 #[derive(Clone, Debug)]
 pub enum FirstStart {
     /// Someone has set the first admin's password.

@@ -18,18 +18,18 @@ use crate::tokens::IssuedToken;
 /// A used code is kept this long, to notice that someone tries it again.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
 
-/// What a client asks consent for.
+/// A client's request for the user's consent.
 #[derive(Clone, Debug)]
 pub struct AuthorizationRequest {
     pub client: String,
     pub redirect_uri: String,
     /// PKCE with S256; nothing else is taken.
     pub code_challenge: String,
-    /// When the token is to expire, if not after the usual time.
+    /// Requested expiry of the token, if not the default.
     pub token_expires_at: Option<Timestamp>,
 }
 
-/// What a client says to get a token for its code.
+/// A client's request to exchange its code for a token.
 #[derive(Clone, Debug)]
 pub struct CodeExchange {
     pub client: String,

@@ -18,7 +18,8 @@ const MAX_AT_ONCE: usize = 4;
 const MAX_WAITING: usize = 200;
 const MAX_WAITING_PER_ADDRESS: usize = 20;
 
-/// Who asks: an address, or for IPv6 the network that belongs to one customer. `None` are all who have no address.
+/// Source of a request: an address, or for IPv6 the network that belongs to one customer. `None` stands for all without
+/// an address.
 pub(crate) type Asker = Option<IpAddr>;
 
 pub(crate) fn asker(address: Option<IpAddr>) -> Asker {
@@ -46,7 +47,7 @@ struct Inner {
 struct Queue {
     hashing: usize,
     waiting: HashMap<Asker, VecDeque<oneshot::Sender<QueuePick>>>,
-    /// Whose turn it is next. Everyone who waits is in it once.
+    /// Round-robin order of those who wait; everyone is in it once.
     turns: VecDeque<Asker>,
     count: usize,
 }
@@ -153,7 +154,7 @@ mod tests {
         asker(Some(IpAddr::from([10, 0, 0, last])))
     }
 
-    /// How many hash, and how many wait.
+    /// Numbers of passwords being hashed and of those waiting.
     fn counts(queue: &PasswordQueue) -> (usize, usize) {
         let queue = queue.0.lock();
         (queue.hashing, queue.count)

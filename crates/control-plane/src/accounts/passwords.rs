@@ -22,7 +22,7 @@ use crate::sessions::delete_other_sessions;
 const SHORTEST: usize = 10;
 /// Argon2 would take more, but nobody types it, and hashing costs time.
 const LONGEST: usize = 1024;
-/// What a stranger's password is compared with: it costs what a user's own hash costs, and no password fits.
+/// Dummy hash for unknown users: comparing with it costs what a user's own hash costs, and no password matches.
 const HASH_OF_NOBODY: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5J3Mgc2FsdCAuLg$dGhpcyBpcyB0aGUgaGFzaCBvZiBubyBwYXNzd29yZC4";
 
@@ -172,7 +172,7 @@ pub(crate) fn sealed_name(user: UserId) -> String {
     format!("{user} password")
 }
 
-/// Whether it is a hash in PHC's notation, as older versions stored it.
+/// True if it is a hash in PHC's notation, as older versions stored it.
 pub(crate) fn is_plain(stored: &str) -> bool {
     stored.starts_with('$')
 }
@@ -193,7 +193,7 @@ fn hash(password: &str, salt: [u8; 16], memory: &mut Vec<Block>) -> String {
     )
 }
 
-/// Whether a password is the one of a hash in PHC's notation.
+/// True if the password matches a hash in PHC's notation.
 fn fits(password: &str, stored: &str, memory: &mut Vec<Block>) -> bool {
     let mut output = || -> Option<(Vec<u8>, Vec<u8>)> {
         let hash = PasswordHash::new(stored).ok()?;

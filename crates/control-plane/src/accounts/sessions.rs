@@ -57,7 +57,7 @@ impl ControlPlane {
         Ok(OpenedSession { session, secret, user })
     }
 
-    /// Who comes with this cookie?
+    /// Caller who sent this session cookie.
     pub async fn authenticate_session(&self, cookie: &str, request: RequestInfo) -> Result<Caller, Error> {
         let over = || Error::Unauthorized("the session is over: log in again".to_owned());
         let site = self.read_site().await?;

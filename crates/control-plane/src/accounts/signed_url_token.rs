@@ -5,7 +5,7 @@ use taco_domain::id::TokenId;
 
 use crate::error::Error;
 
-/// What a pass lets its holder do.
+/// Purpose of a signed URL: the one thing that its holder may do.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SignedUrlPurpose {
     DownloadState,

@@ -25,8 +25,8 @@ use crate::signed_url_token::{Holder, SignedUrlPurpose, SignedUrlToken};
 const LONGEST: SignedDuration = SignedDuration::from_hours(25);
 
 impl ControlPlane {
-    /// Whoever has the pass, as they are by now, if they may do this in the workspace; `None` for a pass that does not say
-    /// to whom it was issued.
+    /// Holder of a signed URL with their current rights, if they may do this in the workspace; `None` for a token that
+    /// does not say to whom it was issued.
     pub(crate) fn holder_of(
         &self,
         pass: &SignedUrlToken,
@@ -71,7 +71,7 @@ impl ControlPlane {
         format!("{end}_{holder}_{}", self.pass_signature(purpose, &object.to_string(), end, Some(&holder)))
     }
 
-    /// Whether the text opens `object` for `purpose` now. The refusal does not tell what is wrong with it.
+    /// Checks that the token is valid for `object` and `purpose` now. The refusal does not tell what is wrong with it.
     pub fn verify_url_token(
         &self,
         purpose: SignedUrlPurpose,

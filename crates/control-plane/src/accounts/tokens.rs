@@ -17,7 +17,7 @@ use crate::first_start::first_admin;
 use crate::page::{Listed, PageRequest};
 use crate::teams::token_action;
 
-/// What a request says about the token it wants.
+/// Attributes of a token to create.
 #[derive(Clone, Default, Debug)]
 pub struct NewToken {
     pub description: Option<String>,
@@ -66,7 +66,7 @@ fn not_valid() -> Error {
 /// Recognising who asks.
 #[boxed]
 impl ControlPlane {
-    /// Who comes with this token?
+    /// Caller who sent this token.
     pub async fn authenticate(&self, text: &str, request: RequestInfo) -> Result<Caller, Error> {
         self.authenticate_for(text, request, None).await
     }

@@ -57,7 +57,7 @@ pub enum AgentPoolOrder {
     NewestFirst,
 }
 
-/// Which pools of an organization are wanted.
+/// Filter for the pools of an organization.
 #[derive(Clone, Default, Debug)]
 pub struct AgentPoolFilter {
     /// A part of the name.
@@ -70,7 +70,7 @@ pub struct AgentPoolFilter {
 }
 
 impl AgentPoolFilter {
-    /// Whether it takes a pool. A workspace or project that the caller may not see is as good as none.
+    /// True if a pool matches. A workspace or project that the caller may not see is as good as none.
     fn takes(&self, caller: &Caller, state: &OrganizationState, pool: &AgentPool) -> bool {
         let may_be_used_by = |name: &String| {
             let workspace = state.workspace_named(name).filter(|found| sees_workspace(caller, state, &found.id));
@@ -230,7 +230,7 @@ impl ControlPlane {
     }
 }
 
-/// Whose runs an execution is for.
+/// Scope of an execution setting: the workspaces whose runs it is for.
 #[derive(Clone, Copy)]
 pub(crate) enum PoolUser {
     /// All workspaces that have nothing else.

@@ -1,4 +1,4 @@
-//! Which agents are there at the moment. Not the ledger's business: it is heard, not written.
+//! Agents that are connected at the moment, known from their heartbeats and not recorded in the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -49,8 +49,9 @@ fn engines_of<'a>(agents: impl Iterator<Item = &'a AgentPresence>) -> EnginesAtA
     engines
 }
 
-/// Whether there can be a version that is asked for. Nobody asks again about one that was there `before`. What agents say
-/// counts for the organization whose pool is theirs, and for all if they are within servers.
+/// Checks that a requested version can exist. A version that was set `before` is not checked again. Versions reported
+/// by agents count for the organization that owns their pool, and for all organizations if the agents run within
+/// servers.
 pub(crate) fn check_version(
     engine: Engine,
     version: &str,

@@ -25,12 +25,12 @@ use crate::workspace_view::WorkspaceRef;
 /// The largest archive that is taken.
 pub const LARGEST_CONFIGURATION: u64 = LIMITS.packed;
 
-/// Where an archive lies in the bucket.
+/// Key of an archive in the bucket.
 pub(crate) fn configuration_key(ledger: &LedgerName, blob: &str) -> Key {
     layout::blob(ledger, "configurations", blob)
 }
 
-/// Where its README lies, if it has one.
+/// Key of its README, if it has one.
 pub(crate) fn readme_key(ledger: &LedgerName, blob: &str) -> Key {
     layout::blob(ledger, "readmes", blob)
 }
@@ -38,7 +38,7 @@ pub(crate) fn readme_key(ledger: &LedgerName, blob: &str) -> Key {
 /// An archive that is in the bucket and in no record yet.
 pub(crate) struct StoredArchive {
     pub(crate) stored: Stored,
-    /// Whether its README is beside it.
+    /// True if its README is stored as well.
     pub(crate) has_readme: bool,
 }
 
@@ -137,8 +137,8 @@ impl ControlPlane {
         }
     }
 
-    /// What a workspace's configuration says of itself: the `README.md` of the one that its next run would use. It has
-    /// at most [`LARGEST_README`] bytes.
+    /// README of a workspace: the `README.md` of the configuration that its next run would use. It has at most
+    /// [`LARGEST_README`] bytes.
     pub async fn readme(&self, caller: &Caller, workspace: &WorkspaceRef) -> Result<Option<String>, Error> {
         let view = self.workspace_with_runs(caller, workspace).await?;
         let version = view.org.state.usable_configuration(view.workspace.id);

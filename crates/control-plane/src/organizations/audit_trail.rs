@@ -1,4 +1,4 @@
-//! What happened in an organization: the commits of its ledger, read back from the bucket page by page.
+//! Audit trail of an organization: the commits of its ledger, read back from the bucket page by page.
 
 use jiff::Timestamp;
 use taco_boxed::boxed;
@@ -18,14 +18,14 @@ use crate::secret_reads::{RETRY_AFTER, Reader, SAME_READ_WITHIN, SecretRead};
 
 const WHAT: &str = "audit trail";
 
-/// What someone did. It tells of no value, only of what has changed.
+/// One action of someone. It contains no values, only what has changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuditEvent {
     pub id: String,
     pub at: Timestamp,
     /// An id, or `taco`.
     pub actor: String,
-    /// What people call the actor.
+    /// Display name of the actor.
     pub actor_name: String,
     pub by_taco: bool,
     /// To find the request in the servers' logs.
@@ -48,8 +48,8 @@ pub struct AuditTrail {
 
 #[boxed]
 impl ControlPlane {
-    /// What happened in an organization after a moment. Without a name it is the organization that the caller's token
-    /// belongs to.
+    /// Events in an organization after a moment. Without a name it is the organization that the caller's token belongs
+    /// to.
     pub async fn audit_trail(
         &self,
         caller: &Caller,
@@ -90,7 +90,7 @@ async fn first_after(ledger: &Ledger<OrganizationState>, since: Timestamp, last:
     Ok(low)
 }
 
-/// What a commit tells, the last first.
+/// Events of a commit, the last first.
 fn events(commit: &Commit, org: &OrganizationSnapshot) -> Vec<AuditEvent> {
     let event = |(place, entry): (usize, &Entry)| {
         let author = Author::spelled(&entry.actor);

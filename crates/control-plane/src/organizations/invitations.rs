@@ -29,7 +29,7 @@ const WHAT: &str = "invitation";
 #[derive(Clone)]
 pub struct MadeInvitation {
     pub view: MembershipView,
-    /// What its link holds, for whoever invites. It is shown once: a repeated request gets `None`.
+    /// Secret of its link, for the person who invites. It is shown once: a repeated request gets `None`.
     pub text: Option<InvitationText>,
 }
 
@@ -48,7 +48,7 @@ pub struct InvitationView {
     pub organization: String,
 }
 
-/// What a transaction finds an invitation by.
+/// Lookup of an invitation in a transaction.
 struct Search {
     by: InvitationKey,
     user: User,

@@ -47,7 +47,7 @@ impl SecretRead {
     }
 }
 
-/// Who reads: an actor as the audit trail spells it, and the token by which they came, if it has an id.
+/// Reader of a secret: an actor as the audit trail spells it, and the token that they used, if it has an id.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Reader {
     pub(crate) actor: String,

@@ -1,4 +1,4 @@
-//! How long an organization lets tokens live.
+//! Limits of an organization on the lifetime of tokens.
 
 use taco_boxed::boxed;
 use taco_domain::OrganizationState;

@@ -103,7 +103,7 @@ pub(crate) fn ledger_name(organization: Option<OrganizationId>) -> LedgerName {
     }
 }
 
-/// Whether a look at one ledger failed in a way that says nothing of the others.
+/// True if reading one ledger failed in a way that says nothing about the others.
 pub(crate) fn is_of_one_ledger(error: &Error) -> bool {
     match error {
         Error::Corrupt(_) => true,

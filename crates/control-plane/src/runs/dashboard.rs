@@ -1,5 +1,5 @@
-//! What an organization has to do, as its members look at it: what waits for a decision, what is under way, what
-//! failed, what waits and why, and who could execute it.
+//! Dashboard of an organization for its members: the runs that wait for a decision, are in progress, failed, or wait
+//! and why, and the agents that could execute them.
 
 use jiff::{SignedDuration, Timestamp};
 use taco_boxed::boxed;
@@ -18,7 +18,7 @@ use crate::runs::{RunView, VisibleWorkspaces};
 
 /// So many of each are told; the lists tell all.
 const MOST: usize = 20;
-/// How many runs are looked at for those that failed.
+/// Number of the newest runs that are searched for failed ones.
 const NEWEST: usize = 2000;
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
@@ -100,8 +100,8 @@ impl ControlPlane {
         })
     }
 
-    /// What agents execute, what waits for one, and what waits for its turn, in this order, as far as the caller may
-    /// see it.
+    /// Runs that agents execute, that wait for one, and that wait for their turn, in this order, as far as the caller
+    /// may see them.
     pub async fn queued_runs(
         &self,
         caller: &Caller,
@@ -129,7 +129,7 @@ fn is_locked_by_someone(workspace: &Workspace) -> bool {
     workspace.lock.as_ref().is_some_and(|lock| !matches!(lock.holder, Author::Run(_)))
 }
 
-/// Whether an agent is one of the organization's pools', or within a server.
+/// True if an agent belongs to one of the organization's pools, or runs within a server.
 fn is_of(state: &OrganizationState, agent: &AgentPresence) -> bool {
     agent.pool.is_none_or(|pool| state.agent_pools.contains(&pool))
 }

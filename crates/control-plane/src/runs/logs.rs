@@ -23,7 +23,7 @@ use crate::phase_uploads::log_id;
 use crate::privileged::Privileged;
 use crate::runs::RunView;
 
-/// How often a reader who waits looks, because the log may grow through another server. The first look comes soon.
+/// Polling intervals of a waiting reader, because the log may grow through another server. The first is short.
 const LOOKS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
 
 /// The last byte of a log, by which clients know that nothing follows.
@@ -83,7 +83,7 @@ impl ControlPlane {
         }
     }
 
-    /// How far a phase's log reaches now, in bytes as readers count them.
+    /// Current length of a phase's log, in bytes as readers count them.
     pub async fn log_end(&self, view: &RunView, kind: PhaseKind) -> Result<u64, Error> {
         let phase = view.run.phase(kind);
         let waited = waiting_text(phase, kind).len() as u64;
@@ -168,8 +168,8 @@ impl ControlPlane {
         Ok(found)
     }
 
-    /// How many bytes of an attempt's log readers get when the attempt is given up. If its agent has ended it, that mark
-    /// is not one of them: it is not the end of the whole.
+    /// Number of bytes of an attempt's log that readers get when the attempt is given up. If its agent has ended the
+    /// log, the end marker is not counted: it is not the end of the whole.
     pub(crate) async fn log_left_by(&self, org: &OrganizationSnapshot, attempt: PhaseAttempt) -> Result<u64, Error> {
         let (ledger, log, logs) = (org.ledger.name(), log_id(attempt.run, attempt.phase), &self.shared.logs);
         let end = logs.end(ledger, &log, attempt.epoch).await.map_err(log_error)?;
@@ -178,7 +178,7 @@ impl ControlPlane {
         Ok(if read == [END] { last } else { end })
     }
 
-    /// What an attempt's log holds, for the commit that ends its phase. `None` where pieces of it are damaged by then: that
+    /// Summary of an attempt's log for the commit that ends its phase. `None` if parts of it are damaged by then: that
     /// must not keep the phase from ending.
     pub(crate) async fn stored_log(
         &self,
@@ -232,7 +232,7 @@ fn log_error(error: BucketError) -> Error {
     blob_error(error.into())
 }
 
-/// What is shown after the last attempt's log, and where that begins in the whole.
+/// Text shown after the last attempt's log, and its offset in the whole.
 struct Closing {
     begins: u64,
     text: String,

@@ -15,7 +15,7 @@ use crate::phase_uploads::log_id;
 use crate::privileged::Privileged;
 use crate::run_flow::put_run_and_follow_up_in;
 
-/// Why an agent does not go on with a phase.
+/// Reason why an agent does not go on with a phase.
 #[derive(Clone, Copy)]
 enum Fault {
     /// It went silent.
@@ -69,10 +69,10 @@ impl ControlPlane {
     }
 }
 
-/// What agents that come back still have.
+/// Phases that agents still have when they reconnect.
 #[boxed]
 impl ControlPlane {
-    /// Whether an attempt is under way and this agent's.
+    /// True if an attempt is in progress and belongs to this agent.
     pub async fn is_executing(&self, agent: AgentId, attempt: PhaseAttempt) -> Result<bool, Error> {
         let site = self.read_site().await?;
         let Some(entry) = site.organization_at(attempt.run.organization_prefix()) else { return Ok(false) };
@@ -82,7 +82,7 @@ impl ControlPlane {
         Ok(executor.is_some_and(|executor| executor.agent == agent))
     }
 
-    /// What the ledger says that an agent executes.
+    /// Phases that an agent executes according to the ledger.
     async fn executed_by(
         &self,
         agent: AgentId,

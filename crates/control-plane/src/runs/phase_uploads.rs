@@ -1,4 +1,4 @@
-//! What agents send while they execute a phase: pieces of its log, the plan in its forms, and the state.
+//! Uploads of agents while they execute a phase: chunks of its log, the plan in its forms, and the state.
 
 use std::error::Error as StdError;
 
@@ -22,7 +22,7 @@ use crate::uploaded_plans::PlanForm;
 /// The largest plan that is taken, in each of its forms.
 pub const LARGEST_PLAN: u64 = 512 * 1024 * 1024;
 
-/// Why a piece of a log was not taken.
+/// Reason why a chunk of a log was refused.
 #[derive(Debug)]
 pub enum LogRefusal {
     /// It does not fit: the log goes on at `next`.
@@ -94,7 +94,7 @@ impl ControlPlane {
     }
 }
 
-/// What the log of a phase is called in the bucket.
+/// Id of a phase's log in the bucket.
 pub(crate) fn log_id(run: RunId, kind: PhaseKind) -> String {
     let characters = run.characters();
     match kind {

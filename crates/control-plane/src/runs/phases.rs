@@ -1,5 +1,5 @@
-//! What agents do: take a phase, fetch what it needs, and say how it ended. What they send meanwhile is in
-//! `phase_uploads`; what becomes of a silent one's phases in `phase_losses`.
+//! Requests of agents: take a phase, fetch what it needs, and report how it ended. Uploads during a phase are in
+//! `phase_uploads`; the phases of an agent that went silent are handled in `phase_losses`.
 
 use std::time::Duration;
 
@@ -105,7 +105,7 @@ impl PhaseCaller {
         }
     }
 
-    /// Whether its log can still grow: a late outcome ends it as any other does.
+    /// Checks that its log can still grow: a late outcome ends it as any other does.
     pub(crate) fn check_log_is_open(&self) -> Result<(), Error> {
         let run = self.run_not_ended()?;
         if run.phase(self.attempt.phase).late_outcome.is_some() { Err(is_over(self.attempt)) } else { Ok(()) }
@@ -117,7 +117,7 @@ impl PhaseCaller {
     }
 }
 
-/// How a phase ended, as its agent tells it.
+/// Outcome of a phase, as its agent reports it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PhaseOutcome {
     Planned {
@@ -158,7 +158,7 @@ impl PhaseOutcome {
     }
 }
 
-/// What is not there is over. What only cannot be read goes on elsewhere.
+/// Maps "not found" to the end of the attempt. A phase that just cannot be read goes on elsewhere.
 fn gone(error: Error) -> Error {
     if matches!(error, Error::NotFound(_)) { attempt_over_error() } else { error }
 }
@@ -172,7 +172,7 @@ impl ControlPlane {
         }
     }
 
-    /// Who comes with a phase's token, for a run's requests to the API.
+    /// Actor behind a phase's token, for a run's requests to the API.
     pub(crate) async fn actor_of_phase(
         &self,
         site: &taco_ledger::View<taco_domain::Site>,
@@ -259,8 +259,8 @@ impl ControlPlane {
         self.plan_to_apply(&caller.org, run).await
     }
 
-    /// How long an outcome should be kept back. With `-auto-approve` clients look at the run once more when they have
-    /// shown its plan, and if it has failed by then they end without a word about its apply.
+    /// Delay before an outcome is applied. With `-auto-approve`, clients fetch the run once more after showing its
+    /// plan, and if it has failed by then they exit without showing anything of its apply.
     pub fn wait_before_finish(&self, caller: &PhaseCaller, outcome: &PhaseOutcome) -> Duration {
         let run = caller.org.state.runs.get(&caller.attempt.run);
         let hurried = run.filter(|run| {
@@ -337,7 +337,7 @@ fn is_over(attempt: PhaseAttempt) -> Error {
     Error::Conflict(format!("{} {} of {} is over", attempt.phase, attempt.epoch, attempt.run))
 }
 
-/// Whether an agent may be given phases: the token with which it came may have been revoked since.
+/// True if an agent may be given phases: its token may have been revoked since it connected.
 fn may_still_take(state: &OrganizationState, reach: AgentScope, token: Option<TokenId>, now: Timestamp) -> bool {
     match (reach, token) {
         (AgentScope::Pool(pool), Some(token)) => check_agent(state, pool, token, now).is_ok(),
@@ -415,7 +415,7 @@ fn with_outcome(run: Run, kind: PhaseKind, outcome: &PhaseOutcome, now: Timestam
     .map_err(illegal)
 }
 
-/// What a run gets besides its configuration.
+/// Inputs of a run besides its configuration.
 struct Secrets {
     variables: Vec<JobVariable>,
     ssh_key: Option<String>,

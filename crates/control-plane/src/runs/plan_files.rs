@@ -17,7 +17,7 @@ use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::uploaded_plans::{Files, PlanForm};
 
-/// Where what belongs to a plan lies in the bucket.
+/// Key in the bucket of a file that belongs to a plan.
 pub(crate) fn plan_key(org: &OrganizationSnapshot, form: PlanForm, run: RunId, epoch: u64) -> Key {
     plan_key_in(org.ledger.name(), form, run, epoch)
 }

@@ -41,7 +41,7 @@ impl ControlPlane {
         self.run(caller, run).await.map_err(|error| renamed(error, "apply"))
     }
 
-    /// What a plan will cost, as far as it is known.
+    /// Cost estimate of a plan, as far as it is known.
     pub async fn cost_estimate(&self, caller: &Caller, estimate: CostEstimateId) -> Result<CostEstimate, Error> {
         const WHAT: &str = "cost estimate";
         let run = run_with(estimate.characters())?;
@@ -49,7 +49,7 @@ impl ControlPlane {
         view.run.cost_estimate().ok_or(Error::NotFound(WHAT))
     }
 
-    /// What a plan found. The redacted form is for everyone who may see the run; the others hold whatever the engine
+    /// Output of a plan. The redacted form is for everyone who may see the run; the others contain all that the engine
     /// knew.
     pub async fn plan_output(&self, caller: &Caller, plan: PlanId, form: PlanForm) -> Result<PlanOutput, Error> {
         let view = self.run_of_plan(caller, plan).await?;

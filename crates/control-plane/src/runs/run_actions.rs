@@ -1,5 +1,5 @@
-//! What people decide about a run: confirm, discard, cancel, and both kinds of force. Whatever follows from it happens
-//! in the same transaction.
+//! Decisions about a run: confirm, discard, cancel, and both kinds of force. Their consequences happen in the same
+//! transaction.
 
 use jiff::Timestamp;
 use taco_boxed::boxed;
@@ -24,7 +24,7 @@ use crate::runs::{RunView, run_seen_after};
 
 const WHAT: &str = "run";
 
-/// What someone can decide about a run.
+/// Decision that someone can make about a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunDecision {
     Confirm,
@@ -45,7 +45,7 @@ impl RunDecision {
 
 #[boxed]
 impl ControlPlane {
-    /// Why the caller cannot decide this about a run now; `None` where they can.
+    /// Reason why the caller cannot decide this about a run now; `None` if they can.
     pub fn refusal(&self, caller: &Caller, view: &RunView, decision: RunDecision) -> Option<String> {
         let right = caller.may(decision.action(), view.resource());
         if !right.allowed {
@@ -132,7 +132,7 @@ impl ControlPlane {
         run.force_cancel_available_at(self.shared.timeouts.before_force)
     }
 
-    /// Whether it can be now.
+    /// True if the run can be force-canceled now.
     pub fn is_force_cancelable(&self, run: &Run) -> bool {
         run.check_force_cancel(self.now(), self.shared.timeouts.before_force).is_ok()
     }

@@ -1,4 +1,4 @@
-//! What happened to a run, and what people say about it.
+//! Events and comments of a run.
 
 use taco_boxed::boxed;
 use taco_domain::comment::Comment;
@@ -24,7 +24,7 @@ pub struct RunEventView {
 }
 
 impl RunView {
-    /// What happened, oldest first.
+    /// Events, oldest first.
     pub fn events(&self) -> Vec<RunEventView> {
         let comment = |id: &CommentId| self.org.state.comments.get(id).cloned();
         let entries = self.run.history.iter().enumerate();
@@ -36,7 +36,7 @@ impl RunView {
         entries.map(view).collect()
     }
 
-    /// What people said, oldest first.
+    /// Comments, oldest first.
     pub fn comments(&self) -> Vec<Comment> {
         self.org.state.comments.by().run.under(&self.run.id).cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! Which runs of a list are wanted, in the words of Terraform Cloud.
+//! Filter for a list of runs, in the terms of Terraform Cloud.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -66,7 +66,7 @@ impl RunFilter {
             && (self.user.is_none() || self.takes_author(site, Author::spelled(row.author)))
     }
 
-    /// Whether it takes every run.
+    /// True if it matches every run.
     pub(crate) fn is_empty(&self) -> bool {
         let Self { statuses, status_groups, sources, operations, workspaces, agent_pools, .. } = self;
         let lists = [statuses, status_groups, sources, operations, workspaces, agent_pools];
@@ -74,7 +74,7 @@ impl RunFilter {
         lists.into_iter().all(Vec::is_empty) && texts.into_iter().all(Option::is_none)
     }
 
-    /// Whether no run can fit: none comes from a repository yet.
+    /// True if no run can match: none comes from a repository yet.
     pub(crate) fn takes_nothing(&self) -> bool {
         self.commit.is_some()
     }

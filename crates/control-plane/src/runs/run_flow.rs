@@ -1,5 +1,5 @@
-//! What follows from a change of a run, in the same transaction: a run that is over lets go of its workspace, the next
-//! one begins, and an apply starts runs in the workspaces that wait for it.
+//! Consequences of a change of a run, in the same transaction: a run that is over releases its workspace, the next one
+//! begins, and an apply starts runs in the workspaces that wait for it.
 
 use jiff::Timestamp;
 use taco_domain::configuration_version::ConfigurationVersion;
@@ -128,12 +128,12 @@ fn start_triggered(tx: &mut Transaction<OrganizationState>, run: &Run, source: &
     }
 }
 
-/// Whether a workspace may have one more open run.
+/// True if a workspace may have one more open run.
 pub(crate) fn has_room(state: &OrganizationState, workspace: WorkspaceId) -> bool {
     state.runs.by().open.get(&workspace).count() < MOST_OPEN
 }
 
-/// Whether runs can start in the workspace at all.
+/// Checks that runs can start in the workspace at all.
 pub(crate) fn check_workspace(state: &OrganizationState, workspace: &Workspace) -> Result<(), Error> {
     if state.execution_of(workspace).mode == ExecutionMode::Local {
         let detail = "The workspace's execution mode is local: plan and apply on the client, or change the mode";

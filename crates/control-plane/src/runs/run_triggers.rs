@@ -33,7 +33,7 @@ impl RunTriggerView {
         Some(Self { trigger: trigger.clone(), workspace, source, org: org.clone() })
     }
 
-    /// Whether the caller may see both workspaces: a trigger names them.
+    /// True if the caller may see both workspaces: a trigger names them.
     fn is_seen_by(&self, caller: &Caller) -> bool {
         [self.workspace.id, self.source.id].iter().all(|id| sees_workspace(caller, &self.org.state, id))
     }

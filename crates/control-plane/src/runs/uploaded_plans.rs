@@ -15,7 +15,7 @@ pub enum PlanForm {
     File,
     /// `show -json` of it.
     Json,
-    /// What the `cloud` block renders, without sensitive values.
+    /// Form that the `cloud` block renders, without sensitive values.
     Redacted,
 }
 
@@ -37,7 +37,7 @@ const MAX_REMEMBERED: usize = 1024;
 
 pub(crate) type Files = BTreeMap<String, StoredFile>;
 
-/// What this server has stored for plans that go on, so that their end need not read it all again.
+/// Files that this server has stored for unfinished plans, so that finishing them need not read everything again.
 #[derive(Default)]
 pub(crate) struct UploadedPlans(Mutex<HashMap<(RunId, u64), Files>>);
 

@@ -1,4 +1,4 @@
-//! Why runs wait, noted for their logs.
+//! Reasons why runs wait, noted for their logs.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::privileged::Privileged;
 pub struct Wait {
     pub run: RunId,
     pub kind: PhaseKind,
-    /// What its reasons are about.
+    /// Subject of its reasons.
     pub subject: String,
     /// Its log does not say so yet.
     pub is_new: bool,
@@ -30,7 +30,7 @@ pub struct Wait {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DueWait {
     pub wait: Wait,
-    /// When it was first seen.
+    /// Time when it was first seen.
     pub since: Timestamp,
 }
 

@@ -1,5 +1,5 @@
-//! What one server says to another so that it is believed: that it knows the site's key, and that it speaks now. The
-//! word carries nothing, so that hearing or repeating one tells nobody anything.
+//! Authentication between the servers of a site: a peer proves that it knows the site's key, and that the request is
+//! recent. The credential carries nothing else, so overhearing or replaying one reveals nothing.
 
 use subtle::ConstantTimeEq;
 
@@ -23,7 +23,7 @@ impl Privileged {
         format!("{now}-{}", self.signature(now))
     }
 
-    /// Whether another server of the same site has said this, not long ago.
+    /// True if a peer of the same site has signed this recently.
     pub fn verify_peer_request(&self, word: &str) -> bool {
         let Some((at, signature)) = word.split_once('-') else { return false };
         let Ok(at) = at.parse::<i64>() else { return false };

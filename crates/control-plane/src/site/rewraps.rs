@@ -24,14 +24,14 @@ const BATCH: usize = 100;
 /// So many blobs are looked at together.
 const AT_ONCE: usize = 8;
 
-/// What became of things that are sealed.
+/// Result of rewrapping sealed values.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Rewrapped {
     /// They are under the current master key now.
     pub renewed: usize,
     /// There was nothing to do.
     pub left: usize,
-    /// What no key opens that this process was given, and why.
+    /// Values that no key of this process opens, and why.
     pub unreadable: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! How the site is doing, for its admins: the bucket, and the servers that share it.
+//! Status of the site for its admins: the bucket, and the servers that share it.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use crate::unreadable::UnreadableLedger;
 /// A bucket that needs longer is not well.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What is known at the moment.
+/// Current status of the site.
 #[derive(Clone, Debug)]
 pub struct SiteStatus {
-    /// What this server calls itself.
+    /// Name of this server.
     pub server: String,
     pub bucket: BucketStatus,
     /// The other servers that are alive, as their beacons say.
     pub others: Vec<ServerStatus>,
-    /// How many commits the site's ledger has.
+    /// Number of commits in the site's ledger.
     pub site_commits: u64,
     pub users: usize,
     pub organizations: usize,
@@ -32,7 +32,7 @@ pub struct SiteStatus {
     pub unreadable_records: usize,
 }
 
-/// What the bucket answered just now.
+/// Response of the bucket to a check just now.
 #[derive(Clone, Debug)]
 pub enum BucketStatus {
     Answers { after: SignedDuration, format: u64, created_at: Timestamp, created_by: String },
@@ -47,7 +47,7 @@ pub struct ServerStatus {
     /// By its own clock.
     pub started_at: Timestamp,
     pub seen_at: Timestamp,
-    /// Where this server reaches it, if it does.
+    /// Address at which this server reaches it, if it does.
     pub address: Option<String>,
     pub agents: usize,
 }
@@ -75,7 +75,7 @@ impl ControlPlane {
         })
     }
 
-    /// Whether the caller is an admin of the site: for what only admins may ask, and nothing has to be looked up.
+    /// Checks that the caller is an admin of the site: for requests that only admins may make and that need no lookup.
     pub fn require_site_admin(&self, caller: &Caller) -> Result<(), Error> {
         caller.require(Action::ManageSite, Resource::Site, "page")
     }

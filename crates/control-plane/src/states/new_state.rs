@@ -7,7 +7,7 @@ use taco_domain::state_rules::StateDescription;
 
 use crate::error::Error;
 
-/// What a request says about the state that it sends, or will send.
+/// Attributes of a state that a request uploads or announces.
 #[derive(Clone, Default, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct NewState {

@@ -34,7 +34,7 @@ const SMALL: usize = 64 * 1024;
 /// back to be read.
 const WHOLE: usize = 1024 * 1024;
 
-/// What a state is read from.
+/// Source from which a state is read.
 enum Source {
     /// Memory, which takes a third of the time.
     Whole(Bytes),
@@ -80,7 +80,7 @@ pub(crate) fn json_blob_key(org: &OrganizationSnapshot, blob: &str) -> Key {
     layout::blob(org.ledger.name(), "json-states", blob)
 }
 
-/// What was stored of a version, for the check when it is read.
+/// Size and digests of a stored version, to verify it when it is read.
 pub(crate) fn stored_as(version: &StateVersion) -> Stored {
     Stored { size: version.size, sha256: version.sha256.clone(), md5: version.md5.clone() }
 }
@@ -247,7 +247,7 @@ impl ControlPlane {
         Ok(flowing(state))
     }
 
-    /// What a stored state says of itself.
+    /// Parsed content of a stored state.
     pub(crate) async fn read_state<V, R>(
         &self,
         org: &OrganizationSnapshot,
@@ -298,12 +298,12 @@ async fn read_whole<T: Send + 'static>(
     tokio::task::spawn_blocking(reading).await.map_err(|error| broken(error.to_string()))
 }
 
-/// Why bytes that came are no state.
+/// Error for an upload that is not a state.
 pub(crate) fn no_state(error: &StateFileError) -> Error {
     Error::Invalid { pointer: "/data/attributes/state".to_owned(), detail: error.to_string() }
 }
 
-/// How much of a body there is.
+/// Body after its beginning was read: small and complete, or not.
 enum Beginning<Rest> {
     /// All of it, and it is not large.
     Whole(Bytes),

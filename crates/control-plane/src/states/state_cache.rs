@@ -34,7 +34,7 @@ impl StateCache {
         self.shelf().get(key).cloned()
     }
 
-    /// Whether a state of this size is worth its place.
+    /// True if a state of this size may be cached.
     pub(crate) fn has_room_for(size: u64) -> bool {
         size <= LARGEST
     }

@@ -1,4 +1,4 @@
-//! Where a stored state becomes the current one, whichever way it came.
+//! Commits that make a stored state the current one, however it was uploaded.
 
 use serde::de::IgnoredAny;
 use taco_domain::attribute::as_plain_text;
@@ -39,7 +39,7 @@ pub(crate) struct Arrived {
 
 /// A state that has arrived, on its way into the ledger.
 pub(crate) struct StateWrite {
-    /// Who writes, for the permission; `None` where nobody has to be asked.
+    /// Caller who writes, for the permission check; `None` if none is needed.
     pub(crate) caller: Option<Caller>,
     pub(crate) new: NewState,
     pub(crate) author: Author,

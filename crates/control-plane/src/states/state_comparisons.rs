@@ -29,12 +29,12 @@ pub struct StateComparison {
 #[derive(Clone, Debug)]
 pub struct Compared {
     pub diff: StateDiff,
-    /// What is sensitive is hidden in them.
+    /// Both trees with sensitive values hidden.
     pub before: JsonTree,
     pub after: JsonTree,
 }
 
-/// Why two states cannot be compared here.
+/// Reason why two states cannot be compared here.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 pub enum Incomparable {
     #[error("The state with serial {0} is larger than {MEBIBYTES} MiB, too large to compare here: download both")]
@@ -49,7 +49,7 @@ pub enum Incomparable {
 
 #[boxed]
 impl ControlPlane {
-    /// What changed between two versions of one workspace's state.
+    /// Changes between two versions of one workspace's state.
     pub async fn compare_states(
         &self,
         caller: &Caller,

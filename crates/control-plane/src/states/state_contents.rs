@@ -1,4 +1,4 @@
-//! What stands in states: outputs, resources, and what the resources add up to.
+//! Contents of states: outputs, resources, and a summary of the resources.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub struct OutputView {
 }
 
 impl OutputView {
-    /// Whether it shows what is sensitive.
+    /// True if it shows a sensitive value.
     fn is_secret(&self) -> bool {
         self.sensitive && self.value.is_some()
     }
@@ -77,7 +77,7 @@ impl Extend<StateResource> for Addresses {
 
 #[boxed]
 impl ControlPlane {
-    /// What a state's resources add up to.
+    /// Summary of a state's resources.
     pub async fn resource_summary(&self, view: &StateVersionView) -> Result<Arc<ResourceSummary>, Error> {
         let version = &view.version;
         if version.status != StateVersionStatus::Finalized {
@@ -234,7 +234,7 @@ impl ControlPlane {
         Ok(addresses)
     }
 
-    /// What a workspace's current state manages, by address.
+    /// Resources in a workspace's current state, by address.
     pub async fn workspace_resources(
         &self,
         caller: &Caller,

@@ -91,7 +91,7 @@ impl ControlPlane {
 }
 
 impl StateVersionView {
-    /// Whether the caller could make this the current state now, or why not.
+    /// `Ok` if the caller could make this the current state now, otherwise the reason why not.
     pub fn restore_choice(&self, caller: &Caller) -> Result<(), String> {
         let gone = || "The workspace is gone".to_owned();
         let owner = self.org.state.workspaces.get(&self.version.workspace).ok_or_else(gone)?;

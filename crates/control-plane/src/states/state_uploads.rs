@@ -24,7 +24,7 @@ use crate::state_commits::{Arrived, StateWrite, seen_after};
 use crate::state_versions::{StateVersionView, WHAT};
 use crate::upload_slots::UploadKind;
 
-/// What became of a state in the format of `show -json`.
+/// Result of uploading a state in the format of `show -json`.
 enum JsonState {
     Kept,
     /// The state beside it is encrypted.
@@ -195,12 +195,12 @@ impl ControlPlane {
     }
 }
 
-/// Whether a version still has, or will have, what its JSON tells.
+/// True if a version still has, or will have, the content of its JSON.
 fn takes_json(version: &StateVersion) -> bool {
     matches!(version.status, StateVersionStatus::Pending | StateVersionStatus::Finalized)
 }
 
-/// Whoever announced a state, if they may still write it: the address alone must not outlive their right.
+/// Author of an announced state, if they may still write it: the URL alone must not outlive their right.
 fn writer_of(org: &OrganizationSnapshot, version: &StateVersion) -> Result<Caller, Error> {
     let owner = org.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
     let writer = org.caller_for(&version.created_by, RequestInfo::default()).ok_or(Error::NotFound(WHAT))?;
@@ -208,7 +208,7 @@ fn writer_of(org: &OrganizationSnapshot, version: &StateVersion) -> Result<Calle
     Ok(writer)
 }
 
-/// Whoever announced it does it: the address came to them.
+/// Audit entry in the name of the state's author: the URL was issued to them.
 fn by_author(version: &StateVersion, action: &'static str) -> Intent {
     Intent { actor: version.created_by.to_string(), action, request: None }
 }

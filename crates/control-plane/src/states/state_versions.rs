@@ -31,7 +31,7 @@ pub struct StateVersionView {
 }
 
 impl StateVersionView {
-    /// Whether it is its workspace's current one.
+    /// True if it is its workspace's current one.
     pub fn is_current(&self) -> bool {
         let owner = self.org.state.workspaces.get(&self.version.workspace);
         owner.is_some_and(|owner| owner.current_state_version == Some(self.version.id))
@@ -45,13 +45,13 @@ impl StateVersionView {
         }
     }
 
-    /// Whether an apply wrote it on its way to a later one.
+    /// True if an apply wrote it on its way to a later one.
     pub fn is_intermediate(&self) -> bool {
         self.org.state.is_intermediate(&self.version)
     }
 }
 
-/// Which of a workspace's state versions a list has.
+/// Filter for a workspace's state versions.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct StateFilter {
     /// Those in this status; otherwise all that have arrived.
@@ -277,13 +277,13 @@ impl ControlPlane {
 
 /// For pages that show what is out of reach and why.
 impl StateVersionView {
-    /// Whether this could be done with the state's bytes by someone.
+    /// True if someone could do this with the state's bytes.
     pub fn is_possible(&self, action: BackingDataAction) -> bool {
         let owner = self.org.state.workspaces.get(&self.version.workspace);
         owner.is_some_and(|owner| status_after(owner, &self.version, action).is_ok())
     }
 
-    /// Whether the caller could do this with the state's bytes now, or why not.
+    /// `Ok` if the caller could do this with the state's bytes now, otherwise the reason why not.
     pub fn data_choice(&self, caller: &Caller, action: BackingDataAction) -> Result<(), String> {
         let state = &self.org.state;
         let owner = state.workspaces.get(&self.version.workspace).ok_or("The workspace is gone")?;
@@ -295,7 +295,7 @@ impl StateVersionView {
     }
 }
 
-/// What can be undone takes no more than writing the next state does.
+/// Right that an action takes. One that can be undone takes no more than writing the next state does.
 fn right_for(action: BackingDataAction) -> Action {
     match action {
         BackingDataAction::SoftDelete | BackingDataAction::Restore => Action::WriteState,

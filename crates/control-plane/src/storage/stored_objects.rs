@@ -1,4 +1,4 @@
-//! What the records of an organization say should lie in the bucket, and whether it does: for `taco doctor`.
+//! Check that the objects in an organization's records exist in the bucket: for `taco doctor`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,20 +31,20 @@ const AT_ONCE: usize = 16;
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
 pub struct DamagedObject {
     pub object: String,
-    /// What it is, and what depends on it.
+    /// Description of the object, and what depends on it.
     pub what: String,
     pub why: String,
     pub advice: &'static str,
 }
 
-/// What was found out about the objects of one organization.
+/// Findings about the objects of one organization.
 #[derive(Clone, Default, Debug)]
 pub struct ExaminedObjects {
     pub objects: usize,
     pub damaged: Vec<DamagedObject>,
 }
 
-/// Whether content is compared, too.
+/// Depth of the check: with or without comparing content.
 #[derive(Clone, Debug)]
 pub enum Depth {
     /// Presence and size alone.
@@ -157,7 +157,7 @@ fn damaged_history(error: Error) -> Result<DamagedObject, BucketError> {
     }
 }
 
-/// What it takes to look at objects.
+/// Context for checking objects.
 struct Examination<'a> {
     bucket: &'a Arc<dyn Bucket>,
     ledger: &'a LedgerName,
@@ -244,7 +244,7 @@ async fn deep_look(blobs: &Blobs, expected: &Expected) -> Result<Option<String>,
     }
 }
 
-/// Where the pieces of all logs of an organization begin.
+/// Start offsets of the chunks of all logs of an organization.
 async fn listed_pieces(
     bucket: &dyn Bucket,
     ledger: &LedgerName,
@@ -258,7 +258,7 @@ async fn listed_pieces(
     Ok(pieces)
 }
 
-/// Whether the pieces of a log follow each other without gaps, up to where it has to reach.
+/// Checks that the chunks of a log follow each other without gaps, up to its recorded length.
 async fn look_at_pieces(
     bucket: &dyn Bucket,
     ledger: &LedgerName,

@@ -18,8 +18,8 @@ const UPLOADS_AT_ONCE: usize = 8;
 /// Uploads that wait for those, at most.
 const MAX_WAITING: usize = 200;
 
-/// How long one waits. Clients try again when they are told to, but some not often, so that it is better to keep them
-/// waiting at first.
+/// Timeout for waiting. Clients retry when they are told to, but some not often, so it is better to keep them waiting
+/// at first.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Kinds do not wait for each other: what an agent sends of an apply must not wait for someone's configuration.
@@ -27,7 +27,7 @@ const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) enum UploadKind {
     Configuration,
     State,
-    /// What agents send: plans, and the states of applies.
+    /// Uploads of agents: plans, and the states of applies.
     Phase,
 }
 

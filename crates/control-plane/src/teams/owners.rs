@@ -9,7 +9,7 @@ use taco_domain::permission::{Action, Resource};
 use crate::caller::Caller;
 use crate::error::Error;
 
-/// What it takes to choose who is in these teams.
+/// Permission needed to choose who is in these teams.
 pub(crate) fn choosing<'a>(state: &OrganizationState, teams: impl IntoIterator<Item = &'a TeamId>) -> Action {
     // Who may manage members may not make owners of them, nor of themselves: that is for owners.
     if teams.into_iter().any(|team| state.is_owners(*team)) { Action::ManageOwners } else { Action::ManageMembership }

@@ -1,4 +1,4 @@
-//! What teams may do in workspaces and projects: give, list, change and take away.
+//! Access of teams to workspaces and projects: give, list, change and take away.
 
 use taco_boxed::boxed;
 use taco_domain::OrganizationState;
@@ -43,8 +43,8 @@ fn require_project(
     caller.require(action, Resource::Project(state, project), what)
 }
 
-/// Whether the caller sees that a team has access to a workspace. Secret teams are known to few; whoever decides what
-/// teams may do there has to see them all.
+/// True if the caller sees that a team has access to a workspace. Few know secret teams; those who manage the access of
+/// teams there have to see them all.
 fn sees_team_in_workspace(caller: &Caller, state: &OrganizationState, access: &TeamWorkspace) -> bool {
     KnownTeams::of(caller, state).contains(state, &access.team)
         || require_workspace(caller, state, Action::ManageWorkspaceTeams, &access.workspace, WHAT).is_ok()

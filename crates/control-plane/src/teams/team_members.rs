@@ -1,4 +1,4 @@
-//! Who is in a team.
+//! Members of a team.
 
 use std::collections::BTreeSet;
 
@@ -112,7 +112,7 @@ impl ControlPlane {
 }
 
 impl MembershipView {
-    /// Whether the caller may remove it, or why not.
+    /// Decision about its removal by the caller.
     pub fn removal(&self, caller: &Caller) -> Decision {
         let state = &self.org.state;
         // Of its teams, this view has only those that the caller knows.

@@ -16,10 +16,10 @@ use crate::error::Error;
 use crate::variable_rules::check_unique;
 use crate::variables::{Prepared, check_room, require_read, require_write};
 
-/// Whoever sends more than this sends something else.
+/// Limit for the size of a file; a larger one is no file of variables.
 const LARGEST: usize = 256 * 1024;
 
-/// What someone wants to take over.
+/// Request to import variables.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct VariableImport {
     pub format: VariableFormat,
@@ -28,12 +28,12 @@ pub struct VariableImport {
     pub sensitive: bool,
 }
 
-/// What it would do.
+/// Preview of an import.
 #[derive(Clone)]
 pub struct ImportPreview {
     pub rows: Vec<PreviewedVariable>,
-    /// What [`ControlPlane::import_variables`] takes: the request and what it was compared with, sealed. The values can
-    /// travel through a browser in it without being shown.
+    /// Argument of [`ControlPlane::import_variables`]: the request and what it was compared with, sealed. The values
+    /// can travel through a browser in it without being shown.
     pub sealed: String,
 }
 
@@ -105,7 +105,7 @@ impl ControlPlane {
         .await
     }
 
-    /// What is to be shown, and what is to be written, for each variable of the file.
+    /// Rows to show and changes to write, for each variable of the file.
     fn planned(
         &self,
         org: &OrganizationSnapshot,

@@ -1,4 +1,4 @@
-//! What holds for every variable and set, whoever owns it, and what becomes of them when their owner goes.
+//! Rules for every variable and set, whichever owner it has, and their cleanup when their owner is deleted.
 
 use taco_domain::OrganizationState;
 use taco_domain::id::{ProjectId, VariableSetId, WorkspaceId};

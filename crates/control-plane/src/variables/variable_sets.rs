@@ -85,7 +85,7 @@ pub struct NewVariableSet {
     pub variables: Vec<VariablePatch>,
 }
 
-/// What a set is applied to, or no longer.
+/// Targets that a set is applied to, or no longer.
 #[derive(Clone, Debug)]
 pub enum VariableSetTargets {
     Workspaces(BTreeSet<WorkspaceId>),
@@ -327,7 +327,7 @@ pub(crate) fn require_write_set(
     Ok(set.clone())
 }
 
-/// Whoever manages the organization's sets manages those of its projects, too.
+/// Checks the right to write sets. Those who manage the organization's sets manage those of its projects, too.
 fn require_write_under(caller: &Caller, state: &OrganizationState, parent: Option<ProjectId>) -> Result<(), Error> {
     let of_organization = caller.require(Action::ManageVariableSets, Resource::Organization(state), WHAT);
     let Some(parent) = parent else { return of_organization };

@@ -1,4 +1,4 @@
-//! What a caller could do about a workspace's lock, for pages that show what is out of reach and why.
+//! Actions on a workspace's lock that are open to a caller, for pages that also show the disabled ones and why.
 
 use taco_domain::lock::{Claim, LockConflict, check_lock, release_lock};
 use taco_domain::permission::Action;
@@ -16,7 +16,7 @@ pub struct LockChoices {
 }
 
 impl WorkspaceView {
-    /// Whether the caller could write a state now, or why not.
+    /// `Ok` if the caller could write a state now, otherwise the reason why not.
     pub fn state_upload_choice(&self, caller: &Caller) -> Result<(), String> {
         let decision = caller.may(Action::WriteState, self.resource());
         if !decision.allowed {

@@ -1,4 +1,4 @@
-//! What follows when a workspace loses its lock.
+//! Consequences of the release of a workspace's lock.
 
 use jiff::{SignedDuration, Timestamp};
 use taco_domain::OrganizationState;

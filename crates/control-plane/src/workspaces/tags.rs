@@ -24,7 +24,7 @@ pub enum TagRef {
     Id(TagId),
 }
 
-/// Which of an organization's tags are wanted.
+/// Filter for an organization's tags.
 #[derive(Clone, Default, Debug)]
 pub struct TagFilter {
     /// A part of the key.
@@ -35,7 +35,7 @@ pub struct TagFilter {
 
 #[boxed]
 impl OrganizationSnapshot {
-    /// Whether the caller could delete a tag now, or why not.
+    /// `Ok` if the caller could delete a tag now, otherwise the reason why not.
     pub fn tag_deletion_choice(&self, caller: &Caller, tag: &TagUse) -> Result<(), String> {
         let carriers = self.state.workspaces_tagged(&tag.key);
         let mut decisions =

@@ -1,4 +1,4 @@
-//! Which workspaces of an organization are wanted, and in which order.
+//! Filter and sort order for the workspaces of an organization.
 
 use std::cmp::Reverse;
 
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::workspace_view::WorkspaceView;
 
-/// Which workspaces of an organization are wanted.
+/// Filter for the workspaces of an organization.
 #[derive(Clone, Default, Debug)]
 pub struct WorkspaceFilter {
     /// A part of the name.
@@ -50,7 +50,7 @@ pub enum WorkspaceOrder {
     /// By when the state changed last, or the workspace was made where it has none.
     LatestStateChange,
     LatestStateChangeReversed,
-    /// What changed last comes first.
+    /// Most recently changed first.
     LatestChange,
     MostResources,
 }
@@ -174,7 +174,7 @@ fn part_of<'a>(all: impl Iterator<Item = &'a Workspace>, page: PageRequest) -> V
     all.skip(page.skip()).take(page.size()).collect()
 }
 
-/// What is equal stays in its order.
+/// Stable sort by a key.
 fn sorted_by_key<'a, K: Ord>(
     workspaces: impl Iterator<Item = &'a Workspace>,
     key: impl Fn(&Workspace) -> K,

@@ -1,4 +1,4 @@
-//! Who may write a workspace's state: lock, unlock, and unlock by force.
+//! Locks of workspaces, which decide who may write the state: lock, unlock, and unlock by force.
 
 use taco_boxed::boxed;
 use taco_domain::lock::{

@@ -34,12 +34,12 @@ impl WorkspaceView {
         Resource::Workspace(&self.org.state, &self.workspace)
     }
 
-    /// How its runs are executed, as it says or as its project and organization say.
+    /// Execution mode of its runs: its own, or that of its project or organization.
     pub fn execution(&self) -> Execution {
         self.org.state.execution_of(&self.workspace)
     }
 
-    /// How runs are executed where it does not say so itself.
+    /// Execution mode that it inherits where it has none of its own.
     pub fn inherited_execution(&self) -> Execution {
         self.org.state.default_execution(&self.workspace.project)
     }
@@ -92,7 +92,7 @@ impl WorkspaceView {
         variables_reaching(&self.org.state, &self.workspace)
     }
 
-    /// Whose variable it is, for people: the workspace's own, or a set's.
+    /// Set that a variable belongs to; `None` if it is the workspace's own.
     pub fn variable_set_of(&self, variable: &Variable) -> Option<&VariableSet> {
         match variable.owner {
             VariableOwner::Workspace(_) => None,
@@ -100,13 +100,13 @@ impl WorkspaceView {
         }
     }
 
-    /// Whether an output is one of this workspace's states.
+    /// True if an output belongs to one of this workspace's states.
     pub fn has_output(&self, id: &OutputId) -> bool {
         let version = self.org.state.state_versions.by().output.first(id);
         version.is_some_and(|version| version.workspace == self.workspace.id)
     }
 
-    /// What goes when it is deleted.
+    /// Contents that are deleted with it.
     pub fn contents(&self) -> WorkspaceContents {
         let (state, workspace) = (&self.org.state, &self.workspace);
         WorkspaceContents {
@@ -117,7 +117,8 @@ impl WorkspaceView {
         }
     }
 
-    /// Whether someone who may delete workspaces could delete this one now with all that it manages, or why not.
+    /// `Ok` if someone who may delete workspaces could delete this one now with all that it manages, otherwise the
+    /// reason why not.
     pub fn forced_deletion(&self, caller: &Caller) -> Result<(), OwnerRequired> {
         forced_deletion(caller, &self.org.state, &self.workspace)
     }
@@ -139,7 +140,7 @@ pub(crate) fn forced_deletion(
     check_forced_delete(workspace, state.organization(), by_owner)
 }
 
-/// How much a workspace holds.
+/// Counts of what a workspace contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WorkspaceContents {
     pub resources: u64,
@@ -148,14 +149,14 @@ pub struct WorkspaceContents {
     pub variables: usize,
 }
 
-/// How a path names a workspace.
+/// Reference to a workspace in a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WorkspaceRef {
     Id(WorkspaceId),
     Named { organization: String, name: String },
 }
 
-/// What to do with a list of consumers.
+/// Change to a list of consumers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ListChange {
     Add,
@@ -185,13 +186,13 @@ impl ListChange {
     }
 }
 
-/// Whether there is such a workspace, as far as the caller may know.
+/// True if there is such a workspace, as far as the caller may know.
 pub(crate) fn sees_workspace(caller: &Caller, state: &OrganizationState, id: &WorkspaceId) -> bool {
     let workspace = state.workspaces.get(id);
     workspace.is_some_and(|workspace| caller.may(Action::ReadWorkspace, Resource::Workspace(state, workspace)).visible)
 }
 
-/// Whether there is such a project, as far as the caller may know.
+/// True if there is such a project, as far as the caller may know.
 pub(crate) fn sees_project(caller: &Caller, state: &OrganizationState, id: &ProjectId) -> bool {
     let project = state.projects.get(id);
     project.is_some_and(|project| caller.may(Action::ReadProject, Resource::Project(state, project)).visible)

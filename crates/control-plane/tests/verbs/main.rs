@@ -1,4 +1,4 @@
-//! What the verbs promise, tried on a bucket in memory.
+//! Tests of what the verbs promise, with a bucket in memory.
 
 mod accounts;
 mod harness;

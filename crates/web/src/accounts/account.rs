@@ -40,7 +40,7 @@ struct AccountPage {
     id: String,
     profile: Profile,
     has_verified_email: bool,
-    /// What is wrong with the passwords. They themselves are never shown again.
+    /// Error in the passwords; they themselves are never shown again.
     complaint: Complaint,
 }
 

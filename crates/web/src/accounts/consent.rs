@@ -23,7 +23,7 @@ const PURPOSE: &str = "consent";
 /// In days; as long as terraform's own service gives.
 const USUAL_LIFETIME: i64 = 730;
 
-/// What a client asks for. What is missing is empty, and refused as such.
+/// Request of a client. Missing parameters are empty, and refused as such.
 #[derive(Clone, Default, Deserialize, Debug)]
 #[serde(default)]
 pub(crate) struct Wish {
@@ -58,7 +58,7 @@ struct ConsentPage<'a> {
     proof: String,
 }
 
-/// What to do about a wish that cannot be granted.
+/// Response to a request that cannot be granted.
 #[derive(Debug)]
 enum Refusal {
     /// We do not know whom the answer would go to, so nobody is sent anywhere.

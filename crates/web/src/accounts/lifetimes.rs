@@ -1,4 +1,4 @@
-//! How long a token may live: what forms offer.
+//! Lifetimes of tokens that forms offer.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,7 +13,7 @@ const OFFERED: [(i64, &str); 5] =
 pub(crate) struct Lifetime {
     pub(crate) days: i64,
     pub(crate) name: &'static str,
-    /// When a token that is made now would expire.
+    /// Expiry of a token that is created now.
     pub(crate) until: Moment,
     pub(crate) selected: bool,
 }
@@ -28,7 +28,7 @@ pub(crate) fn offered(usual: i64, now: Timestamp) -> Vec<Lifetime> {
     OFFERED.map(lifetime).into()
 }
 
-/// When a token expires for which this was chosen.
+/// Expiry of a token for which this was chosen.
 pub(crate) fn chosen(days: &str, now: Timestamp) -> Result<Timestamp, PageError> {
     let days = days.parse::<i64>().ok().filter(|days| OFFERED.iter().any(|(offered, _)| offered == days));
     let days = days.ok_or_else(|| PageError::bad_request("Choose one of the lifetimes that the form offers."))?;

@@ -38,7 +38,7 @@ pub(crate) fn address(next: &str) -> String {
     format!("/login?{}", form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish())
 }
 
-/// Where to go after the login: to one of our own pages.
+/// Page to return to after the login: always one of our own.
 pub(crate) fn place_to_return_to(next: &str) -> &str {
     let is_ours = [HOME, "/oauth/authorize"]
         .iter()
@@ -123,7 +123,7 @@ pub(crate) async fn log_out(
     Ok(([(SET_COOKIE, session_cookie::remove(&web))], Redirect::to("/login")).into_response())
 }
 
-/// What a session remembers of the browser that it was opened in.
+/// Browser details that are stored with a session.
 pub(crate) struct Client {
     address: String,
     user_agent: Option<String>,

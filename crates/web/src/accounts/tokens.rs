@@ -44,7 +44,7 @@ struct Row {
     expired: bool,
 }
 
-/// What stands in the form for a new token.
+/// Content of the form for a new token.
 #[derive(Default)]
 struct FormContent {
     description: String,

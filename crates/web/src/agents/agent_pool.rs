@@ -29,7 +29,7 @@ const USUAL_LIFETIME: i64 = 365;
 /// So many agents and tokens are shown; a pool that has more has too many.
 const ALL: usize = PageRequest::LARGEST_SIZE;
 
-/// What the page has a place for to say what is wrong.
+/// Fields next to which the page can show an error.
 const FIELDS: &[&str] = &["name", "workspaces", "typed-name"];
 
 #[derive(Template)]
@@ -43,7 +43,7 @@ struct PoolPage {
     agents: Vec<AgentRow>,
     /// `None` for whoever may not see them.
     tokens: Option<Vec<TokenRow>>,
-    /// Why the visitor cannot change anything.
+    /// Reason why the visitor cannot change anything.
     refusal: Option<String>,
     form: PoolForm,
     projects: Vec<ProjectChoice>,
@@ -80,7 +80,7 @@ struct ProjectChoice {
     chosen: bool,
 }
 
-/// What the form about a pool holds.
+/// Content of the form for a pool.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct PoolForm {
@@ -104,7 +104,7 @@ impl PoolForm {
         }
     }
 
-    /// What it asks for, or the name of a workspace that is not there.
+    /// Requested change, or the name of a workspace that does not exist.
     fn patch(&self, visitor: &Visitor, view: &AgentPoolView) -> Result<AgentPoolPatch, String> {
         let names = self.workspaces.lines().map(str::trim).filter(|name| !name.is_empty());
         let id = |name: &str| {
@@ -167,7 +167,7 @@ impl PoolPath {
     }
 }
 
-/// What a form of the page brought back.
+/// Submitted form to show again with its errors.
 #[derive(Default)]
 struct Again {
     form: Option<PoolForm>,

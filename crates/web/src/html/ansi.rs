@@ -19,7 +19,7 @@ enum Effect {
     Underline,
 }
 
-/// How a character looks.
+/// Style of a character.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Pen {
     /// One bit for each of [`EFFECTS`].
@@ -40,7 +40,7 @@ pub(crate) struct Renderer {
 struct Line {
     pen: Pen,
     cells: Vec<(char, Pen)>,
-    /// Where the next character goes: a carriage return takes it back to the beginning.
+    /// Column of the next character: a carriage return takes it back to the beginning.
     column: usize,
 }
 
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(html, "<span class=\"f1\">red</span>\n<span class=\"f1\">still</span>\nplain\n");
     }
 
-    /// Whether a text holds only what this file may write.
+    /// True if a text contains only markup that this file may write.
     fn is_harmless(html: &str) -> bool {
         let mut rest = html;
         let mut open = 0;

@@ -1,12 +1,12 @@
-//! How statuses look: one table of words, signs and tones. A sign and a word always stand together, so that colour
-//! is never all there is.
+//! Badges of statuses: one table of words, signs and tones. A sign and a word always appear together, so that meaning
+//! never depends on colour alone.
 
 use taco_domain::agent::AgentStatus;
 use taco_domain::configuration_version::ConfigurationStatus;
 use taco_domain::phase::PhaseStatus;
 use taco_domain::run_status::RunStatus;
 
-/// What a template needs to show a status; see `parts.html`.
+/// Data that a template needs to show a status; see `parts.html`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Badge {
     pub(crate) word: &'static str,

@@ -1,4 +1,4 @@
-//! What a form lets people choose from.
+//! Options that a form lets people choose from.
 
 /// One option.
 pub(crate) struct Choice {

@@ -14,7 +14,7 @@ use crate::text::plain;
 const LONGEST: usize = 256 * 1024;
 /// Lists within lists, and quotations within quotations, are taken for one from here on.
 const DEEPEST: usize = 32;
-/// Whatever has more lines is folded at first.
+/// Number of lines from which a text is collapsed at first.
 const LONG: usize = 40;
 
 /// A text that templates show as it is.
@@ -35,10 +35,10 @@ pub(crate) fn safe_html(markdown: &str) -> SafeHtml {
     SafeHtml { html: written, is_long: markdown.lines().count() > LONG || markdown.len() > LONG * 100 }
 }
 
-/// What has begun and not ended.
+/// Elements that have begun and not ended.
 #[derive(Default)]
 struct Open {
-    /// Whether each link leads anywhere.
+    /// For each link, true if it leads anywhere.
     links: Vec<bool>,
     /// Lists and quotations within each other.
     depth: usize,
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// Whether no tag has an attribute that this file does not write.
+    /// True if no tag has an attribute that this file does not write.
     fn only_known_attributes(html: &str) -> bool {
         html.split('<').skip(1).all(|rest| {
             let tag = rest.split('>').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a page says after a form was sent: the form's answer is a redirect, and its address names one of these.
+//! Flash messages after a form was submitted: the response is a redirect, and its address names one of these.
 
 /// The texts by the word that stands in the address. No other text can be brought onto a page from outside.
 const NOTICES: &[(&str, &str)] = &[

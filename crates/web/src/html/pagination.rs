@@ -6,7 +6,7 @@ use taco_control_plane::{Listed, PageRequest};
 /// As many rows as a page has.
 pub(crate) const ROWS: usize = PageRequest::LARGEST_SIZE;
 
-/// What the address of a list says, where it can be searched or not.
+/// Query of a list's address, with or without a search.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct Wanted {
@@ -14,7 +14,7 @@ pub(crate) struct Wanted {
     pub(crate) page: String,
 }
 
-/// What stands below a list: see `parts.html`.
+/// Pagination below a list: see `parts.html`.
 pub(crate) struct Pagination {
     pub(crate) first: usize,
     pub(crate) last: usize,

@@ -18,7 +18,7 @@ impl Moment {
         self.0.to_zoned(TimeZone::UTC).strftime("%-d %b %Y, %H:%M UTC").to_string()
     }
 
-    /// How long ago it was.
+    /// Relative time, such as `3 min ago`.
     pub(crate) fn ago(&self, now: &Timestamp) -> String {
         let passed = now.duration_since(self.0);
         if passed < SignedDuration::from_secs(5) { "just now".to_owned() } else { format!("{} ago", span(passed)) }

@@ -1,4 +1,4 @@
-//! How two texts differ, line by line.
+//! Line-by-line diff of two texts.
 
 use std::time::Duration;
 

@@ -32,7 +32,7 @@ pub(crate) fn subject(message: &str) -> String {
     split(message).0
 }
 
-/// What follows the first line of a message.
+/// Body of a message: everything after its first line.
 pub(crate) fn body(message: &str) -> String {
     split(message).1
 }

@@ -25,7 +25,7 @@ pub(crate) fn address(web: &Web, text: &InvitationText) -> String {
 pub(crate) struct InvitationRow {
     pub(crate) organization: String,
     pub(crate) email: String,
-    /// Where its answer goes.
+    /// Address to which the form is submitted.
     pub(crate) address: String,
 }
 

@@ -97,7 +97,7 @@ pub(crate) async fn revoke_token(
 pub(crate) struct KeyRow {
     pub(crate) id: SshKeyId,
     pub(crate) name: String,
-    /// How many workspaces use it.
+    /// Number of workspaces that use it.
     pub(crate) used_by: usize,
     /// Another name for it, as it was typed, and what is wrong with that.
     pub(crate) new_name: String,

@@ -39,7 +39,7 @@ struct Row {
     workspaces: usize,
     /// The list of those.
     workspaces_address: String,
-    /// Why it has to stay.
+    /// Reason why it cannot be deleted.
     refusal: Option<String>,
 }
 
@@ -96,7 +96,7 @@ async fn tags_page(
     })
 }
 
-/// Which tags are to go.
+/// Tags to delete.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct Chosen {

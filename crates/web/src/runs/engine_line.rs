@@ -14,7 +14,7 @@ pub(crate) struct EngineLine {
     pub(crate) kind: String,
     pub(crate) diagnostic: Option<Diagnostic>,
     pub(crate) hook: Option<Hook>,
-    /// What is planned.
+    /// Planned change.
     pub(crate) change: Option<Hook>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Snippet {
     pub(crate) start_line: u64,
 }
 
-/// What happens to a resource.
+/// Progress of a change to a resource.
 #[derive(Deserialize, Debug)]
 pub(crate) struct Hook {
     pub(crate) resource: HookResource,

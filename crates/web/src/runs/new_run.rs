@@ -22,7 +22,7 @@ use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
 use crate::{Web, notice, page};
 
-/// What the form holds, and holds again after a mistake.
+/// Content of the form, shown again after an error.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct NewRunForm {
@@ -56,13 +56,13 @@ const KINDS: [(&str, &str, &str); 6] = [
     ("empty-apply", "Empty apply", "Applies even if nothing changes, for instance to upgrade the state's format."),
 ];
 
-/// What the form has a place for to say what is wrong.
+/// Fields next to which the form can show an error.
 const FIELDS: &[&str] = &["message", "target-addrs", "replace-addrs", "is-destroy", "variables", "terraform-version"];
 
 /// So many addresses are offered to choose from.
 const MOST_ADDRESSES: usize = 1000;
 
-/// What a run could be limited to.
+/// Addresses that a run could be limited to.
 #[derive(Default)]
 struct Addresses {
     /// Modules, and what is in them.
@@ -173,9 +173,9 @@ struct NewRunPage {
     address: String,
     kinds: Vec<Kind>,
     configuration: Option<Configuration>,
-    /// Why nothing can be started.
+    /// Reason why no run can be started.
     refusal: Option<String>,
-    /// Why it cannot apply by itself.
+    /// Reason why it cannot apply automatically.
     no_auto_apply: Option<String>,
     form: NewRunForm,
     addresses: Addresses,

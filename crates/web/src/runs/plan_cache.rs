@@ -7,7 +7,7 @@ use taco_domain::id::RunId;
 
 use crate::plan_view::PlanView;
 
-/// How many are kept.
+/// Limit for the number of cached plans.
 const MOST: usize = 16;
 
 /// A run and the attempt that made the plan.

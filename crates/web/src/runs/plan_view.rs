@@ -1,5 +1,5 @@
-//! What a plan would do, as a tree for people: modules, their resources, and which attributes change. Pure functions
-//! on the engine's JSON; sensitive values are masked here once more, whatever the JSON holds.
+//! Tree of the changes in a plan, for people: modules, their resources, and which attributes change. Pure functions on
+//! the engine's JSON; sensitive values are masked here once more, whatever the JSON contains.
 
 mod action;
 mod attributes;
@@ -62,7 +62,7 @@ struct ChangeJson {
 pub(crate) struct PlanView {
     /// The root module first, then the others by address.
     pub(crate) modules: Vec<Module>,
-    /// What changed outside of the engine since the last apply.
+    /// Changes made outside of the engine since the last apply.
     pub(crate) drift: Vec<Resource>,
     pub(crate) outputs: Vec<Output>,
     /// Resources that stay as they are.
@@ -84,7 +84,7 @@ pub(crate) struct Resource {
     /// The address within its module.
     pub(crate) name: String,
     pub(crate) action: Action,
-    /// Why it is so, and what else is to be known.
+    /// Reasons for the change, and other remarks.
     pub(crate) notes: Vec<String>,
     pub(crate) attributes: Vec<Attribute>,
     /// Attributes that stay as they are.
@@ -99,7 +99,7 @@ pub(crate) struct Output {
 }
 
 impl Module {
-    /// How deep it lies.
+    /// Nesting depth.
     pub(crate) fn depth(&self) -> usize {
         self.address.split('.').filter(|part| *part == "module").count().min(6)
     }

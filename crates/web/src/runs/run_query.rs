@@ -1,4 +1,4 @@
-//! What the address of a list of runs says: which of them.
+//! Query of a list of runs: the filter in its address.
 
 use serde::Deserialize;
 use taco_control_plane::RunFilter;
@@ -33,7 +33,7 @@ pub(crate) struct SourceChoice {
     pub(crate) chosen: bool,
 }
 
-/// What people look for, and which statuses that is.
+/// Groups of statuses that people look for.
 const STATUSES: &[(&str, &str, &[RunStatus])] = {
     use RunStatus as S;
     &[
@@ -69,12 +69,12 @@ impl RunQuery {
         Self { page: number.to_string(), ..self.clone() }
     }
 
-    /// Whether anything is left out of the list.
+    /// True if the query filters the list at all.
     pub(crate) fn narrows(&self) -> bool {
         !(self.search.is_empty() && self.status.is_empty() && self.source.is_empty())
     }
 
-    /// What the control plane is asked for. A group that nobody knows fits nothing.
+    /// Filter for the control plane. An unknown group matches nothing.
     pub(crate) fn filter(&self) -> RunFilter {
         let group = STATUSES.iter().find(|(value, ..)| *value == self.status);
         let statuses = match group {

@@ -43,7 +43,7 @@ struct StatePage {
     now: Timestamp,
 }
 
-/// What can be done with a version's bytes.
+/// Action on a version's bytes.
 struct DataStep {
     path: &'static str,
     word: &'static str,

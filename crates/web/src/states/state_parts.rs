@@ -1,4 +1,4 @@
-//! What stands in a state, as pages show it: outputs, and resources with their counts.
+//! Contents of a state, as pages show them: outputs, and resources with their counts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(crate) struct OutputRow {
 /// The outputs of a state that a page shows.
 pub(crate) struct OutputRows {
     pub(crate) rows: Vec<OutputRow>,
-    /// How many there are, shown or not.
+    /// Total number, shown or not.
     pub(crate) total: usize,
 }
 
@@ -129,7 +129,7 @@ impl Resources {
     }
 }
 
-/// How many there are of each type, the most first.
+/// Counts by type, the highest first.
 fn types(summary: &ResourceSummary) -> Vec<(String, u64)> {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for resource in &summary.resources {

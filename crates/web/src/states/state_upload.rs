@@ -24,7 +24,7 @@ pub(crate) const LARGEST_FORM: usize = 3 * LARGEST_STATE + 64 * 1024;
 
 /// Below the list of states.
 pub(crate) struct UploadBox {
-    /// Whether the visitor can upload one now, or why not.
+    /// `Ok` if the visitor can upload one now, otherwise the reason why not.
     pub(crate) choice: Result<(), String>,
     pub(crate) complaint: Complaint,
     pub(crate) largest: String,

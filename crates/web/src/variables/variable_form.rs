@@ -17,7 +17,7 @@ use crate::{Web, notice, page};
 
 const FIELDS: &[&str] = &["key", "value", "category", "description", "sensitive"];
 
-/// What stands in the form.
+/// Content of the form.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct VariableForm {
@@ -82,7 +82,7 @@ struct VariablePage {
     layout: Layout,
     holder: Holder,
     form: VariableForm,
-    /// Where the form goes.
+    /// Address to which the form is submitted.
     action: String,
     /// It is there already.
     exists: bool,

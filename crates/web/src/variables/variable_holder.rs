@@ -1,4 +1,4 @@
-//! Whose variables a page is about: a workspace's or a variable set's. Both have the same pages under them.
+//! Owner of the variables on a page: a workspace or a variable set. Both have the same subpages.
 
 use serde::Deserialize;
 use taco_control_plane::{VariableRef, VariableSetView, WorkspaceRef, WorkspaceView};
@@ -11,7 +11,7 @@ use crate::navigation::{Section, WorkspaceSection, variable_set_address, workspa
 use crate::page::Layout;
 use crate::visitor::Visitor;
 
-/// What an address says; one of workspace and set is there.
+/// Parameters of an address, with either a workspace or a set.
 #[derive(Deserialize, Debug)]
 pub(crate) struct Place {
     organization: String,
@@ -20,7 +20,7 @@ pub(crate) struct Place {
     variable: Option<String>,
 }
 
-/// What holds variables, as it was when the visitor asked.
+/// Owner of variables, as of the visitor's request.
 pub(crate) enum Subject {
     Workspace(Box<WorkspaceView>),
     VariableSet(Box<VariableSetView>),
@@ -37,7 +37,7 @@ pub(crate) struct Holder {
     pub(crate) page: String,
     /// Under which the pages of single variables are.
     pub(crate) variables: String,
-    /// Whether the visitor may change them.
+    /// Decision about changing them.
     pub(crate) right: Decision,
 }
 

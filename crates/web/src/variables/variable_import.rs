@@ -19,7 +19,7 @@ use crate::variable_holder::{Holder, Place};
 use crate::visitor::Visitor;
 use crate::{Web, notice, page};
 
-/// What stands in the form.
+/// Content of the form.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ImportForm {
@@ -67,9 +67,9 @@ struct ImportPage {
     holder: Holder,
     form: ImportForm,
     rows: Vec<Row>,
-    /// How many would be written.
+    /// Number of variables that would be written.
     writes: usize,
-    /// What the confirming form holds.
+    /// Sealed import, for the confirming form.
     sealed: String,
 }
 

@@ -33,7 +33,7 @@ struct Target {
     address: String,
 }
 
-/// What stands in the form that applies the set to something.
+/// Content of the form that applies the set to something.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct TargetForm {
@@ -55,7 +55,7 @@ struct VariableSetPage {
     set: SetForm,
     own: Vec<Row>,
     targets: Vec<Target>,
-    /// How many targets the visitor may not see.
+    /// Number of targets that the visitor may not see.
     hidden_targets: usize,
     target: TargetForm,
     offered_projects: Vec<(ProjectId, String)>,
@@ -102,7 +102,7 @@ impl VariableSetPage {
     }
 }
 
-/// What the set applies to, as far as the visitor may know, and of how much they may not.
+/// Targets of the set that the visitor may see, and the number of those that they may not.
 fn targets(visitor: &Visitor, view: &VariableSetView, organization: &str) -> (Vec<Target>, usize) {
     let visible = view.org.visible_to(&visitor.caller);
     let projects = view.set.projects.iter().filter_map(|id| visible.project(id));
@@ -150,7 +150,7 @@ pub(crate) async fn update(
     }
 }
 
-/// What a form means to apply the set to.
+/// Target that was chosen in a form.
 async fn chosen(
     web: &Web,
     visitor: &Visitor,

@@ -55,7 +55,7 @@ impl Row {
     }
 }
 
-/// What a set is called and how it counts, as forms hold it.
+/// Name and settings of a set, as forms contain them.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct SetForm {
@@ -100,7 +100,7 @@ pub(crate) struct Search {
     search: String,
 }
 
-/// Who may own a set that the visitor makes: the organization, or projects.
+/// Possible owners of a set that the visitor creates: the organization, or projects.
 fn owners(visitor: &Visitor, org: &OrganizationSnapshot, chosen: &str) -> Vec<Choice> {
     let whole = visitor.caller.may(Action::ManageVariableSets, org.resource()).allowed;
     let visible = org.visible_to(&visitor.caller);

@@ -3,7 +3,7 @@
 use taco_domain::name::TagKey;
 use taco_domain::tag::{TagBinding, Tags, with_tags};
 
-/// What a form shows of tags.
+/// Tags as lines of a form's text area.
 pub(crate) fn lines(tags: &Tags) -> String {
     let line = |(key, value): (&TagKey, &String)| {
         if value.is_empty() { key.to_string() } else { format!("{key}={value}") }

@@ -38,7 +38,7 @@ struct WorkspacePage {
     state: Option<StateLine>,
     resources: Result<Resources, String>,
     outputs: Result<OutputRows, String>,
-    /// Where outputs are revealed, and why they are not.
+    /// Address at which outputs are revealed, and the reason if they cannot be.
     overview: String,
     reveal: Result<(), String>,
     readme: Option<SafeHtml>,
@@ -74,12 +74,12 @@ struct LatestRun {
 struct LockLine {
     kind: &'static str,
     holder: String,
-    /// Where a run holds it.
+    /// Address of the run that holds it, if one does.
     run_address: Option<String>,
     since: Moment,
     from: Option<String>,
     reason: Option<String>,
-    /// What a client of the `http` backend says of itself.
+    /// Self-description of a client of the `http` backend.
     client: Option<String>,
 }
 
@@ -89,7 +89,7 @@ struct StateLine {
     changed: Moment,
 }
 
-/// How a path of a page names a workspace.
+/// Reference to a workspace from a page's path.
 pub(crate) fn named((organization, name): (String, String)) -> WorkspaceRef {
     WorkspaceRef::Named { organization, name }
 }
@@ -187,7 +187,7 @@ fn overview(
     }
 }
 
-/// Whether the visitor may see values of sensitive outputs, or why not.
+/// `Ok` if the visitor may see values of sensitive outputs, otherwise the reason why not.
 pub(crate) fn may_reveal(visitor: &Visitor, view: &WorkspaceView) -> Result<(), String> {
     let decision = visitor.caller.may(Action::ReadState, view.resource());
     if decision.allowed { Ok(()) } else { Err(decision.reason.into_owned()) }

@@ -20,7 +20,7 @@ use crate::visitor::Visitor;
 use crate::workspace_settings::{Place, SettingsPage};
 use crate::{Web, notice, text};
 
-/// Who holds the workspace. What can be done about it is on the workspace's own page.
+/// Holder of the workspace's lock. The actions on it are on the workspace's own page.
 pub(crate) struct LockState {
     pub(crate) holder: String,
     pub(crate) since: Moment,
@@ -37,11 +37,11 @@ impl LockState {
     }
 }
 
-/// What a form offers.
+/// Roles that a form offers.
 pub(crate) const ROLES: [WorkspaceRole; 4] =
     [WorkspaceRole::Read, WorkspaceRole::Plan, WorkspaceRole::Write, WorkspaceRole::Admin];
 
-/// What a team may do here.
+/// Access of a team to the workspace.
 pub(crate) struct Access {
     pub(crate) id: TeamWorkspaceId,
     pub(crate) team: String,
@@ -118,12 +118,12 @@ pub(crate) async fn remove_team(
     Ok(Place { organization, workspace }.done("deleted"))
 }
 
-/// What would be lost.
+/// Consequences of a deletion, and whether it is possible.
 pub(crate) struct Deletion {
     pub(crate) right: Decision,
-    /// Why it should not go without force.
+    /// Reason why it should not be deleted without force.
     pub(crate) unsafe_because: Option<String>,
-    /// Why not even with force.
+    /// Reason why it cannot be deleted even with force.
     pub(crate) refusal: Option<String>,
     pub(crate) resources: u64,
     pub(crate) states: u64,

@@ -12,7 +12,7 @@ use crate::form::{Complaint, Ticked, VisitorForm, typed};
 use crate::workspace_settings::{Place, SettingsPage};
 use crate::{Web, tag_lines};
 
-/// What a workspace is called and where it belongs.
+/// Form for the name, description, project and tags of a workspace.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct GeneralForm {
@@ -53,7 +53,7 @@ impl GeneralForm {
     }
 }
 
-/// How runs happen.
+/// Execution settings of runs.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ExecutionForm {

@@ -1,4 +1,4 @@
-//! What the address of a list of workspaces says: which of them, and in which order.
+//! Query of a list of workspaces: the filter and sort order in its address.
 
 use serde::Deserialize;
 use taco_control_plane::{WorkspaceFilter, WorkspaceOrder};
@@ -34,7 +34,7 @@ impl Choice {
     }
 }
 
-/// What people look for, and which statuses of the latest run that is.
+/// Groups of statuses of the latest run that people look for.
 const STATUSES: &[(&str, &str, &[RunStatus])] = {
     use RunStatus as S;
     &[
@@ -75,12 +75,12 @@ impl Query {
         address.finish()
     }
 
-    /// Whether anything is left out of the list.
+    /// True if the query filters the list at all.
     pub(crate) fn narrows(&self) -> bool {
         !(self.search.is_empty() && self.status.is_empty() && self.tag.is_empty() && self.project.is_empty())
     }
 
-    /// What the control plane is asked for; `None` where nothing can fit.
+    /// Filter for the control plane; `None` if nothing can match.
     pub(crate) fn filter(&self) -> Option<WorkspaceFilter> {
         let (_, _, statuses) = STATUSES.iter().find(|(value, ..)| *value == self.status)?;
         let project = match self.project.as_str() {

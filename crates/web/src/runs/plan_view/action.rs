@@ -1,4 +1,4 @@
-//! What becomes of a resource, with a sign and a word: colour is never all there is.
+//! Planned action on a resource, with a sign and a word: meaning never depends on colour alone.
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Action {

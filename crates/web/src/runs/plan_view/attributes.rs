@@ -1,4 +1,4 @@
-//! Which attributes of a resource change, and how.
+//! Changed attributes of a resource.
 
 use serde_json::{Map, Value};
 

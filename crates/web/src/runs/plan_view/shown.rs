@@ -42,7 +42,7 @@ impl Shown {
         matches!(self, Self::Block(_))
     }
 
-    /// What is no value, but a remark about one.
+    /// True if it is no value, but a remark about one.
     pub(crate) fn is_remark(&self) -> bool {
         matches!(self, Self::Sensitive | Self::Unknown | Self::Nothing)
     }

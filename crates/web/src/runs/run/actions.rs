@@ -1,4 +1,4 @@
-//! What people decide about a run: confirm, discard, cancel, by force; and what they say about it.
+//! Decisions about a run (confirm, discard, cancel, by force) and comments on it.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -20,7 +20,7 @@ use crate::{Web, notice};
 /// The bar of buttons.
 pub(crate) struct Decisions {
     pub(crate) buttons: Vec<Button>,
-    /// What a confirmation would do, in words.
+    /// Effect of a confirmation, in words.
     pub(crate) consequence: Option<String>,
     /// For a destroy, the name that has to be typed.
     pub(crate) typed_name: Option<String>,
@@ -69,7 +69,7 @@ impl Decisions {
     }
 }
 
-/// Which decisions make sense for a run in its status, whoever asks.
+/// Decisions that make sense for a run in its status, regardless of the visitor's rights.
 fn offered(view: &RunView) -> Vec<RunDecision> {
     use RunDecision as D;
     let run = &view.run;

@@ -29,24 +29,24 @@ use crate::visitor::Visitor;
 /// A stream ends after this long, and the browser comes again: so whoever lost a right loses the stream, and a server
 /// that goes down waits for nobody.
 const LIFETIME: Duration = Duration::from_secs(10);
-/// How soon the browser comes again.
+/// Delay after which the browser reconnects.
 const RETRY: Duration = Duration::from_millis(200);
-/// How often a stream looks for what other servers did, at the least.
+/// Longest interval at which a stream polls for changes by other servers.
 const LOOK: Duration = Duration::from_secs(1);
 /// The largest piece of a log in one event.
 const PIECE: usize = 128 * 1024;
 
 #[derive(Deserialize)]
 pub(crate) struct Since {
-    /// How far the page's log reaches, such as `plan:1234`.
+    /// Offset in the page's log, such as `plan:1234`.
     #[serde(default)]
     from: String,
-    /// What the page shows; see [`seen`].
+    /// Fingerprint of what the page shows; see [`seen`].
     #[serde(default)]
     seen: String,
 }
 
-/// What a page shows of a run, in short: anything that changes it changes this.
+/// Fingerprint of what a page shows of a run: anything that changes the page changes it.
 pub(crate) fn seen(web: &Web, view: &RunView) -> String {
     let waits: Vec<String> = web.control_plane.wait_reasons(view).iter().map(|reason| reason.in_words()).collect();
     // Where there was no log, the page has no place for one.
@@ -114,7 +114,7 @@ struct Follower {
     facts: Facts,
     seen: String,
     ends: Instant,
-    /// How far the log was when the progress was told.
+    /// Offset in the log when the progress was last sent.
     told_progress: u64,
 }
 

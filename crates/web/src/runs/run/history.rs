@@ -1,4 +1,4 @@
-//! What happened to a run and what people said about it, as one list.
+//! Events and comments of a run, as one list.
 
 use taco_control_plane::{RunEventView, RunView};
 use taco_domain::Author;
@@ -30,7 +30,7 @@ impl HistoryEntry {
     }
 }
 
-/// What follows the name of whoever did it.
+/// Text after the name of the person who did it.
 fn words(action: &str, description: Option<&str>) -> String {
     let words = match action {
         // Only the description says what happened.

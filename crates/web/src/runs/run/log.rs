@@ -25,7 +25,7 @@ use crate::{Web, page};
 const WINDOW: u64 = 512 * 1024;
 /// So many lines are shown at once.
 const LINES: usize = 2000;
-/// What a whole log is read in.
+/// Chunk size for reading a whole log.
 const PIECE: usize = 1024 * 1024;
 
 /// A part of a log.
@@ -34,16 +34,16 @@ pub(crate) struct LogPart {
     /// Its bytes within the log.
     pub(crate) from: u64,
     pub(crate) to: u64,
-    /// Where the log ends.
+    /// Offset of the log's end.
     pub(crate) end: u64,
     pub(crate) html: String,
     /// The anchor of the first line that tells of an error.
     pub(crate) first_error: Option<String>,
-    /// Whether the log goes on behind it.
+    /// True if the log goes on after it.
     pub(crate) has_later: bool,
     /// A line was asked for, and it is not known yet where it is.
     pub(crate) misses_line: bool,
-    /// What its lines tell, where they are JSON.
+    /// Facts from its lines, where they are JSON.
     pub(crate) facts: Facts,
 }
 
@@ -64,7 +64,7 @@ struct KnownLine {
     begins: u64,
 }
 
-/// What stands in the place of a log that was damaged in the bucket.
+/// Text in place of a log that was damaged in the bucket.
 pub(crate) const DAMAGED: &str = "This log is damaged in the storage and cannot be shown. Whoever runs this site finds the \
                                   details in the server's log, and `taco doctor` tells what to do.\n";
 
@@ -137,7 +137,7 @@ async fn window(web: &Web, view: &RunView, kind: PhaseKind, to: u64) -> Result<(
     Ok((from, bytes))
 }
 
-/// What the lines before `to` tell, where they are JSON.
+/// Facts from the lines before `to`, where they are JSON.
 pub(crate) async fn facts_before(web: &Web, view: &RunView, kind: PhaseKind, to: u64) -> Result<Facts, Error> {
     let bytes = match window(web, view, kind, to).await {
         Ok((_, bytes)) => bytes,
@@ -166,7 +166,7 @@ pub(crate) async fn part_with_line(web: &Web, view: &RunView, kind: PhaseKind, l
     Ok(LogPart { misses_line: place == LinePlace::NotKnownYet, ..part })
 }
 
-/// Where the last lines of a window begin. Only the window at a log's beginning begins with a whole line.
+/// Offset at which the last lines of a window begin. Only the window at a log's beginning begins with a whole line.
 fn first_shown(bytes: &[u8], at_beginning: bool) -> usize {
     let ends = |byte: &u8| *byte == b'\n';
     let first_line = match at_beginning {

@@ -1,6 +1,6 @@
-//! Which line of a log begins where. Logs lie in the bucket as bytes; whoever shows the end of one counts the line
-//! breaks before it once, and remembers some places. Where the bucket is far that takes longer than anyone waits for a
-//! page. So it goes on beside, and until then lines have no numbers.
+//! Index of the lines of a log. Logs are stored in the bucket as bytes; to show the end of one, the line breaks before
+//! it are counted once, and some offsets are cached. With a distant bucket that takes longer than anyone waits for a
+//! page. So it goes on in the background, and until then lines have no numbers.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,9 +14,9 @@ use tokio::time::timeout;
 
 use crate::Web;
 
-/// How many logs are remembered.
+/// Limit for the number of cached logs.
 const MOST: usize = 64;
-/// How many logs are counted at a time.
+/// Limit for the number of logs counted concurrently.
 const AT_ONCE: usize = 8;
 /// Every so many lines, it is remembered where one begins.
 const STEP: u64 = 100;
@@ -24,17 +24,17 @@ const STEP: u64 = 100;
 const STRIDE: u64 = 256 * 1024;
 /// So many steps are shown behind a line that someone wants to see, where they fit.
 const STEPS_BEHIND: usize = 4;
-/// How much of a log is read at a time.
+/// Number of bytes of a log read at a time.
 const PIECE: u64 = 1024 * 1024;
-/// How long a page waits for the numbers of its lines.
+/// Timeout of a page for the numbers of its lines.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// How long it waits for the one line that it was asked for.
+/// Timeout for the one line that was requested.
 const PATIENCE_FOR_ONE: Duration = Duration::from_secs(3);
 
 /// A run, its phase and the attempt: with another attempt the log may go on elsewhere.
 type Key = (RunId, PhaseKind, u64);
 
-/// What was counted lately.
+/// Cache of recent line counts.
 #[derive(Debug)]
 pub(crate) struct LineCache {
     logs: Mutex<VecDeque<(Key, Arc<watch::Sender<Progress>>)>>,
@@ -64,7 +64,7 @@ impl LineCache {
     }
 }
 
-/// How far the counting of one log is.
+/// Progress of counting one log.
 #[derive(Default, Debug)]
 struct Progress {
     counted: Counted,
@@ -80,9 +80,9 @@ struct Counted {
     to: u64,
     /// Line breaks up to there.
     breaks: u64,
-    /// Where line 101 begins, line 201, and so on.
+    /// Offsets of line 101, line 201, and so on.
     steps: Vec<u64>,
-    /// How many line breaks there are in the first stride, the first two strides, and so on.
+    /// Cumulative counts of line breaks per stride.
     strides: Vec<u64>,
 }
 
@@ -138,7 +138,7 @@ impl Counted {
         (number as u64 * STRIDE, number.checked_sub(1).map_or(0, |last| self.strides[last]))
     }
 
-    /// Where the next steps behind a line are.
+    /// Offsets of the next steps after a line.
     fn steps_behind(&self, line: u64) -> &[u64] {
         let first = usize::try_from(line.saturating_sub(1) / STEP).unwrap_or(usize::MAX);
         let behind = self.steps.get(first..).unwrap_or_default();
@@ -207,14 +207,14 @@ pub(crate) fn breaks_in(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
-/// Where a line is that someone has a link to.
+/// Position of a line that someone has a link to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LinePlace {
     /// It begins at a byte, and a part of the log that ends before another shows it.
     Within { begins: u64, before: u64 },
     /// Among the last lines, or there is no such line.
     AtEnd,
-    /// That takes too long to find out now.
+    /// Not known yet, as it takes too long to find out now.
     NotKnownYet,
 }
 

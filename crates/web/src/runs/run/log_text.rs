@@ -11,7 +11,7 @@ use crate::engine_line::EngineLine;
 /// Fewer lines than this are not worth folding.
 const FEWEST_FOLDED: usize = 3;
 
-/// What a line's anchor is called: `p-L120` is line 120 of the plan's log.
+/// Anchor of a line: `p-L120` is line 120 of the plan's log.
 fn anchor(kind: PhaseKind, line: u64) -> String {
     format!("{}{line}", prefix(kind))
 }
@@ -50,12 +50,12 @@ struct Folded {
     data_sources: usize,
 }
 
-/// What a line tells about reading what is there.
+/// Message of a line about reading existing resources.
 #[derive(PartialEq, Eq, Debug)]
 enum Reading {
     Resource,
     DataSource,
-    /// How far one of them is.
+    /// Progress of one of them.
     More,
 }
 
@@ -122,7 +122,7 @@ impl LogText {
         self.first_error.map(|line| anchor(self.kind, line))
     }
 
-    /// How many bytes wait for the end of their line.
+    /// Number of bytes buffered until the end of their line.
     pub(crate) fn waiting(&self) -> u64 {
         self.rest.len() as u64
     }
@@ -163,7 +163,7 @@ impl LogText {
     }
 }
 
-/// Whether a terminal would show a line that begins with `Error:`, perhaps behind a border.
+/// True if a terminal would show a line that begins with `Error:`, perhaps after a border.
 fn tells_error(line: &str) -> bool {
     line.contains("Error: ") && without_colours(line).trim_start_matches(['│', '╷', ' ']).starts_with("Error: ")
 }

@@ -34,7 +34,7 @@ use crate::{Web, page};
 /// A plan that is larger than this is shown as text alone.
 const LARGEST_PLAN: u64 = 64 * 1024 * 1024;
 
-/// How an address names a run.
+/// Reference to a run in an address.
 #[derive(Clone, Deserialize, Debug)]
 pub(crate) struct RunPath {
     pub(crate) organization: String,
@@ -54,7 +54,7 @@ pub(crate) async fn find(web: &Web, visitor: &Visitor, path: &RunPath) -> Result
     Ok(web.control_plane.run(&visitor.caller, id).await?)
 }
 
-/// Where a run's page is.
+/// Address of a run's page.
 pub(crate) fn address_of(view: &RunView) -> String {
     run_address(view.org.entry().name.as_str(), view.workspace.name.as_str(), view.run.id)
 }
@@ -78,15 +78,15 @@ struct RunPage {
     live: Option<Live>,
 }
 
-/// What the page's script follows.
+/// Data that the page's script follows.
 struct Live {
-    /// Where the page's log goes on: `plan:1234`.
+    /// Offset at which the page's log goes on: `plan:1234`.
     from: String,
-    /// What the page shows of the run; when the server sees another, the page is old.
+    /// Fingerprint of what the page shows of the run; when the server's differs, the page is outdated.
     seen: String,
 }
 
-/// What stands at the top.
+/// Header of the page.
 struct Head {
     id: RunId,
     badge: Badge,
@@ -98,10 +98,10 @@ struct Head {
     source: &'static str,
     engine: String,
     configuration: String,
-    /// Where its archive is, for those who may have it.
+    /// Address of its archive, for those who may download it.
     configuration_address: Option<String>,
     counts: Option<ResourceCounts>,
-    /// What is special about it, such as `destroy`.
+    /// Tags for its special options, such as `destroy`.
     tags: Vec<&'static str>,
     targets: Vec<String>,
     replacements: Vec<String>,
@@ -169,7 +169,7 @@ fn configuration_address(visitor: &Visitor, view: &RunView) -> Option<String> {
     wanted.then(|| format!("{workspace}/configurations/{id}"))
 }
 
-/// What a run's plan would do, once that is known.
+/// Changes in a run's plan, once they are known.
 pub(crate) fn counts(run: &Run) -> Option<ResourceCounts> {
     (run.plan.status == PhaseStatus::Finished).then_some(run.plan.counts)
 }

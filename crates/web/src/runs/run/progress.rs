@@ -1,4 +1,4 @@
-//! What a log of JSON lines tells beside its words: how far each resource is, and what went wrong.
+//! Facts from a log of JSON lines besides its messages: the progress of each resource, and the errors.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub(crate) struct Facts {
     rest: Vec<u8>,
 }
 
-/// How far one resource is.
+/// Progress of one resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ResourceProgress {
     pub(crate) address: String,
@@ -110,7 +110,7 @@ impl Facts {
         }
     }
 
-    /// How far all resources are.
+    /// Summary of the progress of all resources.
     pub(crate) fn in_words(&self) -> String {
         let count = |state: State| format!("{} {}", self.count(state), state.word());
         match self.count(State::Planned) {

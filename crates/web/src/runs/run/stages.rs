@@ -14,7 +14,7 @@ pub(crate) struct Stage {
     pub(crate) sign: &'static str,
     /// `done`, `now`, `ahead` or `last`.
     pub(crate) state: &'static str,
-    /// How the last one ended; see [`Badge`].
+    /// Tone for how the last one ended; see [`Badge`].
     pub(crate) tone: &'static str,
     pub(crate) began: Option<Moment>,
     pub(crate) took: Option<String>,
@@ -26,7 +26,7 @@ impl Stage {
     }
 }
 
-/// What a run goes through, with the name of the time at which it begins.
+/// Statuses that a run goes through, each with the name of its stage.
 const STEPS: [(RunStatus, &str); 6] = [
     (RunStatus::Pending, "Pending"),
     (RunStatus::PlanQueued, "Plan queued"),
@@ -36,7 +36,7 @@ const STEPS: [(RunStatus, &str); 6] = [
     (RunStatus::Applying, "Applying"),
 ];
 
-/// What has been, what is, and what is still ahead.
+/// Past, current and future stages.
 pub(crate) fn stages(run: &Run, now: Timestamp) -> Vec<Stage> {
     let mut steps: Vec<(RunStatus, &'static str, Timestamp)> = Vec::new();
     for (status, name) in STEPS {

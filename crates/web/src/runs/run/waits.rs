@@ -1,4 +1,4 @@
-//! Why a run does not move, as sentences that lead to what it waits for.
+//! Reasons why a run does not move, as sentences with links to what it waits for.
 
 use taco_control_plane::RunView;
 use taco_domain::Author;
