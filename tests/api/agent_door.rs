@@ -455,7 +455,7 @@ impl Connected {
         }
     }
 
-    /// What it is told before the connection ends.
+    /// Refusal that it gets before the connection ends.
     async fn is_refused(&mut self) -> String {
         let Some(FromServer::Refused { reason, detail }) = self.hear().await else { panic!("it may stay") };
         assert_eq!(reason, Refusal::Unauthorized);

@@ -1,4 +1,4 @@
-//! What happened in an organization, as those who keep watch over it ask.
+//! Audit trail of an organization, as auditors query it.
 
 use axum::http::StatusCode;
 use harness::api_server::{ApiServer, Client};
@@ -13,7 +13,7 @@ async fn events(client: &Client, path: &str) -> Vec<Value> {
     answer.data().as_array().cloned().unwrap_or_else(|| panic!("no list: {}", answer.json()))
 }
 
-/// What was done to what.
+/// Actions and their targets.
 fn deeds(events: &[Value]) -> Vec<String> {
     let words =
         |event: &Value| ["type", "action"].map(|name| event["resource"][name].as_str().expect("text").to_owned());

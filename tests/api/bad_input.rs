@@ -1,4 +1,4 @@
-//! What bad input gets: JSON that says what was wrong, what is allowed, and where. Never 500.
+//! Responses to bad input: JSON that says what was wrong, what is allowed, and where. Never 500.
 
 mod details;
 

@@ -16,10 +16,10 @@ use crate::run_phases::{applied, execute, planned};
 use crate::runs::{act, read_run, run_body, start_run, status};
 use crate::states::{described, given_member, state};
 
-/// Whatever may leave leaves, three at a time.
+/// Rules by which every record that may leave memory leaves, three at a time.
 const AT_ONCE: HistoryRules = HistoryRules { keep: 0, batch: 3, settled_after: SignedDuration::ZERO };
 
-/// What a server was made to do.
+/// Server with some activity.
 struct Scene {
     server: ApiServer,
     admin: Client,
@@ -209,7 +209,7 @@ fn assert_same(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>
     }
 }
 
-/// Where two documents differ first.
+/// First difference between two documents.
 fn difference(before: &Value, after: &Value) -> Option<String> {
     let within = |key: &dyn std::fmt::Display, inner: Option<String>| inner.map(|inner| format!("/{key}{inner}"));
     match (before, after) {

@@ -1,4 +1,4 @@
-//! What is larger, or comes later, than it may.
+//! Requests that are too large or too late.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What taco does not have (yet): whoever looks for it is told that there is none.
+//! Features that taco does not have (yet): clients that look for one are told that there is none.
 
 use axum::http::StatusCode;
 use harness::api_server::ApiServer;

@@ -1,4 +1,4 @@
-//! What organizations cost a server in which nothing happens to them.
+//! Cost of idle organizations for a server.
 
 use std::time::Duration;
 

@@ -24,11 +24,11 @@ use crate::states::{lock, push};
 pub(crate) struct Fixture {
     pub(crate) server: ApiServer,
     bucket: Arc<ObjectBucket>,
-    /// What stands for the words in braces.
+    /// Values of the placeholders in braces.
     pub(crate) names: BTreeMap<&'static str, String>,
 }
 
-/// Who asks.
+/// Caller of a request.
 enum Who {
     Outsider,
     /// A user with such a role in the organization.
@@ -39,11 +39,11 @@ enum Who {
     AuditTrail,
     AgentPool,
     OtherAgentPool,
-    /// Whoever holds a token of a phase of the workspace's run.
+    /// Holder of a token of a phase of the workspace's run.
     Phase(Phase, Holder),
-    /// What runs inside the run of a workspace that knows nothing of this one.
+    /// Code inside the run of a workspace that knows nothing of this one.
     RunElsewhere,
-    /// What runs inside the run of a workspace that may read this one's state.
+    /// Code inside the run of a workspace that may read this one's state.
     RunOfConsumer,
     SiteAdmin,
     /// Someone who may do much in another organization.
@@ -58,10 +58,10 @@ enum Phase {
     Apply,
 }
 
-/// Who has a phase's token.
+/// Holder of a phase's token.
 #[derive(Clone, Copy)]
 enum Holder {
-    /// What runs in it.
+    /// Code that runs in it.
     Run,
     /// Its agent, which comes to the API by this token as well: older agents give it to what they run.
     Agent,
@@ -77,7 +77,7 @@ enum Rival {
 }
 
 impl Who {
-    /// Whether they must not even learn that the organization exists.
+    /// True if they must not even learn that the organization exists.
     fn is_stranger(&self) -> bool {
         matches!(self, Self::Outsider | Self::Rival(_))
     }
@@ -153,7 +153,7 @@ pub(crate) struct Request {
     access: Access,
 }
 
-/// What everyone hears of what is not there, or not for them to know.
+/// Response for everything that does not exist, or that the caller must not know of.
 const NOT_FOUND: &str = r#"{"errors":[{"status":"404","title":"not found"}]}"#;
 
 fn access_of(kind: &str, access: Value, team: &str, place: &str, id: &str) -> Value {
@@ -485,7 +485,7 @@ impl Fixture {
         client.send(method, path, Some("application/vnd.api+json"), body).await
     }
 
-    /// What the one function says about the caller and these rights.
+    /// Decision of the one function about the caller and these rights.
     async fn may(&self, caller: &Caller, rights: &[(Action, Place)]) -> bool {
         let admin = self.server.admin_caller().await;
         let web = WorkspaceRef::Named { organization: "acme".to_owned(), name: "web".to_owned() };
@@ -568,13 +568,13 @@ async fn the_api_does_what_the_one_function_decides() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// What an answer has to be.
+/// Expected response.
 #[derive(Debug)]
 enum Expected {
     /// This, exactly.
     Status(StatusCode),
     Success,
-    /// What was asked for, or a word about what stands in its way.
+    /// Success, or an error about some other obstacle.
     Allowed,
     /// 404.
     Refused,
@@ -595,7 +595,7 @@ impl Expected {
     }
 }
 
-/// What the one function says about the caller and this request.
+/// Expected response to this request, from the decision of the one function about the caller.
 async fn expected(fixture: &Fixture, caller: &Caller, access: Access) -> Expected {
     let rights = |may: bool| if may { Expected::Allowed } else { Expected::Refused };
     match access {

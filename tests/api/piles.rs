@@ -1,4 +1,4 @@
-//! What one user can pile up has limits, and what a state holds beyond them costs nobody else anything.
+//! Limits on what one user can pile up, and proof that a state's content beyond them costs the others nothing.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ async fn a_workspace_has_so_many_variables() {
     assert_eq!(pointer.as_deref(), Some("/data/attributes/key"));
 }
 
-/// How large the largest commit of the only organization is.
+/// Size of the largest commit of the only organization.
 async fn largest_commit(bucket: &ObjectBucket) -> usize {
     let ledgers = bucket.folders(&layout::ledgers()).await.expect("a list");
     let organization: LedgerName =

@@ -191,7 +191,7 @@ async fn locks_of_the_http_backend_are_known_by_their_id() {
     assert_eq!(held.json()["ID"], "two");
 }
 
-/// Whether a workspace comes free by itself.
+/// True if a workspace is released by itself.
 async fn comes_free(client: &Client, workspace: &str) -> bool {
     let deadline = Instant::now() + Duration::from_secs(10);
     while Instant::now() < deadline {

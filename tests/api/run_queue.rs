@@ -1,4 +1,4 @@
-//! Who waits for whom, and why: the workspace's queue, its lock, and everything that lets the next run begin.
+//! Queue of a workspace's runs, its lock, the reasons why runs wait, and everything that lets the next one begin.
 
 use axum::http::StatusCode;
 use harness::api_server::{ApiServer, Client};

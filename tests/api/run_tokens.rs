@@ -38,7 +38,7 @@ async fn attempts(client: &Client, workspace: &str, older: &str) -> Vec<(&'stati
     ]
 }
 
-/// What must stay as it is.
+/// State and lock, which must stay as they are.
 async fn state_and_lock(admin: &Client, workspace: &str) -> Value {
     let read = admin.get(&format!("/api/v2/workspaces/{workspace}")).await.expect(StatusCode::OK);
     let versions = admin.get(&format!("/api/v2/workspaces/{workspace}/state-versions")).await.expect(StatusCode::OK);

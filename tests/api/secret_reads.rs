@@ -1,4 +1,4 @@
-//! Whoever reads a secret is in the audit trail before they have it.
+//! Reads of secrets: the reader is in the audit trail before they have the secret.
 
 use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};

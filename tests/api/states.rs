@@ -45,7 +45,7 @@ fn without(mut body: Value, attribute: &str) -> Value {
     body
 }
 
-/// What announces a state whose bytes will follow.
+/// Announcement of a state whose bytes are uploaded later.
 pub(crate) fn announcement(serial: u64, lineage: &str, bytes: &[u8]) -> Value {
     without(described(serial, lineage, bytes), "state")
 }

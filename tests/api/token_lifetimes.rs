@@ -1,4 +1,4 @@
-//! How long an organization lets tokens live.
+//! Limits of an organization on the lifetime of tokens.
 
 use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};

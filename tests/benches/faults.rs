@@ -279,7 +279,7 @@ async fn write(site: Arc<Site>, workspace: String, over: Arc<AtomicBool>) -> Wri
     written
 }
 
-/// What a writer was told is written.
+/// Acknowledged writes of a writer.
 #[derive(Default)]
 struct Written {
     workspace: String,
@@ -290,7 +290,7 @@ struct Written {
 }
 
 impl Written {
-    /// Whether it was acknowledged; a repeat of what a lost answer acknowledged may find it there.
+    /// True if it was acknowledged; a retry after a lost response may find it already written.
     async fn send(&mut self, site: &Site, what: &str, body: &Value, over: &AtomicBool) -> bool {
         let mut repeated = false;
         while !over.load(Ordering::SeqCst) {
@@ -308,7 +308,7 @@ impl Written {
         false
     }
 
-    /// How much of it is not there any more.
+    /// Number of its writes that are lost.
     async fn lost(&self, site: &Site) -> usize {
         let shown = site.fetch(&format!("/api/v2/workspaces/{}/vars?page%5Bsize%5D=100000", self.workspace)).await;
         let shown: Value = serde_json::from_slice(&shown).unwrap_or_default();

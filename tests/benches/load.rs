@@ -28,7 +28,7 @@ const WORKSPACES: usize = 200;
 const RUNS_EACH: usize = 5;
 const RUNS: usize = WORKSPACES * RUNS_EACH;
 
-/// What becomes of a run.
+/// Kind of a run, by its outcome.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Applied,
@@ -145,7 +145,8 @@ const AGENTS_WITHIN: usize = 2;
 const NOISE: usize = 60;
 const QUIET: usize = 5;
 
-/// How many plans of a noisy organization began, at most, between two of a quiet one whose runs came after all of them.
+/// Highest number of plans of a noisy organization that began between two of a quiet one whose runs came after all of
+/// them.
 async fn most_that_went_first(home: &Home, engine: &StandIn) -> usize {
     let (_server, client) = site::server(home, |command| {
         command.env("PATH", engine.search_path());
@@ -241,7 +242,7 @@ fn between(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or_default()
 }
 
-/// How long phases waited while the agent that then had them was free.
+/// Waiting times of phases while the agent that then took them was idle.
 fn claims(phases: &[Phase]) -> Vec<Duration> {
     let mut by_agent: HashMap<&str, Vec<&Phase>> = HashMap::new();
     for phase in phases {
@@ -259,7 +260,7 @@ fn claims(phases: &[Phase]) -> Vec<Duration> {
     claims
 }
 
-/// What both servers have asked of the bucket.
+/// Number of bucket operations of both servers.
 async fn bucket_operations(clients: &[ApiClient; 2]) -> f64 {
     let mut all = 0.0;
     for client in clients {

@@ -1,4 +1,4 @@
-//! How long the server takes for a page, and how much a first visit transfers.
+//! Response times of pages, and the transfer size of a first visit.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What a run costs beyond terraform's own work, beside the same commands by hand in the same run.
+//! Overhead of a run over terraform's own work, next to the same commands by hand in the same benchmark.
 
 mod site;
 
@@ -22,7 +22,7 @@ use taco_ledger::{Clock, SystemClock};
 const PLANS: usize = 20;
 const MANY: usize = 50;
 const SHELLS: usize = 4;
-/// What the far bucket adds to every operation.
+/// Latency that the distant bucket adds to every operation.
 const AWAY: Duration = Duration::from_millis(30);
 
 const CONFIGURATION: &str = r#"
@@ -73,7 +73,7 @@ async fn far(table: &mut Table) {
     table.row("overhead of a remote plan, 30 ms added to each operation", time(overhead), time(aim), overhead < aim);
 }
 
-/// How much longer a plan takes than by hand: the median of pairs, so that a neighbour's noise meets both.
+/// Overhead of a plan over one by hand: the median of pairs, so that a neighbour's noise affects both.
 async fn overhead(table: &mut Table, server: &ServerProcess, client: &ApiClient, place: &str) -> Duration {
     let workspace = site::given_workspace(client, "network", json!({})).await;
     let configuration = site::given_configuration(client, &workspace, site::archive(CONFIGURATION)).await;
@@ -104,7 +104,7 @@ async fn overhead(table: &mut Table, server: &ServerProcess, client: &ApiClient,
     Sample::of(more).median()
 }
 
-/// When the server's own agent said that it begins with this run, or has told all about it.
+/// Time when the server's own agent logged that it begins with this run, or has reported all about it.
 fn said_at(server: &ServerProcess, word: &str, run: &str) -> Timestamp {
     let message = format!("\"message\":\"{word}\"");
     let line = server.process.line_of_stderr(|line| line.contains(&message) && line.contains(run));
@@ -118,7 +118,7 @@ async fn timed(work: impl AsyncFnOnce()) -> Duration {
     begun.elapsed()
 }
 
-/// What someone without taco types.
+/// Plan as someone without taco runs it.
 async fn plan_by_hand() {
     tokio::task::spawn_blocking(|| {
         let directory = tempfile::tempdir().expect("a directory");
@@ -182,7 +182,7 @@ async fn shells() {
     futures::future::join_all((0..SHELLS).map(|_| shell())).await;
 }
 
-/// How old a line of an apply is when someone who follows its log gets it.
+/// Latency of an apply's log lines for someone who follows the log.
 async fn log_lines(table: &mut Table, client: &ApiClient) {
     let workspace = site::given_workspace(client, "talkative", json!({})).await;
     let configuration = site::given_configuration(client, &workspace, site::archive(TALKATIVE)).await;

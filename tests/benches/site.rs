@@ -45,7 +45,7 @@ fn search_path() -> String {
     format!("{directory}:/usr/bin:/bin")
 }
 
-/// What a client packs.
+/// Archive as a client packs it.
 pub(crate) fn archive(configuration: &str) -> Vec<u8> {
     let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     let mut header = tar::Header::new_gnu();

@@ -2,7 +2,7 @@
 
 use harness::chromium::Chromium;
 
-/// What axe objects to on the page where the browser is; one line for each kind and element.
+/// Violations that axe finds on the browser's current page; one line for each kind and element.
 pub(crate) async fn violations(chromium: &Chromium) -> Vec<String> {
     let file = std::env::var("TACO_TEST_AXE").unwrap_or_else(|_| {
         panic!(r#"TACO_TEST_AXE is not set: run `cargo xtask test`, or eval "$(cargo xtask tools)" first"#)

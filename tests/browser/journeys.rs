@@ -1,4 +1,4 @@
-//! What people come for, from the first click to the last, with scripts and without.
+//! User journeys from the first click to the last, with scripts and without.
 
 mod agent_pool;
 mod rights;

@@ -6,7 +6,7 @@ use harness::chromium::{Chromium, Colours};
 use harness::gallery::Gallery;
 use harness::pages::{DESK, PAGES, PHONE, Page};
 
-/// What a picture is called after its page, and how it is taken.
+/// Suffix of a picture's name after its page, and the colours and width with which it is taken.
 const LOOKS: [(&str, Colours, u32); 3] =
     [("light", Colours::Light, DESK), ("dark", Colours::Dark, DESK), ("phone", Colours::Light, PHONE)];
 

@@ -1,4 +1,4 @@
-//! What holds for every page and every form, however many there are.
+//! Security properties of every page and every form, however many there are.
 
 use std::collections::HashMap;
 

@@ -5,7 +5,7 @@ use harness::chromium::Chromium;
 use harness::installation::{Installation, Transport};
 use serde_json::{Value, json};
 
-/// What the browser keeps for the site.
+/// Cookie that the browser stores for the site.
 async fn session_cookie(chromium: &Chromium) -> Option<Value> {
     let kept = chromium.devtools("Network.getCookies", json!({})).await;
     let cookies = kept["cookies"].as_array().expect("a list").clone();

@@ -1,4 +1,4 @@
-//! What every bucket must do.
+//! Required behaviour of every bucket.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the suite runs as a process of its own: without a privilege, on a small disk, or in order to be killed.
+//! Child processes of the suite: without a privilege, on a small disk, or in order to be killed.
 //!
 //! `bucket-child unwritable DIRECTORY`, `bucket-child small-disk DIRECTORY`, `bucket-child server`. It fails by panicking.
 

@@ -30,7 +30,7 @@ fn start_with_disk(home: &Home) -> ServerProcess {
     start(home, &["unshare", "--map-root-user", "--mount", "sh", "-c", &script, "sh"])
 }
 
-/// How to start something in the name space of another process.
+/// Command prefix to start something in the namespaces of another process.
 fn beside(process: &str) -> [&str; 6] {
     ["nsenter", "--target", process, "--user", "--mount", "--preserve-credentials"]
 }

@@ -1,4 +1,4 @@
-//! What taco asks of a bucket, asked of every kind of bucket there is.
+//! Requirements of taco for a bucket, tested with every kind of bucket there is.
 //!
 //! Each behaviour is one function in [`behaviours`] or [`ledger`]; the table below makes a test of it for each bucket,
 //! called for instance `azurite::deleting_twice_is_fine`. External servers are started once and shared; every test has

@@ -7,10 +7,10 @@ use taco_ledger::{Bucket, Dice, Location, ObjectBucket};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-/// Where a test takes place.
+/// Bucket for a test.
 pub(crate) struct Place {
     pub(crate) bucket: Arc<dyn Bucket>,
-    /// How to open it again, where that is possible.
+    /// Location with which to open it again, where that is possible.
     pub(crate) location: Option<Location>,
     _directory: Option<TempDir>,
 }

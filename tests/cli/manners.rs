@@ -1,4 +1,4 @@
-//! How much commands say, whom they ask, and to whom they show a token.
+//! Output, prompts and handling of tokens by the commands.
 
 use std::fs;
 

@@ -16,7 +16,7 @@ pub(crate) struct Person {
     speaks_tls: bool,
 }
 
-/// What a command did.
+/// Result of a command.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) code: i32,
@@ -88,13 +88,13 @@ impl Person {
         self
     }
 
-    /// What the server is called where nobody knows how it is reached.
+    /// Name of the server for those who do not know how it is reached.
     pub(crate) fn host(&self) -> String {
         let scheme = if self.speaks_tls { "https" } else { "http" };
         format!("{scheme}://{}", self.server.address)
     }
 
-    /// What clients of a server with TLS have to trust.
+    /// CA certificate that clients of a server with TLS have to trust.
     pub(crate) fn authority(&self) -> PathBuf {
         self.home.path().join(".local/share/taco/bucket.tls/ca.pem")
     }
@@ -119,13 +119,13 @@ impl Person {
         done
     }
 
-    /// What a command prints with `--json`.
+    /// Output of a command with `--json`.
     pub(crate) fn json(&self, words: &[&str]) -> Value {
         let words: Vec<&str> = words.iter().chain(&["--json"]).copied().collect();
         serde_json::from_str(&self.succeeds(&words).stdout).expect("it is JSON")
     }
 
-    /// What a command says as it fails with this code: at most three lines.
+    /// Error message of a command that fails with this code: at most three lines.
     pub(crate) fn fails(&self, code: i32, words: &[&str]) -> String {
         let done = self.does(words);
         assert_eq!((done.code, done.stdout.as_str()), (code, ""), "taco {}: {done:?}", words.join(" "));

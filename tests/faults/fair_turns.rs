@@ -32,7 +32,7 @@ async fn start_plan(admin: &ApiClient, workspace: &str) -> String {
     text(&admin.post("/api/v2/runs", body).await["data"]["id"])
 }
 
-/// How many runs of the others had begun to plan before the small organization's only run did.
+/// Number of the others' runs that had begun to plan before the small organization's only run did.
 async fn begun_before_the_small_one(concurrency: &str, restart: bool) -> usize {
     let (home, engine) = (Home::default(), StandInEngine::install());
     let mut server = start(&home, &engine, concurrency);

@@ -9,7 +9,7 @@ use serde_json::json;
 
 /// In seconds. A run whose agent is gone waits for half as much again.
 const LEASE: u16 = 6;
-/// Where the agent's successor reports, nobody waits for its end.
+/// Lease of an agent whose successor reports: no test waits for its end.
 const LONG_LEASE: u16 = 30;
 
 /// The agent that plans is killed at this step, and never comes back. Another one is there.
@@ -134,7 +134,7 @@ async fn an_apply_whose_agent_dies_before_it_reports_is_never_repeated() {
     an_apply_is_never_repeated(Step::ApplyEnds).await;
 }
 
-/// What the engine did after its agent was killed comes with the agent's successor.
+/// Changes by the engine after its agent was killed are uploaded by the agent's successor.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_is_started_again_brings_the_state_of_its_apply() {
     let (site, server) = RunSite::with_lease(LONG_LEASE).await;

@@ -56,7 +56,7 @@ impl HalfDone {
         assert!(work.ends_with(&self.run), "{work}");
     }
 
-    /// When a person has looked, the workspace can go on.
+    /// Checks that the workspace can go on after someone has looked at it.
     async fn lets_others_go_on(&self, site: &RunSite) {
         site.engine.let_go(Step::ApplyIsHalfDone);
         if self.admin.holder_of(&self.workspace).await.is_some() {

@@ -140,7 +140,7 @@ fn is_sound(site: &RunSite) {
     }
 }
 
-/// How far the writers are.
+/// Progress of the writers.
 #[derive(Default)]
 struct Load {
     acknowledged: AtomicUsize,
@@ -254,7 +254,7 @@ async fn write(site: Arc<BalancedSite>, mut task: Task, load: Arc<Load>) -> Task
     task
 }
 
-/// Whether it was acknowledged before the end; a repeat of what a lost answer acknowledged may find it there.
+/// True if it was acknowledged before the end; a retry after a lost response may find it already written.
 async fn send(site: &BalancedSite, load: &Load, method: Method, path: &str, kind: &str, attributes: Value) -> bool {
     let body = json!({ "data": { "type": kind, "attributes": attributes } });
     let mut repeated = false;

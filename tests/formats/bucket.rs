@@ -45,7 +45,7 @@ async fn a_bucket_of_every_format_is_served() {
     }
 }
 
-/// What `tests/formats/freeze.rs` left, read and changed through the API.
+/// Reads and changes through the API what `tests/formats/freeze.rs` left.
 async fn shows_what_was_stored(admin: &ApiClient) {
     let workspace = admin.workspace("acme", "web").await;
     assert_eq!(workspace["attributes"]["description"], "the site");

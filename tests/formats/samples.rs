@@ -9,7 +9,7 @@ use harness::formats::{show, shown_today, text_of};
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-/// What to do when one of these tests fails and the change is meant.
+/// Instructions for when one of these tests fails and the change is intended.
 const WHAT_TO_DO: &str = "\
 If it is meant: `cargo xtask samples` adds samples of the new shape to migrations-in-bucket/ and never touches those that
 are there. Look at what it added, and note the change in CHANGELOG.md: can a server, or an agent, of the previous release
@@ -138,7 +138,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
 }
 
-/// Whether all that `part` has is in `whole`.
+/// True if all of `part` is in `whole`.
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {

@@ -24,7 +24,7 @@ impl ApiClient {
         (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
     }
 
-    /// What a request that must succeed is answered with.
+    /// Response to a request that must succeed.
     #[track_caller]
     pub fn done(&self, method: &'static str, path: &str, body: Option<Value>) -> impl Future<Output = Value> + Send {
         let (client, path) = (self.clone(), path.to_owned());

@@ -195,7 +195,7 @@ impl ApiServer {
         }
     }
 
-    /// Who the control plane takes the holder of a token for.
+    /// Caller whom the control plane authenticates by a token.
     pub async fn caller(&self, token: &str) -> Caller {
         self.control_plane.authenticate(token, RequestInfo::default()).await.expect("a valid token")
     }
@@ -272,7 +272,7 @@ pub struct Client {
     key: Option<String>,
 }
 
-/// What the API answered.
+/// Response of the API.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: StatusCode,
@@ -318,7 +318,7 @@ impl Client {
         self.send(method, path, Some("application/vnd.api+json"), body.to_string()).await
     }
 
-    /// What it sends as its `Authorization`.
+    /// Its `Authorization` header.
     pub fn authorization(&self) -> Option<&str> {
         self.authorization.as_deref()
     }
@@ -412,7 +412,7 @@ impl Answer {
         self.data()["attributes"][name].clone()
     }
 
-    /// What the first error says, and where it points.
+    /// Detail and pointer of the first error.
     pub fn error(&self) -> (String, Option<String>) {
         let error = self.json()["errors"][0].clone();
         let text = |value: &Value| value.as_str().map(str::to_owned);

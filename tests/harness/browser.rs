@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response, StatusCode};
 
-/// What the first admin chooses.
+/// Password of the first admin.
 pub const PASSWORD: &str = "correct horse";
 
 pub struct Browser {

@@ -165,12 +165,13 @@ impl BucketServer {
         Ok(Self { location, process: None, _in_this_process: Some(fake) })
     }
 
-    /// How to open the server's bucket.
+    /// Location with which to open the server's bucket.
     pub fn location(&self) -> Location {
         self.location.clone()
     }
 
-    /// How to open a part of the bucket as if it were a bucket: tests that share a server stay apart in this way.
+    /// Location with which to open a part of the bucket as if it were a bucket: this isolates tests that share a
+    /// server.
     pub fn location_under(&self, prefix: &str) -> Location {
         let mut location = self.location();
         location.url = format!("{}/{prefix}", location.url);
@@ -220,7 +221,7 @@ impl BucketServer {
     }
 }
 
-/// What a user would set to have taco open this location.
+/// Environment variables with which a user would have taco open this location.
 pub fn variables_of(location: &Location) -> Vec<(&'static str, String)> {
     let url = Some(location.url.clone());
     let variables = [

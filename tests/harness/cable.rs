@@ -10,11 +10,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// What the cable lets through.
+/// Direction that the cable lets through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flow {
     Both,
-    /// What clients say arrives; what they are answered does not.
+    /// Requests arrive; their responses do not.
     RequestsOnly,
     Neither,
 }
@@ -43,7 +43,7 @@ impl Cable {
         Self { address, target, flow, task }
     }
 
-    /// Where clients find it.
+    /// Address for clients.
     pub fn address(&self) -> String {
         format!("http://{}", self.address)
     }

@@ -32,7 +32,7 @@ const FLAGS: [&str; 8] = [
     "--disable-sync",
 ];
 
-/// How the standard writes a reference to an element.
+/// Key of a reference to an element in the WebDriver standard.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,7 +41,7 @@ pub enum Scripts {
     Blocked,
 }
 
-/// Which colours the visitor's system asks for.
+/// Colour scheme of the visitor's system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Colours {
     Light,
@@ -60,7 +60,7 @@ impl Colours {
 }
 
 pub struct Chromium {
-    /// Where the site is that this browser looks at.
+    /// Origin of the site that this browser looks at.
     pub origin: String,
     client: Client,
     /// The address of all commands.
@@ -124,7 +124,7 @@ impl Chromium {
         self.tell("url", json!({ "url": format!("{}{path}", self.origin) })).await;
     }
 
-    /// Where it is: path and query.
+    /// Current path and query.
     pub async fn place(&self) -> String {
         let address = self.learn("url").await;
         address.strip_prefix(&self.origin).unwrap_or(&address).to_owned()
@@ -150,12 +150,12 @@ impl Chromium {
         self.learn("source").await
     }
 
-    /// What a function with this body returns on the page.
+    /// Result of a function with this body on the page.
     pub async fn evaluates(&self, body: &str) -> Value {
         self.tell("execute/sync", json!({ "script": body, "args": [] })).await
     }
 
-    /// What a function with this body gives to its last argument, sooner or later.
+    /// Result that a function with this body passes to its last argument, sooner or later.
     pub async fn awaits(&self, body: &str) -> Value {
         self.tell("execute/async", json!({ "script": body, "args": [] })).await
     }
@@ -277,12 +277,12 @@ impl Chromium {
         STANDARD.decode(taken["data"].as_str().expect("a picture")).expect("base64")
     }
 
-    /// What only chromium understands.
+    /// Command that only chromium understands.
     pub async fn devtools(&self, command: &str, parameters: Value) -> Value {
         self.tell("goog/cdp/execute", json!({ "cmd": command, "params": parameters })).await
     }
 
-    /// What the console has told since one looked last: violations of the policy, failed loads, errors of scripts.
+    /// Console messages since the last call: violations of the policy, failed loads, errors of scripts.
     pub async fn complaints(&self) -> Vec<String> {
         let lines = self.tell("se/log", json!({ "type": "browser" })).await;
         let lines = lines.as_array().expect("a list").iter();
@@ -322,7 +322,7 @@ async fn ask(client: &Client, method: Method, address: &str, body: &Value) -> Re
     if succeeded { Ok(value) } else { Err(format!("{}: {}", value["error"], value["message"])) }
 }
 
-/// Whether the element is of a page that is gone. Drivers have more than one word for it.
+/// True if the element belongs to a page that is gone. Drivers have more than one message for it.
 fn was_renewed(error: &str) -> bool {
     ["stale element", "does not belong to the document"].iter().any(|word| error.contains(word))
 }

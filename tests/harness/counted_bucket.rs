@@ -20,7 +20,7 @@ impl CountedBucket {
         Arc::new(Self { bucket: ObjectBucket::in_memory(), operations: AtomicUsize::new(0) })
     }
 
-    /// How many operations there were up to now.
+    /// Number of operations up to now.
     pub fn operations(&self) -> usize {
         self.operations.load(Ordering::Relaxed)
     }

@@ -12,8 +12,8 @@ use crate::api_client::ApiClient;
 /// Long enough for a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// What someone might write who wants to run scripts in the browsers of others. If a page takes any of it for markup,
-/// it has an element with `data-poison`, or the browser complains.
+/// Text of an attacker who wants to run scripts in the browsers of others. If a page takes any of it for markup, it has
+/// an element with `data-poison`, or the browser complains.
 pub const POISON: &str = "\"'><img src=x onerror=alert(1) data-poison></title></textarea></script><script data-poison>alert(2)\
     </script><svg/onload=alert(3) data-poison><a href=javascript:alert(4) data-poison>{{7*7}}<!--\
     <div hx-get=/logout hx-trigger=load data-poison><meta http-equiv=refresh content=0;url=//evil.test data-poison>";

@@ -36,7 +36,7 @@ impl Engine {
         }
     }
 
-    /// Where an agent finds both, and what provisioners need.
+    /// `PATH` with which an agent finds both, and what provisioners need.
     pub fn search_path() -> OsString {
         let both = [Self::Terraform, Self::Tofu].map(Self::program);
         let directories = both.iter().filter_map(|program| Path::new(program).parent()).map(Path::to_owned);
@@ -113,13 +113,13 @@ impl User {
     }
 }
 
-/// Where someone works.
+/// Working directory of a user.
 pub struct Directory<'a> {
     user: &'a User,
     pub path: PathBuf,
 }
 
-/// What a command did.
+/// Result of a command.
 #[derive(Debug)]
 pub struct Done {
     pub success: bool,
@@ -165,20 +165,20 @@ impl Directory<'_> {
         Running { words: words.to_owned(), child }.ends().await
     }
 
-    /// What a command that must succeed prints.
+    /// Output of a command that must succeed.
     #[track_caller]
     pub fn runs(&self, words: &str) -> impl Future<Output = String> {
         self.runs_with(words, "")
     }
 
-    /// What a command that must succeed prints, with this on standard input.
+    /// Output of a command that must succeed, with this on standard input.
     #[track_caller]
     pub fn runs_with(&self, words: &str, input: &str) -> impl Future<Output = String> {
         let place = std::panic::Location::caller();
         async move { self.does(words, input).await.success(place, words) }
     }
 
-    /// What a command that must succeed prints, while someone answers its questions one by one.
+    /// Output of a command that must succeed, while someone answers its prompts one by one.
     #[track_caller]
     pub fn runs_answered(&self, words: &str, answers: &[&str]) -> impl Future<Output = String> {
         let place = std::panic::Location::caller();
@@ -204,7 +204,7 @@ impl Directory<'_> {
         Talk { running: Running { words: words.to_owned(), child }, stdin, stdout, said: Vec::new(), questions: 0 }
     }
 
-    /// What a command that must fail complains about, as one line.
+    /// Error message of a command that must fail, as one line.
     #[track_caller]
     pub fn fails(&self, words: &str) -> impl Future<Output = String> {
         let place = std::panic::Location::caller();
@@ -303,7 +303,7 @@ impl Done {
         format!("{}\n{}", self.stdout, self.stderr)
     }
 
-    /// What went wrong, without the lines and frames into which both programs break it.
+    /// Error message, without the line breaks and frames that both programs add.
     pub fn complaint(&self) -> String {
         self.stderr.split_whitespace().filter(|word| !matches!(*word, "│" | "╷" | "╵")).collect::<Vec<_>>().join(" ")
     }

@@ -1,4 +1,4 @@
-//! What the gallery shows, made through the API as its users would make it, and executed by the server's own agent.
+//! Content of the gallery, made through the API as its users would make it, and executed by the server's own agent.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What is stored and said, read from the source, and the frozen samples of it in `migrations-in-bucket/`.
+//! Formats of records and messages, read from the source, and their frozen samples in `migrations-in-bucket/`.
 
 pub mod coverage;
 pub mod frozen;
@@ -18,7 +18,7 @@ const HEAD_OF_SHAPES: &str = "\
 # `cargo xtask samples` writes this file, tests/formats compares it with the source. See README.md.
 ";
 
-/// What the samples of a kind show that this version could have written.
+/// Facts in those samples of a kind that this version could have written.
 pub fn shown_today(shapes: &Shapes, root: &Root) -> Facts {
     let shown = frozen::samples(&root.name).into_iter().filter_map(|sample| {
         let shown = show(shapes, root, &sample).ok()?;
@@ -27,7 +27,7 @@ pub fn shown_today(shapes: &Shapes, root: &Root) -> Facts {
     shown.flatten().collect()
 }
 
-/// What one sample shows.
+/// Facts in one sample.
 pub fn show(shapes: &Shapes, root: &Root, sample: &str) -> Result<Shown, String> {
     let value: Value = serde_json::from_str(sample).map_err(|error| error.to_string())?;
     shapes.show(&root.shape, &value)

@@ -13,7 +13,7 @@ use crate::process::Process;
 
 pub struct Gallery {
     pub installation: Installation,
-    /// What the words in braces stand for in addresses.
+    /// Values of the placeholders in braces in addresses.
     words: BTreeMap<&'static str, String>,
     /// Works as long as the gallery is open.
     pub(crate) agent: Option<Process>,
@@ -60,12 +60,12 @@ impl Gallery {
         self.words.insert(word, meaning);
     }
 
-    /// What a word stands for.
+    /// Value of a placeholder.
     pub fn word(&self, word: &str) -> String {
         self.words.get(word).cloned().unwrap_or_else(|| panic!("the gallery has no {word}"))
     }
 
-    /// Where a page is.
+    /// Address of a page.
     pub fn address(&self, page: &Page) -> String {
         let mut address = page.address.to_owned();
         for (word, meaning) in &self.words {

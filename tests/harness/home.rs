@@ -21,7 +21,7 @@ impl Home {
         self.0.path()
     }
 
-    /// Where the bucket is unless someone says otherwise.
+    /// Default location of the bucket.
     pub fn bucket(&self) -> PathBuf {
         self.path().join(".local/share/taco/bucket")
     }

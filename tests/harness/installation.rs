@@ -36,7 +36,7 @@ pub struct Installation {
     pub proxy: Option<Proxy>,
     /// Scheme, host and port.
     pub origin: String,
-    /// What clients have to trust.
+    /// CA certificate that clients have to trust.
     pub authority: Option<PathBuf>,
 }
 

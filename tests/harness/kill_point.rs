@@ -85,7 +85,7 @@ impl KillPoint {
         Some(Answer { status, json: serde_json::from_slice(&bytes).unwrap_or_default() })
     }
 
-    /// What the survivor answers.
+    /// Response of the survivor.
     pub async fn ask(&self, wish: &Wish) -> Answer {
         self.send(&self.survivor.address, wish).await.expect("the survivor answers")
     }

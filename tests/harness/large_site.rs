@@ -18,7 +18,7 @@ use url::Url;
 use crate::api_server::ApiServer;
 use crate::curator::packed;
 
-/// How much of a log an agent sends at a time.
+/// Size of the chunks in which an agent sends a log.
 const PIECE: usize = 512 * 1024;
 
 pub struct LargeSite {

@@ -1,4 +1,4 @@
-//! What tests start and ask: servers, buckets, and the people who use them.
+//! Test fixtures: servers, buckets, and the people who use them.
 
 pub mod api_client;
 pub mod api_server;

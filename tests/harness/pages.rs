@@ -6,7 +6,7 @@ use crate::page_routes::Route;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// What its pictures are called.
+    /// Name of its pictures.
     pub name: &'static str,
     /// As `crates/web/src/app.rs` has it, or nothing if there is no page to be found.
     pub route: &'static str,
@@ -15,18 +15,18 @@ pub struct Page {
 }
 
 impl Page {
-    /// What is to be seen there is that nothing is there.
+    /// True if the page only says that there is nothing.
     pub fn is_missing(&self) -> bool {
         self.route.is_empty()
     }
 
-    /// Whether one has to be logged in to see it.
+    /// True if it can be seen without a login.
     pub fn is_for_everyone(&self) -> bool {
         self.route == "/login" || self.route.starts_with("/setup/")
     }
 }
 
-/// How wide a phone is, in pixels.
+/// Width of a phone, in pixels.
 pub const PHONE: u32 = 390;
 
 pub const DESK: u32 = 1280;

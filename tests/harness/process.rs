@@ -43,7 +43,7 @@ impl Process {
         found.unwrap_or_else(|| panic!("the line did not come; {self:?}"))
     }
 
-    /// What was printed up to now.
+    /// Standard output up to now.
     pub fn stdout(&self) -> String {
         self.stdout.text()
     }

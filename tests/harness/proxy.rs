@@ -89,7 +89,7 @@ impl Proxy {
         *self.0.between.lock().expect("not poisoned") = None;
     }
 
-    /// How many requests came whose method and path, as one text, contain this.
+    /// Number of requests whose method and path, as one text, contain this.
     pub fn saw(&self, part: &str) -> usize {
         self.0.seen.lock().expect("not poisoned").iter().filter(|request| request.contains(part)).count()
     }

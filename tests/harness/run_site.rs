@@ -114,7 +114,7 @@ impl RunSite {
         workspace
     }
 
-    /// What people are told of an agent: `idle`, `busy`, `unknown`, `errored` or `exited`.
+    /// Status of an agent as people see it: `idle`, `busy`, `unknown`, `errored` or `exited`.
     pub async fn status_of_agent(&self, admin: &ApiClient, name: &str) -> String {
         let listed = admin.get(&format!("/api/v2/agent-pools/{}/agents", self.pool)).await;
         let agents = listed["data"].as_array().expect("a list");
@@ -138,7 +138,7 @@ pub fn admin_of(server: &str) -> ApiClient {
     ApiClient { origin, client, token: SITE_TOKEN.to_owned() }
 }
 
-/// What the engine that stands in has no need to read.
+/// Configuration for the stand-in engine, which does not read it.
 pub fn configuration() -> Vec<u8> {
     configuration_of("")
 }
@@ -200,13 +200,13 @@ impl ApiClient {
         }
     }
 
-    /// Why the apply of a run failed, or its plan.
+    /// Error of a run's apply, or of its plan.
     pub async fn error_of(&self, run: &str, phase: &str) -> String {
         let shown = self.get(&format!("/api/v2/runs/{run}/{phase}")).await;
         shown["data"]["attributes"]["taco-error"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// What there is of the log of a run's phase.
+    /// Log of a run's phase, as far as there is one.
     pub async fn log_of(&self, run: &str, phase: &str) -> String {
         let shown = self.get(&format!("/api/v2/runs/{run}/{phase}")).await;
         let address = text(&shown["data"]["attributes"]["log-read-url"]);
@@ -221,7 +221,7 @@ impl ApiClient {
         holder.as_str().map(str::to_owned)
     }
 
-    /// What the current state says was done last.
+    /// Last work that the current state records.
     pub async fn work_in_state(&self, workspace: &str) -> Option<String> {
         let current = format!("/api/v2/workspaces/{workspace}/current-state-version?include=outputs");
         let (status, shown) = self.send("GET", &current, None).await;

@@ -15,7 +15,7 @@ const PROGRAM: &str = include_str!("stand_in_engine.sh");
 /// Long enough for a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Where an engine can be held.
+/// Step at which an engine can be held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     Init,
@@ -54,7 +54,7 @@ pub struct Deed {
 }
 
 impl Deed {
-    /// Whether the engine is still there. One that is dead and not waited for is dead.
+    /// True if the engine is still alive. A zombie is dead.
     pub fn lives(&self) -> bool {
         fs::read_to_string(format!("/proc/{}/stat", self.process))
             .is_ok_and(|stat| !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
@@ -120,7 +120,7 @@ impl StandInEngine {
         deeds.collect()
     }
 
-    /// How often the engine came to this step of a run, and whose processes those were.
+    /// Occurrences of this step of a run, with the processes of the engines.
     pub fn came_to(&self, step: Step, run: &str) -> Vec<Deed> {
         self.deeds().into_iter().filter(|deed| deed.word == step.word() && deed.run == run).collect()
     }
@@ -130,7 +130,7 @@ impl StandInEngine {
         self.deeds().into_iter().filter(|deed| deed.word == step.word()).map(|deed| deed.run).collect()
     }
 
-    /// Whether someone asked an engine of this run to stop.
+    /// True if an engine of this run was asked to stop.
     pub fn was_interrupted(&self, run: &str) -> bool {
         self.deeds().iter().any(|deed| deed.word == "interrupted" && deed.run == run)
     }

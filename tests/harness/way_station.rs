@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 /// Long enough for a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where a request is stopped.
+/// Point at which a request is stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Moment {
     /// The server never hears of it.
@@ -33,7 +33,7 @@ pub enum Moment {
     After,
 }
 
-/// What becomes of the client whose request was stopped.
+/// Fate of the client whose request was stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// It waits until it is killed or gives up.
@@ -98,7 +98,7 @@ impl WayStation {
         Self { address, trap, requests, task }
     }
 
-    /// Where clients find it.
+    /// Address for clients.
     pub fn address(&self) -> String {
         format!("http://{}", self.address)
     }

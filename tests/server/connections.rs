@@ -1,4 +1,4 @@
-//! What connections may cost a server: those that say nothing, those that say half of something, and too many of them.
+//! Cost of connections for a server: silent ones, those that send half of a request, and too many of them.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};

@@ -1,5 +1,5 @@
-//! What is altered, deleted or swapped in the bucket is noticed: at start, by `taco doctor` and `taco audit verify`, and by
-//! the doors, which refuse what is not what was stored. Everyone else goes on.
+//! Damage in the bucket: altered, deleted or swapped objects are noticed at start, by `taco doctor` and `taco audit
+//! verify`, and by the doors, which refuse what is not what was stored. Everyone else goes on.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! What becomes of runs when their server is asked to stop.
+//! Runs whose server is asked to stop.
 
 use std::io::Write;
 use std::net::TcpStream;

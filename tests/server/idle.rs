@@ -1,4 +1,4 @@
-//! What a site costs that has nothing to do, and how soon it begins when there is something.
+//! Cost of an idle site, and its latency when there is something to do.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ async fn beats(way: &WayStation, times: usize) {
     }
 }
 
-/// How many requests a server makes in a minute, counted from one sign of life to a later one: where the machine is
+/// Number of requests that a server makes in a minute, counted from one heartbeat to a later one: where the machine is
 /// slow, both the requests and the time between them grow.
 async fn requests_in_a_minute(way: &WayStation) -> (f64, Vec<String>) {
     beats(way, 1).await;

@@ -20,7 +20,7 @@ const TOKEN: &str = "a-token-for-automation-of-more-than-32-letters";
 const AT_ONCE: usize = 8;
 const SIZE: usize = 50_000_000;
 
-/// What one transfer may add to the server's memory.
+/// Limit for the memory that one transfer may add to the server's.
 const MOST: u64 = 8_000_000;
 
 /// A state of 50 MB, as one of some thousand resources is.
@@ -207,7 +207,7 @@ async fn read(site: &Site, way: Way, (name, _): &Workspace, current: &Value) -> 
 /// Name and id.
 type Workspace = (String, String);
 
-/// How a state goes in or out.
+/// Direction and kind of a state's transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
     Upload,
@@ -240,7 +240,7 @@ impl Way {
         workspace
     }
 
-    /// Whatever belongs to a transfer and is not the transfer itself: what is returned does that.
+    /// Prepares a transfer; the returned value does the transfer itself.
     async fn begin(self, site: &Site, workspace: &Workspace, serial: u64, size: usize) -> Begun {
         let state = state_of(serial, size);
         let md5 = hex::encode(Md5::digest(&state));

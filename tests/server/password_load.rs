@@ -1,4 +1,4 @@
-//! What passwords may cost a server: argon2 takes 19 MiB for each, and there may be many at once.
+//! Cost of passwords for a server: argon2 takes 19 MiB for each, and there may be many at once.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is secret stays out of the bucket, the log and the metrics, also where someone wants to see everything.
+//! Secrets stay out of the bucket, the log and the metrics, also where someone wants to see everything.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -28,7 +28,7 @@ const PASSWORD: &str = "s3cr3t-password-of-the-admin";
 const WRONG_PASSWORD: &str = "s3cr3t-password-of-someone-else";
 const VERIFIER: &str = "0e2ee2c2-43a5-4e6f-9d04-a3eb4c9d1c11.123456789";
 
-/// What must not be found: what it is, and how it may look.
+/// Secrets that must not be found: their names, and their possible encodings.
 #[derive(Default)]
 struct Secrets(Vec<(String, Vec<String>)>);
 
@@ -41,7 +41,7 @@ impl Secrets {
         secret
     }
 
-    /// What of it is in these bytes, and the line in which it is.
+    /// Secrets found in these bytes, with the line of each.
     fn found_in(&self, bytes: &[u8]) -> Vec<String> {
         let text = &String::from_utf8_lossy(bytes);
         let found = self.0.iter().flat_map(|(what, disguises)| {

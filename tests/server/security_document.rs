@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Where the tests of a suite or a crate are.
+/// Directories with the tests of a suite or a crate.
 fn places(workspace: &Path, suite: &str) -> Vec<PathBuf> {
     let member = workspace.join("crates").join(suite);
     [workspace.join("tests").join(suite), member.join("tests"), member.join("src")]

@@ -30,8 +30,8 @@ impl HalfRequest {
     }
 }
 
-/// What one end of a connection has sent and the other has not acknowledged, and what has come and nobody has read, in
-/// bytes, as the kernel tells it. An end is known by its own port and the other's.
+/// Lengths of a connection's send queue (sent and not acknowledged) and receive queue (arrived and not read), in bytes,
+/// from the kernel. An end is identified by its own port and the other's.
 fn queues(own: u16, other: u16) -> Option<(u64, u64)> {
     let table = fs::read_to_string("/proc/net/tcp").expect("the kernel tells");
     let (own, other) = (format!(":{own:04X}"), format!(":{other:04X}"));

@@ -13,7 +13,7 @@ const RESOURCES: &str = r#"
     output "greeting" { value = terraform_data.web.output }
 "#;
 
-/// Whether this request carries a state's bytes.
+/// True if this request carries a state's bytes.
 fn brings_a_state(method: &Method, uri: &Uri) -> bool {
     (method == Method::PUT && uri.path().starts_with("/signed/state/"))
         || (method == Method::POST && uri.path() == "/api/http-backend/acme/web")

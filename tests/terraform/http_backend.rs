@@ -1,4 +1,4 @@
-//! What is special about the `http` backend.
+//! Special cases of the `http` backend.
 
 use harness::engine::{Engine, User};
 use harness::installation::SITE_TOKEN;

@@ -24,7 +24,7 @@ async fn decides(mut child: Child) -> ExitStatus {
     child.wait().await.expect("it ends")
 }
 
-/// How many clients tried to take the lock.
+/// Number of clients that tried to take the lock.
 fn tries(scene: &Scene) -> usize {
     match scene.backend {
         Backend::Cloud | Backend::Remote => scene.proxy().saw("/actions/lock"),

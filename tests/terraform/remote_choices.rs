@@ -1,4 +1,4 @@
-//! What people choose for a workspace, a directory or a run, and Ctrl-C before anything is applied.
+//! Options of a workspace, a directory or a run, and Ctrl-C before anything is applied.
 
 use std::fs;
 

@@ -36,8 +36,8 @@ macro_rules! stories {
     };
 }
 
-/// What the `remote` backend refuses by itself is told with the `cloud` block alone: plans in files, and configuration
-/// for imports.
+/// Stories for both backends. Features that the `remote` backend refuses by itself are tested with the `cloud` block
+/// alone: plans in files, and configuration for imports.
 const STORIES: [Story; 9] = stories![
     a_configuration_is_applied_and_destroyed(Cloud, Remote),
     options_reach_the_run(Cloud, Remote),

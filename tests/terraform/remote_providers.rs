@@ -27,7 +27,7 @@ const RESOURCES: &str = r#"
     output "greeting" { value = null_resource.web.triggers.greeting }
 "#;
 
-/// What a provider's resource looks like from its plan to its destruction. Agents know the provider already.
+/// Life of a provider's resource from its plan to its destruction. Agents know the provider already.
 async fn is_planned_shown_and_applied(scene: &Scene) {
     let here = scene.initialized_in("null", RESOURCES).await;
     let planned = here.runs("plan").await;

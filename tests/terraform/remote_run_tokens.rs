@@ -1,5 +1,5 @@
-//! What a run's own token opens while real engines run: a configuration is somebody's code, and finds the token where its
-//! engine does.
+//! Rights of a run's own token while real engines run: a configuration is somebody's code, and finds the token where
+//! its engine does.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -45,7 +45,7 @@ exit 1
     )
 }
 
-/// What it prints if the token reads, and does nothing else.
+/// Output if the token can read, and do nothing else.
 const REFUSED: &str = "200-read 404-lock 404-write 404-backend-lock 404-backend-write 404-unlock";
 
 /// A directory of someone who may plan in the story's workspace, with a provider that is a script.

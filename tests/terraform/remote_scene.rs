@@ -44,7 +44,7 @@ impl Scene {
         listed["data"].as_array().expect("a list").clone()
     }
 
-    /// What there is of the log of a run's phase, or will be in a moment.
+    /// Log of a run's phase, as far as there is one, or will be in a moment.
     pub(crate) async fn log_of(&self, run: &str, phase: &str) -> String {
         let shown = self.admin.get(&format!("/api/v2/runs/{run}/{phase}")).await;
         let address = shown["data"]["attributes"]["log-read-url"].as_str().expect("an address").to_owned();
@@ -78,7 +78,7 @@ impl Scene {
         words.to_owned()
     }
 
-    /// What a command that must succeed prints, with these variables.
+    /// Output of a command that must succeed, with these variables.
     pub(crate) async fn runs_with_variables(
         &self,
         here: &Directory<'_>,
@@ -107,7 +107,7 @@ impl Scene {
     }
 }
 
-/// What a command that must end with this exit code printed.
+/// Output of a command that must end with this exit code.
 #[track_caller]
 pub(crate) fn ended(done: &Done, code: i32) -> String {
     assert_eq!(done.code, Some(code), "{}", done.said());

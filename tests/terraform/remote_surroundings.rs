@@ -1,4 +1,4 @@
-//! What a run finds around it: variables, its directory, its workspace's name, other states, its engine.
+//! Environment of a run: variables, its directory, its workspace's name, other states, its engine.
 
 use harness::engine::Engine;
 use serde_json::{Value, json};
@@ -122,8 +122,8 @@ async fn share_with(scene: &Scene, other: &str) {
     scene.admin.done("POST", &path, Some(consumers)).await;
 }
 
-/// What the data source `tfe_outputs` asks for, with what it finds in the engine's configuration: the provider itself is
-/// not to be had where these tests are built.
+/// Requests of the data source `tfe_outputs`, with the credentials from the engine's configuration: the provider itself
+/// is not available where these tests are built.
 const TFE_OUTPUTS: &str = r#"
 set -eu
 setting() { sed -n "s/^ *$1 = \"\(.*\)\"$/\1/p" "$TF_CLI_CONFIG_FILE"; }
@@ -154,7 +154,7 @@ async fn a_run_asks_for_outputs_as_the_tfe_provider_does(scene: Scene) {
     says(&said, r#""value":"hush""#);
 }
 
-/// How an engine begins its log.
+/// First words of an engine's log.
 fn greeting(engine: Engine) -> &'static str {
     match engine {
         Engine::Terraform => "Terraform v1.",

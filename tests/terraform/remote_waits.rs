@@ -36,8 +36,8 @@ pub(crate) async fn an_interrupted_apply_is_canceled(scene: Scene) {
     says(&here.runs("state list").await, "terraform_data.web");
 }
 
-/// What a client printed that was interrupted and canceled its run. Both end with 0 then. Where the interrupt comes in
-/// the middle of a request, they end with 1 and leave the run as it is, so someone else cancels it, and the client has
+/// Output of a client that was interrupted and canceled its run. Both end with 0 then. Where the interrupt comes in the
+/// middle of a request, they end with 1 and leave the run as it is, so someone else cancels it, and the client has
 /// another chance, and is told which one it is.
 async fn canceled_by(scene: &Scene, interrupted: impl AsyncFn(usize) -> Done) -> String {
     for attempt in 0..5 {

@@ -1,4 +1,4 @@
-//! Where a story takes place, and the tests that are made from it.
+//! Setting of a story, and the tests that are made from it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use harness::installation::{Installation, SITE_TOKEN, Transport};
 use harness::proxy::Proxy;
 use serde_json::Value;
 
-/// How a configuration says that its state is kept in a workspace of `acme`.
+/// Backend with which a configuration keeps its state in a workspace of `acme`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Backend {
     Cloud,
@@ -40,7 +40,7 @@ impl Scene {
         scene
     }
 
-    /// Where `acme` is already, with someone who may do everything in it.
+    /// Scene in an installation that has `acme` already, with someone who may do everything in it.
     pub(crate) fn within(installation: Arc<Installation>, engine: Engine, backend: Backend, name: &str) -> Self {
         let user = User::new(engine, &installation).holds(installation.host(), SITE_TOKEN);
         let admin = installation.admin();
@@ -148,7 +148,7 @@ fn http_path(workspace: &str) -> String {
 }
 
 impl Drop for Scene {
-    /// Whatever clients do, a server has no reason to complain about itself.
+    /// Checks that the server has logged no errors of its own, whatever its clients did.
     fn drop(&mut self) {
         if std::thread::panicking() {
             for server in &self.installation.servers {
@@ -176,7 +176,7 @@ pub(crate) fn says(said: &str, part: &str) {
     assert!(words.contains(part), "{part:?} is missing in:\n{said}");
 }
 
-/// What an agent's engine printed has colours also for those who want none.
+/// Text without colours: the output of an agent's engine has them also for those who want none.
 fn without_colours(said: &str) -> String {
     let mut parts = said.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! What was uploaded for runs.
+//! Configurations that were uploaded for runs.
 
 use axum::http::StatusCode;
 use harness::browser::Page;

@@ -31,7 +31,7 @@ fn wish(changes: &[(&str, &str)]) -> String {
     format!("/oauth/authorize?{}", url.query().unwrap_or_default())
 }
 
-/// What the browser takes back to the CLI.
+/// Query parameter that the browser takes back to the CLI.
 fn told(page: &Page, name: &str) -> Option<String> {
     let address = Url::parse(page.location()).unwrap_or_else(|_| panic!("no redirect: {page:?}"));
     assert_eq!((address.host_str(), address.port(), address.path()), (Some("localhost"), Some(10000), "/login"));

@@ -1,4 +1,4 @@
-//! What an organization has to do at a glance, and its queue.
+//! Dashboard of an organization, and its queue.
 
 use axum::http::StatusCode;
 use jiff::SignedDuration;

@@ -27,7 +27,7 @@ impl FormScene {
         Self { site, admin, api }
     }
 
-    /// What the API says of the workspace.
+    /// The workspace as the API returns it.
     pub(crate) async fn workspace(&self) -> serde_json::Value {
         self.api.workspace("acme", "web").await
     }

@@ -1,4 +1,4 @@
-//! Who belongs to an organization.
+//! Members of an organization.
 
 use harness::browser::{Page, PageForm};
 use harness::page_server::PageServer;

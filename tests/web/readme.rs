@@ -1,4 +1,4 @@
-//! What a configuration says of itself, on the overview of its workspace.
+//! README of a configuration, on the overview of its workspace.
 
 use harness::browser::Page;
 use serde_json::json;

@@ -108,7 +108,7 @@ impl RunScene {
         run
     }
 
-    /// Where a run's page is.
+    /// Address of a run's page.
     pub(crate) fn address(run: &str) -> String {
         format!("/app/acme/workspaces/web/runs/{run}")
     }
@@ -132,10 +132,10 @@ pub(crate) fn errored(message: &str) -> PhaseOutcome {
     PhaseOutcome::Errored { message: message.to_owned(), engine: None }
 }
 
-/// What every stored name and message is tried with.
+/// Malicious text with which every stored name and message is tested.
 pub(crate) const NASTY: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;";
 
-/// That nothing of [`NASTY`] became markup.
+/// Checks that nothing of [`NASTY`] became markup.
 #[track_caller]
 pub(crate) fn is_harmless(page: &Page) {
     assert!(!page.text.contains("<script>alert") && !page.text.contains("<img src=x"), "{}", page.text);

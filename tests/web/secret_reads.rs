@@ -11,7 +11,7 @@ fn state(serial: u64) -> Value {
     json!({ "version": 4, "serial": serial, "lineage": "one", "outputs": outputs, "resources": [] })
 }
 
-/// What was read, and of which thing, oldest first.
+/// Reads and their targets, oldest first.
 async fn reads(site: &PageServer) -> Vec<(String, String)> {
     let path = "/api/v2/organizations/acme/audit-trail?page[size]=100";
     let trail = site.api.admin().get(path).await.expect(StatusCode::OK).data();

@@ -1,4 +1,4 @@
-//! What crates depend on: what the map says, and nothing that they do not use.
+//! Dependencies of crates: those on the map, and none that a crate does not use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -65,7 +65,7 @@ fn source(directory: &Path, code: &mut String) {
     }
 }
 
-/// Whether a path in `code` begins with the crate's name.
+/// True if a path in `code` begins with the crate's name.
 fn uses(code: &str, library: &str) -> bool {
     code.match_indices(library).any(|(at, _)| {
         let (before, after) = (&code[..at], &code[at + library.len()..]);

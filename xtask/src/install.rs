@@ -23,7 +23,7 @@ pub(crate) struct Tool {
     pub(crate) executable: &'static str,
 }
 
-/// Where a tool comes from; it is built from there, since package registries are all that a build machine can reach.
+/// Source of a tool; it is built from there, since package registries are all that a build machine can reach.
 pub(crate) enum Source {
     /// A crate on crates.io.
     Crate { features: &'static str },
@@ -53,7 +53,7 @@ impl Tool {
         shelf.join(format!("{}-{}", self.name, self.version))
     }
 
-    /// Where the tool is, after installing it if need be.
+    /// Path of the tool, after installing it if need be.
     pub(crate) fn ensure(&self) -> anyhow::Result<PathBuf> {
         let shelf = shelf()?;
         let home = self.home_on(&shelf);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// What each module of a crate imports from the others, by the names of their files.
+/// Imports of each module of a crate from the others, by the names of their files.
 fn imports(crate_name: &str) -> BTreeMap<String, BTreeSet<String>> {
     let manifest = std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs the tests");
     let mut sources = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What must be on the machine before tools can be installed.
+//! Programs that must be on the machine before tools can be installed.
 
 use std::process::Command;
 

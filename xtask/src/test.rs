@@ -49,7 +49,7 @@ pub(crate) fn test(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(test_report::print(&outcomes))
 }
 
-/// What else must hold. These need no programs, and much computing: they run while suites wait.
+/// Further checks. They need no programs, and much computing: they run while suites wait.
 fn checks() -> anyhow::Result<Vec<Program>> {
     let mut clippy = cargo();
     clippy.args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]);

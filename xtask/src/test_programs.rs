@@ -17,13 +17,13 @@ use crate::command::{announce, cargo, describe};
 /// at once, each with more tests at a time than there are cores.
 const WAITING_SUITES: &[&str] = &["terraform", "server", "faults", "browser", "agent", "buckets", "conformance", "cli"];
 
-/// How many of them run at once.
+/// Limit for how many of them run concurrently.
 const WAITING_AT_ONCE: usize = 3;
 
 /// Programs of one lane start in turn, those of different lanes run side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// What needs cargo's lock of the target directory.
+    /// Programs that need cargo's lock of the target directory.
     Checks,
     Waiting,
     Computing,
@@ -38,13 +38,13 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Whether the command understands the arguments of a test program.
+    /// True if the command accepts the arguments of a test program.
     pub(crate) fn runs_tests(&self) -> bool {
         self.lane != Lane::Checks || self.command.get_args().any(|argument| argument == "--doc")
     }
 }
 
-/// How a program ended.
+/// Outcome of a program.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) name: String,
@@ -88,7 +88,7 @@ fn test_program(message: &Value) -> Option<Program> {
     Some(Program { name, command, lane })
 }
 
-/// How many tests of a waiting suite run at a time.
+/// Number of tests of a waiting suite that run concurrently.
 fn tests_at_once() -> usize {
     2 * thread::available_parallelism().map_or(1, usize::from)
 }

@@ -1,4 +1,4 @@
-//! What all test programs together have to say: at the very end, where it is found.
+//! Report on all test programs together: at the very end, where it is found.
 
 use std::process::ExitCode;
 
@@ -69,7 +69,7 @@ impl Counts {
     }
 }
 
-/// What failed tests said, told again where it is found: at the very end.
+/// Output of failed tests, repeated where it is found: at the very end.
 #[derive(Debug, Default)]
 struct Failures {
     said: Vec<String>,

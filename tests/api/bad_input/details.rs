@@ -1,4 +1,4 @@
-//! What the answers to bad input say: what was wrong, what is allowed, and where.
+//! Details in the responses to bad input: what was wrong, what is allowed, and where.
 
 use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};
@@ -253,7 +253,7 @@ async fn a_token_that_could_never_be_used_is_not_made() {
     assert_eq!(listed, json!([]), "nothing was made");
 }
 
-/// Whoever may read cannot confirm: a 404 as in Terraform Cloud, with the reason for whoever may know of the run.
+/// Readers cannot confirm: a 404 as in Terraform Cloud, with the reason for those who may know of the run.
 #[tokio::test]
 async fn whoever_may_look_and_not_act_is_told_why() {
     let server = ApiServer::start().await;
@@ -288,7 +288,7 @@ async fn given_member(server: &ApiServer, admin: &Client, workspace: &str, acces
     server.with_token(&token)
 }
 
-/// What an agent says of a phase that is no longer its own changes nothing.
+/// Reports of an agent about a phase that is no longer its own change nothing.
 #[tokio::test]
 async fn a_phase_that_ended_takes_nothing_more() {
     let server = ApiServer::start().await;

@@ -1,4 +1,4 @@
-//! What servers look for in the archive of a configuration, while it passes: agents alone unpack it.
+//! Inspection of a configuration's archive by servers, while it is uploaded: agents alone unpack it.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Scene {
         keys.into_iter().filter(|key| key.as_str().contains(&format!("/{kind}/"))).collect()
     }
 
-    /// How many blobs of a kind there are.
+    /// Number of blobs of a kind.
     async fn blobs(&self, kind: &str) -> usize {
         self.keys(kind).await.len()
     }
@@ -274,7 +274,7 @@ async fn the_readme_of_the_current_configuration_can_be_read() {
     assert!(refused.to_string().contains("not found"), "{refused}");
 }
 
-/// What was written before servers looked for READMEs can still be read.
+/// Records from before servers looked for READMEs can still be read.
 #[test]
 fn a_record_without_a_word_about_a_readme_has_none() {
     let record = json!({

@@ -1,4 +1,4 @@
-//! Which state may follow which, however it comes.
+//! Rules for which state may follow which, however it is uploaded.
 
 use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};

@@ -1,4 +1,4 @@
-//! What people see who may see little, or nothing.
+//! Pages for visitors who may see little, or nothing.
 
 use harness::browser::PASSWORD;
 use harness::chromium::Chromium;

@@ -1,4 +1,4 @@
-//! Which fields and variants a sample shows.
+//! Coverage: the fields and variants in a sample.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::shape::{Content, Field, Named, Shape, Shapes};
 /// Facts such as `domain::Run.plan`, `domain::Run.plan is absent` and `domain::RunStatus::planned`.
 pub type Facts = BTreeSet<String>;
 
-/// What a sample shows.
+/// Content of a sample.
 #[derive(Default, Debug)]
 pub struct Shown {
     pub facts: Facts,

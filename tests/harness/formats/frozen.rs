@@ -9,7 +9,7 @@ use super::source::repository;
 /// A bucket as a server left it, below the folder of its format.
 pub const FROZEN_BUCKET: &str = "bucket";
 
-/// What seals it; no secret.
+/// Master key that seals it; no secret.
 pub const FROZEN_BUCKET_KEY: &str = "a key that only these tests know";
 
 /// The shape of all that this version stores.

@@ -14,9 +14,9 @@ const MOST_ROUNDS: usize = 200;
 /// Makes samples of one shape.
 pub struct Generator<'a> {
     shapes: &'a Shapes,
-    /// How often a variant of an enum was chosen: each time it is the next one.
+    /// Counts of choices from each enum: each time it is the next variant.
     turns: BTreeMap<String, usize>,
-    /// How many structs and variants with fields are around what is written now.
+    /// Number of structs and variants with fields around the current value.
     depth: usize,
     /// From this depth on everything that may be absent is absent.
     least_from: usize,

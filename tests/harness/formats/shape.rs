@@ -14,7 +14,7 @@ use super::source::{Declaration, Declared, Source};
 const LEAVES: [&str; 12] =
     ["String", "str", "PathBuf", "bool", "u32", "u64", "i64", "Timestamp", "Url", "Value", "RawValue", "SecretHash"];
 
-/// What a value looks like.
+/// Shape of a value.
 #[derive(Clone, Debug)]
 pub enum Shape {
     Leaf(String),
@@ -43,7 +43,7 @@ pub struct Field {
     pub shape: Shape,
     /// It may be absent from what is read.
     pub has_default: bool,
-    /// When it is absent from what is written.
+    /// Condition under which it is absent from what is written.
     pub skipped_if: Option<String>,
     /// Its own fields stand in its place.
     pub is_flat: bool,
@@ -251,14 +251,14 @@ impl Shapes {
     }
 }
 
-/// Where a type is named.
+/// Place in which a type is named.
 struct Place<'a> {
     source: &'a Source,
     crate_name: &'static str,
     file: &'a Path,
 }
 
-/// What serde is told. A word that is not known here fails the test: it may change what is written.
+/// Attributes of serde. An unknown one fails the test: it may change what is written.
 #[derive(Default)]
 struct Attributes {
     rename: Option<String>,

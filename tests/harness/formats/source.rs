@@ -110,7 +110,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         }
     }
 
-    /// What is declared within a function is its own affair.
+    /// Declarations within a function are its own affair.
     fn visit_block(&mut self, _: &'ast syn::Block) {}
 
     fn visit_item_struct(&mut self, item: &'ast ItemStruct) {
