@@ -85,7 +85,6 @@ impl Record for RestoredBundle {
     }
 }
 
-<<<<<<< HEAD
 /// Objects of history that nothing named were removed. There is one, which goes up: whoever wrote an object before it did,
 /// and wants to name it afterwards, is refused.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
@@ -114,10 +113,7 @@ impl Record for HistorySweep {
     }
 }
 
-/// What stays known of a workspace's history.
-=======
 /// Summary of a workspace's history that stays in memory.
->>>>>>> 536dfe4 (all crates: comments name the thing first)
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct WorkspaceHistory {
     pub workspace: WorkspaceId,
@@ -410,16 +406,13 @@ pub fn without_restored(
 }
 
 impl OrganizationState {
-<<<<<<< HEAD
     /// The last time that objects of history were removed.
     pub fn history_sweep(&self) -> Option<&HistorySweep> {
         self.history_sweeps.iter().next()
     }
 
     /// How many runs a workspace has had, those in history included.
-=======
     /// Number of runs a workspace has had, those in history included.
->>>>>>> 536dfe4 (all crates: comments name the thing first)
     pub fn run_count(&self, workspace: &Workspace) -> u64 {
         let past = self.workspace_histories.get(&workspace.id).map_or(0, |history| history.runs);
         past + self.runs_of(workspace.id).count() as u64
