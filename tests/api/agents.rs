@@ -195,7 +195,7 @@ async fn a_pool_is_for_whom_it_allows() {
     let for_project = limits(false, json!([]), json!([{ "type": "projects", "id": project }]), json!([]));
     admin.patch(&of_pool, &for_project).await.expect(StatusCode::OK);
     admin.patch(&of_project, &default("projects")).await.expect(StatusCode::OK);
-    // Whoever changes something else is not bothered with what the pool says now.
+    // A change of something else does not fail because of the pool's current limits.
     let renamed = json!({ "data": { "type": "workspaces", "attributes": { "description": "the site" } } });
     admin.patch(&of_web, &renamed).await.expect(StatusCode::OK);
     let all_but_other = limits(true, json!([]), json!([]), json!([{ "type": "workspaces", "id": other }]));

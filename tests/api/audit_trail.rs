@@ -67,7 +67,7 @@ async fn an_organization_tells_who_did_what_the_newest_first() {
 async fn it_comes_page_by_page_and_from_a_moment_on() {
     let server = ApiServer::start().await;
     server.given_organization("acme").await;
-    // Not the organization's own token: that it is used is noted beside the request, and would be one more event.
+    // Not the organization's own token: its use is noted in the background, and would be one more event.
     let organization = server.admin();
     for name in ["one", "two", "three"] {
         server.pass(SignedDuration::from_hours(1));

@@ -1,4 +1,4 @@
-//! Finished runs that left memory: whoever reads them notices nothing, and whoever changes them neither.
+//! Finished runs that left memory: those who read or change them notice nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -104,7 +104,7 @@ async fn a_lock_is_its_authors_though_everyone_is_told_its_id() {
     for _ in 0..2 {
         jane.send("POST", &write, None, state(1, "a", "x")).await.expect(StatusCode::OK);
     }
-    // Whoever may unlock by force may do so by the id, as tofu's `force-unlock` does.
+    // Those who may unlock by force may do so by the id, as tofu's `force-unlock` does.
     keeper.send("UNLOCK", LOCK, None, lock_info("one")).await.expect(StatusCode::OK);
     keeper.send("UNLOCK", LOCK, None, lock_info("one")).await.expect(StatusCode::OK);
     jane.send("UNLOCK", LOCK, None, lock_info("one")).await.expect(StatusCode::OK);

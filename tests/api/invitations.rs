@@ -1,5 +1,5 @@
-//! Nobody becomes a member without accepting, an address that nobody verified opens nothing, and an invitation tells
-//! nothing about accounts.
+//! No one becomes a member without accepting, an unverified address opens nothing, and an invitation tells nothing
+//! about accounts.
 
 use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};
@@ -141,7 +141,7 @@ async fn who_had_an_address_once_is_not_invited_with_it() {
     let id = json!(invite(&server.admin(), "acme", "bob@acme.test", &[]).await.id());
     assert!(!sees(&bob, "acme").await);
     answer(&bob, "accept", id.clone()).await.expect(StatusCode::NOT_FOUND);
-    // Nobody says that who comes back to an address is who left it.
+    // Someone who returns to an address need not be who left it.
     moves_to(&bob, "bob@acme.test").await;
     assert_eq!(offers(&bob).await, [""; 0]);
     answer(&bob, "accept", id.clone()).await.expect(StatusCode::NOT_FOUND);
@@ -244,7 +244,7 @@ async fn members_whom_an_earlier_version_let_in_stay() {
     let intent = taco_ledger::Intent { actor: "test".into(), action: "test", request: None };
     let write = move |tx: &mut taco_ledger::Transaction<taco_domain::OrganizationState>| {
         let before = tx.state().memberships.get(&id).cloned().expect("the membership");
-        // As they wrote it: with the id of whoever had the address, and nothing else.
+        // As they wrote it: with the id of the address's user, and nothing else.
         tx.put(&Membership { user: jane_id, status: MembershipStatus::Invited, link: None, ..before });
         Ok::<_, taco_control_plane::Error>(())
     };

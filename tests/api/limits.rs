@@ -17,7 +17,7 @@ use crate::states::{announcement, lock, path_of, push, state};
 
 const PIECE: usize = 1024 * 1024;
 
-/// A state that never ends in time: one byte more than is allowed, and nobody says so beforehand.
+/// A state that never ends in time: one byte more than is allowed, without a length announced beforehand.
 fn one_byte_too_many() -> Body {
     let beginning = Bytes::from_static(br#"{"version":4,"serial":2,"lineage":"a","outputs":{},"resources":["#);
     let rest = LARGEST_STATE + 1 - beginning.len() as u64;
@@ -50,7 +50,7 @@ async fn a_state_that_is_too_large_is_refused_and_changes_nothing() {
     server.given_workspace("acme", "other").await;
     let backend = "/api/http-backend/acme/other";
     admin.send("LOCK", &format!("{backend}/lock"), None, r#"{"ID":"one"}"#).await.expect(StatusCode::OK);
-    // Tofu sends JSON beside a state that it encrypts. Nobody keeps it, but all of it has to come and go.
+    // Tofu sends JSON along with a state that it encrypts. It is not kept, but all of it has to come and go.
     let encrypted = server.given_workspace("acme", "encrypted").await;
     lock(&admin, &encrypted).await.expect(StatusCode::OK);
     let state_of_tofu = br#"{"serial":1,"lineage":"a","encrypted_data":"xx","encryption_version":"v0","meta":{}}"#;
@@ -84,7 +84,7 @@ async fn addresses_for_uploads_end() {
     let announced = admin.post(&format!("/api/v2/workspaces/{workspace}/state-versions"), &body).await;
     let announced = announced.expect(StatusCode::CREATED);
     let configuration = announce_configuration(&admin, &workspace, json!({})).await.expect(StatusCode::CREATED);
-    // The last first: once its state was refused, nobody waits for the JSON of it.
+    // The last first: once its state was refused, its JSON is not awaited.
     let addresses = [
         announced.attribute("hosted-json-state-upload-url"),
         announced.attribute("hosted-state-upload-url"),

@@ -1,4 +1,4 @@
-//! Signed addresses end when whoever got them could not get them again.
+//! Signed URLs stop working when their holder could not get them again.
 
 use axum::http::StatusCode;
 use harness::api_server::{ApiServer, Client};

@@ -14,7 +14,7 @@ use taco_tables::{Record, tables};
 use crate::runs::{act, given_workspace, read_run, start_run, status};
 use crate::states::lock;
 
-/// A run as a newer server sees it: with whatever it holds.
+/// A run as a newer server sees it: with all its fields.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct NewerRun {
     id: String,

@@ -1,7 +1,7 @@
 //! Every route of the table, with every kind of caller.
 //!
 //! What a caller may do is asked of the one function that decides; what the API does has to agree. A handler that is
-//! not in the table cannot be reached, so none is forgotten. Whoever is refused gets 404, and a stranger gets the very
+//! not in the table cannot be reached, so none is forgotten. A refused caller gets 404, and a stranger gets the very
 //! bytes that everyone gets where nothing is.
 
 use std::collections::BTreeMap;
@@ -465,7 +465,7 @@ impl Fixture {
         }
     }
 
-    /// A path of the table with names in place of the words in braces, and with the query that it cannot do without.
+    /// A path of the table with names in place of the placeholders, and with the query that it cannot do without.
     fn path(&self, route: &Route, path: &str) -> String {
         let within_organization = route.path.contains("{organization}");
         let path = if within_organization { path.replace("{workspace}", "{workspace_name}") } else { path.to_owned() };
@@ -475,7 +475,7 @@ impl Fixture {
         path
     }
 
-    /// A text with names in place of the words in braces.
+    /// A text with names in place of the placeholders.
     fn filled(&self, text: &str) -> String {
         self.names.iter().fold(text.to_owned(), |text, (word, name)| text.replace(&format!("{{{word}}}"), name))
     }
@@ -507,7 +507,7 @@ impl Fixture {
     }
 }
 
-/// The first word in braces of a path, with its braces.
+/// The first placeholder of a path, with its braces.
 fn first_word(path: &str) -> &str {
     let begin = path.find('{').expect("a word in braces");
     let length = path[begin..].find('}').expect("its end");

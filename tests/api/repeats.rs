@@ -14,7 +14,7 @@ fn named(kind: &str, name: &str) -> Value {
     json!({ "data": { "type": kind, "attributes": { "name": name, "email": "new@acme.test", "value": "v" } } })
 }
 
-/// Two servers on one bucket, so that whatever is remembered is remembered in the bucket.
+/// Two servers on one bucket, so that everything remembered is in the bucket.
 async fn two_servers() -> (ApiServer, ApiServer) {
     let here = ApiServer::start().await;
     here.given_organization("acme").await;
@@ -184,7 +184,7 @@ async fn locks_of_the_http_backend_are_known_by_their_id() {
         client.send("UNLOCK", LOCK, None, info("one")).await.expect(StatusCode::OK);
     }
     both[0].send("UNLOCK", LOCK, None, info("never held")).await.expect(StatusCode::CONFLICT);
-    // Whoever locked since then keeps the lock.
+    // A caller who locked since then keeps the lock.
     both[0].send("LOCK", LOCK, None, info("two")).await.expect(StatusCode::OK);
     both[1].send("UNLOCK", LOCK, None, info("one")).await.expect(StatusCode::OK);
     let held = both[1].send("LOCK", LOCK, None, info("three")).await.expect(StatusCode::CONFLICT);

@@ -140,7 +140,7 @@ async fn a_log_says_why_its_run_waited() {
     let waits = part(&admin, &second, "plan").await.attribute("taco-waits");
     assert_eq!(waits[0]["detail"], format!("waits for {first}, which is plan_queued"));
 
-    // How far the other is makes no difference; that nobody executes it does.
+    // How far the other is makes no difference; that no agent executes it does.
     execute(&server, planned(true)).await;
     note_waits(&server).await;
     assert_eq!(read(0).await, log);

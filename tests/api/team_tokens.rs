@@ -1,4 +1,4 @@
-//! Tokens of teams: nobody gets more by one than they have.
+//! Tokens of teams: no one gets more rights by one than they have.
 
 use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};

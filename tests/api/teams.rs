@@ -1,4 +1,4 @@
-//! Teams: who is in them, and what they may do, in the words of go-tfe and of the provider `tfe`.
+//! Teams: who is in them, and what they may do, in the terms of go-tfe and of the provider `tfe`.
 
 use axum::http::StatusCode;
 use harness::api_server::{ApiServer, Client};

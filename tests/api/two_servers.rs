@@ -15,7 +15,7 @@ const ROUNDS: u64 = 1000;
 /// A directory takes its time over each write, so several workspaces have their rounds at once.
 const LANES_ON_A_DIRECTORY: u64 = 10;
 
-/// Of two answers one has to be a success, the other a conflict in the words that clients look for.
+/// Of two answers one has to be a success, the other a conflict with the text that clients look for.
 #[track_caller]
 fn one_wins(what: &str, round: u64, answers: (Answer, Answer), won: StatusCode, lost: (StatusCode, &str)) {
     let (one, other) = answers;
@@ -71,7 +71,7 @@ async fn have_rounds((left, right): &(Client, Client), lane: usize, workspace: &
             ("projects", "/api/v2/organizations/acme/projects"),
             ("organizations", "/api/v2/organizations"),
         ] {
-            // Names are the same in whatever case.
+            // Names are case-insensitive.
             let name = |first: &str| named(kind, &format!("{first}ame-{lane}-{round}"));
             let (lower, upper) = (name("s"), name("S"));
             let answers = tokio::join!(left.post(path, &lower), right.post(path, &upper));

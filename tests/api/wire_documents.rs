@@ -13,7 +13,7 @@ use taco_tfc_api::routes::{self, Route};
 
 use crate::permissions::Fixture;
 
-/// Related resources that can be asked for, by the last words of a path.
+/// Related resources that can be asked for, by the last segments of a path.
 const INCLUDES: &[(&str, &str)] = &[
     ("/workspaces", WITH_WORKSPACE),
     ("/workspaces/{workspace}", WITH_WORKSPACE),
@@ -69,7 +69,7 @@ async fn site() -> Fixture {
     fixture
 }
 
-/// Ids and secrets differ from site to site: those that the fixture knows get its names, others the word they begin with.
+/// Ids and secrets differ from site to site: those that the fixture knows get its names, others their prefix.
 fn redacted(fixture: &Fixture, text: &str) -> String {
     let is_part = |character: char| character.is_ascii_alphanumeric() || character == '-' || character == '_';
     let mut redacted = String::new();
@@ -106,7 +106,7 @@ fn redacted_word(fixture: &Fixture, word: &str) -> String {
     }
 }
 
-/// The first few items of a list stand for all of them.
+/// The first few items of a list represent all of them.
 fn shortened(mut document: Value) -> Value {
     const SHOWN: usize = 3;
     let document_is_trail = document.get("pagination").is_some();

@@ -52,7 +52,7 @@ async fn what_was_said_of_a_workspace_is_said_again_only_while_it_is_true() {
         }
     }
 
-    // The organization's name stands in another ledger.
+    // The organization's name is in another ledger.
     let renamed = json!({ "data": { "type": "organizations", "attributes": { "name": "ajax" } } });
     admin.patch("/api/v2/organizations/acme", &renamed).await.expect(StatusCode::OK);
     assert_eq!(read().await["links"]["self"], "/api/v2/organizations/ajax/workspaces/web");

@@ -1,5 +1,6 @@
 //! Long faults under load: servers killed and stopped, a disk that fills up or turns read-only, an S3 server that dies.
-//! Whatever a client was told is there afterwards, on every server. `tests/faults` has short ones of the same kind.
+//! Everything acknowledged to a client is there afterwards, on every server. `tests/faults` has short ones of the same
+//! kind.
 //!
 //! The disk is a small one in a mount namespace of its own, so this program starts itself again inside of it.
 

@@ -83,7 +83,7 @@ async fn overhead(table: &mut Table, server: &ServerProcess, client: &ApiClient,
         let hand = timed(async || plan_by_hand().await).await;
         let sent_at = SystemClock.now();
         let run = site::start_run(client, &workspace, &configuration, json!({ "plan-only": true })).await;
-        // The server's log says when the plan ended: whoever asks for that again and again takes from terraform's time.
+        // The server's log says when the plan ended: polling for that would take from terraform's time.
         assert_eq!(site::rest(client, &run, Duration::from_millis(50)).await, "planned_and_finished");
         let after = |word| Duration::try_from(said_at(server, word, &run).duration_since(sent_at)).unwrap_or_default();
         if turn >= 2 {

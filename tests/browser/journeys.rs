@@ -30,7 +30,7 @@ macro_rules! told_with_and_without_scripts {
 
 pub(crate) use told_with_and_without_scripts;
 
-/// A site on which nobody did anything yet, and the browser of its admin, who is logged in.
+/// A fresh site, and the browser of its admin, who is logged in.
 pub(crate) struct Journey {
     pub(crate) gallery: Gallery,
     pub(crate) admin: Chromium,

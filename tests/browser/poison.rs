@@ -30,7 +30,7 @@ async fn what_people_write_is_text_on_every_page() {
     }
 }
 
-/// Pages on which the poison stands as text.
+/// Pages that show the poison as text.
 #[rustfmt::skip]
 const SEEN: &[&str] = &[
     "tokens", "sessions", "dashboard", "runs", "queue", "agent-pool", "projects", "project", "variable-sets",

@@ -111,7 +111,7 @@ fn filled(gallery: &Gallery, path: &str) -> String {
     let parts = path.split('/').map(|part| match (part.starts_with('{'), real.get(part)) {
         (false, _) => part.to_owned(),
         (true, Some(value)) => value.clone(),
-        // Whoever sends no proof does not learn whether it exists.
+        // A client without a proof does not learn whether it exists.
         (true, None) => "x".to_owned(),
     });
     parts.collect::<Vec<_>>().join("/")

@@ -50,7 +50,7 @@ impl Person {
         Self::with_server(&mut command, home)
     }
 
-    /// With a server whose own agent has terraform, and asks nobody for another version.
+    /// With a server whose own agent has terraform, and downloads no other version.
     pub(crate) fn with_engine() -> Self {
         let home = Home::default();
         let terraform = std::env::var_os("TACO_TEST_TERRAFORM").unwrap_or_else(|| {
@@ -65,7 +65,7 @@ impl Person {
         Self::with_server(&mut command, home)
     }
 
-    /// With a server that speaks https, and whose certificate authority nobody else knows.
+    /// With a server that speaks https, and whose certificate authority no one else trusts.
     pub(crate) fn with_tls() -> Self {
         let home = Home::default();
         let mut command = home.taco(&["server", "--tls-dev"]);
@@ -88,7 +88,7 @@ impl Person {
         self
     }
 
-    /// Name of the server for those who do not know how it is reached.
+    /// URL of the server, which is its name where no other is known.
     pub(crate) fn host(&self) -> String {
         let scheme = if self.speaks_tls { "https" } else { "http" };
         format!("{scheme}://{}", self.server.address)
@@ -99,7 +99,7 @@ impl Person {
         self.home.path().join(".local/share/taco/bucket.tls/ca.pem")
     }
 
-    /// `taco` with these words, for this person's server.
+    /// `taco` with these arguments, for this person's server.
     pub(crate) fn taco(&self, words: &[&str]) -> Command {
         let mut command = self.home.taco(words);
         command.env("TACO_HOST", self.host()).env("TACO_TOKEN", TOKEN);

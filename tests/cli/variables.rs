@@ -11,7 +11,7 @@ fn words<'a>(words: &[&'a str]) -> Vec<&'a str> {
     words.iter().chain(&NETWORK).copied().collect()
 }
 
-/// Everything in a directory, at whatever depth.
+/// Everything in a directory, at any depth.
 fn contents(directory: &Path) -> Vec<u8> {
     let entries = fs::read_dir(directory).expect("it is a directory").map(|entry| entry.expect("it is read").path());
     entries.flat_map(|path| if path.is_dir() { contents(&path) } else { fs::read(&path).unwrap_or_default() }).collect()

@@ -1,5 +1,5 @@
-//! An organization whose ledger is damaged behind the servers' backs. All others are served as if nothing had
-//! happened, whoever runs the site is told which object it is, and when that is put back nobody has to restart anything.
+//! An organization whose ledger is damaged behind the servers' backs. All others are served as if nothing had happened,
+//! the site's operator is told which object it is, and when that is restored no restart is needed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -177,8 +177,8 @@ async fn damage_that_appears_while_a_server_runs_stops_nobody_else() {
     site.engine.comes_to(Step::Plan, &first, 1).await;
     let waiting = admin.start_run(&in_aaa).await;
 
-    // What no server wrote lies where the next commit belongs. Nothing else of the organization changes meanwhile but
-    // what the server notes of the wait, so it may take some tries to be first.
+    // An object that no server wrote is where the next commit belongs. Nothing else of the organization changes
+    // meanwhile but what the server notes of the wait, so it may take some tries to be first.
     let half = site.home.path().join("half");
     fs::write(&half, "{").expect("it is written");
     let torn = loop {

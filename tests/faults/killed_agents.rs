@@ -216,7 +216,7 @@ async fn an_apply_whose_engine_is_killed_waits_for_a_person() {
     site.is_sound();
 }
 
-/// Terraform puts a state that it cannot write to its place beside its configuration.
+/// Terraform puts a state that it cannot write to its place next to its configuration.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_state_that_could_not_be_written_to_its_place_is_sent_from_where_it_is() {
     let (site, server) = RunSite::with_lease(LONG_LEASE).await;
@@ -388,7 +388,7 @@ async fn an_agent_that_is_asked_to_leave_finishes_its_apply_and_takes_nothing_ne
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_of_an_agent_that_is_asked_twice_is_anothers_at_once() {
-    // So long that nobody waits for its end.
+    // So long that no test waits for its end.
     let (site, server) = RunSite::with_lease(300).await;
     let admin = admin_of(&server.address);
     let workspace = site.given_workspace(&admin, "web").await;

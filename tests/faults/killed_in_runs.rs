@@ -1,5 +1,5 @@
 //! `kill -9` of a server at every single write that a run leads to, from the announcement of its configuration to its
-//! outcome. Its client and its agent turn to another server, and nobody has to mend anything.
+//! outcome. Its client and its agent turn to another server, and no manual repair is needed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use taco_ledger::Location;
 use tokio::time::{Instant, sleep};
 
-/// In seconds: nobody is given up here.
+/// In seconds: no agent is given up here.
 const LEASE: u16 = 60;
 /// Long enough for a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(60);

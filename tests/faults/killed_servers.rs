@@ -1,5 +1,5 @@
-//! `kill -9` of `taco server` while clients write through its API. Whatever a client was told is there afterwards, on
-//! whichever server one asks, and nobody had to mend anything.
+//! `kill -9` of `taco server` while clients write through its API. Everything acknowledged to a client is there
+//! afterwards, on every server, without manual repair.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! `kill -9` of processes that write one ledger as fast as they can. Afterwards nothing that any of them was told is
-//! missing, nothing is there twice, and nobody had to mend anything.
+//! missing, nothing is there twice, and no manual repair was needed.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};

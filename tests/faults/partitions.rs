@@ -36,7 +36,7 @@ impl HalfDone {
         Self { admin, workspace, run, deed }
     }
 
-    /// The run has ended because nobody heard its agent, and not before its engine was gone.
+    /// The run has ended because no server heard its agent, and not before its engine was gone.
     async fn is_given_up(&self, site: &RunSite) {
         until("its engine stops before its server gives it up", async || {
             let over = self.admin.run(&self.run).await["status"] == "errored";

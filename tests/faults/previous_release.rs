@@ -1,5 +1,5 @@
-//! An upgrade: servers and agents of the previous release and of this one work side by side on one bucket, some are killed,
-//! and in the end there are only new ones. Whatever a client was told is there, whichever server one asks.
+//! An upgrade: servers and agents of the previous release and of this one work side by side on one bucket, some are
+//! killed, and in the end there are only new ones. Everything acknowledged to a client is there, on every server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -22,7 +22,7 @@ use tokio::time::sleep;
 
 use crate::balanced_site::BalancedSite;
 
-/// In seconds: nobody is given up here.
+/// In seconds: no agent is given up here.
 const LEASE: u16 = 60;
 const WRITERS: usize = 6;
 /// So many changes are acknowledged between two events of the upgrade.
@@ -67,7 +67,7 @@ async fn nothing_is_lost_while_servers_are_upgraded_one_by_one() {
     for writer in writers {
         written.push(writer.await.expect("nobody met an answer that cannot be"));
     }
-    // One that starts afresh, and one of the previous release: whoever upgraded can go back.
+    // One that starts afresh, and one of the previous release: an upgrade can be rolled back.
     let fresh = [site.server(), previous_server(&site)];
     let addresses =
         servers.servers.read().await.iter().chain(&fresh).map(|server| server.address.clone()).collect::<Vec<_>>();

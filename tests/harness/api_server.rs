@@ -175,7 +175,7 @@ impl ApiServer {
         }
     }
 
-    /// An agent, or whoever else comes to the agents' door with this token.
+    /// An agent, or any other client of the agents' door with this token.
     pub fn agent_with_token(&self, token: &str) -> Client {
         Client {
             control_plane: self.control_plane.clone(),
@@ -353,7 +353,7 @@ impl Client {
 
 /// The ids that records of organizations name and nothing has. What was deleted stays named where that tells what
 /// happened: by whom, with which token, by which agent of which pool, and in the paths of requests that were done. What
-/// is in history is there, too, but nobody looks for it here.
+/// is in history is there, too, but it is not needed here.
 async fn dangling_ids(control_plane: &Privileged) -> Vec<String> {
     const OUTLIVED: [&str; 3] = ["user", "agent", "at"];
     /// These are a part of the record that names them.

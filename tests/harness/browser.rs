@@ -1,4 +1,4 @@
-//! As much of a browser as the tests need: it keeps the cookie, fills forms as they stand on the page, and says where
+//! As much of a browser as the tests need: it keeps the cookie, fills in forms as they are on the page, and says where
 //! they come from.
 
 use std::cell::RefCell;
@@ -23,7 +23,7 @@ pub struct Page {
     pub text: String,
 }
 
-/// A form as it stands on a page.
+/// A form on a page.
 #[derive(Clone, Debug)]
 pub struct PageForm {
     pub action: String,

@@ -184,7 +184,7 @@ impl BucketServer {
         Ok(())
     }
 
-    /// Sends the server a signal, for example SIGSTOP so that it answers nobody.
+    /// Sends the server a signal, for example SIGSTOP so that it answers no request.
     pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         let process = self.process.as_ref().context("a server inside this process has no signals of its own")?;
         Ok(kill(process.server, signal)?)
@@ -263,7 +263,7 @@ fn s3_at(port: u16) -> Location {
     }
 }
 
-/// Starts the server, tells its process id, and lives until both the server and whoever holds the pipe are gone.
+/// Starts the server, tells its process id, and lives until both the server and the holder of the pipe are gone.
 const KEEPER: &str = r#"
 scratch=$1; shift
 trap '' INT TERM HUP

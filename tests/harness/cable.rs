@@ -1,6 +1,7 @@
-//! A cable between a client and a server, for whatever they speak, that can be cut, mended and led elsewhere.
+//! A cable between a client and a server, for any protocol, that can be cut, mended and led elsewhere.
 //!
-//! As in a network that drops packets, nobody is told of a cut: bytes under way wait, and so do those who want an answer.
+//! As in a network that drops packets, neither end is told of a cut: bytes under way wait, and so do those who want an
+//! answer.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

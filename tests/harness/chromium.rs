@@ -327,7 +327,7 @@ fn was_renewed(error: &str) -> bool {
     ["stale element", "does not belong to the document"].iter().any(|word| error.contains(word))
 }
 
-/// Text as a word of XPath.
+/// Text as a literal of XPath.
 fn quoted(text: &str) -> String {
     assert!(!text.contains('"'), "XPath cannot write it: {text}");
     format!("\"{text}\"")

@@ -138,7 +138,7 @@ impl Directory<'_> {
         fs::read_to_string(self.path.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// The program with these words, which hold no spaces. Of the test's own environment it sees nothing.
+    /// The program with these arguments, which contain no spaces. It inherits nothing of the test's own environment.
     pub fn command(&self, words: &str) -> Command {
         let mut command = Command::new(self.user.engine.program());
         command.args(words.split_whitespace()).current_dir(&self.path).env_clear();

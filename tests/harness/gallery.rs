@@ -20,7 +20,7 @@ pub struct Gallery {
 }
 
 impl Gallery {
-    /// A site on which nobody did anything yet.
+    /// A fresh site.
     pub async fn bare() -> Self {
         let installation = Installation::with_engines(Transport::Http);
         let challenge = challenge_of("0e2ee2c2-43a5-4e6f-9d04-a3eb4c9d1c11.123456789");

@@ -56,7 +56,7 @@ impl HeldBucket {
         self.creators.subscribe().wait_for(|number| *number > 0).await.expect("the sender is ours");
     }
 
-    /// From now on whoever reads an object whose key ends so waits.
+    /// From now on reads of an object whose key ends so wait.
     pub fn hold(&self, ending: &str) {
         self.held.send_replace(Some(ending.to_owned()));
     }
@@ -65,12 +65,12 @@ impl HeldBucket {
         self.held.send_replace(None);
     }
 
-    /// From now on, or until it is told otherwise, it refuses whatever would change it.
+    /// From now on, or until it is told otherwise, it refuses all writes.
     pub fn set_read_only(&self, is_read_only: bool) {
         self.is_read_only.store(is_read_only, Ordering::Relaxed);
     }
 
-    /// From now on it takes so many writes and refuses all that follow, as if whoever writes had died then.
+    /// From now on it takes so many writes and refuses all that follow, as if the writer had died then.
     pub fn take_writes(&self, number: usize) {
         self.writes_left.store(number, Ordering::Relaxed);
     }

@@ -26,14 +26,14 @@ impl Home {
         self.path().join(".local/share/taco/bucket")
     }
 
-    /// `taco` with these words. Of the test's own environment it sees nothing.
+    /// `taco` with these arguments. It inherits nothing of the test's own environment.
     pub fn taco(&self, words: &[&str]) -> Command {
         let mut command = Command::new(binary("taco"));
         command.args(words).current_dir(self.path()).env_clear().env("HOME", self.path());
         command
     }
 
-    /// The path of a link that sets the first admin's password, as whoever runs a server gets it. The variables are the
+    /// The path of a link that sets the first admin's password, as a server's operator gets it. The variables are the
     /// server's.
     pub fn setup_link(&self, variables: &[(&str, &str)]) -> String {
         let link = self.setup_link_to(variables);

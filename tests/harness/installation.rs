@@ -20,7 +20,7 @@ use crate::proxy::{Proxy, Unconnected};
 /// The token of the site's admin.
 pub const SITE_TOKEN: &str = "a-token-for-automation-of-more-than-32-letters";
 
-/// Nobody listens there.
+/// Address at which nothing listens.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,7 +84,7 @@ impl Installation {
         Self::on_a_laptop_with(transport, |_| {})
     }
 
-    /// One server whose own agent finds both engines and asks nobody for others.
+    /// One server whose own agent finds both engines and downloads no others.
     pub fn with_engines(transport: Transport) -> Self {
         Self::on_a_laptop_with(transport, |command| {
             command.env("PATH", Engine::search_path()).env("TACO_ENGINE_MIRROR", NOWHERE);

@@ -106,7 +106,8 @@ impl KillPoint {
         admin_of(&self.survivor.address)
     }
 
-    /// Sends a request to a server that is killed at the `moment` of its first write of such a key. Nobody is told.
+    /// Sends a request to a server that is killed at the `moment` of its first write of such a key. No response is
+    /// sent.
     pub async fn kill_at(&self, moment: Moment, part_of_key: &str, wish: &Wish) {
         let location = Location { s3_endpoint: Some(self.station.address()), ..self.bucket.location() };
         let mut command = server(&self.home, &location);
@@ -130,7 +131,7 @@ impl KillPoint {
         read.expect("an answer").bytes().await.expect("a body").into()
     }
 
-    /// Nobody had to mend anything.
+    /// Checks that no manual repair was needed.
     pub fn is_sound(&self) {
         let audit = self.home.taco(&["audit", "verify"]).envs(variables_of(&self.bucket.location())).output();
         let audit = audit.expect("it runs");

@@ -1,4 +1,4 @@
-//! A server of a version that does not exist yet: it writes into workspaces what nobody knows today.
+//! A server of a version that does not exist yet: it writes unknown fields into workspaces.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use taco_ledger::{Dice, Environment, Intent, Ledger, Location, Options, Peers, Retrying, SystemClock};
 use taco_tables::{Record, tables};
 
-/// A workspace with whatever it holds.
+/// A workspace with all its fields.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct NewerWorkspace {
     id: String,

@@ -1,4 +1,4 @@
-//! The routes of the pages, as their source has them: no route can be forgotten, because nobody has to list it.
+//! The routes of the pages, as their source has them: no route can be forgotten, because none has to be listed.
 
 const SOURCE: &str = include_str!("../../crates/web/src/app.rs");
 

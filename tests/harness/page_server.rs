@@ -33,7 +33,7 @@ impl PageServer {
         Self { api, origin }
     }
 
-    /// A browser in which nobody is logged in.
+    /// A browser without a login.
     pub fn browser(&self) -> Browser {
         Browser::at(self.origin.clone(), Client::builder())
     }

@@ -10,7 +10,7 @@ pub struct Page {
     pub name: &'static str,
     /// As `crates/web/src/app.rs` has it, or nothing if there is no page to be found.
     pub route: &'static str,
-    /// Words in braces stand for ids that only the gallery knows.
+    /// Placeholders in braces are ids that only the gallery knows.
     pub address: &'static str,
 }
 

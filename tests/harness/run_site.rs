@@ -1,4 +1,4 @@
-//! Servers whose runs are executed by agents with an engine that stands in, all of them processes that can be killed.
+//! Servers whose runs are executed by agents with a stand-in engine, all of them processes that can be killed.
 
 use std::process::Command;
 use std::time::Duration;
@@ -122,7 +122,7 @@ impl RunSite {
         text(&named["attributes"]["status"])
     }
 
-    /// Nobody had to mend anything.
+    /// Checks that no manual repair was needed.
     pub fn is_sound(&self) {
         let mut audit = self.home.taco(&["audit", "verify"]);
         let audit = audit.envs(self.location.as_ref().map(variables_of).unwrap_or_default()).output();

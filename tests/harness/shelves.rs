@@ -1,4 +1,4 @@
-//! A ledger whose every operation can be found again: for tests that kill whoever writes it.
+//! A ledger whose every operation can be found again: for tests that kill its writer.
 
 use std::collections::BTreeSet;
 

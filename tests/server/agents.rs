@@ -1,4 +1,4 @@
-//! `taco-agent`, as whoever installs it beside a server meets it.
+//! `taco-agent`, as one who installs it next to a server meets it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +13,7 @@ use taco_agent_protocol::CONNECT_PATH;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// In seconds: nobody is given up here.
+/// In seconds: no agent is given up here.
 const LEASE: u16 = 30;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,7 +136,7 @@ async fn an_agent_reads_its_token_from_a_file() {
     command.env_remove("TACO_AGENT_TOKEN").arg("--token-file").arg(&file);
     let agent = Process::start(&mut command);
     agent.line_of_stderr(|line| line.contains("connected"));
-    // Nobody needs it any more: an agent has read it when it begins.
+    // It is not needed any more: an agent has read it when it begins.
     fs::remove_file(&file).expect("it is there");
     let run = admin.start_run(&workspace).await;
     assert_eq!(admin.end_of(&run).await, "applied");

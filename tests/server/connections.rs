@@ -17,7 +17,7 @@ use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// Silence that nobody has to put up with. Before there were timeouts, it went on for ever.
+/// Silence that no client should have to wait out. Before there were timeouts, it went on for ever.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn connect(server: &ServerProcess) -> TcpStream {
@@ -120,7 +120,7 @@ fn what_follows_a_refusal_on_the_same_connection_is_answered_or_known_not_to_be(
             "POST /api/v2/organizations HTTP/1.1\r\nhost: taco\r\nauthorization: Bearer no\r\n{expects}content-length: {length}\r\n\r\n"
         )
     };
-    // A small body is read, though nobody wants it.
+    // A small body is read, though it is not needed.
     let mut stream = connect(&server);
     for _ in 0..3 {
         stream.write_all(post(100_000, false).as_bytes()).expect("it takes the head");
@@ -140,7 +140,7 @@ fn what_follows_a_refusal_on_the_same_connection_is_answered_or_known_not_to_be(
     assert!(head.starts_with("http/1.1 401") && head.contains("connection: close"), "{head}");
     assert!(String::from_utf8_lossy(&body).contains("token"), "{head}");
     assert!(rest_of(stream, "it said that it closes").is_empty());
-    // Whoever asks before sending is not asked to send what nobody wants.
+    // A client that asks before sending is not asked to send what is not needed.
     let mut stream = connect(&server);
     stream.write_all(post(1000, true).as_bytes()).expect("it takes the head");
     let (head, _) = answer_on(&mut stream);

@@ -302,7 +302,7 @@ async fn the_doors_refuse_what_is_damaged_and_serve_everything_else() {
                 server.process.line_of_stderr(|line| line.contains(&key));
             }
         }
-        // Nobody else notices.
+        // No one else notices.
         let pushed = admin.workspace("other", "pushed").await;
         let address = format!("/api/v2/workspaces/{}/current-state-version", text(&pushed["id"]));
         let state = admin.get(&address).await;

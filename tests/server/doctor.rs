@@ -40,7 +40,7 @@ fn run(home: &Home, words: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(output.stdout).expect("it is text"))
 }
 
-/// Replaces one word in an object by another.
+/// Replaces one text in an object by another.
 fn tamper(home: &Home, object: &str, from: &str, to: &str) {
     let path = home.bucket().join(object);
     let text = fs::read_to_string(&path).expect("it is readable");

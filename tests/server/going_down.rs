@@ -54,7 +54,7 @@ async fn agents_of_a_server_that_stops_go_on_at_another_one() {
     site.is_sound();
 }
 
-/// A server whose own agent runs the engine that stands in.
+/// A server whose own agent runs the stand-in engine.
 fn server_with_agent(home: &Home, engine: &StandInEngine, lease: u16) -> Command {
     let mut command = home.taco(&["server"]);
     command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN);
@@ -96,7 +96,7 @@ async fn the_servers_own_agent_finishes_its_apply_although_that_takes_longer_tha
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_of_the_servers_own_agent_begins_again_as_soon_as_the_server_does() {
     let (home, engine) = (Home::default(), StandInEngine::install());
-    // Nobody waits for that one.
+    // No one waits for that one.
     let lease = 300;
     let mut server = ServerProcess::start(&mut server_with_agent(&home, &engine, lease));
     let admin = admin_of(&server.address);

@@ -118,7 +118,7 @@ async fn an_agent_at_one_server_is_woken_by_a_run_at_the_other() {
         let run = admin.start_run(&workspace).await;
         site.engine.comes_to(Step::Init, &run, 1).await;
         let since = ways[0].requests().split_off(before);
-        // Whoever waits for the next sign of life reads those of others before it finds a commit.
+        // A server that waits for the next heartbeat reads those of others before it finds a commit.
         let first = |part: &str| since.iter().position(|request| request.contains(part));
         let looked = first("/log/").expect("the agent's server has read of the run");
         woken += usize::from(first(BEACON).is_none_or(|beacon| looked < beacon));

@@ -1,4 +1,4 @@
-//! The binary `taco` and the server in it, as whoever installs it meets them.
+//! The binary `taco` and the server in it, as one who installs it meets them.
 
 mod agents;
 mod configuration;

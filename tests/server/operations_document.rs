@@ -27,7 +27,7 @@ fn sources() -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The texts that stand between `before` and the next quotation mark.
+/// The texts between `before` and the next quotation mark.
 fn quoted_after<'a>(text: &'a str, before: &str) -> impl Iterator<Item = &'a str> {
     text.split(before).skip(1).filter_map(|rest| rest.split('"').next())
 }

@@ -36,7 +36,7 @@ async fn log_in(client: &Client, server: &ServerProcess, name: &str, forwarded_f
     loop {
         let again = request.try_clone().expect("its body is in memory");
         match again.send().await.expect("an answer").status() {
-            // The disk did not answer in time, since others keep it busy: nobody has looked at the password yet.
+            // The disk did not answer in time, since others keep it busy: the password was not checked yet.
             StatusCode::SERVICE_UNAVAILABLE => sleep(Duration::from_millis(100)).await,
             status => return status,
         }
@@ -87,12 +87,12 @@ async fn only_a_trusted_proxy_says_who_tries_to_log_in() {
         let tried = log_in(&client, &trusting, "ada", Some("198.51.100.1, 203.0.113.1")).await;
         assert_eq!(tried, StatusCode::UNAUTHORIZED);
     }
-    // What a client wrote itself stands before what the proxy wrote.
+    // The client's own entry comes before the proxy's.
     let again = log_in(&client, &trusting, "ada", Some("198.51.100.2, 203.0.113.1, 10.1.1.1")).await;
     assert_eq!(again, StatusCode::TOO_MANY_REQUESTS);
     let other = log_in(&client, &trusting, "ada", Some("203.0.113.2")).await;
     assert_eq!(other, StatusCode::UNAUTHORIZED, "another client of the same proxy");
-    // Whoever is no proxy cannot say so.
+    // A client that is no proxy cannot claim to be one.
     let stranger = client_from([127, 0, 0, 2]);
     for number in 0..10 {
         let tried = log_in(&stranger, &trusting, "ada", Some(&format!("203.0.113.{number}"))).await;

@@ -1,4 +1,4 @@
-//! Hashes of passwords lie sealed in the bucket, where commits stay for ever.
+//! Hashes of passwords are sealed in the bucket, where commits stay for ever.
 
 use std::sync::Arc;
 

@@ -139,7 +139,7 @@ async fn a_body_that_is_taken_whole_may_have_a_mebibyte() {
     server.wait().await;
 }
 
-/// Agents come with the token of a pool; whoever comes with another gets no further.
+/// Agents come with the token of a pool; clients with another get no further.
 #[tokio::test]
 async fn agents_without_the_token_of_a_pool_are_refused() {
     const SITE_TOKEN: &str = "a token that only this test knows";

@@ -68,8 +68,8 @@ fn disguises(secret: &str) -> Vec<String> {
     disguises
 }
 
-/// A program that stands in for terraform: it tells what it was given, and makes plans and states that hold a secret.
-/// It lives away from the server, near which no run may write.
+/// A stand-in for terraform: it tells what it was given, and makes plans and states that hold a secret. It lives away
+/// from the server, near which no run may write.
 fn install_engine() -> (TempDir, PathBuf) {
     let programs = tempfile::tempdir().expect("a directory");
     let found = programs.path().join("found");

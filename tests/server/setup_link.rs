@@ -37,7 +37,7 @@ async fn a_log_has_no_link_but_names_the_command_that_prints_one() {
     browser.set_password(link.strip_prefix("https://taco.test").expect("it begins so")).await;
     assert_eq!(browser.get("/app/admin").await.status, 200);
 
-    // Whoever comes later gets none.
+    // Later visitors get none.
     let mut late = Process::start(&mut home.taco(&["admin", "setup-link"]));
     assert_eq!(late.wait().code(), Some(1));
     assert!(late.stderr().contains("has a password already") && late.stdout().is_empty(), "{late:?}");

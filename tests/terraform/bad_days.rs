@@ -46,7 +46,7 @@ async fn a_state_that_could_not_be_sent_is_pushed_later(scene: Scene) {
     if scene.backend == Backend::Http {
         assert!(!scene.is_locked().await);
     } else {
-        // On purpose: nobody else shall work on a state that is older than what it describes.
+        // On purpose: no one else shall work on a state that is older than what it describes.
         assert!(scene.is_locked().await);
         says(&here.fails("state push errored.tfstate").await, "already locked");
         here.runs("force-unlock -force acme/web").await;

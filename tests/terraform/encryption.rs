@@ -22,7 +22,7 @@ const RESOURCES: &str = r#"
     output "greeting" { value = terraform_data.web.output }
 "#;
 
-/// Nobody but its owner can read the state, and its owner does not notice.
+/// Only its owner can read the state, and its owner does not notice.
 async fn an_encrypted_state_stays_so(backend: Backend, transport: Transport) {
     let scene = Scene::new(Engine::Tofu, transport, backend).await;
     let here = scene.initialized(RESOURCES).await;

@@ -48,7 +48,7 @@ async fn a_bearer_token_may_stand_in_the_headers(scene: Scene) {
     let block: Vec<_> = block.lines().filter(|line| !line.contains("username") && !line.contains("password")).collect();
     let here = scene.user.directory("web", &format!("{}\n{RESOURCES}", block.join("\n")));
     if scene.user.engine == Engine::Terraform {
-        // It has no headers. The token is the password of Basic, or stands in a variable.
+        // It has no headers. The token is the password of Basic, or in a variable.
         says(&here.fails("init").await, r#"An argument named "headers" is not expected here."#);
         return;
     }

@@ -42,7 +42,7 @@ async fn logs_in_works_and_logs_out(engine: Engine, installation: Installation) 
     if let Ok(back) = reqwest::get(answer.location()).await {
         assert_eq!(back.status(), StatusCode::OK);
     }
-    // It would wait if nobody read what it says.
+    // It would block if its output were not read.
     while lines.next_line().await.expect("text").is_some() {}
     assert!(login.wait().await.expect("it ends").success());
 

@@ -129,7 +129,7 @@ async fn an_apply_can_be_empty(scene: Scene) {
 }
 
 async fn what_is_planned_when_someone_interrupts_is_canceled_if_they_say_so(scene: Scene) {
-    // The plan waits for a state that nobody sends.
+    // The plan waits for a state that is never sent.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let resources = format!(

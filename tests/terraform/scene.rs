@@ -119,7 +119,7 @@ impl Scene {
     /// A directory that is ready for work.
     pub(crate) async fn initialized(&self, resources: &str) -> Directory<'_> {
         if self.backend == Backend::Http {
-            // The others make theirs on demand; this backend has no word for it.
+            // The others make theirs on demand; this backend has no command for it.
             self.admin.given_workspace("acme", &self.name).await;
         }
         let directory = self.directory("web", resources);
@@ -161,7 +161,7 @@ impl Drop for Scene {
             assert!(!said.contains(r#""level":"ERROR""#), "{said}");
         }
         if let Some(proxy) = &self.installation.proxy {
-            // So nobody misses it: see `http_backend` in the API.
+            // So no one misses it: see `http_backend` in the API.
             let state_itself = format!("DELETE {}", http_path(&self.name));
             assert_eq!(proxy.saw(&state_itself) - proxy.saw(&format!("{state_itself}/lock")), 0, "a state is deleted");
         }

@@ -82,7 +82,7 @@ async fn an_archive_that_nothing_needs_is_given_up() {
     let (archive, delete) = (format!("{PATH}/{first}/archive"), format!("{PATH}/{first}/delete"));
     assert!(row(&page, 1).contains(&format!("{run} uses it and is ")), "{}", row(&page, 1));
     assert!(!page.text.contains(&archive), "{}", page.text);
-    // Whoever sends the form all the same is told why not.
+    // A client that sends the form all the same is told why not.
     let mut form = page.form("/logout");
     form.action = archive.clone();
     let refused = scene.admin.send(&form, &[]).await;

@@ -153,7 +153,7 @@ async fn a_page_waits_for_its_log_and_not_for_the_numbers_of_its_lines() {
     let linked = scene.admin.get(&format!("{address}?view=console&line=p-L120")).await;
     assert!(linked.text.contains("still being counted") && linked.text.contains("and one more"), "{}", linked.text);
 
-    // Nobody has to ask for the counting to go on.
+    // The counting goes on without further requests.
     bucket.let_go();
     let page = look_until(&scene, &address, "<div id=\"p-L40001\">").await;
     assert!(page.text.contains("40000</a>this is line 000040000\n"), "{}", page.text);
@@ -357,7 +357,7 @@ async fn a_log_begins_with_why_the_run_waited_and_goes_on_with_what_the_agent_sa
     let lines: Vec<&str> = raw.lines().collect();
     assert!(lines[0].starts_with("Waiting since ") && lines[1..] == ["one", "two"], "{raw}");
 
-    // An apply that nobody takes, until someone gives up on it.
+    // An apply that no agent takes, until someone gives up on it.
     let confirm = scene.look(&run).await.form(&format!("{}/decisions/confirm", RunScene::address(&run)));
     scene.admin.send(&confirm, &[]).await;
     scene.note_waits().await;

@@ -1,4 +1,4 @@
-//! A server with nobody's password set, and browsers that look at it.
+//! A server without any password set, and browsers that look at it.
 
 use harness::browser::Browser;
 use harness::home::{Home, ServerProcess};

@@ -1,6 +1,6 @@
 //! Installing a tool once for all checkouts of this user.
 //!
-//! Each version has a directory of its own, so a new version is installed beside the old one and a branch can go back.
+//! Each version has a directory of its own, so a new version is installed next to the old one and a branch can go back.
 //! It is built under another name and then renamed: a directory with a final name is complete.
 
 use std::env;
@@ -33,10 +33,10 @@ pub(crate) enum Source {
     GoModule {
         module: &'static str,
         package: &'static str,
-        /// Version of the modules that lie in folders of this one. The proxy serves them apart from it.
+        /// Version of the modules in folders of this one. The proxy serves them apart from it.
         nested: Option<&'static str>,
     },
-    /// The tests of a Go module, as a program that lies beside their fixtures.
+    /// The tests of a Go module, as a program next to their fixtures.
     GoTests { module: &'static str },
     /// An npm package of the tool's name.
     Npm,
@@ -168,7 +168,7 @@ impl Tool {
             serde_json::from_slice(&quietly(&mut go(&["mod", "download", "-json", &versioned]))?)?;
         let source = Path::new(downloaded["Dir"].as_str().context("`go mod download` names no directory")?);
 
-        // The source is read-only and stays so: go takes an edited go.mod (and the go.sum beside it) from elsewhere.
+        // The source is read-only and stays so: go takes an edited go.mod (and its go.sum) from elsewhere.
         let go_mod = directory.join("go.mod");
         let original = fs::read_to_string(source.join("go.mod"))?;
         fs::write(&go_mod, nested.map_or(original.clone(), |version| fetch_nested_modules(&original, version)))?;
@@ -211,7 +211,7 @@ fn copy_third_party_builds(to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Copies what `go mod download` keeps read-only, so that tests can write beside their fixtures.
+/// Copies what `go mod download` keeps read-only, so that tests can write next to their fixtures.
 fn copy_directory(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -252,7 +252,7 @@ fn shelf() -> anyhow::Result<PathBuf> {
     Ok(cache.join("taco/tools"))
 }
 
-/// A long build must not make the machine sluggish for whoever works on it.
+/// A long build must not make the machine sluggish for its users.
 fn gently(program: &str) -> Command {
     let mut command = Command::new("nice");
     command.args(["-n", "10", program]);

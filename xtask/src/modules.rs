@@ -1,4 +1,5 @@
-//! Modules of `control-plane` and `scheduler` import each other in one direction only: whoever reads one need not have read the others.
+//! Modules of `control-plane` and `scheduler` import each other in one direction only: one can be read without having
+//! read the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -40,7 +40,7 @@ fn install_debian_packages(packages: &[&str]) -> anyhow::Result<()> {
     }
     eprintln!("installing Debian packages: {names}");
     let apt_get = || {
-        // Without a terminal nobody can answer sudo's question, and it must not wait for an answer.
+        // Without a terminal there is no one to answer sudo's prompt, and it must not wait for an answer.
         let mut command = Command::new(if root { "env" } else { "sudo" });
         command.args(if root { &[][..] } else { &["--non-interactive", "env"] });
         command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]);

@@ -22,7 +22,7 @@ pub(crate) struct Options {
 
 /// Builds everything up to the first thing that does not build; then runs all checks and tests, even after one has failed.
 pub(crate) fn test(options: &Options) -> anyhow::Result<ExitCode> {
-    // First, so that nobody waits for a build to learn that npm is missing.
+    // First, so that one need not wait for a build to learn that npm is missing.
     prerequisites::ensure_present()?;
     let quick = options.quick;
     if !quick {

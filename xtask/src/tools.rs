@@ -94,8 +94,8 @@ const PROVIDER_NULL: Tool = Tool {
     executable: "bin/terraform-provider-null",
 };
 
-/// The commit of the release before this one: during an upgrade, its servers and agents work beside those of this one.
-/// Every release names the one before it here.
+/// The commit of the release before this one: during an upgrade, its servers and agents work alongside those of this
+/// one. Every release names the one before it here.
 const PREVIOUS_RELEASE: &str = "aec5411bbd32238ecec49ce6742875e86bb19673";
 
 const PREVIOUS_TACO: Tool = Tool {
@@ -105,7 +105,7 @@ const PREVIOUS_TACO: Tool = Tool {
     executable: "bin/taco",
 };
 
-/// Tests beside the previous release read it; without it they are left out.
+/// Tests with the previous release read it; without it they are left out.
 pub(crate) const PREVIOUS_RELEASE_VARIABLE: &str = "TACO_TEST_PREVIOUS_RELEASE";
 
 /// A variable that tests read, and the program it leads to.

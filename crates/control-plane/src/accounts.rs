@@ -65,7 +65,7 @@ impl ControlPlane {
                 return Ok(user);
             }
             if user.email.key() != before.email.key() {
-                // Nobody has vouched for the new one; and whoever comes back to the old one is not who left it.
+                // The new one is unverified; and someone who returns to the old one need not be who left it.
                 user.verified_email = None;
             }
             user.updated_at = now;
@@ -146,7 +146,7 @@ impl ControlPlane {
     }
 
     /// Vouches that an address is its user's, so that invitations to it are theirs. `email` is what the site admin saw:
-    /// if the user has changed it meanwhile, nobody has looked at the new one.
+    /// if the user has changed it meanwhile, the new one is unverified.
     pub async fn verify_email(&self, caller: &Caller, id: UserId, email: &str) -> Result<User, Error> {
         caller.require(Action::ManageSite, Resource::Site, "user")?;
         let email: Email = email.parse()?;

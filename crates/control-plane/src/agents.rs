@@ -118,8 +118,8 @@ pub struct AgentView {
     pub last_heard_at: Option<Timestamp>,
 }
 
-/// An agent that was not heard for this long is doubtful. Another server's sign of life, which tells of its agents, can be
-/// one round of 20 seconds old when this server reads it, and stands for one more.
+/// An agent that was not heard for this long is doubtful. Another server's heartbeat, which lists its agents, can be
+/// one round of 20 seconds old when this server reads it, and is valid for one more.
 const DOUBT: SignedDuration = SignedDuration::from_secs(45);
 
 /// Agents as people see them.
@@ -166,7 +166,7 @@ impl ControlPlane {
     }
 }
 
-/// Verbs that ask nobody, for the server itself.
+/// Verbs without permission checks, for the server itself.
 #[boxed]
 impl Privileged {
     /// Notes that an agent has left for good.

@@ -12,9 +12,9 @@ use crate::error::Error;
 /// Facts about a request that are known before its sender is authenticated.
 #[derive(Clone, Default, Debug)]
 pub struct RequestInfo {
-    /// To find the request in the servers' logs; it stands in the audit trail.
+    /// To find the request in the servers' logs; it is part of the audit trail.
     pub id: Option<String>,
-    /// The client's address and what it calls itself, for whoever wonders who holds a lock.
+    /// The client's address and what it calls itself, for people who wonder who holds a lock.
     pub from: Option<String>,
     /// The client's address, for limits.
     pub address: Option<IpAddr>,
@@ -30,8 +30,8 @@ pub enum RequestTarget {
     At(OrganizationPrefix),
 }
 
-/// An organization that was looked at while the caller was recognised. It serves once: whoever asks a second time may
-/// have changed it meanwhile.
+/// An organization that was looked at while the caller was recognised. It serves once: before a second read, the
+/// request may have changed it.
 #[derive(Clone, Default)]
 pub(crate) struct PrefetchedOrganization(Arc<Mutex<Option<Seen>>>);
 

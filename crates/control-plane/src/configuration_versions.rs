@@ -244,7 +244,7 @@ impl ControlPlane {
         Ok(Listed { items: listed.ids.iter().filter_map(version).collect(), page, total: listed.total })
     }
 
-    /// The archive. It may hold whatever lay beside the configuration, so it takes more than reading.
+    /// The archive. It may contain any file next to the configuration, so it takes more than reading.
     pub async fn download_configuration(&self, caller: &Caller, id: ConfigurationVersionId) -> Result<Download, Error> {
         let view = self.configuration_for(caller, id, Action::QueuePlan).await?;
         if !view.version.is_usable() {

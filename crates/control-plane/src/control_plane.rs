@@ -214,7 +214,7 @@ impl OrganizationSnapshot {
         self.ledger.last_seen()
     }
 
-    /// Wakes whoever waits on it when this server has seen a change.
+    /// Wakes all who wait on it when this server has seen a change.
     pub fn changes(&self) -> Changes<OrganizationState> {
         self.ledger.changes()
     }
@@ -412,8 +412,8 @@ impl ControlPlane {
         self.organization_for(caller, id.ok_or(Error::NotFound(what))?, what).await
     }
 
-    /// The organization that an id belongs to, for a transaction that decides everything by itself: if what was last seen
-    /// lets the caller in, nobody looks before the transaction does.
+    /// The organization that an id belongs to, for a transaction that decides everything by itself: if what was last
+    /// seen lets the caller in, the ledger is not read before the transaction.
     pub(crate) async fn authorized_from_cache(
         &self,
         caller: &Caller,
@@ -461,7 +461,7 @@ impl ControlPlane {
         };
         match ledger.read().await {
             Ok(state) if state.organization().is_some() => PrefetchedOrganization::of(id, state),
-            // Whoever needs it looks again, and hears what is wrong.
+            // A request that needs it reads again, and gets the error.
             _ => PrefetchedOrganization::default(),
         }
     }

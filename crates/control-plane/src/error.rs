@@ -37,10 +37,10 @@ pub enum Error {
     /// Wait and try again. The cause is for the log.
     #[error("{}", unavailable_in_words(.0))]
     Unavailable(#[source] taco_ledger::Error),
-    /// Call whoever runs the site. The cause is for the log.
+    /// Call the site's operator. The cause is for the log.
     #[error("something stored is damaged; whoever runs this site finds the details in its log")]
     Corrupt(#[source] taco_ledger::Error),
-    /// Call whoever runs the site: the master key is not the one that sealed it. The cause is for the log.
+    /// Call the site's operator: the master key is not the one that sealed it. The cause is for the log.
     #[error("something sealed cannot be opened; whoever runs this site finds the details in its log")]
     Sealed(String),
 }
@@ -76,7 +76,7 @@ impl Error {
         InvalidAttribute::new(attribute, detail).into()
     }
 
-    /// A name that something else has, in the words that clients know.
+    /// A name that something else has, in the wording that clients know.
     pub fn name_taken(attribute: &'static str, title: &str) -> Self {
         Self::invalid(attribute, format!("{title} has already been taken"))
     }

@@ -138,7 +138,7 @@ enum Founding {
     HomeTaken,
 }
 
-/// All of them, for whoever works for all of them. What is wrong with one is no reason to leave the others alone.
+/// All organizations, for work on all of them. An error in one is no reason to skip the others.
 #[boxed]
 impl ControlPlane {
     /// Opens every organization. An error means that the site cannot be read, or that the bucket does not answer.
@@ -342,7 +342,7 @@ impl ControlPlane {
         org.commit(intent, decide).await
     }
 
-    /// Deletes an organization with everything in it. Its log stays in the bucket, where nobody finds it by name.
+    /// Deletes an organization with everything in it. Its log stays in the bucket, where it cannot be found by name.
     pub async fn delete_organization(&self, caller: &Caller, name: &str) -> Result<(), Error> {
         let now = self.now();
         if already_applied(&*caller.site, caller, now)? {
@@ -365,7 +365,7 @@ impl ControlPlane {
     }
 }
 
-/// Verbs that ask nobody, for the server itself.
+/// Verbs without permission checks, for the server itself.
 #[boxed]
 impl Privileged {
     /// Opens every organization. An error means that the site cannot be read, or that the bucket does not answer.
@@ -378,8 +378,8 @@ impl Privileged {
         self.control_plane().all_organizations().await
     }
 
-    /// The same, with those that this server has opened before as it last saw them, at no cost however many they are. For
-    /// whoever follows their changes and wants to know which have come and gone.
+    /// The same, with those that this server has opened before as it last saw them, at no cost however many they are.
+    /// For callers that follow their changes and want to know which have come and gone.
     pub async fn survey_organizations_as_seen(&self) -> Result<OrganizationSurvey, Error> {
         self.survey(true).await
     }

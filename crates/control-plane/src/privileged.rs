@@ -1,5 +1,5 @@
-//! Verbs for the server itself, which ask nobody whether they may: the scheduler hands out phases, servers look after
-//! ledgers and keys. Doors for people and for terraform have a [`ControlPlane`] and cannot reach them.
+//! Verbs for the server itself, without permission checks: the scheduler hands out phases, servers look after ledgers
+//! and keys. Doors for people and for terraform have a [`ControlPlane`] and cannot reach them.
 
 use std::ops::Deref;
 use std::sync::PoisonError;
@@ -37,7 +37,7 @@ impl Privileged {
         self.0.clone()
     }
 
-    /// All that an organization knows, for whoever works for all of it.
+    /// Everything in an organization, for work on all of it.
     pub fn state<'a>(&self, org: &'a OrganizationSnapshot) -> &'a View<OrganizationState> {
         &org.state
     }
@@ -97,7 +97,7 @@ impl Privileged {
         !self.shared.unreadable.contains(organization)
     }
 
-    /// Wakes whoever waits on it when this server has seen a change of the site: organizations come and go.
+    /// Wakes all who wait on it when this server has seen a change of the site: organizations come and go.
     pub fn site_changes(&self) -> Changes<Site> {
         self.shared.site.changes()
     }

@@ -299,8 +299,8 @@ impl ControlPlane {
     }
 }
 
-/// Nobody gives a team more in the organization than they have there themselves. The organization's token, which sets
-/// up teams, gives what it has not; it cannot use it, since no token that it makes may do more than it may.
+/// Callers cannot give a team more in the organization than they have there themselves. The organization's token, which
+/// sets up teams, gives what it has not; it cannot use it, since no token that it makes may do more than it may.
 fn check_gives_no_more(caller: &Caller, state: &OrganizationState, before: &Team, after: &Team) -> Result<(), Error> {
     let given = after.organization_access.beyond(&before.organization_access);
     if caller.actor.is_from_organization() || covers_in_organization(&caller.actor, state, &given) {
@@ -370,7 +370,7 @@ pub(crate) fn membership_view(
     MembershipView { membership, user, org: org.clone() }
 }
 
-/// The account behind a membership. Behind an invitation there is none, whoever has the address.
+/// The account behind a membership. Behind an invitation there is none, even if someone has the address.
 fn membership_user<'a>(caller: &'a Caller, membership: &Membership) -> Option<&'a User> {
     caller.site.users.get(&membership.user).filter(|_| membership.is_in_effect())
 }

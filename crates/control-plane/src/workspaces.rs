@@ -185,7 +185,7 @@ impl ControlPlane {
         .await
     }
 
-    /// Deletes a workspace with its states. What is in the bucket stays there, where nobody finds it by name.
+    /// Deletes a workspace with its states. What is in the bucket stays there, where it cannot be found by name.
     pub async fn delete_workspace(
         &self,
         caller: &Caller,
@@ -320,7 +320,7 @@ fn delete_workspace_records(tx: &mut Transaction<OrganizationState>, workspace: 
     tx.delete::<Workspace>(&workspace.id);
 }
 
-/// An apply has to be able to send its state. Whatever else is under way may go with its workspace.
+/// An apply has to be able to send its state. Anything else in progress may be deleted with its workspace.
 fn check_nothing_applies(state: &OrganizationState, workspace: &Workspace) -> Result<(), Error> {
     let mut unfinished = state.runs.by().open.get(&workspace.id);
     match unfinished.find(|run| run.status == RunStatus::Applying) {

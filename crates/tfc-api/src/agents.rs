@@ -28,7 +28,7 @@ impl Resource for AgentView {
 
     fn object(&self, _: &ApiRequest) -> Result<ResourceObject, ApiError> {
         let agent = &self.agent;
-        // What a client calls itself stands behind its address.
+        // The client's name for itself follows its address.
         let address = agent.address.as_deref().and_then(|from| from.split(' ').next());
         let attributes = Attributes {
             name: &agent.name,

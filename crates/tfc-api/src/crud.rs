@@ -17,7 +17,7 @@ pub(crate) trait Crud: Resource + Send + Sized + 'static {
     /// Attributes that a request can set.
     type Patch: DeserializeOwned + Send;
 
-    /// Reads relationships that a body may have beside the attributes.
+    /// Reads relationships that a body may have besides the attributes.
     fn patch(sent: RequestResource<Self::Patch>) -> Result<Self::Patch, ApiError> {
         Ok(sent.attributes)
     }

@@ -82,7 +82,7 @@ impl Api {
         }
     }
 
-    /// Asks nobody who they are.
+    /// Disables authentication.
     pub fn without_login(self) -> Self {
         Self { without_login: true, ..self }
     }

@@ -1,4 +1,4 @@
-//! Not implemented (yet): lists of things that nobody can make here. Clients that look are told that there are none,
+//! Not implemented (yet): lists of things that cannot be created here. Clients that look are told that there are none,
 //! which is true, and not that they asked for something strange.
 
 use axum::response::IntoResponse;

@@ -28,7 +28,7 @@ pub(crate) type Answer = Result<Response, ApiError>;
 /// once.
 pub(crate) type Handler = Arc<dyn Fn(ApiRequest) -> BoxFuture<'static, Answer> + Send + Sync>;
 
-/// A request of a caller who is recognised. Whoever has one need not ask for a token again.
+/// A request of a caller who is recognised. A handler that has one need not check a token again.
 pub(crate) struct ApiRequest {
     pub(crate) api: Api,
     pub(crate) control_plane: ControlPlane,
@@ -69,13 +69,13 @@ impl ApiRequest {
         &self.parts.uri
     }
 
-    /// The text that stands for a word in braces of the route's path.
+    /// The value of a placeholder in the route's path.
     pub(crate) fn name(&self, word: &str) -> Result<&str, ApiError> {
         let found = self.path.iter().find(|(name, _)| name == word);
         found.map(|(_, value)| value.as_str()).ok_or_else(ApiError::not_found)
     }
 
-    /// The id that stands for a word in braces. A malformed one is answered 404, like a missing one.
+    /// The id that is the value of a placeholder. A malformed one is answered 404, like a missing one.
     pub(crate) fn id<I: FromStr>(&self, word: &str) -> Result<I, ApiError> {
         self.name(word)?.parse().map_err(|_| ApiError::not_found())
     }

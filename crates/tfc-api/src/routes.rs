@@ -22,7 +22,7 @@ use crate::request::{Answer, ApiRequest, Handler, dispatch};
 pub enum Access {
     /// Nothing: everyone may know the answer.
     Public,
-    /// Nothing beside the address, which is itself the credential.
+    /// Nothing besides the URL, which is itself the credential.
     SignedAddress,
     /// A valid token. The answer holds what its caller may see, and nothing else.
     Token,
@@ -77,7 +77,7 @@ pub struct Route {
     /// A sentence about what it does.
     pub summary: Cow<'static, str>,
     pub in_terraform_cloud: InTerraformCloud,
-    /// A body that says enough to get past the shape; words in braces stand for names.
+    /// A body that says enough to get past the shape; words in braces are placeholders for names.
     pub sample_body: &'static str,
     /// A query without which the request makes no sense.
     pub sample_query: Option<&'static str>,
@@ -88,7 +88,7 @@ pub struct Route {
 enum Endpoint {
     /// For callers with a token.
     Api(Handler, Credentials),
-    /// For everyone, or for whoever knows the address.
+    /// For everyone, or for those who know the URL.
     Open(Box<MethodRouter<Api>>),
 }
 

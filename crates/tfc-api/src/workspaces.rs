@@ -330,7 +330,7 @@ async fn patch(request: &ApiRequest) -> Result<WorkspacePatch, ApiError> {
     Ok(WorkspacePatch { project, agent_pool_id, tag_bindings, ..sent.attributes })
 }
 
-/// The order that a query asks for; unknown ones are read as `name`. Without a word Terraform Cloud promises an order
+/// The order that a query asks for; unknown ones are read as `name`. Without one, Terraform Cloud promises an order
 /// that is arbitrary but stable.
 fn order(query: &Query) -> WorkspaceOrder {
     match query.get("sort") {
@@ -459,7 +459,7 @@ pub(crate) async fn force_unlock(request: ApiRequest) -> Answer {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct KeyToAssign {
-    /// It stands among the attributes, not in `data.id`.
+    /// It is among the attributes, not in `data.id`.
     #[serde(deserialize_with = "nullable")]
     id: Option<Option<String>>,
 }

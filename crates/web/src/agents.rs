@@ -35,7 +35,7 @@ struct AgentsPage {
     address: String,
     pools: Vec<PoolRow>,
     pages: Pagination,
-    /// Those within servers, which execute whatever needs no pool.
+    /// Those within servers, which execute everything that needs no pool.
     within: Vec<PresentAgent>,
     /// Reason why the visitor cannot create a pool.
     refusal: Option<String>,
@@ -74,7 +74,7 @@ impl PresentAgent {
     }
 }
 
-/// For which workspaces a pool works, in words.
+/// Scope of a pool in words: the workspaces that it works for.
 fn scope(view: &AgentPoolView) -> String {
     let pool = &view.pool;
     let several = |count: usize, one: &str| match count {

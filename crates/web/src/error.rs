@@ -141,7 +141,7 @@ pub(crate) async fn render(State(web): State<Web>, request: Request, next: Next)
     rendered
 }
 
-/// Someone who is logged in keeps the header. Where nobody can say whether they are, there is a page all the same.
+/// Visitors who are logged in keep the header. If that cannot be found out, there is a page all the same.
 async fn layout(web: &Web, headers: &HeaderMap, extensions: &Extensions) -> Layout {
     match Visitor::recognise(web, headers, extensions).await {
         Ok(Some(visitor)) => Layout::for_visitor(web, &visitor),

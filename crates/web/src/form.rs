@@ -44,8 +44,8 @@ impl Sender {
     }
 }
 
-/// A form that no other site has sent. Whoever handles it for someone who is logged in still has to check its proof:
-/// see [`crate::visitor::Visitor::require_proof`].
+/// A form that no other site has sent. A handler for someone who is logged in still has to check its proof: see
+/// [`crate::visitor::Visitor::require_proof`].
 pub(crate) struct OwnForm<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<Web> for OwnForm<T> {

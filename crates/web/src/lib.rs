@@ -95,7 +95,7 @@ impl Web {
         Self { bucket: address.into(), ..self }
     }
 
-    /// Asks nobody who they are, and says so on every page.
+    /// Disables authentication, and says so on every page.
     pub fn without_login(self) -> Self {
         Self { without_login: true, ..self }
     }

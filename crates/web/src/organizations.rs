@@ -27,7 +27,7 @@ use crate::{Web, notice, page, terraform};
 
 const PATH: &str = "/app/organizations";
 
-/// The fields beside which a complaint can stand.
+/// Fields next to which the form can show an error.
 const FIELDS: [&str; 2] = ["name", "email"];
 
 #[derive(Template)]

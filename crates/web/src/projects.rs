@@ -19,7 +19,7 @@ use crate::text::{self, Moment};
 use crate::visitor::Visitor;
 use crate::{Web, notice, page, tag_lines};
 
-/// The fields beside which a complaint can stand.
+/// Fields next to which the form can show an error.
 const FIELDS: [&str; 3] = ["name", "description", "tags"];
 
 #[derive(Template)]

@@ -54,7 +54,7 @@ impl StaticFiles {
     }
 }
 
-/// The parts of the one style sheet, in the order in which they stand.
+/// The parts of the one style sheet, in their order.
 const STYLE_SHEET: &str = concat!(
     include_str!("../../../static/base.css"),
     include_str!("../../../static/parts.css"),

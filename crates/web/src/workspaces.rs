@@ -33,7 +33,7 @@ use crate::visitor::Visitor;
 use crate::workspace_query::{Choice, Query as Wanted};
 use crate::{Web, live, notice, page, terraform};
 
-/// The fields beside which a complaint can stand.
+/// Fields next to which the form can show an error.
 const FIELDS: [&str; 3] = ["name", "description", "terraform-version"];
 
 #[derive(Template)]

@@ -11,7 +11,7 @@ use crate::states::{described, lock, locked_workspace, path_of, push, state};
 
 const JSON_API: Option<&str> = Some("application/vnd.api+json");
 
-/// A refusal that names a place and has all these words.
+/// A refusal that names a place and contains all these texts.
 #[track_caller]
 fn refused_at(answer: Answer, pointer: &str, words: &[&str]) {
     let answer = answer.expect(StatusCode::UNPROCESSABLE_ENTITY);

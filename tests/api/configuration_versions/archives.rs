@@ -25,7 +25,7 @@ struct Scene {
     server: ApiServer,
     workspace: String,
     bucket: Arc<dyn Bucket>,
-    /// In which the bucket lies, if it would be too large for memory.
+    /// Directory of the bucket, if it would be too large for memory.
     _directory: Option<tempfile::TempDir>,
 }
 
@@ -96,7 +96,7 @@ impl Scene {
     }
 }
 
-/// An archive of entries as they are, beside a file that is all right.
+/// An archive of raw entries, along with a valid file.
 fn archive_of(entries: &[(EntryType, &str, &str)]) -> Vec<u8> {
     let mut builder = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (kind, name, target) in [&[(EntryType::Regular, "main.tf", "")], entries].concat() {

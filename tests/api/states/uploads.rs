@@ -47,7 +47,7 @@ fn slow(bytes: Vec<u8>, mut go: watch::Receiver<bool>) -> Body {
     Body::from_stream(stream::iter([Ok(beginning)]).chain(end))
 }
 
-/// On a directory with few threads for whoever blocks, so that few clients would be enough to take them all.
+/// On a directory with few blocking threads, so that few clients would be enough to take them all.
 #[test]
 fn clients_that_take_their_time_hold_up_nobody() {
     let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(2).build().expect("a runtime");

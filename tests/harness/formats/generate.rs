@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::coverage::Facts;
 use super::shape::{Content, Field, Named, Shape, Shapes, Variant};
 
-/// Fields that may be absent lie no deeper.
+/// Fields that may be absent are no deeper.
 const DEEPEST: usize = 4;
 
 /// Enough for the longest list of variants.

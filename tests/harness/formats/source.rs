@@ -1,5 +1,5 @@
-//! The declarations of stored types, as they stand in the source. Serde's attributes say there how a type is written, for
-//! flattened structs and tagged enums, too, which nobody can ask at run time.
+//! The declarations of stored types, as they are in the source. Serde's attributes say there how a type is written, for
+//! flattened structs and tagged enums, too, which cannot be inspected at run time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -40,7 +40,7 @@ pub struct Source {
     pub ids: BTreeMap<String, String>,
     /// Kinds of names: texts with rules.
     pub names: BTreeSet<String>,
-    /// The types of records, by the word that stands for them in the bucket.
+    /// The types of records, by their names in the bucket.
     pub records: BTreeMap<String, String>,
 }
 

@@ -8,7 +8,7 @@ use crate::caller::{Caller, PrefetchedOrganization, RequestInfo};
 use crate::control_plane::OrganizationSnapshot;
 
 impl OrganizationSnapshot {
-    /// The caller that this author would be now; `None` if nobody comes as this author any more.
+    /// The caller that this author would be now; `None` if this author can no longer make requests.
     pub(crate) fn caller_for(&self, author: &Author, request: RequestInfo) -> Option<Caller> {
         let organization = self.id();
         let actor = match *author {

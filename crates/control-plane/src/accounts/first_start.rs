@@ -37,7 +37,7 @@ pub enum FirstStart {
     SetPassword(PasswordLinkText),
 }
 
-/// A link to set a password, with the secret that nobody will see again. Doors make an address of it.
+/// A link to set a password, with the secret that is shown only once. Doors make an address of it.
 #[derive(Clone, Debug)]
 pub struct PasswordLinkText {
     pub username: String,
@@ -62,7 +62,7 @@ impl ControlPlane {
     }
 }
 
-/// Verbs that ask nobody, for the server itself.
+/// Verbs without permission checks, for the server itself.
 #[boxed]
 impl Privileged {
     /// Makes the first admin unless there is one. Returns their name while they have no password.
@@ -82,9 +82,9 @@ impl Privileged {
         .await
     }
 
-    /// Makes the first admin unless there is one, and a link while nobody has used one: for whoever sits before a
-    /// server's machine, since it makes them the site's admin. Each call makes a link of its own, and the first that is
-    /// used ends them all.
+    /// Makes the first admin unless there is one, and a link until one is used: for the operator at a server's machine,
+    /// since it makes them the site's admin. Each call makes a link of its own, and the first that is used ends them
+    /// all.
     pub async fn first_start(&self) -> Result<FirstStart, Error> {
         let now = self.now();
         let (link, text) = self.password_link(first_admin(), now);

@@ -75,7 +75,7 @@ impl ControlPlane {
         Ok(secret)
     }
 
-    /// Exchanges a code for a token. Two who try at once, on whatever servers: one gets it, and the other's attempt
+    /// Exchanges a code for a token. Of two attempts at once, on any servers, one gets it, and the other's attempt
     /// revokes it, for then one of them has stolen the code.
     pub async fn exchange_code(&self, exchange: CodeExchange) -> Result<IssuedToken, Error> {
         let refused = |why: &str| Error::invalid("code", format!("the code is not valid: {why}"));

@@ -1,5 +1,5 @@
-//! A queue for whoever wants a password hashed. Argon2 takes much memory and time on purpose, so that only a few are hashed
-//! at once; the others wait, and those of different addresses take turns: however many one address sends, the next one of
+//! Queue for hashing passwords. Argon2 takes much memory and time on purpose, so that only a few are hashed at once;
+//! the others wait, and those of different addresses take turns: however many one address sends, the next one of
 //! another address does not wait for them all.
 
 use std::collections::{HashMap, VecDeque};
@@ -113,7 +113,8 @@ impl Inner {
     }
 }
 
-/// The right to hash a password. It goes to the next one when it is dropped, also where whoever waited for it went away.
+/// The right to hash a password. It goes to the next one when it is dropped, also if the client that waited for it has
+/// disconnected.
 pub(crate) struct QueuePick(Option<Arc<Inner>>);
 
 impl QueuePick {

@@ -37,8 +37,8 @@ impl ControlPlane {
         site.users.get(&link.user).cloned().ok_or_else(gone)
     }
 
-    /// Sets the password of the user whom a link was made for, and ends all links and all sessions of theirs: whoever
-    /// needs a link may need it because someone else knew the password before. Returns the user.
+    /// Sets the password of the user whom a link was made for, and ends all links and all sessions of theirs: a user
+    /// who needs a link may need it because someone else knew the password before. Returns the user.
     pub async fn set_password_by_link(&self, link: &str, password: String) -> Result<User, Error> {
         check_password_rules(&password)?;
         let hash = self.hash_key().hash("password-link", link);
@@ -68,8 +68,8 @@ impl ControlPlane {
         .await
     }
 
-    /// Changes the caller's own password. They have to know the one before, and sessions elsewhere end: whoever changes
-    /// a password may do so because someone else knows it.
+    /// Changes the caller's own password. They have to know the one before, and sessions elsewhere end: users may
+    /// change a password because someone else knows it.
     pub async fn change_password(
         &self,
         caller: &Caller,
@@ -208,7 +208,7 @@ fn fits(password: &str, stored: &str, memory: &mut Vec<Block>) -> bool {
     output().is_some_and(|(output, expected)| output.ct_eq(&expected).into())
 }
 
-/// Argon2 itself, which leaves its memory to whoever comes next.
+/// Argon2 itself, which leaves its memory to the next one.
 fn argon2(
     algorithm: Algorithm,
     version: Version,

@@ -13,7 +13,7 @@ use crate::caller::{Caller, PrefetchedOrganization, RequestInfo};
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 
-/// A new session, with the cookie's text that nobody will see again.
+/// A new session, with the cookie's text, which is shown only once.
 #[derive(Clone, Debug)]
 pub struct OpenedSession {
     pub session: Session,
@@ -23,7 +23,7 @@ pub struct OpenedSession {
 
 #[boxed]
 impl ControlPlane {
-    /// Logs someone in with name and password. The session is always a new one, so nobody can plant theirs.
+    /// Logs someone in with name and password. The session is always a new one, so no attacker can plant theirs.
     pub async fn log_in(
         &self,
         name: &str,
@@ -46,7 +46,7 @@ impl ControlPlane {
         let intent =
             taco_ledger::Intent { actor: user.id.to_string(), action: "session.open", request: request.id.clone() };
         self.commit_site(intent, move |tx| {
-            // Nobody misses the sessions that are over; this is as good a moment as any to clear them away.
+            // Cleanup of expired sessions, for which this is as good a moment as any.
             for old in sessions_of(tx.state(), stored.user).into_iter().filter(|old| !old.is_open(now)) {
                 tx.delete::<Session>(&old.id);
             }
@@ -69,7 +69,7 @@ impl ControlPlane {
         Ok(Caller { actor, token: None, request, site, prefetched: PrefetchedOrganization::default() })
     }
 
-    /// Notes now and then that a session is in use, beside the request: otherwise it would end as idle.
+    /// Notes now and then that a session is in use, in the background of the request: otherwise it would end as idle.
     fn remember_session(&self, session: &Session) {
         let (id, now) = (session.id, self.now());
         if session.use_to_remember(now).is_none() {

@@ -1,4 +1,4 @@
-//! Tokens in signed URLs: each opens one object for one purpose, for a while, to whoever has it.
+//! Tokens in signed URLs: each opens one object for one purpose, for a while, to anyone who has it.
 
 use taco_domain::Author;
 use taco_domain::id::TokenId;
@@ -31,7 +31,7 @@ impl SignedUrlPurpose {
     }
 }
 
-/// A pass that was checked. Only `ControlPlane::verify_url_token` makes one.
+/// A token that was verified. Only `ControlPlane::verify_url_token` makes one.
 #[derive(Clone, Debug)]
 pub struct SignedUrlToken {
     pub(crate) purpose: SignedUrlPurpose,
@@ -40,7 +40,7 @@ pub struct SignedUrlToken {
     pub(crate) holder: Option<Holder>,
 }
 
-/// To whom a pass was issued.
+/// Holder of a token, to whom it was issued.
 #[derive(Clone, Debug)]
 pub(crate) struct Holder {
     pub(crate) author: Author,

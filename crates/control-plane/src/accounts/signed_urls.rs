@@ -1,8 +1,8 @@
-//! Passes: texts that open one object for one purpose, for a while, to whoever has them. Some requests of terraform
-//! carry no token, so the address itself has to be the credential.
+//! Signed URLs: each opens one object for one purpose, for a while, to anyone who has it. Some requests of terraform
+//! carry no token, so the URL itself has to be the credential.
 //!
-//! A pass says to whom it was issued, and opens nothing any more when they could not get it again: when their token was
-//! revoked, or their right is gone.
+//! A signed URL says to whom it was issued, and opens nothing any more when they could not get it again: when their
+//! token was revoked, or their right is gone.
 //!
 //! ```text
 //! <end>_<holder>_<token or nothing>_<signature>
@@ -21,7 +21,7 @@ use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::signed_url_token::{Holder, SignedUrlPurpose, SignedUrlToken};
 
-/// No pass lives longer.
+/// Longest lifetime of a signed URL.
 const LONGEST: SignedDuration = SignedDuration::from_hours(25);
 
 impl ControlPlane {
@@ -47,14 +47,14 @@ impl ControlPlane {
             }
         }
         let workspace = org.state.workspaces.get(workspace).ok_or_else(gone)?;
-        // One answer for all that can be wrong with a pass.
+        // One error for all that can be wrong with a token.
         caller.require(action, Resource::Workspace(&org.state, workspace), what).map_err(|_| gone())?;
         Ok(Some(Caller { token: holder.token, ..caller }))
     }
 }
 
 impl ControlPlane {
-    /// A text that opens `object` for `purpose` until `lifetime` is over. It can stand in the path of an address.
+    /// A token that opens `object` for `purpose` until `lifetime` is over. It can be part of a URL's path.
     ///
     /// It is good to the end of a minute, so that what shows it can be said again within the minute.
     pub fn sign_url_token(
@@ -100,7 +100,7 @@ impl ControlPlane {
     }
 }
 
-/// End, holder and signature of a pass.
+/// Expiry, holder and signature of a token.
 fn parts(text: &str) -> Option<(&str, Option<&str>, &str)> {
     match text.split_once('_') {
         Some((end, rest)) => rest.rsplit_once('_').map(|(holder, signature)| (end, Some(holder), signature)),

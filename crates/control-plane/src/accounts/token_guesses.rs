@@ -1,5 +1,5 @@
-//! A limit on wrong tokens from one address. Whoever comes from there with a right one is let in all the same: in an office
-//! all share an address, and one script with an old token must not keep the others out.
+//! A limit on wrong tokens from one address. Requests from there with a valid one are accepted all the same: in an
+//! office all share an address, and one script with an old token must not keep the others out.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

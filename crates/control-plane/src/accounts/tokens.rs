@@ -25,7 +25,7 @@ pub struct NewToken {
     pub expires_at: Option<Timestamp>,
 }
 
-/// A new token, with the text that nobody will see again.
+/// A new token, with the text, which is shown only once.
 #[derive(Clone, Debug)]
 pub struct IssuedToken {
     pub token: Token,
@@ -151,7 +151,7 @@ impl ControlPlane {
         Ok(token)
     }
 
-    /// Notes that a token was used, once an hour and beside the request: a note that gets lost harms nobody.
+    /// Notes that a token was used, once an hour and in the background of the request: a lost note does no harm.
     fn remember_use<S: Holds<Token>>(&self, ledger: &Ledger<S>, token: &Token) {
         let (id, now) = (token.id, self.now());
         if token.use_to_remember(now).is_none() || !self.shared.uses_in_flight.begin(id) {
@@ -216,7 +216,7 @@ impl ControlPlane {
         Ok(tokens_held_by(&site.tokens, TokenHolder::User(user)))
     }
 
-    /// A token of whatever kind, by its id.
+    /// A token of any kind, by its id.
     pub async fn token_with_id(&self, caller: &Caller, id: TokenId) -> Result<Token, Error> {
         let what = "token";
         if let Some(token) = caller.site.tokens.get(&id) {
@@ -230,7 +230,7 @@ impl ControlPlane {
         Ok(token.clone())
     }
 
-    /// Ends a token of whatever kind.
+    /// Ends a token of any kind.
     pub async fn revoke_token(&self, caller: &Caller, id: TokenId) -> Result<(), Error> {
         let token = self.token_with_id(caller, id).await?;
         let intent = caller.intent("token.revoke");

@@ -241,7 +241,7 @@ pub(crate) enum PoolUser {
 }
 
 /// An execution that names a pool needs one that exists and is for its user. What `was` set before may stay: a pool's
-/// limits can change later, and whoever changes something else is not to be bothered with that. Agents are.
+/// limits can change later, and a change of something else must not fail because of that. Agents are still checked.
 pub(crate) fn check_agent_pool(
     state: &OrganizationState,
     execution: Execution,

@@ -1,4 +1,4 @@
-//! Agents that are connected at the moment, known from their heartbeats and not recorded in the ledger.
+//! Presence of agents: those connected at the moment, as servers hear them. It is not recorded in the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,7 +13,7 @@ use crate::error::Error;
 /// By an engine's name, the versions that some agents have without a download.
 pub type EnginesAtAgents = BTreeMap<String, BTreeSet<String>>;
 
-/// The agents that any server hears, as far as this one knows. Whoever hears them fills it; clones share it.
+/// The agents that any server hears, as far as this one knows. The servers' heartbeats fill it; clones share it.
 #[derive(Clone, Default, Debug)]
 pub struct Presence {
     agents: Arc<RwLock<Arc<[AgentPresence]>>>,

@@ -1,5 +1,5 @@
-//! The archives of configurations: checked on their way to the bucket, and kept beside their READMEs. They are unpacked
-//! by agents alone.
+//! The archives of configurations: checked on their way to the bucket, and stored along with their READMEs. They are
+//! unpacked by agents alone.
 
 use std::error::Error as StdError;
 use std::io::BufReader;
@@ -120,7 +120,7 @@ impl ControlPlane {
         let (chunks, inspecting) = begin_inspection(working_directory);
         while let Some(piece) = download.body.next().await {
             let piece = piece.map_err(|error| blob_error(error.into()))?;
-            // Whoever reads may have seen enough.
+            // The reader may have seen enough.
             if chunks.send(Ok(piece)).await.is_err() {
                 break;
             }
@@ -185,7 +185,7 @@ impl<E> Passing<E> {
         let is_read = self.chunks.send(Ok(bytes.clone())).await.is_ok();
         match is_read {
             true => Some((Ok(bytes), self)),
-            // Whoever reads along refuses it. Clients hear so only after they have sent everything; nothing of it is
+            // The concurrent reader refuses it. Clients hear so only after they have sent everything; nothing of it is
             // kept.
             false if self.size <= LARGEST_CONFIGURATION => Some((Ok(Bytes::new()), self)),
             false => None,

@@ -33,7 +33,7 @@ pub struct AuditEvent {
     pub action: String,
     /// To what it was done: kind and id.
     pub thing: Option<(String, String)>,
-    /// The number of the commit that has it, for whoever compares with `taco audit verify`.
+    /// The number of the commit that has it, for comparison with `taco audit verify`.
     pub commit: u64,
 }
 
@@ -110,7 +110,7 @@ fn events(commit: &Commit, org: &OrganizationSnapshot) -> Vec<AuditEvent> {
 }
 
 /// Of all records that changed or were read, the one that the action speaks of: `workspace.lock` changes a workspace,
-/// `state.write` a state version, `state.read` reads one. Notes about requests are nobody's deed.
+/// `state.write` a state version, `state.read` reads one. Notes about requests are no one's action.
 fn thing(entry: &Entry) -> Option<(String, String)> {
     let puts = entry.puts.iter().map(|put| (put.kind.as_str(), put.id.as_str()));
     let deletes = entry.deletes.iter().map(|key| (key.kind.as_str(), key.id.as_str()));

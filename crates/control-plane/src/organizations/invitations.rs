@@ -1,7 +1,7 @@
 //! Invitations: someone is asked to join an organization, and joins when they accept.
 //!
-//! Whoever invites learns nothing about who has an account. Two things open an invitation: its link, which whoever
-//! invites passes on, and the address, where a site admin has vouched that it is the user's. See
+//! The inviter learns nothing about who has an account. Two things open an invitation: its link, which the inviter
+//! passes on, and the address, where a site admin has vouched that it is the user's. See
 //! `docs/decisions/0023-invitations-are-accepted.md`.
 
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ const WHAT: &str = "invitation";
 #[derive(Clone)]
 pub struct MadeInvitation {
     pub view: MembershipView,
-    /// Secret of its link, for the person who invites. It is shown once: a repeated request gets `None`.
+    /// Secret of its link, for the inviter. It is shown once: a repeated request gets `None`.
     pub text: Option<InvitationText>,
 }
 
@@ -93,7 +93,7 @@ impl ControlPlane {
         let (text, link) = self.invitation_link(org.id());
         let new = Membership {
             id: MembershipId::within(org.id().organization_prefix(), self.random()),
-            // Nobody has this id, so that it tells nothing and opens nothing, also to servers of earlier versions.
+            // No user has this id, so that it tells nothing and opens nothing, also to servers of earlier versions.
             user: UserId::from_random(self.random()),
             email,
             status: MembershipStatus::Invited,
@@ -234,7 +234,7 @@ impl InvitationView {
     }
 }
 
-/// The answer to whoever invites. A repeated request finds the record of the first, whose link has another text.
+/// The response to the inviter. A repeated request finds the record of the first, whose link has another text.
 fn made(
     caller: &Caller,
     org: &OrganizationSnapshot,

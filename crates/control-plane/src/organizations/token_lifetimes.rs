@@ -24,7 +24,7 @@ pub struct TokenLifetimeView {
 
 #[boxed]
 impl ControlPlane {
-    /// The limits of all kinds, also of those that nobody has set.
+    /// The limits of all kinds, including those that are not set.
     pub async fn token_lifetimes(&self, caller: &Caller, organization: &str) -> Result<Vec<TokenLifetimeView>, Error> {
         let org = self.organization_named(caller, organization).await?;
         caller.require(Action::UpdateOrganization, org.resource(), WHAT)?;

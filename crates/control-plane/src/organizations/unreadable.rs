@@ -1,8 +1,8 @@
-//! Ledgers that cannot be read: which, since when, and why. One damaged organization must not harm the others, so
-//! whoever goes through all of them passes it over; here is where operators are told of it.
+//! Ledgers that cannot be read: which, since when, and why. One damaged organization must not harm the others, so loops
+//! over all of them skip it; this module reports it to operators.
 //!
-//! A ledger is noted when a look at it fails for a reason that does not pass by itself, and is struck off when a look
-//! succeeds. Both are logged once.
+//! A ledger is noted when reading it fails with an error that is not transient, and removed when a read succeeds. Both
+//! are logged once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

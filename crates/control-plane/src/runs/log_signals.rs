@@ -26,7 +26,7 @@ impl LogSignals {
         signal
     }
 
-    /// From now on nobody waits.
+    /// Ends all waiting from now on.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         let followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);

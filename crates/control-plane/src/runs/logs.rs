@@ -200,7 +200,7 @@ impl ControlPlane {
     }
 }
 
-/// Verbs that ask nobody, for the server itself.
+/// Verbs without permission checks, for the server itself.
 #[boxed]
 impl Privileged {
     /// The log of any phase, as [`ControlPlane::follow_log`] reads it.
@@ -217,7 +217,8 @@ impl Privileged {
         self.follow_log_in(&org, run, kind, offset, limit, patience, None).await
     }
 
-    /// This server is stopping: whoever waits for a log to grow is answered now, and asks another server.
+    /// This server is stopping: requests that wait for a log to grow get their response now, and clients turn to
+    /// another server.
     pub fn let_readers_go(&self) {
         self.shared.log_signals.close();
     }

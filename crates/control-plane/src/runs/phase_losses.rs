@@ -107,7 +107,7 @@ impl ControlPlane {
     }
 }
 
-/// Verbs that ask nobody, for the server itself.
+/// Verbs without permission checks, for the server itself.
 #[boxed]
 impl Privileged {
     /// Takes a phase away from an agent that was not heard for too long. One that is over, or that another agent has

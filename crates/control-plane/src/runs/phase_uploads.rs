@@ -72,8 +72,9 @@ impl ControlPlane {
         })
     }
 
-    /// Writes the state as an apply leaves it, while it goes on and at its end. The same bytes again change nothing. What
-    /// comes from an agent that was given up, after its run lost the workspace, is kept beside the current state.
+    /// Writes the state as an apply leaves it, while it goes on and at its end. The same bytes again change nothing.
+    /// What comes from an agent that was given up, after its run lost the workspace, is kept in addition to the current
+    /// state.
     pub async fn write_phase_state<E>(
         &self,
         caller: &PhaseCaller,

@@ -82,7 +82,7 @@ impl PhaseCaller {
         find(&*self.org.state, &self.attempt.run, WHAT)
     }
 
-    /// The run, if its attempt is still under way: nobody begins with one that was given up.
+    /// The run, if its attempt is still in progress: no agent begins with one that was given up.
     fn run_under_way(&self) -> Result<&Run, Error> {
         let (attempt, run) = (self.attempt, self.run()?);
         match attempt.is_current_in(run) {
@@ -95,8 +95,8 @@ impl PhaseCaller {
         self.run_under_way().map(|_| ())
     }
 
-    /// The run, if its attempt is under way or is an apply that was given up: of that, whatever comes is taken. What has
-    /// ended stays as it ended.
+    /// The run, if its attempt is under way or is an apply that was given up: of that, every upload is accepted. What
+    /// has ended stays as it ended.
     pub(crate) fn run_not_ended(&self) -> Result<&Run, Error> {
         let (attempt, run) = (self.attempt, self.run()?);
         match attempt.is_current_in(run) || is_lost_apply(run, attempt) {
@@ -144,7 +144,7 @@ pub enum PhaseOutcome {
 }
 
 impl PhaseOutcome {
-    /// The outcome as a record of the run keeps it. Only an apply can leave something that nobody knows of.
+    /// The outcome as a record of the run keeps it. Only an apply can leave unknown changes.
     fn kept(self, kind: PhaseKind) -> Self {
         match self {
             Self::Incomplete { canceled: true, .. } if kind == PhaseKind::Plan => Self::Canceled,
@@ -216,9 +216,9 @@ impl ControlPlane {
         Ok(PhaseCaller { attempt, org, caller })
     }
 
-    /// Recognises an agent's request to send a log, a plan or an outcome. Where this server last saw the attempt under way,
-    /// it does not look again: what an attempt that was given up sends goes where nobody reads, and an outcome is
-    /// decided by its transaction.
+    /// Recognises an agent's request to send a log, a plan or an outcome. Where this server last saw the attempt under
+    /// way, it does not look again: what an attempt that was given up sends goes where it is never read, and an outcome
+    /// is decided by its transaction.
     pub async fn phase_sender(&self, token: &str, request: RequestInfo) -> Result<PhaseCaller, Error> {
         let attempt = self.read_agents_token(token)?;
         if let Some(org) = self.organization_last_seen(attempt.run.organization_prefix())
@@ -273,7 +273,7 @@ impl ControlPlane {
         Duration::try_from(rest.min(LOOKS_AGAIN_WITHIN)).unwrap_or_default()
     }
 
-    /// Ends a phase, and starts whatever follows from that. Repeating it is harmless.
+    /// Ends a phase, and starts all that follows from that. Repeating it is harmless.
     pub async fn finish_phase(&self, caller: &PhaseCaller, outcome: PhaseOutcome) -> Result<Run, Error> {
         let (attempt, now) = (caller.attempt, self.now());
         let outcome = outcome.kept(attempt.phase);
@@ -455,12 +455,12 @@ impl ControlPlane {
     }
 }
 
-/// Verbs that ask nobody, for the server itself.
+/// Verbs without permission checks, for the server itself.
 #[boxed]
 impl Privileged {
-    /// Gives the phase of an organization whose turn it is to an agent within whose reach it is; `None` if there is none.
-    /// Of two agents that want it one gets it: taking it is a transaction. A phase whose secrets cannot be opened fails
-    /// before anyone has it: to give it out first would leave an apply of which nobody knows that it never began.
+    /// Gives the phase of an organization whose turn it is to an agent within whose reach it is; `None` if there is
+    /// none. Of two agents that want it one gets it: taking it is a transaction. A phase whose secrets cannot be opened
+    /// fails before anyone has it: to give it out first would leave an apply that never began, and no record of that.
     pub async fn take_phase(
         &self,
         org: &OrganizationSnapshot,

@@ -1,6 +1,6 @@
-//! The files of a plan, in the forms that agents send. They lie under keys of the attempt, so that a repeated upload
-//! writes over the first; what counts is what was there when the plan ended. The commit of its outcome notes each form's
-//! digest, and whoever reads one later gets those bytes or none: what is applied is what people looked at.
+//! The files of a plan, in the forms that agents send. They are stored under keys of the attempt, so that a repeated
+//! upload writes over the first; what counts is what was there when the plan ended. The commit of its outcome notes
+//! each form's digest, and later reads return those bytes or none: what is applied is what people looked at.
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use sha2::{Digest, Sha256};

@@ -81,7 +81,8 @@ impl ControlPlane {
         Ok(Some(pieces.concat()))
     }
 
-    /// The bytes of a log from `offset` on, at most `limit`, for whoever has a pass. Waits up to `patience` for some.
+    /// The bytes of a log from `offset` on, at most `limit`, for the holder of a signed URL. Waits up to `patience` for
+    /// some.
     pub async fn read_log(
         &self,
         pass: &SignedUrlToken,

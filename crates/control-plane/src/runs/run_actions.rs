@@ -81,7 +81,7 @@ impl ControlPlane {
         .await
     }
 
-    /// Throws away a plan that nobody will apply.
+    /// Discards a plan, which will not be applied.
     pub async fn discard_run(&self, caller: &Caller, id: RunId, comment: Option<String>) -> Result<RunView, Error> {
         let (by, now) = (caller.author(), self.now());
         self.decide_run(caller, id, Action::ApplyRun, "run.discard", comment, move |_, run, _| {
@@ -90,7 +90,7 @@ impl ControlPlane {
         .await
     }
 
-    /// Stops a run: at once while nobody executes it, otherwise by asking its agent.
+    /// Stops a run: at once while no agent executes it, otherwise by asking its agent.
     pub async fn cancel_run(&self, caller: &Caller, id: RunId, comment: Option<String>) -> Result<RunView, Error> {
         let (by, now) = (caller.author(), self.now());
         self.decide_run(caller, id, Action::ApplyRun, "run.cancel", comment, move |_, run, _| {
@@ -137,7 +137,7 @@ impl ControlPlane {
         run.check_force_cancel(self.now(), self.shared.timeouts.before_force).is_ok()
     }
 
-    /// Changes a run and starts whatever follows. `decide` may run several times, and decides from its arguments alone.
+    /// Changes a run and starts all that follows. `decide` may run several times, and decides from its arguments alone.
     async fn decide_run(
         &self,
         caller: &Caller,

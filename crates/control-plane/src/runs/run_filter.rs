@@ -13,7 +13,7 @@ use taco_history::Row;
 
 use crate::history::options_of;
 
-/// Everything that is not empty has to fit. A word that nobody knows fits nothing.
+/// Every filter that is not empty has to match. An unknown value matches nothing.
 #[derive(Clone, Default, Debug)]
 pub struct RunFilter {
     pub statuses: Vec<String>,
@@ -29,7 +29,7 @@ pub struct RunFilter {
     pub timeframe: Option<String>,
     /// A part of the id or of the message.
     pub text: Option<String>,
-    /// A part of the name of whoever made it.
+    /// A part of its creator's name.
     pub user: Option<String>,
     /// Of a repository; no run here comes from one yet.
     pub commit: Option<String>,
@@ -89,7 +89,7 @@ impl RunFilter {
         is_listed(&self.statuses, status)
             && fits_any(&self.status_groups, |group| match known() {
                 Some(status) => is_in_group(status, group),
-                // On the wire some runs have a word of their own: those that wait for a decision about their cost.
+                // On the wire some runs have a status of their own: those that wait for a decision about their cost.
                 None => is_in_group(RunStatus::Planned, group),
             })
     }

@@ -18,7 +18,7 @@ use crate::find::find;
 /// So many runs of a workspace can be open at a time.
 const MOST_OPEN: usize = 1000;
 
-/// Puts a run as it is now, with whatever follows from that.
+/// Puts a run as it is now, with all that follows from that.
 pub(crate) fn put_run_and_follow_up(
     tx: &mut Transaction<OrganizationState>,
     run: Run,

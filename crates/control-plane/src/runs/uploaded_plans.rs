@@ -48,7 +48,7 @@ impl UploadedPlans {
 
     pub(crate) fn remember(&self, attempt: PhaseAttempt, form: PlanForm, stored: Stored) {
         let mut all = self.all();
-        // Attempts that were lost never end, and nobody asks for them.
+        // Attempts that were lost never end, and no request asks for them.
         if all.len() >= MAX_REMEMBERED {
             all.clear();
         }

@@ -34,7 +34,7 @@ pub struct DueWait {
     pub since: Timestamp,
 }
 
-/// Verbs that ask nobody, for the server itself.
+/// Verbs without permission checks, for the server itself.
 #[boxed]
 impl Privileged {
     /// Notes what runs wait for, all in one commit. One that waits for something else by now, or no more, is left

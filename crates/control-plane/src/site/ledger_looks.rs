@@ -1,4 +1,4 @@
-//! Looks at ledgers that cost no more than they have to, for whoever follows all of them.
+//! Cheap reads of ledgers, for servers that follow all of them.
 
 use taco_boxed::boxed;
 use taco_domain::id::OrganizationId;
@@ -7,7 +7,7 @@ use taco_ledger::LedgerName;
 use crate::error::Error;
 use crate::privileged::Privileged;
 
-/// Verbs that ask nobody, for the server itself.
+/// Verbs without permission checks, for the server itself.
 #[boxed]
 impl Privileged {
     /// Looks at one ledger, in which another server has written the commit `newest`. One that this server has not opened

@@ -15,9 +15,9 @@ impl ControlPlane {
     }
 }
 
-/// Verbs that ask nobody, for the server itself.
+/// Verbs without permission checks, for the server itself.
 impl Privileged {
-    /// A word for another server of the same site.
+    /// Credential for a peer of the same site.
     pub fn sign_peer_request(&self) -> String {
         let now = self.now().as_second();
         format!("{now}-{}", self.signature(now))

@@ -1,5 +1,5 @@
 //! A new master key: what an older one wrapped is wrapped anew, so that the older one can be forgotten. Only headers
-//! change; readers are not disturbed, and whoever was interrupted begins again and skips what is done.
+//! change; readers are not disturbed, and after an interruption one begins again and skips what is done.
 
 use std::collections::HashMap;
 
@@ -76,7 +76,7 @@ impl ControlPlane {
     }
 }
 
-/// Verbs that ask nobody, for the server itself.
+/// Verbs without permission checks, for the server itself.
 #[boxed]
 impl Privileged {
     /// Brings secrets that records hold under the current master key: variables, those of runs, SSH keys, and hashes of
@@ -111,7 +111,7 @@ impl Privileged {
         Ok(all)
     }
 
-    /// Brings whatever lies sealed in the bucket beside the ledgers under the current master key: states, plans and
+    /// Rewraps all that is sealed in the bucket outside of the ledgers with the current master key: states, plans and
     /// configurations. Logs are not sealed.
     pub async fn rewrap_blobs(&self) -> Result<Rewrapped, Error> {
         let unavailable = |error: taco_ledger::BucketError| blob_error(error.into());

@@ -1,6 +1,6 @@
 //! States on their way to and from the bucket. They can be large, so they flow; only a small one is ever whole in memory.
 //!
-//! A large one is read while it comes, where there is a place for that. Whoever reads waits for every next piece, and a
+//! A large one is read while it comes, where there is a place for that. The reader waits for every next chunk, and a
 //! client may take as long as it likes to send one: where slow clients have all places, the others' states are read
 //! when they are in the bucket, which does not keep anyone waiting.
 
@@ -30,8 +30,8 @@ pub const LARGEST_STATE: u64 = 256 * 1024 * 1024;
 /// A state that is no larger is read where it is: a thread for it would cost more.
 const SMALL: usize = 64 * 1024;
 
-/// A state that is no larger is held until all of it came: whoever stores it does so anyway, and it need not be fetched
-/// back to be read.
+/// A state that is no larger is held until all of it came: storing it does so anyway, and it need not be fetched back
+/// to be read.
 const WHOLE: usize = 1024 * 1024;
 
 /// Source from which a state is read.
@@ -105,7 +105,7 @@ impl ControlPlane {
         Ok(read.map(|file| (stored, file)))
     }
 
-    /// Stores what has to be JSON, whatever it says.
+    /// Stores any JSON, and checks that it is JSON.
     pub(crate) async fn store_json<E>(
         &self,
         key: &Key,
@@ -173,7 +173,7 @@ impl ControlPlane {
             let chunks = chunks.clone();
             async move {
                 if let Ok(bytes) = &piece {
-                    // Whoever reads along may have seen enough.
+                    // The concurrent reader may have seen enough.
                     let _ = chunks.send(Ok(bytes.clone())).await;
                 }
                 piece
@@ -202,7 +202,7 @@ impl ControlPlane {
                 trouble = Some(error);
                 told
             });
-            // Whoever reads may have seen enough.
+            // The reader may have seen enough.
             if chunks.send(piece).await.is_err() || trouble.is_some() {
                 break;
             }
@@ -215,7 +215,7 @@ impl ControlPlane {
         }
     }
 
-    /// Removes what nothing names. If that fails it stays as garbage, which harms nobody.
+    /// Removes what nothing names. If that fails it stays as garbage, which does no harm.
     pub(crate) async fn remove_blob(&self, key: &Key) {
         self.shared.state_cache.forget(key);
         if let Err(error) = self.blobs().remove(key).await {
@@ -273,7 +273,7 @@ fn read_apart<T: Send + 'static>(
     let (chunks, reader) = channel();
     let (tell, told) = oneshot::channel();
     let reading = move || {
-        // Nobody listens any more if the client has gone.
+        // The receiver is gone if the client has disconnected.
         let _ = tell.send(read(Source::Flowing(BufReader::new(reader))));
     };
     let thread = thread::Builder::new().name("state-reader".to_owned());

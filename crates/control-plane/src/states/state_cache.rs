@@ -8,7 +8,7 @@ use quick_cache::Weighter;
 use quick_cache::unsync::Cache;
 use taco_ledger::Key;
 
-/// So many bytes are kept; then those go that nobody asks for.
+/// Capacity in bytes; beyond it, states that are not in demand are evicted.
 const MOST: u64 = 4 * 1024 * 1024;
 /// A larger one flows past.
 const LARGEST: u64 = 1024 * 1024;

@@ -290,7 +290,7 @@ fn resources_of(state: &PlainState<IgnoredAny>, version: &StateVersion) -> Vec<R
     views
 }
 
-/// A resource's address as Terraform Cloud lists it: without the words `module`.
+/// A resource's address as Terraform Cloud lists it: without the parts `module`.
 fn address_of(resource: &StateResource, index: Option<&IndexKey>) -> String {
     let within_module = StateResource { module: None, ..resource.clone() }.address(index);
     match &resource.module {

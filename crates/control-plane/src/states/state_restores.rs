@@ -42,8 +42,8 @@ impl ControlPlane {
         let (next, lineage) = (next_serial(current.serial), current.lineage.clone());
         let bytes = self.state_bytes(&old.org, &old.version).await?.body;
         let (new, body) = if old.version.encrypted {
-            // Its serial and lineage also stand where only its owner can read them, who takes a state for damaged in
-            // which they differ. So they stay, and the next write counts on from there.
+            // Its serial and lineage are also stored where only its owner can read them, who takes a state for damaged
+            // in which they differ. So they stay, and the next write counts on from there.
             (NewState { force: Some(true), ..NewState::default() }, Either::Left(bytes))
         } else {
             let serial = next.ok_or_else(|| Error::Conflict(NO_NEXT_SERIAL.to_owned()))?;

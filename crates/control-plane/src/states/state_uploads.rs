@@ -27,7 +27,7 @@ use crate::upload_slots::UploadKind;
 /// Result of uploading a state in the format of `show -json`.
 enum JsonState {
     Kept,
-    /// The state beside it is encrypted.
+    /// The state that it belongs to is encrypted.
     Unwanted,
     /// Another was faster, and is in this record.
     TooLate(Box<StateVersion>),
@@ -124,10 +124,10 @@ impl ControlPlane {
         }
     }
 
-    /// Takes the same state in the format of `terraform show -json`, which some clients send beside it.
+    /// Takes the same state in the format of `terraform show -json`, which some clients upload as well.
     ///
-    /// Tofu sends it as plain text also beside a state that it encrypts. Whoever encrypts a state does not want its
-    /// contents to lie here, so that we do not keep it.
+    /// Tofu sends it as plain text even for a state that it encrypts. Users who encrypt a state do not want its
+    /// contents stored here, so we do not keep it.
     pub async fn upload_json_state<E>(
         &self,
         pass: &SignedUrlToken,

@@ -126,8 +126,8 @@ impl ControlPlane {
         Ok(Listed { items: listed.ids.iter().filter_map(version).collect(), page, total: listed.total })
     }
 
-    /// The version that came before this one. What the same apply wrote on the way is passed over: whoever looks at its end
-    /// wants to see all that it changed.
+    /// The version that came before this one. Intermediate states of the same apply are skipped: someone who looks at
+    /// its end wants to see all that it changed.
     pub async fn state_before(&self, view: &StateVersionView) -> Result<Option<StateVersionId>, Error> {
         let (state, version) = (&view.org.state, &view.version);
         let is_on_the_way =
@@ -153,7 +153,7 @@ impl ControlPlane {
         Ok(before.and_then(|key| StateVersionId::from_bytes(key.id).ok()))
     }
 
-    /// The bytes of a state, for whoever has a pass.
+    /// The bytes of a state, for the holder of a signed URL.
     pub async fn download_state(&self, pass: &SignedUrlToken) -> Result<(StateVersion, Download), Error> {
         let (org, version) = self.version_of(pass, SignedUrlPurpose::DownloadState).await?;
         let reader = self.reader_with(pass, &org, &version)?;

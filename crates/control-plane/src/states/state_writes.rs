@@ -49,7 +49,7 @@ impl ControlPlane {
                 check_run(state, workspace, new.run)?;
                 let current = state.current_state_version(owner);
                 let identity = StateIdentity { serial, lineage: described.lineage.unwrap_or_default(), md5: &md5 };
-                // What nobody tells of the lineage, the bytes will: until then it may well be the right one.
+                // If the request does not name the lineage, the bytes will: until then it may well be the right one.
                 let lineage = described.lineage.or(current.map(|current| current.lineage.as_str()));
                 let assumed = StateIdentity { lineage: lineage.unwrap_or_default(), ..identity };
                 let force = new.force.unwrap_or_default();
@@ -93,8 +93,8 @@ impl ControlPlane {
         Ok(seen_after(org, version))
     }
 
-    /// Writes a state through the API. What the request says about it may stand behind the bytes, so `describe` is
-    /// asked when they have arrived.
+    /// Writes a state through the API. Its attributes may follow the bytes in the request, so `describe` is asked when
+    /// they have arrived.
     pub async fn write_state<B, E>(
         &self,
         caller: &Caller,
@@ -152,7 +152,7 @@ impl ControlPlane {
     {
         let org = self.authorized_organization(caller, workspace.organization_prefix(), "workspace").await?;
         let owner = org.state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
-        // Both are asked again in the transaction; here they spare the bucket bytes that nobody may write.
+        // Both are checked again in the transaction; here they save an upload to the bucket that is not permitted.
         caller.require(Action::WriteState, Resource::Workspace(&org.state, owner), "workspace")?;
         check_lock(owner.lock.as_ref(), &claim).map_err(conflict)?;
         let kind = if matches!(caller.actor, Actor::Run { .. }) { UploadKind::Phase } else { UploadKind::State };

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use bytes::{Buf, Bytes};
 use tokio::sync::mpsc;
 
-/// Chunks that wait between a body and whoever reads along.
+/// Capacity, in chunks, of the channel between a body and its concurrent reader.
 const AHEAD: usize = 4;
 
 /// The near end of a stream.

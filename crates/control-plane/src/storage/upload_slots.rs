@@ -1,5 +1,5 @@
-//! Slots for uploads: so many of one organization at a time. Whoever sends slowly keeps a slot of their own organization, and
-//! no other organization waits for it.
+//! Slots for uploads: so many of one organization at a time. A slow client keeps a slot of its own organization, and no
+//! other organization waits for it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -56,7 +56,8 @@ fn sees_team_in_project(caller: &Caller, state: &OrganizationState, access: &Tea
         || require_project(caller, state, Action::ManageProjectTeams, &access.project, WHAT).is_ok()
 }
 
-/// Nobody gives a team more in a project than they have there themselves; see `teams` for the organization's token.
+/// Callers cannot give a team more in a project than they have there themselves; see `teams` for the organization's
+/// token.
 fn check_gives_no_more(caller: &Caller, state: &OrganizationState, access: &TeamProject) -> Result<(), Error> {
     if caller.actor.is_from_organization() || covers_in_project(&caller.actor, state, access) {
         return Ok(());

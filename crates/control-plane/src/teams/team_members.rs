@@ -22,7 +22,7 @@ use crate::teams::{KnownTeams, MembershipView};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MemberRef {
     Membership(MembershipId),
-    /// As it was sent: what cannot be a name is nobody's.
+    /// As it was sent: an invalid name belongs to no user.
     Username(String),
 }
 

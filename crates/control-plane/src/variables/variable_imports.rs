@@ -24,7 +24,7 @@ const LARGEST: usize = 256 * 1024;
 pub struct VariableImport {
     pub format: VariableFormat,
     pub text: String,
-    /// Nobody is to see the values again.
+    /// True if the values are not to be shown again.
     pub sensitive: bool,
 }
 
@@ -56,7 +56,7 @@ struct Confirmation {
     compared_with: Vec<Option<(VariableId, u64)>>,
 }
 
-/// One variable to write, with whatever needed chance.
+/// One variable to write, with everything that needed randomness.
 struct Write {
     change: ImportChange,
     patch: VariablePatch,

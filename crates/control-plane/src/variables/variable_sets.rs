@@ -49,7 +49,7 @@ impl VariableSetView {
         self.set.projects.iter().copied().filter(|id| sees_project(caller, &self.org.state, id)).collect()
     }
 
-    /// Those workspaces that the caller may read. Whoever sees a set need not see all that it is applied to.
+    /// Those workspaces that the caller may read. A caller who sees a set need not see all that it is applied to.
     pub fn readable_workspaces(&self, caller: &Caller) -> Vec<WorkspaceView> {
         let found = self.set.workspaces.iter().filter_map(|id| self.org.state.workspaces.get(id));
         let views = found.map(|workspace| WorkspaceView { workspace: workspace.clone(), org: self.org.clone() });
@@ -289,7 +289,7 @@ fn check_set(caller: &Caller, state: &OrganizationState, before: &VariableSet, s
     Ok(())
 }
 
-/// A set is seen by whoever sees all, and by whoever sees variables of something that it reaches.
+/// A set is visible to those who see all sets, and to those who see variables of something that it reaches.
 fn may_read(caller: &Caller, state: &OrganizationState, set: &VariableSet) -> bool {
     let may = |action, resource| caller.may(action, resource).allowed;
     let in_project = |id: &ProjectId| {

@@ -35,7 +35,7 @@ pub(crate) fn give_up_pending(
     for version in pending {
         let age = now.map(|now| now.duration_since(version.created_at));
         if age.is_some_and(|age| age < PENDING_STATE_TIMEOUT) {
-            // Terraform looks for the words "latest state version is still pending" and tries again. It would never see
+            // Terraform looks for the text "latest state version is still pending" and tries again. It would never see
             // them in a conflict, which go-tfe reads as "already unlocked": a workspace would stay locked unnoticed.
             let detail = format!(
                 "The workspace cannot be unlocked yet: the latest state version is still pending. Try again when its \

@@ -1,7 +1,7 @@
 //! A lock that was taken for a client who never heard of it is given back.
 //!
 //! A client that goes away while the bucket works, or is told to try again because the bucket left open whether it
-//! wrote, asks once more and would find its own lock in the way. Nobody was told of that lock, so nobody relies on it.
+//! wrote, asks once more and would find its own lock in the way. No client was told of that lock, so none relies on it.
 //! After the answer has left this is over: only the client knows whether it arrived.
 
 use std::time::Duration;

@@ -20,7 +20,7 @@ use crate::workspace_view::WorkspaceView;
 pub struct WorkspaceFilter {
     /// A part of the name.
     pub name: Option<String>,
-    /// The name, with `*` for whatever may stand there.
+    /// The name, with `*` as a wildcard.
     pub wildcard_name: Option<String>,
     pub project: Option<ProjectId>,
     /// All of these keys.
@@ -42,7 +42,7 @@ pub enum WorkspaceOrder {
     #[default]
     Name,
     NameReversed,
-    /// Oldest first. Whoever reads page after page meets each workspace once, whatever happens to them meanwhile.
+    /// Oldest first. A client that reads page after page meets each workspace once, whatever changes meanwhile.
     Age,
     /// By when the current run was made. Workspaces without one come last.
     CurrentRun,
@@ -92,7 +92,7 @@ impl WorkspaceFilter {
     }
 }
 
-/// `*` stands for any text, at whatever place.
+/// `*` matches any text, anywhere in the pattern.
 fn matches_wildcard(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

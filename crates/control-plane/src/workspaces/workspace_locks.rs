@@ -55,7 +55,7 @@ impl ControlPlane {
             from: caller.request.from.clone(),
             http,
         };
-        // Whoever has a key for the request finds its answer again; the lock waits for them.
+        // A retry with an idempotency key finds its response again; the lock waits for it.
         let unacknowledged =
             caller.request.key.is_none().then(|| UnacknowledgedLock::new(org, workspace.id, lock.clone()));
         let intent = "workspace.lock";
@@ -82,7 +82,7 @@ impl ControlPlane {
     }
 
     /// Lets go of a lock of the `http` backend. One who does not say which lock they mean, or means another's, uses
-    /// force: whoever meets a lock is told its id.
+    /// force: anyone who meets a lock is told its id.
     pub async fn unlock_workspace_with(
         &self,
         caller: &Caller,
@@ -121,7 +121,7 @@ impl ControlPlane {
         .await
     }
 
-    /// Takes the lock away from whoever holds it.
+    /// Takes the lock away from its holder.
     pub async fn force_unlock_workspace(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<WorkspaceView, Error> {
         self.unlock_by_force(caller, wanted, None).await
     }
@@ -151,7 +151,7 @@ fn may_force(caller: &Caller, view: &WorkspaceView) -> bool {
     caller.may(Action::ForceUnlockWorkspace, view.resource()).allowed
 }
 
-/// A run lets go of its workspace when it ends; before, nobody takes it away.
+/// A run lets go of its workspace when it ends; before, it cannot be taken away.
 pub(crate) fn check_holder_is_over(state: &OrganizationState, lock: &Lock) -> Result<(), Error> {
     let Author::Run(id) = lock.holder else { return Ok(()) };
     match state.runs.get(&id).filter(|run| !run.status.is_final()) {

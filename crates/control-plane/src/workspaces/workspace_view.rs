@@ -1,4 +1,4 @@
-//! A workspace as doors see it, and what a caller sees of those beside it.
+//! A workspace as doors see it, and what a caller sees of its neighbours.
 
 use std::collections::BTreeSet;
 
@@ -165,8 +165,8 @@ pub enum ListChange {
 }
 
 impl ListChange {
-    /// The list after the change. Whoever sees a part of it changes that part: the rest is not theirs to take away, and they
-    /// could not know what they add.
+    /// The list after the change. A caller who sees a part of it changes that part: the rest is not theirs to take
+    /// away, and they could not know what they add.
     pub(crate) fn of_seen<I: Ord + Copy>(
         self,
         before: &BTreeSet<I>,

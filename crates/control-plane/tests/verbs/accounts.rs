@@ -48,7 +48,7 @@ async fn refusing_a_stranger_takes_as_long_as_refusing_a_wrong_password() {
         assert_eq!(kind(site.control_plane.user_with_password(name, "a guess".into(), None).await), "unauthorized");
         begun.elapsed()
     };
-    // The shortest of several: whatever else the machine does makes them longer, not shorter.
+    // The shortest of several: other load on the machine makes them longer, not shorter.
     let (mut known, mut stranger) = (Duration::MAX, Duration::MAX);
     for _ in 0..20 {
         known = known.min(time_of("admin").await);

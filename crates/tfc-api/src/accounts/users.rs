@@ -79,7 +79,7 @@ fn avatar(user: &User) -> String {
     )
 }
 
-/// Identifier of whoever did something.
+/// Identifier of an author.
 pub(crate) fn author(author: &Author) -> Option<Identifier> {
     match author {
         Author::User(id) => Some(Identifier::new(KIND, id)),

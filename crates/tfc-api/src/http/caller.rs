@@ -1,4 +1,4 @@
-//! Authentication: the caller is whoever the request's token says.
+//! Authentication: the caller is the one whom the request's token identifies.
 
 use axum::extract::{ConnectInfo, FromRequestParts, RawPathParams};
 use axum::http::HeaderMap;

@@ -1,5 +1,4 @@
-//! Queries: a page, related resources to include, filters. Keys that nobody knows are ignored, because
-//! real clients send some.
+//! Queries: a page, related resources to include, filters. Unknown keys are ignored, because real clients send some.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

@@ -1,4 +1,4 @@
-//! Rate limit: requests that a token may make in a second, where whoever runs the site wants a limit.
+//! Rate limit: requests that a token may make in a second, where the site's operator wants a limit.
 //!
 //! Without one the headers are not sent either: go-tfe reads `x-ratelimit-limit` and slows down by itself.
 

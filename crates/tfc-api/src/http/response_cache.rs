@@ -20,7 +20,7 @@ pub(crate) struct CacheKey {
     pub(crate) organization: OrganizationId,
     pub(crate) moment: Moment,
     pub(crate) actor: Actor,
-    /// Path and query, and whatever else of the request shows in the answer.
+    /// Path and query, and everything else of the request that affects the response.
     pub(crate) address: String,
 }
 

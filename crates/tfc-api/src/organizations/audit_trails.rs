@@ -88,7 +88,7 @@ fn event(event: AuditEvent, organization_id: OrganizationId) -> Event {
     let AuditEvent { id, at, actor, actor_name, by_taco, request, action, thing, commit } = event;
     let (noun, verb) = action.split_once('.').unwrap_or(("", &action));
     let (kind, id_of_thing) = thing.map_or_else(|| (noun.to_owned(), None), |(kind, id)| (kind, Some(id)));
-    // What was done to something else than the word says keeps the whole word: `phase.take` is done to a run.
+    // An action on something else than its name says keeps the whole name: `phase.take` is done to a run.
     let done = if kind == noun { verb } else { &action };
     Event {
         id,

@@ -1,4 +1,4 @@
-//! The explorer: a row for each workspace, for whoever looks over an organization.
+//! The explorer: a row for each workspace, for an overview of an organization.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::query::Query;
 use crate::request::{Answer, ApiRequest};
 use crate::resource::Resource;
 
-/// Attributes of a row. `null` is what nobody here counts: drift and checks, modules and providers of a state.
+/// Attributes of a row. `null` is what taco does not count: drift and checks, modules and providers of a state.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Row<'a> {

@@ -20,7 +20,7 @@ struct Attributes<'a> {
     status: MembershipStatus,
     email: &'a str,
     created_at: Timestamp,
-    /// For whoever invites, and only in the answer to the request that made it.
+    /// For the inviter, and only in the response to the request that created it.
     #[serde(skip_serializing_if = "Option::is_none")]
     invitation_link: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ impl Resource for MembershipView {
     }
 }
 
-/// An invitation, to whoever makes it.
+/// An invitation, as its inviter sees it.
 impl Resource for MadeInvitation {
     const KIND: &'static str = KIND;
 

@@ -1,4 +1,4 @@
-//! Sample bodies and queries, for tests that call every route. What stands in braces is a name that the test knows.
+//! Sample bodies and queries, for tests that call every route. Placeholders in braces are names that the test knows.
 
 /// Enough for what has a name.
 pub(super) const NAMED: &str = r#"{"data":{"attributes":{"name":"a-new-name","email":"new@acme.test","value":"v"}}}"#;

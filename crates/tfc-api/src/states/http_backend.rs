@@ -1,7 +1,7 @@
 //! Terraform's `http` backend: the same states, locks and versions under an address for each workspace.
 //!
-//! The lock lies at `/lock` below it. Clients lock with `LOCK` and `UNLOCK`, or as with GitLab with `POST` and
-//! `DELETE`. One who writes names the lock in `?ID=`.
+//! The lock is at `/lock` below it. Clients lock with `LOCK` and `UNLOCK`, or as with GitLab with `POST` and `DELETE`.
+//! One who writes names the lock in `?ID=`.
 //!
 //! `DELETE` of the state itself is not allowed, though GitLab has it, and neither terraform nor tofu sends it:
 //! `docs/decisions/0011-a-state-is-not-deleted-at-its-address.md`.
@@ -115,8 +115,8 @@ fn told(lock: &Lock, workspace: &WorkspaceRef) -> LockInfo {
     })
 }
 
-/// The id that the `cloud` block shows for a lock that was taken through the API. Nobody here took it, so that whoever
-/// unlocks with this id uses force.
+/// The id that the `cloud` block shows for a lock that was taken through the API. No client of this backend took it, so
+/// unlocking with this id is by force.
 fn id_in_api(workspace: &WorkspaceRef) -> String {
     match workspace {
         WorkspaceRef::Named { organization, name } => format!("{organization}/{name}"),

@@ -1,5 +1,5 @@
-//! A state that stands in a JSON body, in base64. It may be large, so it is cut out of the body and decoded while it
-//! flows past; what surrounds it is small, and parsed like any other body when all of it has come.
+//! A state inside a JSON body, in base64. It may be large, so it is cut out of the body and decoded while it flows
+//! past; what surrounds it is small, and parsed like any other body when all of it has come.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -55,7 +55,7 @@ impl BodyWithoutState {
         Body::from_bytes(&passed.headers, &passed.kept)
     }
 
-    /// The fault of the body, which whoever stored the state could not tell.
+    /// The error in the body, which storing the state could not report.
     pub(crate) fn failure(&self) -> Option<ApiError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).failure.take()
     }
@@ -109,7 +109,7 @@ struct Reader {
     cut: JsonCut,
     decoder: Base64Text,
     kept: Vec<u8>,
-    /// Bytes of values that nobody wants.
+    /// Bytes of values that are not needed.
     dropped: u64,
     /// The value that is being cut out is no text, so it stays.
     stays: bool,

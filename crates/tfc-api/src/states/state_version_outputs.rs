@@ -1,4 +1,4 @@
-//! Outputs of states. Values of sensitive ones are there for whoever may read the whole state, except among those of a
+//! Outputs of states. Values of sensitive ones are shown to those who may read the whole state, except among those of a
 //! workspace's current state: clients ask for them one by one.
 
 use serde::Serialize;

@@ -49,7 +49,7 @@ struct Attributes<'a> {
     billable_rum_count: Option<u64>,
     vcs_commit_sha: Option<&'a str>,
     vcs_commit_url: Option<&'a str>,
-    /// The name of whoever wrote it; the relationship `created-by` has the id.
+    /// The name of its author; the relationship `created-by` has the id.
     taco_created_by: String,
     /// Count of outputs where they are too many, or their names too long, to be named here.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ struct Attributes<'a> {
     summary: Option<&'a SummaryText>,
 }
 
-/// A version with what its document tells beside the record.
+/// A version with the parts of its document that are not in the record.
 struct Details<'a> {
     view: &'a StateVersionView,
     summary: Option<&'a SummaryText>,
@@ -151,7 +151,7 @@ async fn summary(request: &ApiRequest, view: &StateVersionView) -> Result<Arc<Su
     Ok(if finalized { summaries.insert(id, text) } else { Arc::new(text) })
 }
 
-/// One version with all that can be told about it, and with what the query wants beside it.
+/// One version with all that can be told about it, and with the resources that the query includes.
 async fn document(request: &ApiRequest, view: &StateVersionView) -> Result<Document, ApiError> {
     let summary = summary(request, view).await?;
     request.document(&Details { view, summary: Some(&summary), awaited: Awaited::of(view) }).await
@@ -223,8 +223,8 @@ pub(crate) async fn create(request: ApiRequest) -> Answer {
         StateBody::WithoutState(body) => {
             let view = control_plane.announce_state(caller, workspace, new_state(body)?).await?;
             let summary = summary(&request, &view).await?;
-            // Also if all of it is there already. Go-tfe sends in any case what it announced, and to an empty address if
-            // it is told none; whoever sends the same again hears that it is there.
+            // Also if all of it is there already. Go-tfe sends in any case what it announced, and to an empty address
+            // if it is told none; a client that sends the same again is told that it is there.
             let awaited = Awaited { state: true, json: true };
             let announced = Details { view: &view, summary: Some(&summary), awaited };
             return Ok((SNAPSHOTS, request.created(&announced)?).into_response());

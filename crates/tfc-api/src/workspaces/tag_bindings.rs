@@ -68,7 +68,7 @@ fn own_bindings_of_workspace(workspace: &Workspace) -> Vec<Binding<'_>> {
     own_bindings(&workspace.id, workspace.id.organization_prefix(), &workspace.tags)
 }
 
-/// A project inherits from nobody.
+/// A project inherits no tags.
 pub(crate) fn effective_bindings_of_project(project: &Project) -> Vec<Binding<'_>> {
     own_bindings(&project.id, project.id.organization_prefix(), &project.tags)
 }

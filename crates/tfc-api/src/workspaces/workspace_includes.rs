@@ -22,7 +22,7 @@ struct WorkspaceOutput<'a> {
     value: Option<&'a serde_json::value::RawValue>,
 }
 
-/// An output as it stands beside a workspace.
+/// An output as it is included with a workspace.
 fn output_object(output: &OutputView) -> ResourceObject {
     let attributes = WorkspaceOutput {
         name: &output.name,
@@ -53,7 +53,7 @@ pub(crate) async fn readme(request: ApiRequest) -> Answer {
     Ok(document.into_response())
 }
 
-/// One workspace with what the query wants beside it. Its README comes with no list.
+/// One workspace with the resources that the query includes. Its README comes with no list.
 pub(crate) async fn document(request: &ApiRequest, view: &WorkspaceView) -> Result<Document, ApiError> {
     let id = view.workspace.id;
     let mut workspace = view.object(request)?;

@@ -61,7 +61,7 @@ struct ConsentPage<'a> {
 /// Response to a request that cannot be granted.
 #[derive(Debug)]
 enum Refusal {
-    /// We do not know whom the answer would go to, so nobody is sent anywhere.
+    /// We do not know who would get the response, so there is no redirect.
     Here(&'static str),
     /// The client is told.
     ToClient(&'static str, &'static str),

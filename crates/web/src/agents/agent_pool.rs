@@ -41,7 +41,7 @@ struct PoolPage {
     id: AgentPoolId,
     name: String,
     agents: Vec<AgentRow>,
-    /// `None` for whoever may not see them.
+    /// `None` for visitors who may not see them.
     tokens: Option<Vec<TokenRow>>,
     /// Reason why the visitor cannot change anything.
     refusal: Option<String>,

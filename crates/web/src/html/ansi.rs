@@ -1,4 +1,4 @@
-//! Logs as HTML: colours become classes, and whatever else a terminal would obey is left out.
+//! Logs as HTML: colours become classes, and everything else that a terminal would obey is left out.
 //!
 //! What comes out holds text, `<span class="…">` and `</span>`, and nothing else, whatever goes in: the tests feed it
 //! noise and look. Titles, links, cursor movements, bells and characters that turn the direction of writing are gone.
@@ -62,7 +62,7 @@ impl Renderer {
         self.end_line(html);
     }
 
-    /// A sequence that nobody ended would hide all that follows, so it ends with its line.
+    /// An unterminated sequence would hide all that follows, so it ends with its line.
     fn end_line(&mut self, html: &mut String) {
         self.parser = Parser::default();
         self.line.write(html);

@@ -10,7 +10,7 @@ use url::Url;
 use crate::ansi::push_escaped;
 use crate::text::plain;
 
-/// So much is shown; nobody reads more of it here.
+/// Limit for what is shown; no one reads more of it here.
 const LONGEST: usize = 256 * 1024;
 /// Lists within lists, and quotations within quotations, are taken for one from here on.
 const DEEPEST: usize = 32;
@@ -67,7 +67,7 @@ fn harmless<'a>(event: Event<'a>, open: &mut Open) -> Event<'a> {
         Event::TaskListMarker(done) => Event::Text(CowStr::Borrowed(if done { "☑ " } else { "☐ " })),
         // Alignment would be a style of its own.
         Event::Start(Tag::Table(columns)) => Event::Start(Tag::Table(vec![Alignment::None; columns.len()])),
-        // Whoever has no mouse moves a long line sideways too.
+        // Visitors without a mouse can scroll a long line sideways, too.
         Event::Start(Tag::CodeBlock(_)) => ours(Some("<pre tabindex=\"0\"><code>".to_owned())),
         Event::End(TagEnd::CodeBlock) => ours(Some("</code></pre>\n".to_owned())),
         other => other,

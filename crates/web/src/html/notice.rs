@@ -1,6 +1,6 @@
 //! Flash messages after a form was submitted: the response is a redirect, and its address names one of these.
 
-/// The texts by the word that stands in the address. No other text can be brought onto a page from outside.
+/// The texts by their keys in the address. No other text can be brought onto a page from outside.
 const NOTICES: &[(&str, &str)] = &[
     ("saved", "Saved."),
     ("created", "Created."),

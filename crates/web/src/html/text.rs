@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::ansi::push_escaped;
 
-/// A moment for people, and for the `datetime` attribute beside it.
+/// A moment for people, and for its `datetime` attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Moment(pub(crate) Timestamp);
 

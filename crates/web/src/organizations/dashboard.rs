@@ -1,4 +1,4 @@
-//! `/app/{organization}`: what needs the visitor first, then how things stand; and `/queue`: what waits, and why.
+//! `/app/{organization}`: first what needs the visitor, then the overall status; and `/queue`: what waits, and why.
 
 use askama::Template;
 use axum::extract::{Path, Query, State};

@@ -16,7 +16,7 @@ use crate::{Web, notice, page};
 
 const PATH: &str = "/app/settings/invitations";
 
-/// The whole address of an invitation's page, for whoever passes it on.
+/// The whole address of an invitation's page, for the inviter, who passes it on.
 pub(crate) fn address(web: &Web, text: &InvitationText) -> String {
     format!("{}{PATH}/{}", web.address.as_str().trim_end_matches('/'), text.reveal())
 }

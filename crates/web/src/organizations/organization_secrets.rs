@@ -93,7 +93,7 @@ pub(crate) async fn revoke_token(
     Ok(done(&organization, "revoked"))
 }
 
-/// A key, as the list shows it. Nobody sees the key itself.
+/// A key, as the list shows it. The key itself is never shown.
 pub(crate) struct KeyRow {
     pub(crate) id: SshKeyId,
     pub(crate) name: String,

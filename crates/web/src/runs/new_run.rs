@@ -36,7 +36,7 @@ pub(crate) struct NewRunForm {
     one_replacement: String,
     /// `name = expression` on each line.
     variables: String,
-    /// Of the engine, for a plan that nobody applies.
+    /// Of the engine, for a plan-only run.
     version: String,
     no_refresh: String,
     auto_apply: String,

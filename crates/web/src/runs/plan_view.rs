@@ -16,7 +16,7 @@ pub(crate) use shown::Shown;
 
 use crate::text::plain;
 
-/// A page with more than this many resources helps nobody; the console view has them all.
+/// A page with more than this many resources helps no one; the console view has them all.
 const MOST_RESOURCES: usize = 1000;
 
 /// The engine's JSON, as far as it is shown. The providers' schemas in it are skipped.

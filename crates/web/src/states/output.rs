@@ -1,4 +1,4 @@
-//! `…/outputs/{output}/reveal`: the value of one sensitive output, for whoever asks to see it.
+//! `…/outputs/{output}/reveal`: the value of one sensitive output, for a visitor who asks to see it.
 
 use askama::Template;
 use axum::extract::{Path, State};

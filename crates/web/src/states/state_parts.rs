@@ -56,7 +56,7 @@ fn shown_name(name: String) -> String {
 
 pub(crate) enum ShownValue {
     Sensitive,
-    /// Only whoever can decrypt the state knows it.
+    /// Only those who can decrypt the state know it.
     Encrypted,
     Text(String),
 }

@@ -26,7 +26,7 @@ struct Row {
     variables: usize,
 }
 
-/// To what a set applies, in words.
+/// Scope of a set, in words.
 pub(crate) fn reach_in_words(set: &VariableSet) -> String {
     let count = |number: usize, one: &str| match number {
         1 => format!("1 {one}"),

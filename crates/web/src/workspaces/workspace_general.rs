@@ -38,7 +38,7 @@ impl GeneralForm {
 
     fn patch(&self) -> Result<WorkspacePatch, Complaint> {
         let project = match self.project.as_str() {
-            // Whoever may not move the workspace sends none.
+            // Visitors who may not move the workspace send none.
             "" => None,
             id => Some(id.parse().map_err(|_| Complaint::about_field("project", "There is no such project"))?),
         };

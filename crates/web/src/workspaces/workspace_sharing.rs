@@ -71,7 +71,7 @@ impl OtherForm {
     }
 
     fn complained(self, error: Error) -> Result<Self, PageError> {
-        // There is one field, so whatever is wrong is wrong with it.
+        // There is one field, so any error is about it.
         let Error::Invalid { detail, .. } = error else { return Err(error.into()) };
         Ok(Self { complaint: Complaint::about_field("workspace", detail), ..self })
     }

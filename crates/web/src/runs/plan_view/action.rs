@@ -70,7 +70,7 @@ impl Action {
     }
 }
 
-/// The engines' words for why, for people.
+/// The engines' reasons, for people.
 pub(crate) fn reason(word: &str) -> Option<&'static str> {
     Some(match word {
         "replace_because_tainted" => "it is tainted, so it is replaced",

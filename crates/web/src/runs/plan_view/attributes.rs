@@ -129,7 +129,7 @@ impl<'a> Sides<'a> {
             || !(parts(self.before) || parts(self.after) || parts(self.unknown))
     }
 
-    /// The steps to whatever stands on either side.
+    /// The steps to the values on either side.
     fn steps(&self) -> Vec<Step> {
         let sides = [self.before, self.after, self.unknown];
         let objects = sides.iter().filter_map(|side| side.as_object());

@@ -26,8 +26,8 @@ use crate::run::page::{RunPath, find};
 use crate::run::progress::Facts;
 use crate::visitor::Visitor;
 
-/// A stream ends after this long, and the browser comes again: so whoever lost a right loses the stream, and a server
-/// that goes down waits for nobody.
+/// A stream ends after this long, and the browser reconnects: so a visitor who lost a right loses the stream, and a
+/// server that shuts down need not wait for it.
 const LIFETIME: Duration = Duration::from_secs(10);
 /// Delay after which the browser reconnects.
 const RETRY: Duration = Duration::from_millis(200);

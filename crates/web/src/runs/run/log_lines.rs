@@ -146,7 +146,7 @@ impl Counted {
     }
 }
 
-/// Sees to it that a log is counted up to `offset`. One task does that, whoever asks.
+/// Sees to it that a log is counted up to `offset`. One task does that, however many requests ask.
 fn count(web: &Web, view: &RunView, kind: PhaseKind, offset: u64) -> watch::Receiver<Progress> {
     let log = web.lines.log(view, kind);
     let mut begins = false;
@@ -178,7 +178,7 @@ async fn go_on(web: Web, view: RunView, kind: PhaseKind, log: Arc<watch::Sender<
         });
         log.send_modify(|progress| {
             progress.counted.learn(at, &bytes);
-            // Whoever wants more later asks again.
+            // A later request for more asks again.
             if bytes.is_empty() {
                 progress.wanted = progress.counted.to;
             }
@@ -188,7 +188,7 @@ async fn go_on(web: Web, view: RunView, kind: PhaseKind, log: Arc<watch::Sender<
     }
 }
 
-/// The number of the line in which the byte at `offset` lies; the first is 1. `None` where that takes too long.
+/// The number of the line that contains the byte at `offset`; the first is 1. `None` where that takes too long.
 pub(crate) async fn line_at(web: &Web, view: &RunView, kind: PhaseKind, offset: u64) -> Result<Option<u64>, Error> {
     let mut log = count(web, view, kind, offset);
     let look = async {
