@@ -1,8 +1,8 @@
 //! Every route of the table, with every kind of caller.
 //!
-//! What a caller may do is asked of the one function that decides; what the API does has to agree. A handler that is
-//! not in the table cannot be reached, so none is forgotten. A refused caller gets 404, and a stranger gets the very
-//! bytes that everyone gets where nothing is.
+//! Permissions come from the one function that decides; the API's behaviour has to agree. A handler that is not in the
+//! table cannot be reached, so none is forgotten. A refused caller gets 404, and a stranger gets the very bytes that
+//! everyone gets where nothing is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

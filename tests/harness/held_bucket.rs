@@ -16,7 +16,7 @@ pub struct HeldBucket {
     bucket: Arc<ObjectBucket>,
     /// Keys that have this in them are not created.
     held_creates: watch::Sender<Option<String>>,
-    /// How many wait to create something.
+    /// Number of callers that wait to create something.
     creators: watch::Sender<usize>,
     /// Keys that end so are held.
     held: watch::Sender<Option<String>>,

@@ -306,7 +306,7 @@ async fn commits(table: &mut Table, running: &Running) {
     table.row("a commit while a snapshot is written (p99)", measured, "2 x", times <= 2.0);
 }
 
-/// What each of the runs that went through the API added to the bucket.
+/// Bytes that each of the runs through the API added to the bucket.
 fn bytes_of_a_run(table: &mut Table, facts: &Facts) {
     let each = |bytes: u64| bytes as f64 / facts.real as f64;
     let kilobytes = |bytes: u64| format!("{:.2} KB", each(bytes) / 1000.0);

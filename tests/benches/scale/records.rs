@@ -18,7 +18,7 @@ use taco_domain::run_status::{RunEvent, RunStatus};
 use taco_domain::state_version::{StateOrigin, StateVersion, StateVersionStatus, listed_outputs};
 use taco_domain::workspace::Workspace;
 
-/// What becomes of a run.
+/// Fate of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
     Applied,
@@ -63,7 +63,7 @@ struct Progress {
     serial: u64,
 }
 
-/// What happened in a while.
+/// Records of some period.
 #[derive(Clone, Default)]
 pub(crate) struct Batch {
     pub(crate) workspaces: BTreeMap<WorkspaceId, Workspace>,
@@ -302,7 +302,7 @@ impl Maker {
         Executor { agent: self.agents[number], agent_name: format!("agent-{number:02}"), pool }
     }
 
-    /// What an agent leaves behind in the record.
+    /// Ends a phase in the record, as an agent would.
     fn end_phase(&mut self, run: &mut Run, kind: PhaseKind) {
         let dice = &mut self.dice;
         let counts = ResourceCounts { additions: dice.random_range(0..9), ..ResourceCounts::default() };

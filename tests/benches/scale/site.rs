@@ -38,7 +38,7 @@ const PROJECTS: usize = 12;
 /// As many as leave memory together.
 const BATCH: usize = 1_000;
 
-/// How large a site is.
+/// Size of a site.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Size {
     pub(crate) workspaces: usize,
@@ -47,13 +47,13 @@ pub(crate) struct Size {
     pub(crate) real: usize,
 }
 
-/// What is known of a site that was made.
+/// Facts about a generated site.
 #[derive(Serialize, Deserialize, Debug)]
 pub(crate) struct Facts {
     pub(crate) runs: usize,
     pub(crate) real: usize,
     pub(crate) seconds: u64,
-    /// What the real runs added to each part of the bucket, in bytes.
+    /// Bytes that the real runs added to each part of the bucket.
     pub(crate) added: BTreeMap<String, u64>,
     pub(crate) commits_added: u64,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Site {
     pub(crate) facts: Facts,
 }
 
-/// Where sites are kept.
+/// Cache directory of sites.
 fn cache() -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache")));
@@ -237,7 +237,7 @@ fn remove_covered(bucket: &Path, ledger: &Ledger<OrganizationState>) {
     }
 }
 
-/// How many bytes the parts of an organization have in the bucket.
+/// Sizes of the parts of an organization in the bucket, in bytes.
 fn sizes(bucket: &Path, open: &OrganizationSnapshot) -> BTreeMap<String, u64> {
     let mut sizes = BTreeMap::new();
     let roots = [format!("ledgers/{}", open.id()), format!("blobs/{}", open.id())];

@@ -6,7 +6,7 @@
 //! taco_run_<run>_<p or a><epoch>_<end>_<signature>  the run's own: it reads what runs may read through the API
 //! ```
 //!
-//! What runs in a phase is somebody's code and can read its own token. It must not be able to replace the plan that people
+//! Code in a phase is a stranger's, and can read its own token. It must not be able to replace the plan that people
 //! look at, or to say how the phase ended, or to lock the workspace or change its state: so through the API both kinds
 //! only read. Agents that are older than the second kind give a run their own.
 

@@ -72,8 +72,8 @@ impl ControlPlane {
         })
     }
 
-    /// Writes the state as an apply leaves it, while it goes on and at its end. The same bytes again change nothing.
-    /// What comes from an agent that was given up, after its run lost the workspace, is kept in addition to the current
+    /// Writes the state as an apply leaves it, while it goes on and at its end. The same bytes again change nothing. An
+    /// upload of an agent that was given up, after its run lost the workspace, is kept in addition to the current
     /// state.
     pub async fn write_phase_state<E>(
         &self,

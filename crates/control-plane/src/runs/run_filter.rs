@@ -120,7 +120,7 @@ impl RunFilter {
         self.text_search().is_none_or(|search| search.finds(&id.to_bytes(), message))
     }
 
-    /// How runs are found by a text, if they are to be.
+    /// Search for runs by a text, if there is one.
     pub(crate) fn text_search(&self) -> Option<TextSearch> {
         self.text.as_ref().map(|text| TextSearch { text: text.to_lowercase() })
     }
@@ -176,7 +176,7 @@ pub(crate) struct TextSearch {
 }
 
 impl TextSearch {
-    /// Whether a run with these 16 characters and this message is found.
+    /// True if a run with these 16 characters and this message matches.
     pub(crate) fn finds(&self, characters: &[u8; 16], message: &str) -> bool {
         self.is_in(message) || self.is_in_id(characters)
     }

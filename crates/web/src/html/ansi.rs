@@ -1,6 +1,6 @@
 //! Logs as HTML: colours become classes, and everything else that a terminal would obey is left out.
 //!
-//! What comes out holds text, `<span class="…">` and `</span>`, and nothing else, whatever goes in: the tests feed it
+//! The output contains text, `<span class="…">` and `</span>`, and nothing else, whatever goes in: the tests feed it
 //! noise and look. Titles, links, cursor movements, bells and characters that turn the direction of writing are gone.
 
 use anstyle_parse::{Params, Parser, Perform};

@@ -1,5 +1,5 @@
 //! `/app/{organization}/workspaces/{workspace}/settings`: everything that can be set about a workspace, on one page.
-//! What its forms do is in `workspace_general`, `workspace_sharing` and `workspace_control`.
+//! Its forms are handled in `workspace_general`, `workspace_sharing` and `workspace_control`.
 
 use askama::Template;
 use axum::extract::{Path, State};
