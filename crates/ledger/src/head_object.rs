@@ -159,7 +159,7 @@ pub(crate) async fn keep_up(
             }
             // The next commit tries again. Until then the newest commits are protected by their own digests alone.
             Err(error) => {
-                tracing::warn!(event = "head_failed", %ledger, %error, "the head of a ledger could not be written")
+                tracing::warn!(event = "head_failed", %ledger, %error, "the head of a ledger could not be written");
             }
         }
         // Whoever closes the ledger does not wait.

@@ -99,8 +99,9 @@ impl<S: State> SnapshotTask<S> {
     pub(crate) async fn run(
         self,
         mut due: watch::Receiver<Option<Arc<Head<S>>>>,
-        #[cfg_attr(not(test), expect(unused_variables))] options: Options,
-        #[cfg_attr(not(test), expect(unused_variables))] newest: watch::Receiver<Arc<Head<S>>>,
+        #[cfg_attr(not(test), expect(unused_variables, reason = "only simulated faults use it"))] options: Options,
+        #[cfg_attr(not(test), expect(unused_variables, reason = "only simulated faults use it"))]
+        newest: watch::Receiver<Arc<Head<S>>>,
     ) {
         while due.changed().await.is_ok() {
             let Some(head) = due.borrow_and_update().clone() else { continue };
