@@ -24,3 +24,11 @@ pub use texts::Texts;
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 #[error("{0}")]
 pub struct Malformed(pub String);
+
+/// Frozen samples of something that a page or a catalog begins with.
+#[cfg(test)]
+fn samples(name: &str) -> Vec<String> {
+    let folder = "../../migrations-in-bucket/0001-first-format/samples/bucket";
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(format!("{name}.jsonl"));
+    std::fs::read_to_string(file).expect("samples").lines().map(str::to_owned).collect()
+}

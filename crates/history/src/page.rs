@@ -157,4 +157,14 @@ mod tests {
         }
         assert!(read_bundle(place, &bytes[1..]).is_err());
     }
+
+    /// `cargo xtask samples` adds new ones.
+    #[test]
+    fn lines_of_earlier_versions_are_read() {
+        for sample in crate::samples("history-line") {
+            let BundleLine { kind, id, value } = serde_json::from_str(&sample).expect("a line");
+            let again = serde_json::to_string(&BundleLineOut { kind: &kind, id: &id, value: &value });
+            assert_eq!(again.expect("JSON"), sample);
+        }
+    }
 }

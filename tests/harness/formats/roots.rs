@@ -42,13 +42,16 @@ pub fn roots() -> (Vec<Root>, Shapes) {
         let shape = shapes.add_record(kind);
         roots.push(Root { name: format!("records/{kind}"), shape, round_trip: Some(round_trip), part_of, unique });
     }
-    let others: [(&str, &str, &str, Option<RoundTrip>); 14] = [
+    let others: [(&str, &str, &str, Option<RoundTrip>); 17] = [
         ("bucket/format", "ledger", "Format", Some(round_trip::<Format>)),
         ("bucket/commit", "ledger", "Commit", Some(round_trip::<Commit>)),
         ("bucket/snapshot-header", "ledger", "Header", None),
         ("bucket/snapshot-line", "ledger", "Line", None),
         ("bucket/delta-header", "ledger", "DeltaHeader", None),
         ("bucket/head", "ledger", "HeadObject", None),
+        ("bucket/history-line", "history", "BundleLine", None),
+        ("bucket/history-catalog", "history", "CatalogHeader", None),
+        ("bucket/history-index", "history", "IndexHeader", None),
         ("bucket/beacon", "ledger", "Beacon", Some(round_trip::<Beacon>)),
         ("bucket/agent-in-beacon", "domain", "AgentPresence", Some(round_trip::<AgentPresence>)),
         ("agent/from-agent", "agent-protocol", "FromAgent", Some(round_trip::<FromAgent>)),

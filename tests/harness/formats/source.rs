@@ -11,10 +11,11 @@ use syn::{Attribute, ItemEnum, ItemImpl, ItemMacro, ItemMod, ItemStruct, ItemTyp
 
 /// The crates that declare what is stored or sent, and where their types use those of others. A name is looked for in its own
 /// file first, then in its crate, then there.
-const CRATES: [(&str, &[&str]); 6] = [
+const CRATES: [(&str, &[&str]); 7] = [
     ("domain", &["tables"]),
     ("tables", &[]),
     ("ledger", &["tables"]),
+    ("history", &["tables"]),
     ("agent-protocol", &["domain"]),
     ("agent", &["agent-protocol", "domain"]),
     ("server", &["domain"]),
