@@ -44,7 +44,7 @@ impl AgentApi {
         Self { within: true, ..self.clone() }.into_router()
     }
 
-    /// Talks with an agent of the caller's pool, over whatever connection, until either leaves.
+    /// Talks with an agent of the caller's pool, over any connection, until either leaves.
     pub async fn converse(&self, caller: AgentCaller, conversation: impl Conversation) {
         session::serve(self.clone(), Visitor::Pool(Box::new(caller)), conversation).await;
     }

@@ -1,4 +1,4 @@
-//! One agent's connection, from its first word to its last.
+//! One agent's connection, from its first message to its last.
 
 use std::time::Duration;
 
@@ -163,8 +163,8 @@ async fn welcome(api: &AgentApi, visitor: Visitor, hello: Hello) -> Result<Welco
     let mut running = Vec::new();
     for phase in hello.running {
         match plane.is_executing(id, phase).await {
-            // Nobody can say otherwise until its organization can be read again, and it may not keep the agent from
-            // the work of others.
+            // There is no evidence against it until its organization can be read again, and it may not keep the agent
+            // from the work of others.
             Ok(true) | Err(Error::Corrupt(_)) => running.push(phase),
             Ok(false) => lost.push(phase),
             Err(error) => return Err(error),
@@ -226,7 +226,7 @@ async fn talk(api: &AgentApi, mut link: AgentLink, socket: &mut impl Conversatio
                         return false;
                     }
                 };
-                // Whoever takes nothing any more is as silent as whoever says nothing.
+                // An agent that takes no messages any more counts as silent, like one that sends none.
                 if !timeout_at(silent_at, socket.say(&message)).await.unwrap_or(false) {
                     return false;
                 }

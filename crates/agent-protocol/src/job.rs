@@ -74,8 +74,8 @@ pub struct Operation {
     pub generate_configuration: bool,
 }
 
-/// A variable as the engine gets it. As Terraform Cloud documents it, it wins over whatever `*.auto.tfvars` and
-/// `terraform.tfvars` lie in the configuration.
+/// A variable as the engine gets it. As Terraform Cloud documents it, it takes precedence over all `*.auto.tfvars` and
+/// `terraform.tfvars` in the configuration.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variable {
     pub key: String,

@@ -17,8 +17,8 @@ pub enum FromAgent {
         /// As the server called it before, if this is not the first connection of this process.
         #[serde(default)]
         agent: Option<AgentId>,
-        /// Made by chance when the process began, and the same on all of its connections: whoever names an agent and
-        /// does not know this is another process.
+        /// Random id that is generated when the process begins, and the same on all of its connections: a process that
+        /// names an agent and does not know this is another one.
         #[serde(default)]
         instance: Option<String>,
         /// Maximum number of phases it executes at a time.

@@ -38,9 +38,9 @@ impl Upload {
     }
 }
 
-/// The body of `409 Conflict` to a part of a log that neither follows what the server has nor repeats it: the agent goes
-/// on from there. Every other 401, 403, 404, 409 or 410 tells an agent that the phase is no longer its own, and 400, 413
-/// or 422 that this request will never be taken; whatever else fails it repeats.
+/// The body of `409 Conflict` to a part of a log that neither follows what the server has nor repeats it: the agent
+/// goes on from there. Every other 401, 403, 404, 409 or 410 tells an agent that the phase is no longer its own, and
+/// 400, 413 or 422 that this request will never be accepted; on any other failure it retries.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct LogConflict {
     /// Number of bytes of this attempt's log that the server has.

@@ -64,7 +64,7 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
         Ok(None) => {}
         Err(RequestError::Refused(reason)) => return Err(running.state_refused(&reason)),
         Err(RequestError::Lost) => {
-            // Whoever takes the state later has to know that nothing went wrong.
+            // A later reader of the state has to know that nothing went wrong.
             if let Ok(outcome) = result {
                 running.page.change(|entry| entry.outcome = Some(outcome)).map_err(failed)?;
             }

@@ -1,4 +1,4 @@
-//! Makes the engine keep its state beside the configuration, whatever backend or `cloud` block that has.
+//! Makes the engine keep its state next to the configuration, regardless of its backend or `cloud` block.
 //!
 //! Files that end in `_override.tf` replace what others say, the last in order of names wins, and a `backend` there
 //! wins over a `cloud` block, in both engines. The path is relative, because a plan remembers it and may be applied in

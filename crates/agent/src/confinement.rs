@@ -1,11 +1,11 @@
 //! Keeps a run away from files and processes that are none of its business: those of other runs, of its agent, and of the
 //! server that the agent is part of. They usually have the same Unix user, so that permissions cannot do it.
 //!
-//! It uses Landlock, with which a process gives up rights for itself and all that it starts. Landlock knows only what is
-//! allowed, and a directory is allowed with all that is in it. So everything beside the way to what is forbidden is
-//! allowed, one by one; the directories on that way can be passed through, but neither listed nor written to. Whoever
-//! is restricted in this way cannot look into processes that are not, whatever their user: not into their environment,
-//! memory or open files. Where the kernel can do it, it cannot send them signals either.
+//! It uses Landlock, with which a process gives up rights for itself and all that it starts. Landlock knows only what
+//! is allowed, and a directory is allowed with all that is in it. So everything except the path to what is forbidden is
+//! allowed, one by one; the directories on that path can be passed through, but neither listed nor written to. A
+//! process that is restricted in this way cannot look into processes that are not, regardless of their user: not into
+//! their environment, memory or open files. Where the kernel supports it, it cannot send them signals either.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -50,7 +50,7 @@ pub(crate) fn keeps_signals() -> bool {
 }
 
 impl Confinement {
-    /// Restricts this thread and whatever it starts from now on.
+    /// Restricts this thread and all that it starts from now on.
     pub(crate) fn enforce(&self) -> io::Result<()> {
         let all = AccessFs::from_all(WANTED);
         let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
@@ -59,7 +59,7 @@ impl Confinement {
         // What is not there needs no protection.
         let forbidden: Vec<_> = self.forbidden.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
         for path in paths_around(&forbidden) {
-            // Whatever cannot be allowed stays forbidden; it may be gone by now.
+            // A path that cannot be allowed stays forbidden; it may be gone by now.
             let _ = allow(&mut ruleset, &path, all);
         }
         let leads_to_forbidden = |path: &Path| forbidden.iter().any(|forbidden| forbidden.starts_with(path));

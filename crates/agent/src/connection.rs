@@ -79,8 +79,8 @@ fn failed(error: SocketError) -> ConnectError {
     }
 }
 
-/// Carries messages until the connection breaks, or until `outgoing` has no sender and is empty. Whoever is silent for
-/// longer than `silence` is gone, even if no packet says so.
+/// Carries messages until the connection breaks, or until `outgoing` has no sender and is empty. A peer that is silent
+/// for longer than `silence` is gone, even if no packet says so.
 pub(crate) async fn carry(
     mut socket: Socket,
     mut outgoing: mpsc::UnboundedReceiver<FromAgent>,
@@ -95,13 +95,13 @@ pub(crate) async fn carry(
                     if socket.send(&message).await.is_err() {
                         return;
                     }
-                    // Its answer shows that the server still hears, whatever it has to say.
+                    // The response shows that the server still hears, even if it has nothing to send.
                     if matches!(message, FromAgent::Heartbeat { .. }) && socket.ping().await.is_err() {
                         return;
                     }
                 }
                 None => {
-                    // Whatever is not read before the end would make the server lose what was said last.
+                    // Data left unread at the end would make the server lose the last message.
                     let closing = async {
                         let _ = socket.0.close(None).await;
                         while socket.receive().await.is_ok() {}

@@ -1,5 +1,5 @@
-//! Downloads engines, and believes only bytes whose checksum is in a list that their makers signed, or that somebody has
-//! pinned. Whoever can change what comes from a mirror, or on the way, can do no more than hinder.
+//! Downloads engines, and trusts only bytes whose checksum is in a list that their vendors signed, or that somebody has
+//! pinned. An attacker who can change what comes from a mirror, or on the way, can do no more than block it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -222,7 +222,7 @@ async fn fetch(address: &str, timeout: Duration, max_bytes: usize) -> Result<Vec
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         format!("{address}: {}{cause}", error.without_url())
     };
-    // Nobody may lead it from https to http.
+    // No redirects from https to http.
     let client = reqwest::Client::builder().timeout(timeout).https_only(address.starts_with("https:"));
     let client = client.build().map_err(described)?;
     let response = client.get(address).send().await.and_then(reqwest::Response::error_for_status);

@@ -1,8 +1,7 @@
 //! Memory settings of engines. They are written in Go, whose garbage collector begins when four megabytes are full and
-//! then
-//! whenever what is in use has doubled: a small plan spends a third of its time in it and gains nothing. Where the
-//! machine has memory to spare, engines and their providers collect less often, below a limit that all of them
-//! together stay within. A workspace's own variables win.
+//! then whenever what is in use has doubled: a small plan spends a third of its time in it and gains nothing. Where the
+//! machine has memory to spare, engines and their providers collect less often, below a limit that all of them together
+//! stay within. A workspace's own variables win.
 
 use std::fs;
 use std::path::Path;

@@ -108,7 +108,7 @@ impl Executor {
         Ok(exit)
     }
 
-    /// Runs it with its output in a file, which is the agent's own and for nobody else, and returns what it said on standard error.
+    /// Runs it with its output in a file that only the agent can read, and returns its standard error.
     pub(crate) async fn to_file(
         &self,
         invocation: Invocation<'_>,

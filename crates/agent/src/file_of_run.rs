@@ -42,7 +42,7 @@ impl FileOfRun {
         for name in names {
             directory = openat(&directory, name, through, Mode::empty())?;
         }
-        // Whoever opens a pipe waits for its other end, unless told not to.
+        // Opening a pipe blocks until its other end is open, unless told not to.
         let plain = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let file = File::from(openat(&directory, name, plain, Mode::empty())?);
         match file.metadata()?.is_file() {

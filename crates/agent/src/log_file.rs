@@ -1,4 +1,4 @@
-//! The log of a phase as it grows, on disk: whatever the server has not got is still there, also after a restart.
+//! The log of a phase as it grows, on disk: all that the server does not have is still there, also after a restart.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -203,7 +203,7 @@ fn packet(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
                 0 => 1,
                 1 => 2,
                 2 => 4,
-                // Without a length: for messages that nobody here reads.
+                // Without a length: for messages that are not read here.
                 _ => return None,
             };
             let (length, rest) = rest.split_at_checked(size)?;
@@ -223,7 +223,7 @@ fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
             Some((((usize::from(first) - 192) << 8) + usize::from(second) + 192, rest))
         }
         [255, a, b, c, d, ref rest @ ..] => Some((usize::try_from(u32::from_be_bytes([a, b, c, d])).ok()?, rest)),
-        // In parts: for messages that nobody here reads.
+        // In parts: for messages that are not read here.
         _ => None,
     }
 }

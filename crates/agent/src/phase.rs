@@ -56,7 +56,7 @@ pub(crate) enum End {
     Unsent(Page),
 }
 
-/// Executes a job and reports what came of it. Whatever goes wrong is reported too.
+/// Executes a job and reports the outcome, including every failure.
 pub(crate) async fn run(context: Arc<Context>, job: Job, control: Control) -> End {
     let reference = job.phase;
     tracing::info!(phase = %reference, workspace = job.workspace, "begun");
@@ -239,7 +239,7 @@ impl Phase {
             (Stopped::TimedOut, _) => {
                 Some(errored(format!("the {kind} took longer than {}", in_words(self.job.timeout_seconds)), killed))
             }
-            // A plan that nobody reports is done by another agent. An apply is not.
+            // A plan that is not reported is done by another agent. An apply is not.
             (Stopped::AgentLeaves | Stopped::Lost, PhaseKind::Plan) => None,
             (Stopped::AgentLeaves, PhaseKind::Apply) => {
                 Some(errored(format!("the agent {agent} was stopped while it applied"), killed))

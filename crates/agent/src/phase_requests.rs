@@ -75,7 +75,7 @@ impl PhaseRequests {
         Self { client: client.clone(), address, token: token.to_owned(), phase }
     }
 
-    /// Fetches `word` into a file that is for its owner alone. False if there is none.
+    /// Downloads `word` into a file that is for its owner alone. False if there is none.
     pub(crate) async fn fetch(&self, word: &str, file: &Path, control: &mut Control) -> Result<bool, RequestError> {
         let mut backoff = Backoff::new();
         loop {

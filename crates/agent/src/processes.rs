@@ -1,7 +1,7 @@
 //! The processes that this one started, and what is left behind when one of them is killed that should have ended others.
 //!
-//! A supervisor ends whatever its engine leaves. If something kills the supervisor itself, its children become this
-//! process', which is the next one that adopts orphans: whatever it did not start itself came from a run.
+//! A supervisor ends all that its engine leaves. If something kills the supervisor itself, its children become this
+//! process', which is the next one that adopts orphans: those it did not start itself came from a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -34,7 +34,7 @@ impl Drop for Started {
     }
 }
 
-/// Starts a command. Nobody looks for orphans between its start and the note of it.
+/// Starts a command. The search for orphans cannot run between its start and the note of it.
 pub(crate) fn start(command: &mut Command) -> io::Result<(Child, Started)> {
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
     let child = command.spawn()?;
@@ -47,7 +47,7 @@ pub(crate) fn start(command: &mut Command) -> io::Result<(Child, Started)> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Listed {
     pub(crate) pid: i32,
-    /// The first letters of its program's name, or whatever it calls itself.
+    /// The first letters of its program's name, or the name it has set for itself.
     pub(crate) name: String,
     /// Dead, and not waited for.
     pub(crate) is_dead: bool,

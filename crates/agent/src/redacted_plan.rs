@@ -1,7 +1,8 @@
 //! The plan as the `cloud` block renders it: changes and schemas, without what is sensitive.
 //!
 //! A sensitive value becomes another of the same shape. Equal values become equal ones and others do not, because a
-//! renderer tells from them whether something changes; a number that nobody keeps makes sure that they tell no more.
+//! renderer tells from them whether something changes; a random number that is not stored makes sure that they tell no
+//! more.
 
 use std::collections::BTreeSet;
 

@@ -52,7 +52,7 @@ async fn send(context: &Context, entry: &Entry, control: Control) -> Result<(), 
     let requests = PhaseRequests::new(&context.client, &context.dial, entry.phase, &entry.token);
     let outcome = match (entry.phase.phase, &entry.outcome) {
         (_, Some(outcome)) => outcome.clone(),
-        // A plan that nobody reports is done again by itself.
+        // A plan that is not reported is retried by itself.
         (PhaseKind::Plan, None) => return Ok(()),
         (PhaseKind::Apply, None) => {
             let name = &context.options.name;

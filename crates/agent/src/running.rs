@@ -114,7 +114,7 @@ impl Running<'_> {
         }
     }
 
-    /// The state must not be lost, even if nobody takes it.
+    /// The state must not be lost, even if the server refuses it.
     pub(crate) fn state_refused(&self, reason: &str) -> PhaseError {
         let state = self.workdir.state_files().newest();
         match self.context.keep_state(self.job.phase.run, &state.unwrap_or_default()) {

@@ -1,7 +1,7 @@
 //! Keeps the pool's token out of the reach of runs, which may have the agent's own user.
 //!
-//! `/proc/<pid>/environ` and `cmdline` show what a process was started with, for as long as it lives. So the agent reads
-//! its token and starts itself again without it, and without whatever else its environment had.
+//! `/proc/<pid>/environ` and `cmdline` show what a process was started with, for as long as it lives. So the agent
+//! reads its token and starts itself again without it, and without the rest of its environment.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};

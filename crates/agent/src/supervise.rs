@@ -1,9 +1,9 @@
-//! The process between agent and engine: whatever happens to the agent, the engine and all that it started end.
+//! The process between agent and engine: if anything happens to the agent, the engine and all that it started end.
 //!
-//! The agent holds the other end of this process' standard input. Over it come what to run, the lease's end and requests
-//! to stop; when it closes, the agent is dead. An agent that is paused, or killed by `kill -9`, cannot stop its engines in time;
-//! this process can. It also adopts whatever the engine's descendants leave behind, so that a daemon started by a run
-//! does not outlive the run.
+//! The agent holds the other end of this process' standard input. Over it come what to run, the lease's end and
+//! requests to stop; when it closes, the agent is dead. An agent that is paused, or killed by `kill -9`, cannot stop
+//! its engines in time; this process can. It also adopts the orphans of the engine's descendants, so that a daemon
+//! started by a run does not outlive the run.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -91,7 +91,7 @@ pub(crate) struct Instructions {
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) run_as: Option<RunAs>,
     pub(crate) confinement: Option<Confinement>,
-    /// All output goes through this process to its standard output. An engine whose output nobody reads dies of it,
+    /// All output goes through this process to its standard output. An engine whose output has no reader dies of it,
     /// before it has written its state; this process reads on when the agent is dead.
     pub(crate) relays: bool,
 }
@@ -214,7 +214,7 @@ fn attend(group: Pid, events: &mpsc::Receiver<Event>) -> (std::io::Result<ExitSt
         let wait = interrupt_at.min(kill_at).saturating_sub(now).min(Duration::from_secs(60));
         match events.recv_timeout(wait) {
             Ok(Event::Exit(status)) => return (status, lease_ended),
-            // What was interrupted stays so, whatever becomes of the lease.
+            // Engines that were interrupted stay so, regardless of the lease.
             Ok(Event::Order(Order::Until { .. })) if lease_ended => {}
             Ok(Event::Order(Order::Until { interrupt_at: interrupt, kill_at: kill })) => {
                 (interrupt_at, kill_at) = (interrupt, kill);
@@ -245,7 +245,7 @@ fn clean_up() {
             }
         }
     }
-    // Programs of another user, say, which the run may start and nobody but root may stop.
+    // Programs of another user, say, which the run may start and only root may stop.
     let left: Vec<_> = processes::children().into_iter().filter(|child| !child.is_dead).collect();
     if !left.is_empty() {
         eprintln!("\nWarning: the run left processes behind that cannot be ended: {}", processes::names(&left));

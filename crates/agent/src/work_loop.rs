@@ -1,4 +1,4 @@
-//! The agent's loop: stay connected, take phases, and let them go on whatever happens to the connection.
+//! The agent's loop: stay connected, take phases, and let them go on regardless of the connection.
 
 use std::collections::HashMap;
 use std::io;
@@ -144,7 +144,7 @@ impl Agent {
         tracing::info!(running = self.running.len(), "leaving: {:?}", self.urgency());
         self.say(FromAgent::Draining);
         if self.urgency() == Shutdown::Stop {
-            // A plan that has not begun is another's. An apply is nobody's, so that it has to be reported.
+            // A plan that has not begun goes to another agent. An apply does not, so that it has to be reported.
             for job in std::mem::take(&mut self.waiting) {
                 if job.phase.phase == PhaseKind::Apply {
                     self.begin(job);

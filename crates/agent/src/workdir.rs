@@ -106,7 +106,7 @@ impl Workdir {
         self.root.join(name)
     }
 
-    /// A file that the engine reads or writes, beside the configuration.
+    /// A file that the engine reads or writes, outside of the configuration.
     pub(crate) fn for_engine(&self, name: &str) -> PathBuf {
         self.root.join("engine").join(name)
     }

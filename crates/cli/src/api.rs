@@ -69,7 +69,7 @@ impl Api {
         self.document(subject, self.request(Method::DELETE, path)).await.map(drop)
     }
 
-    /// Reads a list, page after page. With each page comes what stands beside it.
+    /// Reads a list, page after page. Each page comes with its included resources.
     pub(crate) async fn list(&self, subject: &str, path: &[&str], query: Query<'_>) -> Result<Document, Failure> {
         let mut whole = Document::default();
         let mut page = 1_u64;
@@ -176,7 +176,7 @@ impl Api {
             let Some(attempt) = request.try_clone() else { break };
             match self.http.execute(attempt).await {
                 Ok(answer) if !may_pass(answer.status()) => return Ok(answer),
-                // Where nobody listens, nothing was lost.
+                // Without a connection, nothing was sent and lost.
                 Err(error) if error.is_connect() => return Err(error),
                 Ok(_) | Err(_) => tokio::time::sleep(pause).await,
             }

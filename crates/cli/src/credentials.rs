@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::process_env::ProcessEnv;
 use crate::session::Target;
 
-/// `~/.terraform.d/credentials.tfrc.json`, with whatever else is in it.
+/// `~/.terraform.d/credentials.tfrc.json`, with everything else that is in it.
 pub(crate) struct CredentialsFile {
     pub(crate) path: PathBuf,
     content: Map<String, Value>,
@@ -86,8 +86,8 @@ pub(crate) struct Token {
     pub(crate) source: String,
 }
 
-/// The token for a server, as far as there is one. One that is not bound to a server goes only where whoever types the
-/// command wants it: a `cloud` block in a repository could name a server that collects tokens.
+/// The token for a server, as far as there is one. One that is not bound to a server goes only where the user who types
+/// the command wants it: a `cloud` block in a repository could name a server that collects tokens.
 pub(crate) fn token(target: &Target, process_env: &ProcessEnv) -> Result<Option<Token>, Failure> {
     let Target { host, chosen_by, .. } = target;
     let given = |name: String| {

@@ -22,8 +22,8 @@ impl Default for Host {
     }
 }
 
-/// A name, or an address with `http://` or `https://`. A name means https, unless it is that of this machine: nobody
-/// listens in between, and a server on a laptop has no certificate.
+/// A name, or an address with `http://` or `https://`. A name means https, unless it is that of this machine: there is
+/// no network to listen on in between, and a server on a laptop has no certificate.
 impl FromStr for Host {
     type Err = Failure;
 

@@ -82,7 +82,7 @@ pub(crate) async fn log_in(api: &Api, service: &LoginService) -> Result<String, 
     api.exchange(&service.token, &exchange).await
 }
 
-/// 256 bits that nobody can guess, as text.
+/// 256 random bits that cannot be guessed, as text.
 fn random() -> Result<String, Failure> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| Failure::error("no randomness").because(error))?;

@@ -41,7 +41,7 @@ pub(crate) fn walk_through(
     let unpacked = Unpacked { inner, packed: used, unpacked: 0, limits, stop: Rc::clone(&stop) };
     let mut archive = Archive::new(Frames::new(unpacked, Rc::clone(&stop)));
     let walked = entries(&mut archive, limits, visitor);
-    // A reader that stopped knows better why than whoever read from it.
+    // A reader that stopped knows the reason better than its caller.
     let walked = stop.borrow_mut().take().map_or(walked, Err)?;
     let mut rest = archive.into_inner();
     let whole = io::copy(&mut rest, &mut io::sink());

@@ -21,7 +21,7 @@ pub enum Author {
 }
 
 impl Author {
-    /// The word for its kind that clients look for in `is locked by …`.
+    /// The name of its kind that clients look for in `is locked by …`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::User(_) => "User",

@@ -37,7 +37,7 @@ pub struct HistorySegment {
 /// An object of a segment.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct HistoryPart {
-    /// Rows, or whatever else it has many of.
+    /// Number of rows, or of its other items.
     pub rows: u64,
     pub size: u64,
     /// Of the object as it lies in the bucket, in hexadecimal.

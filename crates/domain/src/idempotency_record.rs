@@ -11,7 +11,7 @@ use taco_tables::{Record, Table, indexes};
 
 use crate::author::Author;
 
-/// After this time nobody repeats a request, and the key may mean something new.
+/// Lifetime of an idempotency key: there are no retries after this, and the key may be used for a new request.
 pub const REMEMBERED: SignedDuration = SignedDuration::from_hours(24);
 
 /// Each new one takes some old ones away, so that they never pile up and no commit becomes large.

@@ -1,4 +1,4 @@
-//! Words and rules: ids, names, records, and what may happen to them, as plain functions. No I/O, no async, no clock:
+//! Types and rules: ids, names, records, and what may happen to them, as plain functions. No I/O, no async, no clock:
 //! times, randomness and keys are arguments, so a hundred cases cost milliseconds.
 //!
 //! Two ledgers know different things, and no change spans both: [`site::Site`] knows users and which organizations

@@ -124,7 +124,7 @@ macro_rules! name_kinds {
 pub(crate) use name_kinds;
 
 name_kinds! {
-    /// Part of addresses in the API and on pages, hence the reserved words.
+    /// Part of addresses in the API and on pages, hence the reserved names.
     OrganizationName: |name| Shape {
         title: "Name",
         attribute: "name",

@@ -33,7 +33,8 @@ pub enum Actor {
     Team {
         organization: OrganizationId,
         team: TeamId,
-        /// It comes from the organization's token, and so may do no more than that may, whatever the team is given.
+        /// It comes from the organization's token, and so may do no more than that may, regardless of the team's
+        /// rights.
         from_organization: bool,
     },
     /// An organization's token.
@@ -131,7 +132,7 @@ macro_rules! actions {
 }
 
 actions! {
-    /// Users, settings and whatever else concerns all organizations.
+    /// Users, settings and everything else that concerns all organizations.
     ManageSite,
     CreateOrganization,
     ReadAccount,
@@ -193,7 +194,7 @@ actions! {
     /// The whole state, and values of sensitive outputs.
     ReadState,
     WriteState,
-    /// Delete what nobody can bring back.
+    /// Delete what cannot be restored.
     DeleteStateForGood,
     /// Lock, and unlock one's own.
     LockWorkspace,
@@ -427,7 +428,7 @@ impl<'a> Within<'a> {
     }
 
     /// Everything that gives rights here, each by itself. An action depends on one right, so looking at the sources one
-    /// by one finds whatever their sum would.
+    /// by one finds the same as their sum would.
     fn rights_of(self, site_admin: bool, teams: &[&'a Team]) -> Vec<(Rights, Source<'a>)> {
         let everything = Rights { everything: true, ..Rights::default() };
         let mut sources = Vec::new();

@@ -21,7 +21,7 @@ name_kinds! {
 pub struct SshKey {
     pub id: SshKeyId,
     pub name: SshKeyName,
-    /// The private key, encrypted by whoever wrote the record; this crate cannot read it.
+    /// The private key, encrypted by the writer of the record; this crate cannot read it.
     pub sealed_value: String,
     pub created_at: Timestamp,
 }

@@ -153,7 +153,7 @@ pub struct RowFilter<'a> {
     pub at: &'a dyn Fn(i64) -> bool,
 }
 
-/// A catalog that is being made, from rows in whatever order.
+/// A catalog that is being made, from rows in any order.
 #[derive(Default, Debug)]
 pub struct CatalogBuilder {
     pages: Numbered,

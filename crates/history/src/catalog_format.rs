@@ -82,7 +82,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Every number leads somewhere, so that nobody has to ask afterwards.
+    /// Every number leads somewhere, so that later code need not check.
     fn check(&self) -> Result<(), Malformed> {
         let columns = &self.columns;
         let within = |count: usize, number: usize| number < count;

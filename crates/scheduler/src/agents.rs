@@ -134,7 +134,7 @@ pub(crate) struct Agents {
 }
 
 /// An agent that comes back is given nothing before this is dropped. Over its old connection, which may be dead, it
-/// would be given something that nobody ever hears of again.
+/// would be given something that is never heard of again.
 pub struct Greeting {
     agents: Agents,
     id: AgentId,
@@ -190,12 +190,12 @@ impl Agents {
     pub(crate) async fn greet(&self, id: AgentId) -> Greeting {
         let greeting = Greeting { agents: self.clone(), id };
         *greeting.list().entry(id).or_default() += 1;
-        // Whoever is handing out now may not have seen it.
+        // A task that is handing out now may not have seen it.
         drop(self.turn.lock().await);
         greeting
     }
 
-    /// From now on nobody is given anything.
+    /// From now on no agent is given anything.
     pub(crate) fn give_no_more(&self) {
         self.leaving.store(true, Ordering::Relaxed);
     }
@@ -284,7 +284,7 @@ impl Agents {
     ) -> (u64, Vec<PhaseAttempt>) {
         let mut connected = self.lock();
         let (Some(agent), Some(first)) = (connected.get_mut(&id), said.first()) else { return (0, Vec::new()) };
-        // What it was given may never have arrived, or be over by now without a word.
+        // A phase it was given may never have arrived, or be over by now without a message.
         let unknown = said.iter().filter(|attempt| !agent.running.contains(attempt));
         let unknown: Vec<PhaseAttempt> = unknown.copied().collect();
         // Those of other organizations are not in question.
@@ -308,8 +308,8 @@ impl Agents {
         connected.values().filter_map(with_token).collect()
     }
 
-    /// Lets an agent go that may not stay. What it executes it may end: that has a token of its own, and an apply that is
-    /// cut off leaves behind what nobody knows.
+    /// Lets an agent go that may not stay. What it executes it may end: that has a token of its own, and an apply that
+    /// is cut off leaves an unknown outcome.
     pub(crate) fn refuse(&self, id: AgentId, error: Error) {
         let mut connected = self.lock();
         let Some(agent) = connected.get_mut(&id) else { return };
@@ -408,7 +408,7 @@ impl Drop for AgentLink {
         }
         drop(connected);
         self.agents.changed.notify_one();
-        // Nobody counts on it any more.
+        // Peers should not count on it any more.
         self.agents.publish.notify_one();
     }
 }

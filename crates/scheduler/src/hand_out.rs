@@ -21,8 +21,8 @@ struct Assignment {
 }
 
 impl Scheduler {
-    /// Gives phases to agents until there is no agent with room or no phase within reach. What fails in one organization
-    /// keeps nobody from the phases of the others.
+    /// Gives phases to agents until there is no agent with room or no phase within reach. A failure in one organization
+    /// does not keep agents from the phases of the others.
     pub(crate) async fn hand_out(&self) -> Result<(), Error> {
         let mut first_failure = Ok(());
         let mut failed = HashSet::new();
@@ -63,7 +63,7 @@ impl Scheduler {
 
     /// Makes room where a phase has ended at another server: an agent may send its outcome to any of them.
     pub(crate) fn forget_what_ended_elsewhere(&self) {
-        // Looked at first: whatever is given later is not in question, and what was given before is in the ledger.
+        // Looked at first: phases given later are not in question, and those given before are in the ledger.
         let occupied = self.agents.occupied();
         if occupied.is_empty() {
             return;
@@ -134,7 +134,7 @@ fn assign(
         let Some((turn, Place { reach, organization, .. })) = next else { break };
         let able = free.iter_mut().filter(|agent| agent.room > 0 && agent.taker.reach == *reach);
         let able = able.filter(|agent| agent.organization.as_ref().is_none_or(|own| own.id() == organization.id()));
-        // Whoever has most room is least busy.
+        // The agent with most room is least busy.
         if let Some(agent) = able.max_by_key(|agent| agent.room) {
             agent.room -= 1;
             *before += 1;

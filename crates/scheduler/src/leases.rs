@@ -36,7 +36,7 @@ impl Leases {
         self.lease / 8
     }
 
-    /// After this much silence an agent is given nothing: it is well, or it is gone and nobody was told.
+    /// After this much silence an agent is given nothing: it is well, or it is gone without a message.
     pub(crate) fn doubt(&self) -> Duration {
         self.heartbeat() * 3
     }

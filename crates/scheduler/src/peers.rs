@@ -15,7 +15,7 @@ pub trait PeerDirectory: Send + Sync + 'static {
     /// The agents that the others hear, as of the last successful [`Self::publish`].
     fn heard(&self) -> Vec<AgentPresence>;
 
-    /// The newest commit of a ledger that any of the others has told of, for a server that missed the word to look.
+    /// The newest commit of a ledger that any peer has announced, for a server that missed the message to look.
     fn newest_commit(&self, ledger: &LedgerName) -> Option<u64>;
 }
 

@@ -229,7 +229,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Looks where another server has told of a commit that this one has not seen: the word to look may get lost.
+    /// Looks where a peer has announced a commit that this server has not seen: the message to look may get lost.
     async fn look_if_behind(&self) {
         let newest = |(ledger, seen): (LedgerName, u64)| {
             // What cannot be read is looked at in its own time.
@@ -302,7 +302,7 @@ impl Scheduler {
     }
 }
 
-/// An error with its cause, which callers are spared and whoever reads a log wants to know.
+/// An error with its cause, which is for the log and not for callers.
 fn in_full(error: &Error) -> String {
     match error {
         Error::Unavailable(cause) | Error::Corrupt(cause) => cause.to_string(),

@@ -10,8 +10,8 @@ use taco_bench::{Sample, Table, ratio, time};
 
 const GETS: usize = 2000;
 
-/// While GETs are compared, the client has one core and the servers another, as if they were two machines. Whoever shares
-/// a core with the client is woken sooner; otherwise chance would decide which of two servers that is.
+/// While GETs are compared, the client has one core and the servers another, as if they were two machines. A server
+/// that shares a core with the client is woken sooner; otherwise chance would decide which of two servers that is.
 const CLIENTS_CORE: &str = "0";
 const SERVERS_CORE: &str = "1";
 const ALL_CORES: &str = "0-1";
@@ -77,7 +77,7 @@ fn pages(table: &mut Table, server: &Server) {
     table.row("page of 20: of 10,000 against of 100", format!("{growth:.2} x"), "1.5 x", growth <= 1.5);
 }
 
-/// The median of a GET, beside that of a bare handler.
+/// The median of a GET, compared with that of a bare handler.
 fn compare(table: &mut Table, what: &str, server: &Server, path: &str, times: usize) {
     let mut client = server.client();
     let body = client.get(path);

@@ -89,7 +89,7 @@ fn compare(table: &mut Table, what: &str, server: &Server, path: &str, requests:
     table.note("  the bare handler's", both(&theirs));
 }
 
-/// States as terraform writes them, announced and uploaded, beside a bare handler that writes one file.
+/// States as terraform writes them, announced and uploaded, compared with a bare handler that writes one file.
 fn writes(table: &mut Table, server: &Server, client: &mut Client, workspace: &str) {
     let bare_server = bare_server(b"");
     let mut bare = bare_server.client();

@@ -1,5 +1,5 @@
-//! The pace that the body of a request has to keep: whoever sends a byte now and then would otherwise keep a connection, and
-//! what belongs to an upload, for as long as they like.
+//! The pace that the body of a request has to keep: a client that sends a byte now and then would otherwise keep a
+//! connection, and the resources of an upload, for as long as it likes.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl PacedBody {
 
     fn give_up(&mut self) -> axum::Error {
         self.too_slow.store(true, Ordering::Relaxed);
-        // Whoever has the other half of the connection should not wait for a body that nobody reads.
+        // The task with the other half of the connection should not wait for a body that is not read.
         self.body = Body::empty();
         axum::Error::new("the body came too slowly")
     }

@@ -68,7 +68,7 @@ pub fn run() -> ExitCode {
 
 /// Says in one line what went wrong.
 fn fail(error: &anyhow::Error) -> ExitCode {
-    // Whoever reads our output has seen enough, as in `taco … | head`.
+    // The reader of our output has seen enough, as in `taco … | head`.
     if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }

@@ -41,7 +41,7 @@ const PLAIN: [&str; 20] = [
 
 static TAKEN_ALONG: OnceLock<BTreeMap<String, String>> = OnceLock::new();
 
-/// The variables that whoever started taco gave it.
+/// The variables that taco was started with.
 pub(crate) fn variables() -> BTreeMap<String, String> {
     TAKEN_ALONG.get().cloned().unwrap_or_else(of_process)
 }
@@ -59,7 +59,7 @@ pub(crate) fn hide() -> io::Result<()> {
     }
     let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let variables = read_and_empty(file)?;
-    // Whoever asks again gets the first answer.
+    // Later calls get the first answer.
     let _ = TAKEN_ALONG.set(variables);
     nix::sys::prctl::set_dumpable(false)?;
     Ok(())

@@ -1,6 +1,6 @@
 //! `/healthz`: the process is up. `/readyz`: it can do its work, because the bucket answers; organizations that cannot
-//! be read are named there, and keep it from nobody else's work. A bucket that is full or read-only makes it unready too;
-//! `/readyz?for=reads` asks whether it can serve what is stored all the same.
+//! be read are named there, and do not keep it from the work of others. A bucket that is full or read-only makes it
+//! unready too; `/readyz?for=reads` asks whether it can serve what is stored all the same.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +67,7 @@ async fn ready(State(readiness): State<Readiness>, Query(asked): Query<Purpose>)
     }
 }
 
-/// `Err` says why not, in words that give nothing away.
+/// `Err` says why not, in a text that gives nothing away.
 type Verdict = Result<(), &'static str>;
 
 /// Readiness of this server to receive requests.
@@ -95,7 +95,7 @@ impl Readiness {
         if self.shutdown.has_begun() {
             return Err("shutting down");
         }
-        // Whoever comes while the bucket is being asked waits here, and then finds the answer.
+        // Requests that come while the bucket is being asked wait here, and then find the answer.
         let mut last = self.last.lock().await;
         match *last {
             Some((asked, verdict)) if asked.elapsed() < ASK_AGAIN_AFTER => verdict,

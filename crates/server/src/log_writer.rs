@@ -82,7 +82,7 @@ impl Shared {
     fn flush(&self) {
         let Output { stream, spare } = &mut *lock(&self.output);
         mem::swap(&mut *lock(&self.gathered), spare);
-        // Where nobody reads the log there is nobody to tell.
+        // If the log has no reader, there is no one to tell.
         stream.write_all(spare).and_then(|()| stream.flush()).ok();
         spare.clear();
     }

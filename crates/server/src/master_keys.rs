@@ -36,8 +36,8 @@ fn older(settings: &Settings) -> Result<Vec<MasterKey>, KeyError> {
     settings.previous_secret_key.iter().map(|secret| from_setting("previous_secret_key", secret)).collect()
 }
 
-/// The keys that the settings give. For a bucket in a local directory one is made at the first start and kept beside
-/// that directory; servers that share a bucket over a network have to be given theirs.
+/// The keys that the settings give. For a bucket in a local directory one is generated at the first start and stored
+/// next to that directory; servers that share a bucket over a network have to be given theirs.
 pub(crate) fn load(settings: &Settings, dice: &Dice) -> Result<MasterKeys, KeyError> {
     let current = match &settings.secret_key {
         Some(secret) => from_setting("secret_key", secret)?,
@@ -49,8 +49,8 @@ pub(crate) fn load(settings: &Settings, dice: &Dice) -> Result<MasterKeys, KeyEr
     Ok(MasterKeys::new(current, older(settings)?, dice.clone()))
 }
 
-/// The keys that the settings give or that lie beside the bucket; `None` where there are none. Makes nothing: for who only
-/// looks.
+/// The keys that the settings give or that are next to the bucket; `None` if there are none. Generates nothing: for
+/// read-only commands.
 pub(crate) fn find(settings: &Settings, dice: &Dice) -> Result<Option<MasterKeys>, KeyError> {
     let lies_beside = || key_file(settings.bucket.as_str()).is_some_and(|path| path.exists());
     if settings.secret_key.is_none() && !lies_beside() {

@@ -26,7 +26,7 @@ pub(crate) fn recorder() -> PrometheusHandle {
 fn install() -> PrometheusHandle {
     let recorder = PrometheusBuilder::new().set_buckets(SECONDS).expect("there are buckets").build_recorder();
     let handle = recorder.handle();
-    // Whoever embeds us may have installed a recorder of their own; then ours stays empty.
+    // A program that embeds us may have installed its own recorder; then ours stays empty.
     metrics::set_global_recorder(recorder).ok();
     metrics::describe_gauge!("taco_build_info", "Always 1; the version is in its label");
     metrics::describe_counter!("taco_http_requests_total", "Requests that were answered or given up by the client");

@@ -1,4 +1,4 @@
-//! A server that asks nobody who they are is for the machine it runs on.
+//! A server without authentication is for the machine it runs on.
 
 use axum::Router;
 use axum::extract::Request;

@@ -4,14 +4,14 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::connections::ConnectionLimits;
 
-/// Most systems start a process with a soft limit of 1024, for programs that cannot count further. More than this serves
-/// nobody, and programs that runs start may try to close each file that could be open.
+/// Most systems start a process with a soft limit of 1024, for programs that cannot count further. More than this is of
+/// no use, and programs that runs start may try to close each file that could be open.
 const WANTED: u64 = 65_536;
 
 /// Kept for the bucket, the server's own agent and runs.
 const RESERVED: u64 = 128;
 
-/// Connections that are taken where nobody says how many, if the limit of open files allows it.
+/// Default limit of connections, if the limit of open files allows it.
 const MAX_CONNECTIONS: u64 = 10_000;
 
 /// Raises the soft limit as far as the system lets us, and returns it.

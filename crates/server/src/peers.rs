@@ -1,5 +1,5 @@
-//! The other servers on the same bucket. Their beacons tell which agents they hear; and whoever commits something
-//! says "look" to the others, so that an agent there need not wait for the next beacon.
+//! The other servers on the same bucket. Their beacons tell which agents they hear; and a server that commits something
+//! says "look" to its peers, so that an agent there need not wait for the next beacon.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -33,7 +33,7 @@ const GATHER: Duration = Duration::from_millis(50);
 /// A peer that does not answer will find out by itself.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The word to look, and where. Servers of an earlier version say and hear no more than the word.
+/// The message to look, and where. Servers of an earlier version send and read it without the ledgers.
 #[derive(Clone, Default, Serialize, Deserialize, Debug)]
 struct Look {
     /// The newest commit that the sender knows of each ledger in which something is new.

@@ -74,7 +74,7 @@ pub enum StartError {
 }
 
 impl From<taco_control_plane::Error> for StartError {
-    /// Callers are spared the details of what is stored; whoever starts a server wants to know them.
+    /// Callers are spared the details of what is stored; the operator who starts a server wants to know them.
     fn from(error: taco_control_plane::Error) -> Self {
         match error {
             taco_control_plane::Error::Unavailable(error) | taco_control_plane::Error::Corrupt(error) => error.into(),
@@ -147,9 +147,9 @@ impl Server {
             peers: beacons.peers(),
         };
         let control_plane = Privileged::open(environment, control_plane_settings(&settings, &dice)?).await?;
-        // Whoever comes with the site's token is the first admin, so there has to be one.
+        // A caller with the site's token is the first admin, so there has to be one.
         let admin_without_password = control_plane.make_first_admin().await?;
-        // Late enough: its files lie beside the bucket, which is there by now.
+        // Late enough: its files are next to the bucket, which is there by now.
         let tls = tls::load(&settings, now, &dice)?;
         let (acceptor, certificate_authority) = tls.map(|tls| (tls.acceptor, tls.certificate_authority)).unzip();
         let scheduler = Scheduler::new(
@@ -306,7 +306,7 @@ async fn vouch_for(
     Ok(())
 }
 
-/// A bucket that cannot be reached is given some time; meanwhile nobody should have to guess.
+/// A bucket that cannot be reached is given some time; meanwhile the operator should not have to guess.
 async fn tell_if_slow<T>(work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     match timeout(Duration::from_secs(2), work.as_mut()).await {

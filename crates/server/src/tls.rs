@@ -135,7 +135,7 @@ fn authority_params(now: Timestamp) -> CertificateParams {
     params.distinguished_name.push(DnType::CommonName, "taco on this machine");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    // Whoever steals the key can pretend to be this machine, and nobody else.
+    // A thief of the key can pretend to be this machine, and no other.
     params.name_constraints = Some(NameConstraints {
         permitted_subtrees: vec![
             GeneralSubtree::DnsName("localhost".to_owned()),

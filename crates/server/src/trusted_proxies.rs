@@ -42,7 +42,7 @@ impl TrustedProxies {
             }
             match address_in(hop) {
                 Some(address) => client = address,
-                // Whatever stands before it was not written by someone whom we trust.
+                // Anything before it was not written by a proxy that we trust.
                 None => break,
             }
         }

@@ -3,7 +3,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::table::Record;
 use crate::unknown::Unknown;
 
-/// A record with whatever else its JSON held.
+/// A record with everything else its JSON held.
 #[derive(Clone, Debug)]
 pub(crate) struct Row<R> {
     pub(crate) record: R,

@@ -105,8 +105,8 @@ impl SetAside {
         self.records.get(key).map(|record| &**record)
     }
 
-    /// The record that keeps this one from being put or deleted: whatever is decided about this one, it could be otherwise
-    /// if that one were readable.
+    /// The record that keeps this one from being put or deleted: any decision about this one could be different if that
+    /// one were readable.
     pub fn in_the_way_of(
         &self,
         key: &RecordKey,

@@ -14,12 +14,12 @@ use crate::tree::{AnyRow, Records, Tree, typed};
 
 /// Something a ledger keeps.
 pub trait Record: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
-    /// The word that stands for this type in the bucket. It outlives the code: never change it.
+    /// The name of this type in the bucket. It outlives the code: never change it.
     const KIND: &'static str;
     /// The fields, as they are called in JSON, with the ids of what this record is a part of: a run is a part of its
-    /// workspace. Where one part cannot be read, nobody decides about the others.
+    /// workspace. If one part cannot be read, there are no decisions about the others.
     const PART_OF: &'static [&'static str] = &[];
-    /// The fields, as they are called in JSON, whose text no two records share, whatever its case.
+    /// The fields, as they are called in JSON, whose text no two records share, ignoring case.
     const UNIQUE: &'static [&'static str] = &[];
     /// True if any other decision may depend on it: if one cannot be read, nothing is changed at all.
     const CONCERNS_EVERYTHING: bool = false;

@@ -14,7 +14,7 @@ use imbl::shared_ptr::DefaultSharedPtr;
 use crate::key::KeyBytes;
 use crate::row::Row;
 
-/// A row of whatever record. Two are equal if they are the very same: then nothing was put in between.
+/// A row of any record. Two are equal if they are the very same: then nothing was put in between.
 #[derive(Clone)]
 pub(crate) struct AnyRow(Arc<dyn Any + Send + Sync>);
 

@@ -1,4 +1,4 @@
-//! Agents, by the rules of `taco-agent`: they stay connected, take phases, and let them go on whatever happens to the
+//! Agents, by the rules of `taco-agent`: they stay connected, take phases, and let them go on regardless of the
 //! connection. They may be paused, and killed.
 
 use std::collections::BTreeMap;

@@ -149,7 +149,7 @@ impl Replay {
         match action {
             _ if !before.as_ref().is_some_and(is_person) => {}
             "workspace.unlock" | "workspace.force-unlock" => locks.let_go += 1,
-            // Whoever it was taken for was not told of it.
+            // The person it was taken for was not told of it.
             "workspace.give-back-lock" => locks.taken -= 1,
             _ => return Err((Promise::ALockHasOneHolder, format!("a person lost the lock of {}", workspace.id))),
         }
@@ -204,8 +204,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Serials go up in one lineage, and what is final does not change. What was saved from a lost agent is kept beside
-    /// the rest.
+    /// Serials go up in one lineage, and what is final does not change. A state recovered from a lost agent is kept
+    /// separately from the rest.
     fn add_state(&mut self, version: StateVersion) -> Result<(), Breach> {
         let checked = self.check_state(&version).map_err(|how| (Promise::StatesFollowEachOther, how));
         self.states.insert(version.id, version);

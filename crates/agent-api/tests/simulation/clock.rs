@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use taco_ledger::Clock;
 use tokio::time::Instant;
 
-/// As far as a clock that nobody looks after is wrong.
+/// Error of a clock that is not maintained.
 const DRIFT: SignedDuration = SignedDuration::from_mins(5);
 /// As far as a clock is set forward or back.
 const JUMP: SignedDuration = SignedDuration::from_hours(1);

@@ -131,7 +131,7 @@ fn badness(seed: u64) -> f64 {
     if seed.is_multiple_of(2) { 0.0 } else { 0.3 }
 }
 
-/// A plan that changes nothing, so that all are of one class. Whoever takes a request tells the servers to look.
+/// A plan that changes nothing, so that all are of one class. The server that takes a request tells the others to look.
 async fn start_plan(plane: &Privileged, wakes: &[Wake], caller: &Caller, workspace: WorkspaceId) {
     let request = RunRequest { plan_only: Some(true), workspace: Some(workspace), ..RunRequest::default() };
     plane.create_run(caller, request, RunSource::Api).await.expect("a run");

@@ -23,7 +23,7 @@ pub(crate) enum Deed {
     Stopped,
 }
 
-/// Something that an engine did, whatever taco thinks of it.
+/// Something that an engine really did.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) at: Instant,

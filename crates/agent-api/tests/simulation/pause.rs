@@ -1,4 +1,5 @@
-//! Processes that are paused, as `SIGSTOP` does it. Whatever they wait for happens meanwhile; they see it when they go on.
+//! Processes that are paused, as `SIGSTOP` does it. The events they wait for happen meanwhile; they see them when they
+//! go on.
 
 use std::ops::Range;
 use std::pin::Pin;

@@ -84,7 +84,7 @@ async fn start_run(stage: &Arc<Stage>, request: RunRequest) {
         match made.await {
             Some(Ok(id)) => {
                 stage.notes.told().runs.insert(id);
-                // Whatever was acknowledged, any other server knows at once.
+                // Any other server knows at once of everything that was acknowledged.
                 let found = stage.ask(1 - server, move |plane, caller| async move { plane.run(&caller, id).await });
                 if let Some(Err(Error::NotFound(_))) = found.await {
                     let how = format!("{id} was acknowledged, and the other server does not know it");
@@ -106,7 +106,7 @@ async fn start_run(stage: &Arc<Stage>, request: RunRequest) {
     }
 }
 
-/// Decides about plans, and stops some runs. Nobody else decides, so a refusal has to be true.
+/// Decides about plans, and stops some runs. There is no other task that decides, so a refusal has to be true.
 pub(crate) async fn decide(stage: Arc<Stage>) {
     let mut unclear = BTreeSet::new();
     let mut asked_to_stop = BTreeSet::new();
@@ -178,7 +178,7 @@ pub(crate) async fn unlock(stage: Arc<Stage>) {
                 continue;
             }
             let first_seen = *since.entry(*workspace).or_insert_with(Instant::now);
-            // Its engine is dead by now; whoever looks at what exists takes some seconds.
+            // Its engine is dead by now; a person who looks at what exists takes some seconds.
             if first_seen.elapsed() > Duration::from_secs(5) {
                 let (id, server) = (*workspace, stage.below(2));
                 let unlocked = stage.ask(server, move |plane, caller| async move {

@@ -134,7 +134,7 @@ impl Phase {
         let is_early = Instant::now() < stage.begun + (stage.over - stage.begun) / 2;
         let is_long = self.kind() == PhaseKind::Apply && is_early && !stage.is_calm && stage.dice.fraction() < 0.4;
         if is_long && stage.chance(0.3) {
-            // Nobody hears of it for much longer than a lease.
+            // It is not heard of for much longer than a lease.
             tokio::spawn(faults::hold_back(Arc::clone(stage), self.agent));
         }
         let (steps, pace) = match is_long {

@@ -33,7 +33,7 @@ pub(crate) enum Promise {
     LogsAreTrue,
     /// A phase that an agent took is executed, or given up for a reason that names the agent.
     WhatIsTakenComesToSomething,
-    /// Applies before plans before plans that change nothing, the oldest first; and nobody is passed over for ever.
+    /// Applies before plans before plans that change nothing, the oldest first; and no run is passed over for ever.
     TheQueueKeepsItsOrder,
     /// Every run ends or waits for a person when the faults are over.
     EveryRunComesToAnEnd,

@@ -209,7 +209,7 @@ fn server_router(stage: &Stage, number: usize) -> Option<axum::Router> {
 }
 
 impl Stage {
-    /// The planted bug in fences: whoever had the phase once may write for it as if they had it now.
+    /// The planted bug in fences: an earlier holder of the phase may write for it as if they had it now.
     fn as_the_server_reads_it(&self, phase: PhaseAttempt, token: &str) -> (PhaseAttempt, String) {
         let tokens = self.tokens.lock().expect("no panic");
         match tokens.get(&(phase.run, phase.phase)) {

@@ -24,7 +24,7 @@ pub(crate) enum Sabotage {
     RequeueLostApply,
     /// An earlier holder of a phase may still write for it.
     NoFence,
-    /// Agents let engines run whatever becomes of their lease.
+    /// Agents let engines run on when their lease ends.
     NoSelfKill,
     /// A run begins whether or not it is first in its workspace.
     NoFifoGuard,

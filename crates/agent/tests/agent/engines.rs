@@ -102,7 +102,7 @@ fn tofu(version: &str) -> Run {
     Run::of(Engine::Tofu, &[("main.tf", ONE)]).with(|run| run.version = version.to_owned())
 }
 
-/// The words with which the agent refuses it; nothing of it is stored.
+/// The message with which the agent refuses it; nothing of it is stored.
 async fn refusal(story: &Story) -> String {
     let message = story.failure(&tofu("1.99.0"), PhaseKind::Plan).await;
     assert!(!story.work_dir.path().join("engines/tofu/1.99.0").exists());
@@ -172,7 +172,7 @@ async fn plain_http_needs_a_checksum_that_somebody_has_pinned() {
     assert!(message.contains("is a plain http address") && message.contains("engine_checksums"), "{message}");
     let message = refusal(&with_mirror(&address, Some(&keys), Some(&wrong)).await).await;
     assert!(message.contains("has the checksum") && message.contains("pinned is 0000"), "{message}");
-    // Nobody has to have signed what was pinned.
+    // A pinned checksum needs no signature.
     let story = with_mirror(&address, None, Some(&right)).await;
     assert_eq!(story.plan(&tofu("1.99.0")).await.1.engine.version, "1.99.0");
 }

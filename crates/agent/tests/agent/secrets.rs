@@ -157,7 +157,7 @@ fn kernel_can_confine() -> bool {
     ruleset.handle_access(AccessFs::from_all(ABI::V2)).and_then(Ruleset::create).is_ok()
 }
 
-/// Reads all it can of another run, of the agent, and of whatever else runs here.
+/// Reads all it can of another run, of the agent, and of everything else that runs here.
 fn reads_everything(victim: &Run, work: &Path, token: &Path, found: &Path) -> String {
     let run = work.join("runs").join(victim.id.to_string());
     let (run, work, token, found) = (run.display(), work.display(), token.display(), found.display());

@@ -69,7 +69,7 @@ impl StandIn {
         server
     }
 
-    /// One that nobody serves yet.
+    /// One that is not served yet.
     pub(crate) fn at(address: String) -> Self {
         let inner = Arc::new(Inner {
             seen: Mutex::default(),
@@ -130,7 +130,7 @@ impl StandIn {
         eventually("an agent connects", || self.inner.messages.receiver_count() > 0).await;
     }
 
-    /// Gives a phase to whoever is connected.
+    /// Gives a phase to the agent that is connected.
     pub(crate) async fn hand_out(&self, job: Job) -> PhaseAttempt {
         self.agent_is_connected().await;
         let phase = job.phase;

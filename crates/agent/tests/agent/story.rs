@@ -49,7 +49,7 @@ impl Story {
         }
     }
 
-    /// The words with which it failed.
+    /// The message with which it failed.
     pub(crate) async fn failure(&self, run: &Run, phase: PhaseKind) -> String {
         let phase = self.hand_out(run, phase).await;
         match self.server.outcome(&phase).await {

@@ -1,4 +1,4 @@
-//! The ways in which an agent reaches its server, beside plain http.
+//! The ways in which an agent reaches its server, besides plain http.
 
 use std::io;
 use std::net::SocketAddr;

@@ -182,7 +182,7 @@ struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// A run with its plan, its apply and its workspace beside it.
+    /// A run with its plan, its apply and its workspace included.
     async fn read(&self, id: &str) -> Result<(Resource, Document), Failure> {
         let include = [("include", "plan,apply,workspace")];
         let found = self.session.api.get(&format!("run {id}"), &["runs", id], &include).await.map_err(|failure| {

@@ -144,7 +144,7 @@ impl States<'_> {
         self.workspace.get("locked") == &Value::Bool(true)
     }
 
-    /// The version that a word means: an id, a serial, or `current`.
+    /// The version that an argument means: an id, a serial, or `current`.
     async fn version(&self, word: &str) -> Result<Resource, Failure> {
         let (api, name) = (&self.session.api, &self.name);
         if word == "current" {

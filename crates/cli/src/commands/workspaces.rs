@@ -165,7 +165,7 @@ fn path(workspace: &WorkspaceName) -> [&str; 4] {
     ["organizations", &workspace.organization, "workspaces", &workspace.name]
 }
 
-/// A workspace, with its project and the holder of its lock beside it.
+/// A workspace, with its project and the holder of its lock included.
 pub(super) async fn find(session: &Session, workspace: &WorkspaceName) -> Result<(Resource, Document), Failure> {
     let include = [("include", "project,locked_by")];
     let subject = format!("workspace {workspace}");

@@ -12,7 +12,7 @@ use taco_tables::{Record, indexes};
 use crate::id::{GrantId, TokenId, UserId};
 use crate::secret::SecretHash;
 
-/// The only client there is: whatever runs on a person's own machine under this name.
+/// The only client there is: any program under this name on a person's own machine.
 pub const CLIENT: &str = "terraform-cli";
 
 /// Clients listen for their code on one of these ports of the person's machine. Discovery tells them which.

@@ -11,8 +11,8 @@ pub struct User {
     pub id: UserId,
     pub username: Username,
     pub email: Email,
-    /// The argon2id hash of the password, sealed; in PHC's notation where an older version stored it. Without one nobody
-    /// logs in with a form.
+    /// The argon2id hash of the password, encrypted; in PHC's notation if an older version stored it. Without one there
+    /// is no login with a form.
     pub password: Option<String>,
     /// May do everything, everywhere.
     #[serde(default)]

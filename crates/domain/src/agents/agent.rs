@@ -108,7 +108,7 @@ pub enum AgentStatus {
 pub struct AgentPresence {
     pub agent: AgentId,
     pub name: String,
-    /// `None` for one within a server, which takes whatever needs no pool.
+    /// `None` for one within a server, which takes everything that needs no pool.
     pub pool: Option<AgentPoolId>,
     /// The newest heartbeat that was heard.
     pub heartbeat: u64,

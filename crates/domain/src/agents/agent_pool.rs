@@ -8,8 +8,8 @@ use taco_tables::{Record, indexes};
 use crate::id::{AgentPoolId, ProjectId, WorkspaceId};
 use crate::name::{AgentPoolName, NameKey};
 
-/// The agents that may execute certain workspaces' runs. It is the boundary between teams that do not trust each
-/// other: whoever may plan, runs code there.
+/// The agents that may execute certain workspaces' runs. It is the boundary between teams that do not trust each other:
+/// everyone who may plan runs code there.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct AgentPool {
     pub id: AgentPoolId,

@@ -1,6 +1,6 @@
-//! An invitation: a membership that nobody has accepted yet.
+//! An invitation: a membership that was not accepted yet.
 //!
-//! Its link holds a text that is shown once, to whoever invites, and that names the ledger where its hash is:
+//! Its link holds a text that is shown once, to the person who invites, and that names the ledger where its hash is:
 //!
 //! ```text
 //! taco_i_<organization>_<secret>

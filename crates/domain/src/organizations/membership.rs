@@ -25,7 +25,7 @@ pub enum MembershipStatus {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct Membership {
     pub id: MembershipId,
-    /// While it is an invitation, an id that nobody has: whose account has the address is not for the organization to
+    /// While it is an invitation, an id that no user has: whose account has the address is not for the organization to
     /// know.
     pub user: UserId,
     /// The address that was invited. Its user may have another one.
@@ -63,8 +63,8 @@ impl Membership {
     }
 }
 
-/// The id that earlier versions gave the user of an address. Sites go on knowing their first admin by it; nobody else
-/// gets such an id any more, so that what was offered to an address is not offered to whoever had it once.
+/// The id that earlier versions gave the user of an address. Sites go on knowing their first admin by it; no other user
+/// gets such an id any more, so that what was offered to an address is not offered to an earlier owner of it.
 pub fn invited_user(email: &Email) -> UserId {
     let digest: [u8; 32] = Sha256::digest(format!("user of {}", email.key().as_str())).into();
     let mut random = [0; 16];

@@ -29,7 +29,7 @@ pub struct TokenLifetimePatch {
     pub max_ttl_ms: i64,
 }
 
-/// Agents' tokens are not among them: nobody sits beside an agent to give it a new one.
+/// Agents' tokens are not among them: agents run unattended, with no person there to give them a new one.
 pub const LIMITED: [TokenKind; 4] = [TokenKind::Organization, TokenKind::Team, TokenKind::User, TokenKind::AuditTrail];
 
 /// Name of a kind of tokens in Terraform Cloud.

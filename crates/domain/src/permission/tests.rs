@@ -93,7 +93,7 @@ impl Scene {
             variables: VariablesRight::Read,
             workspace_locking: true,
             run_tasks: true,
-            // Nobody becomes an admin by a custom role.
+            // No custom role makes an admin.
             admin: true,
             ..WorkspaceRights::NONE
         };

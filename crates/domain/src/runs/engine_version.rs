@@ -9,9 +9,9 @@ const NEWEST_MAJOR: u64 = 1;
 /// Number of versions listed in a refusal.
 const NAMED: usize = 3;
 
-/// Refuses a version that no release can have: one of a major version that is newer than all that are known. `at_agents`
-/// are those of the engine that agents have, and so an agent that has a newer one makes it known. Whatever else is well
-/// formed is plausible, because a mirror may have it; whether an agent can have it, a run finds out.
+/// Refuses a version that no release can have: one of a major version that is newer than all that are known.
+/// `at_agents` are those of the engine that agents have, and so an agent that has a newer one makes it known. Any other
+/// well-formed version is plausible, because a mirror may have it; whether an agent can have it, a run finds out.
 pub fn check_version_exists<'a>(
     engine: Engine,
     wanted: &str,

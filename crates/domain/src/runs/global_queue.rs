@@ -1,9 +1,9 @@
 //! The global queue: the phases of one organization that are ready for an agent, in the order in which they go out; and
 //! whose turn it is where several organizations share agents.
 //!
-//! Applies go before plans, and plans before those that change nothing, whoever's they are. Within such a class the
-//! organization goes first that has least of the shared agents, so that one with a thousand runs does not keep
-//! another's only run waiting. `docs/decisions/0025-organizations-take-turns.md` tells more.
+//! Applies go before plans, and plans before those that change nothing, regardless of their organization. Within such a
+//! class the organization goes first that has least of the shared agents, so that one with a thousand runs does not
+//! keep another's only run waiting. `docs/decisions/0025-organizations-take-turns.md` tells more.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -65,7 +65,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Of the agents within this reach. Those of a pool an organization shares with nobody.
+    /// Of the agents within this scope. Those of a pool are not shared with other organizations.
     pub fn of(state: &OrganizationState, reach: AgentScope) -> Self {
         if reach != AgentScope::WithinServer {
             return Self::default();
@@ -119,7 +119,7 @@ pub enum QueuePick {
 }
 
 impl QueuePick {
-    /// The turn of whoever goes out after so many others.
+    /// The pick that follows so many others.
     pub fn after(others: u64) -> Self {
         if others % TURNS == TURNS - 1 { Self::Overdue } else { Self::Head }
     }
@@ -243,8 +243,8 @@ mod tests {
         assert_eq!(turns(&[(idle, noisy), (busy, mixed)]), [1, 0, 0, 0, 0, 1], "the class comes first");
     }
 
-    /// Organizations with queues of all lengths share few agents: whoever waits goes out before any other goes out twice,
-    /// whatever others have in store.
+    /// Organizations with queues of all lengths share few agents: each that waits goes out before any other goes out
+    /// twice, regardless of the length of their queues.
     #[test]
     fn nobody_waits_for_more_than_one_of_each_other_organization() {
         for organizations in 2..6_usize {

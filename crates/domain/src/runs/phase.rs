@@ -99,7 +99,7 @@ pub fn bounded_message(message: &str) -> String {
     format!("{kept}… (cut off: this is the beginning of {} bytes)", message.len())
 }
 
-/// A file as it was when the phase that made it ended: whoever reads it later gets the same bytes, or none.
+/// A file as it was when the phase that made it ended: later readers get the same bytes, or none.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct StoredFile {
     pub size: u64,

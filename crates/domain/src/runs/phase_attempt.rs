@@ -8,7 +8,7 @@ use crate::id::RunId;
 use crate::phase::PhaseKind;
 use crate::run::Run;
 
-/// One attempt at one phase of a run. Whatever is written for it names the epoch; a stale one is refused.
+/// One attempt at one phase of a run. Every write for it names the epoch; a stale one is refused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
 pub struct PhaseAttempt {
     pub run: RunId,

@@ -56,8 +56,8 @@ pub fn after_loss(
     Ok((after, workspace))
 }
 
-/// The run and its workspace after the agent that planned it has left and said so. Nobody was at fault, so that this is
-/// not counted, and the plan waits for an agent again. `why` is for people.
+/// The run and its workspace after the agent that planned it has left and said so. That is no failure, so it is not
+/// counted, and the plan waits for an agent again. `why` is for people.
 pub fn after_return(
     run: &Run,
     workspace: &Workspace,
@@ -76,9 +76,9 @@ pub fn after_return(
     Ok((after, workspace))
 }
 
-/// The run and its workspace after an apply whose engine did not end by itself. Whoever killed it, the operating system or
-/// somebody who canceled the run by force: the next run must not begin with a state that may lack something. `why` is
-/// for people.
+/// The run and its workspace after an apply whose engine did not end by itself. No matter who killed it, the operating
+/// system or somebody who force-canceled the run: the next run must not begin with a state that may lack something.
+/// `why` is for people.
 pub fn after_incomplete_apply(
     run: &Run,
     workspace: &Workspace,
@@ -98,7 +98,7 @@ pub fn after_incomplete_apply(
     Ok((after, workspace))
 }
 
-/// The workspace, locked by a run whose apply nobody knows the outcome of. A lock that is another's by now stays theirs.
+/// The workspace, locked by a run whose apply has an unknown outcome. A lock that is another's by now stays theirs.
 fn kept(workspace: &Workspace, run: &Run, why: &str, now: Timestamp) -> Workspace {
     if workspace.lock.as_ref().is_some_and(|lock| lock.holder != Author::Run(run.id)) {
         return workspace.clone();

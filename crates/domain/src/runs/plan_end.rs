@@ -10,7 +10,7 @@ impl Run {
     /// The run after its plan has ended and found `has_changes`: over, or waiting for a decision, which may have been
     /// made when it began.
     pub fn after_plan(&self, has_changes: bool, now: Timestamp) -> Result<Self, IllegalTransition> {
-        // It was done before its agent heard that it should stop. Whoever wanted that wants nothing to follow.
+        // It was done before its agent heard that it should stop. The person who canceled it wants nothing to follow.
         if let Some(cancel) = &self.cancel {
             return self.after(RunEvent::Canceled, now, cancel.by);
         }

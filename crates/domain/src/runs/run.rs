@@ -89,7 +89,7 @@ pub struct CancelRequest {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct RunOptions {
     pub message: String,
-    /// Nothing will be applied. Such a run waits for nobody.
+    /// Nothing will be applied. Such a run does not wait for others.
     pub plan_only: bool,
     /// The plan is kept until someone applies it.
     pub save_plan: bool,
@@ -138,7 +138,8 @@ pub struct Run {
     pub configuration_version: ConfigurationVersionId,
     /// Goes up by one within a workspace: the order in which its runs were made.
     pub number: u64,
-    /// Its place among the runs of the workspace that may change the state; `None` for those that wait for nobody.
+    /// Its place among the runs of the workspace that may change the state; `None` for those that do not wait for
+    /// others.
     pub place: Option<u64>,
     pub status: RunStatus,
     #[serde(flatten)]
@@ -186,7 +187,7 @@ impl Run {
     }
 
     /// The id of the entry at `index` of its history: the run's own characters, a little changed. It leads back to the
-    /// run (see [`runs_with_event`]), so nobody has to remember the ids of all events.
+    /// run (see [`runs_with_event`]), so the ids of events need not be stored.
     pub fn event_id(&self, index: usize) -> RunEventId {
         RunEventId::from_characters(&id::turned(self.id.to_bytes(), index + 1)).expect("turned characters are legal")
     }
@@ -253,7 +254,7 @@ impl Run {
         waits && self.planned_serial != current
     }
 
-    /// The run as it begins: in its workspace's queue, or at once where it waits for nobody.
+    /// The run as it begins: in its workspace's queue, or at once if it does not wait for others.
     pub fn created(mut self, now: Timestamp) -> Self {
         self.timestamps.insert("plan-queueable-at".to_owned(), now);
         self.history.push(RunHistoryEntry {
@@ -313,14 +314,14 @@ impl Run {
         self.apply.follow(apply, now);
     }
 
-    /// The run with a phase given to an agent. The epoch goes up, so whoever had it before can write no more.
+    /// The run with a phase given to an agent. The epoch goes up, so an earlier holder can write no more.
     pub fn taken(&self, executor: Executor, now: Timestamp) -> Result<(Self, PhaseKind), IllegalTransition> {
         let (event, kind) = match self.status {
             RunStatus::ApplyQueued => (RunEvent::ApplyTaken, PhaseKind::Apply),
             _ => (RunEvent::PlanTaken, PhaseKind::Plan),
         };
         let mut run = self.after(event, now, Author::Taco)?;
-        // Whoever wanted an earlier phase to stop did not speak of this one.
+        // A cancel of an earlier phase does not apply to this one.
         run.cancel = None;
         let phase = run.phase_mut(kind);
         phase.epoch += 1;

@@ -1,4 +1,4 @@
-//! Stopping a run: at once where nobody executes it, otherwise by asking its agent, and by force when asking was not
+//! Stopping a run: at once if no agent executes it, otherwise by asking its agent, and by force when asking was not
 //! enough.
 
 use jiff::{SignedDuration, Timestamp};

@@ -17,7 +17,7 @@ pub enum RunStatus {
     Planned,
     /// There was nothing to apply, or nothing was to be applied.
     PlannedAndFinished,
-    /// The plan is kept until someone applies it. It blocks nobody.
+    /// The plan is kept until someone applies it. It blocks no other run.
     PlannedAndSaved,
     /// A saved plan that someone wants applied, in its workspace's queue.
     Confirmed,
@@ -33,7 +33,7 @@ pub enum RunStatus {
 /// Event in the life of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunEvent {
-    /// It is first in its workspace's queue, and nobody else holds the lock.
+    /// It is first in its workspace's queue, and the lock is free.
     ReachedFront,
     PlanTaken,
     /// The agent that had the plan was given up; another may try.

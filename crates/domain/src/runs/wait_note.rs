@@ -11,7 +11,7 @@ use crate::phase::{Phase, PhaseKind};
 use crate::run::Run;
 use crate::wait_reason::WaitReason;
 
-/// A phase has no more notes than this, whatever happens around it.
+/// Maximum number of notes of a phase.
 pub const MOST_NOTES: usize = 20;
 /// A note's text has no more letters: people may lock a workspace with a long story.
 const LONGEST: usize = 400;

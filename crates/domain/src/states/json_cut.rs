@@ -46,7 +46,7 @@ enum Token {
     Text {
         escaped: bool,
     },
-    /// A number, or a word such as `true`.
+    /// A number, or a literal such as `true`.
     Bare,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! States can be large, so a reader is enough: resources' attributes are skipped, never kept. Values of outputs are
 //! kept as the exact text that the state has, because a number with 30 digits must not lose one; [`StateFile`] takes
-//! [`IgnoredAny`] for the value's type where they are not wanted. Resources go one by one into whatever the caller
-//! collects: a list, or a [`ResourceSummary`].
+//! [`IgnoredAny`] for the value's type where they are not wanted. Resources go one by one into a collection of the
+//! caller's choice: a list, or a [`ResourceSummary`].
 
 mod thinned;
 
@@ -327,7 +327,7 @@ impl<'de, V: DeserializeOwned, R: Default + Extend<Resource>> Visitor<'de> for D
             encrypted: false,
         };
         while let Some(field) = map.next_key::<String>()? {
-            // In another format the same words mean other things, and its number is all that the caller needs.
+            // In another format the same fields mean other things, and its number is all that the caller needs.
             let known_format = document.version.is_none_or(|version| version == FORMAT);
             match field.as_str() {
                 "version" => document.version = Some(map.next_value()?),

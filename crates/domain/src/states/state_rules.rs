@@ -175,7 +175,7 @@ pub fn check_description(described: StateDescription<'_>, contained: StateIdenti
     }
 }
 
-/// Hexadecimal text, in whatever case.
+/// Compares hexadecimal text, ignoring case.
 fn same_digest(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }

@@ -56,8 +56,8 @@ pub struct OutputMetadata {
 }
 
 impl OutputMetadata {
-    /// Stands for all outputs of a state that is encrypted. Nobody here knows them; that there may be some has to be
-    /// said, or clients believe that there are none and do not look into the state itself.
+    /// Stands for all outputs of a state that is encrypted. The server does not know them; that there may be some has
+    /// to be said, or clients believe that there are none and do not look into the state itself.
     pub fn encrypted(version: StateVersionId) -> Self {
         let name = "encrypted";
         Self { id: output_id(version, name), name: name.to_owned(), sensitive: true }
@@ -89,7 +89,7 @@ pub struct StateVersion {
     pub workspace: WorkspaceId,
     pub status: StateVersionStatus,
     pub serial: u64,
-    /// Empty while it is pending if whoever announced it did not tell: then the bytes will.
+    /// Empty while it is pending if its creator did not send it: then it is read from the bytes.
     pub lineage: String,
     /// Of the bytes as they were sent, in hexadecimal.
     pub md5: String,
@@ -107,7 +107,7 @@ pub struct StateVersion {
     pub created_by: Author,
     pub run: Option<RunId>,
     pub terraform_version: Option<String>,
-    /// OpenTofu encrypted it on the client: nobody here knows its outputs and resources.
+    /// OpenTofu encrypted it on the client: the server does not know its outputs and resources.
     #[serde(default)]
     pub encrypted: bool,
     /// Managed resources in it.

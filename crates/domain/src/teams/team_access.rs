@@ -48,7 +48,7 @@ pub struct WorkspaceRights {
     pub workspace_locking: bool,
     pub run_tasks: bool,
     pub policy_overrides: bool,
-    /// Settings, deletion, and whatever needs force. No custom role has it.
+    /// Settings, deletion, and everything that needs force. No custom role has it.
     pub admin: bool,
 }
 

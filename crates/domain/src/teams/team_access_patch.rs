@@ -101,7 +101,7 @@ impl WorkspaceRightsPatch {
     }
 }
 
-/// In the words of Terraform Cloud, which clients look for.
+/// Error with the text of Terraform Cloud, which clients look for.
 fn only_custom(attribute: &'static str, access: impl fmt::Display) -> InvalidAttribute {
     let words = attribute.replace('-', " ");
     let (first, rest) = words.split_at(1);

@@ -49,7 +49,7 @@ impl SortKey for VariableOwner {
     }
 }
 
-/// A value as it lies in the bucket. What is sensitive is sealed by whoever writes the record, and never shown again;
+/// A value as stored in the bucket. A sensitive one is encrypted by the writer of the record, and never shown again;
 /// this crate cannot read it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
@@ -95,7 +95,7 @@ impl Variable {
         }
     }
 
-    /// Tells clients that something was written, whatever it was.
+    /// Changes with every write, so that clients notice it.
     pub fn version_id(&self) -> String {
         hex::encode(Sha256::new().chain_update(self.id.to_string()).chain_update(self.version.to_be_bytes()).finalize())
     }
@@ -277,8 +277,8 @@ fn check_expression(value: &str) -> Result<(), InvalidAttribute> {
     })
 }
 
-/// A variable that a request gives to one run. Its value is an expression, as `-var` becomes one; plain words, which
-/// programs send in place of one, are left for the engine to judge.
+/// A variable that a request gives to one run. Its value is an expression, as `-var` becomes one; plain text, which
+/// programs send in place of one, is left for the engine to judge.
 pub(crate) fn check_run_variable(key: &str, value: &str) -> Result<(), InvalidAttribute> {
     const ATTRIBUTE: &str = "variables";
     let refuse = |error: InvalidAttribute| InvalidAttribute::new(ATTRIBUTE, format!("{}: {error}", shown(key)));

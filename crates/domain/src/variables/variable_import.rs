@@ -11,12 +11,12 @@ use crate::variable_file::{FileVariable, VariableFormat};
 pub enum ImportChange {
     New,
     Changed,
-    /// It is sensitive, so nobody can say whether it has this value already.
+    /// It is sensitive, so it is unknown whether it has this value already.
     Replaced,
     Same,
 }
 
-/// One variable of a file, beside the one that has its key now.
+/// One variable of a file, with the existing one of the same key.
 #[derive(Clone, Debug)]
 pub struct PlannedVariable<'a> {
     pub file: FileVariable,

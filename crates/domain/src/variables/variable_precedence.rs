@@ -15,7 +15,7 @@ pub enum Precedence {
     PriorityGlobalSet,
     PriorityProjectSet,
     PriorityWorkspaceSet,
-    /// `-var`, `-var-file` and `TF_VAR_…` of whoever started the run.
+    /// `-var`, `-var-file` and `TF_VAR_…` of the person who started the run.
     Run,
     Workspace,
     WorkspaceSet,
@@ -50,7 +50,7 @@ pub struct EffectiveVariable {
 }
 
 impl EffectiveVariable {
-    /// The variable with its value, which whoever calls has opened.
+    /// The variable with its value, decrypted by the caller.
     pub fn opened(self, value: String) -> JobVariable {
         JobVariable {
             sensitive: matches!(self.value, StoredValue::Sealed(_)),
@@ -62,7 +62,7 @@ impl EffectiveVariable {
     }
 }
 
-/// An effective variable whose value was opened, as whoever executes the run gets it.
+/// An effective variable with its decrypted value, as the executor of the run gets it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JobVariable {
     pub key: String,

@@ -19,7 +19,7 @@ pub struct VariableSet {
     pub id: VariableSetId,
     pub name: VariableSetName,
     pub description: String,
-    /// It applies to all workspaces, whatever else it names.
+    /// It applies to all workspaces, regardless of those it names.
     pub global: bool,
     /// It wins over what is more specific, and over the command line.
     pub priority: bool,

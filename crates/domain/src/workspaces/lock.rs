@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use crate::attribute::{InvalidAttribute, as_plain_text, is_plain_text};
 use crate::author::Author;
 
-/// The longest text that a lock has, in characters. Whoever meets the lock is shown all of them.
+/// Maximum length of a text in a lock, in characters. People who meet the lock are shown all of them.
 const LONGEST_TEXT: usize = 512;
 
 /// Lock of a workspace: its holder, since when, why and from where.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct Lock {
     pub holder: Author,
-    /// The holder's name when it took the lock, so that nobody has to look it up to say it.
+    /// The holder's name when it took the lock, so that no lookup is needed to show it.
     pub holder_name: String,
     pub since: Timestamp,
     pub reason: Option<String>,
@@ -39,8 +39,8 @@ pub struct LockInfo {
 }
 
 impl LockInfo {
-    /// As it may be kept. A lock is let go by its id, which therefore has to be one that can be kept; the rest is for
-    /// people, and nobody can help what their client tells there, so what is too much of it is left out.
+    /// As it may be stored. A lock is released by its id, which therefore has to be one that can be stored; the rest is
+    /// for people, who have no control over what their client sends there, so what is too long is left out.
     pub fn checked(self) -> Result<Self, InvalidAttribute> {
         let length = self.id.chars().count();
         if !(1..=LONGEST_TEXT).contains(&length) || !is_plain_text(&self.id) {
@@ -113,7 +113,7 @@ impl Lock {
     pub fn is_held_by(&self, claim: &Claim) -> bool {
         match (&self.http, claim) {
             (None, Claim::Api(author)) => self.holder == *author,
-            // Whoever meets the lock is told its id, so that the id alone proves nothing.
+            // The id is shown to everyone who meets the lock, so that the id alone proves nothing.
             (Some(info), Claim::Http { author, lock_id: Some(id) }) => info.id == *id && self.holder == *author,
             // A client that uses both ways keeps them apart: a lock of one is not a lock of the other.
             (None, Claim::Http { .. }) | (Some(_), _) => false,

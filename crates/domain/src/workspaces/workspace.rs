@@ -206,7 +206,7 @@ pub struct WorkspacePatch {
     #[serde(deserialize_with = "nullable")]
     pub description: Option<Option<String>>,
     pub execution_mode: Option<String>,
-    /// The old word for `execution-mode`: true is remote, false is local.
+    /// The old name of `execution-mode`: true is remote, false is local.
     pub operations: Option<bool>,
     #[serde(deserialize_with = "nullable_id")]
     pub agent_pool_id: Option<Option<AgentPoolId>>,

@@ -87,7 +87,7 @@ fn keep(body: &[u8]) {
     file.write_all(body).and_then(|()| file.sync_all()).expect("it is on the disk");
 }
 
-/// A bare server in a process of its own, as ours is: whoever shares a process with its client is woken sooner.
+/// A bare server in a process of its own, as ours is: one that shares a process with its client is woken sooner.
 pub(crate) fn bare_server(body: &[u8]) -> Server {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), body).expect("it can be written");

@@ -61,7 +61,7 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A link, unless nobody has started a server on the bucket yet.
+/// A link, unless no server was started on the bucket yet.
 async fn setup_link(configuration: &Configuration) -> Result<Option<FirstStart>, StartError> {
     match open_site(configuration).await? {
         Some(control_plane) => Ok(Some(control_plane.first_start().await?)),

@@ -1,4 +1,4 @@
-//! The site for a command that works on the bucket itself, beside whatever servers run.
+//! The site for a command that works on the bucket itself, alongside any running servers.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::config::Configuration;
 use crate::server::{StartError, control_plane_settings};
 use crate::{bucket, master_keys};
 
-/// Opens the site; `None` where nobody has started a server on the bucket yet.
+/// Opens the site; `None` if no server was started on the bucket yet.
 pub(super) async fn open_site(configuration: &Configuration) -> Result<Option<Privileged>, StartError> {
     let settings = &configuration.settings;
     master_keys::check(settings)?;

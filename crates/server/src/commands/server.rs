@@ -66,7 +66,7 @@ async fn serve(configuration: Configuration) -> anyhow::Result<ExitCode> {
         }
         about_bucket => about_bucket.with_context(|| configuration.bucket_in_words())?,
     };
-    // Where nobody reads it, the server is of use all the same.
+    // Without a reader, the server is of use all the same.
     greet(&running, configuration.settings.bucket.as_str(), setup_link(&running).await.as_ref()).ok();
     let signal = signals.next().await;
     tracing::info!(%signal, "shutting down: no new requests, those under way may finish");

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use super::layer::{Layer, Origin, recognise};
 use super::{ConfigError, ProcessEnv, variables};
 
-/// Read where nobody names another file.
+/// Default file, read if no other is named.
 const USUAL_NAME: &str = "taco.toml";
 
 /// `named` is the file that a flag asks for.

@@ -210,7 +210,7 @@ impl Group {
     }
 }
 
-/// A setting's value where nobody gave one.
+/// Default value of a setting.
 #[derive(Clone, Copy, Debug)]
 pub enum DefaultValue {
     Nothing,
@@ -228,7 +228,7 @@ impl DefaultValue {
         }
     }
 
-    /// In words, for help texts.
+    /// As text, for help texts.
     pub fn described(self) -> Option<&'static str> {
         match self {
             Nothing => None,

@@ -30,7 +30,7 @@ pub(super) fn layer(process_env: &ProcessEnv) -> Result<Layer, ConfigError> {
     Ok(layer)
 }
 
-/// Kubernetes announces a service called `taco` to every container beside it, as `TACO_SERVICE_HOST`,
+/// Kubernetes announces a service called `taco` to every container in its namespace, as `TACO_SERVICE_HOST`,
 /// `TACO_PORT=tcp://…`, `TACO_PORT_80_TCP_ADDR` and so on.
 fn is_of_kubernetes(short: &str, value: &str) -> bool {
     let is_port = short == "PORT" || short.ends_with("_PORT");

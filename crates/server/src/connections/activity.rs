@@ -67,7 +67,7 @@ pub(super) struct Activity {
     evicted: AtomicBool,
     /// The next head says in two ways how long its body is.
     ambiguous: AtomicBool,
-    /// The client may still be sending what nobody reads.
+    /// The client may still be sending what is not read.
     lingers: AtomicBool,
     /// Wakes the task that waits for the deadline, so that it looks at once.
     changed: Notify,

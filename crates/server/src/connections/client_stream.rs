@@ -20,7 +20,7 @@ const MAX_LINGER_BYTES: usize = 64 * 1024 * 1024;
 
 pub(super) struct ClientStream<S> {
     stream: S,
-    /// Taken until nobody has the stream any more, also whoever took it over as a WebSocket.
+    /// Held until the stream has no owner any more, including one that took it over as a WebSocket.
     slot: Slot,
     head: HeadWatch,
     /// Since our side was closed: until when, and how much came.

@@ -1,5 +1,5 @@
-//! A look at the heads of requests as they come. hyper takes a body that is said to be both chunked and so many bytes long
-//! for a chunked one and does not tell; whoever stands before us may read it the other way.
+//! A look at the heads of requests as they come. hyper takes a body that is said to be both chunked and so many bytes
+//! long for a chunked one and does not tell; a proxy in front of us may read it the other way.
 
 /// More than hyper takes.
 const LONGEST_HEAD: usize = 32 * 1024;

@@ -30,7 +30,7 @@ pub(super) struct Options {
     pub(super) after_plan: bool,
 }
 
-/// A number of seconds, minutes or hours; without a word they are seconds.
+/// A number of seconds, minutes or hours; without a unit they are seconds.
 fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = text.split_at(text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).len());
     let seconds = match unit {

@@ -57,7 +57,7 @@ impl Assignment {
     }
 }
 
-/// Splits KEY=VALUE. A value that is not given is read from where nobody looks over one's shoulder.
+/// Splits KEY=VALUE. A value that is not given is read from where it cannot be seen by others.
 pub(crate) fn key_and_value(session: &Session, argument: &str) -> Result<(String, String), Failure> {
     if let Some((key, value)) = argument.split_once('=') {
         return Ok((key.to_owned(), value.to_owned()));

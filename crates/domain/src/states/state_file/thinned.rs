@@ -1,5 +1,5 @@
-//! A state with less of what nobody reads. Most of a large state is the text inside of its resources' attributes, and the
-//! parser looks at each byte of it, slowly where it reads from a stream.
+//! A state without most of the text that is ignored. Most of a large state is the text inside of its resources'
+//! attributes, and the parser looks at each byte of it, slowly where it reads from a stream.
 
 use std::io::{self, Read};
 
@@ -14,7 +14,7 @@ const LONGEST_KEY: usize = 16;
 
 /// Reads JSON and leaves out most of the plain text in strings, and of the blanks between them, inside of resources'
 /// attributes. What a parser that ignores these values says of the rest is the same: only printable ASCII is left out,
-/// never a quote, an escape, or what stands beside a byte that is not ASCII. Lines keep their numbers, but not their
+/// never a quote, an escape, or a neighbour of a byte that is not ASCII. Lines keep their numbers, but not their
 /// columns.
 pub(super) struct Thinned<R> {
     reader: R,
