@@ -8,7 +8,7 @@ use crate::AgentApi;
 use crate::error::{AgentError, bearer};
 use crate::session;
 
-/// Of what an agent says at once. A list of all phases that it can execute at a time is the longest.
+/// Maximum size of an agent's message. The longest is a list of all phases that it can execute at a time.
 const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 
 /// Owner of a connecting agent.

@@ -34,12 +34,12 @@ impl AgentApi {
         Self { control_plane, scheduler, url: url.trim_end_matches('/').to_owned(), within: false }
     }
 
-    /// For agents that come over the network.
+    /// Routes for agents that come over the network.
     pub fn router(&self) -> Router {
         self.clone().into_router()
     }
 
-    /// For the agent within this server.
+    /// Routes for the agent within this server.
     pub fn router_within(&self) -> Router {
         Self { within: true, ..self.clone() }.into_router()
     }

@@ -19,10 +19,10 @@ pub struct EngineRequest {
 pub struct Job {
     #[serde(flatten)]
     pub phase: PhaseAttempt,
-    /// For the agent's requests of this phase. Ends with the phase.
+    /// Token for the agent's requests of this phase. Ends with the phase.
     pub token: String,
-    /// For what runs inside the phase: it cannot send what the agent sends. Servers that are older than this give none,
-    /// and then the agent's own is used.
+    /// Token for what runs inside the phase: it cannot send what the agent sends. Older servers give none, and then the
+    /// agent's own is used.
     #[serde(default)]
     pub run_token: Option<String>,
     pub organization: String,
@@ -112,9 +112,9 @@ pub enum Outcome {
         #[serde(default)]
         incomplete: bool,
     },
-    /// Somebody wanted it to stop, and it has.
+    /// The run was canceled, and the engine has stopped.
     Canceled {
-        /// As above: it was stopped by force.
+        /// Same as above: it was stopped by force.
         #[serde(default)]
         incomplete: bool,
     },

@@ -10,11 +10,11 @@ pub enum FromAgent {
     /// The first message on every connection.
     Hello {
         protocol: u32,
-        /// Of the agent's program.
+        /// Version of the agent's program.
         version: String,
         /// Display name.
         name: String,
-        /// As the server called it before, if this is not the first connection of this process.
+        /// Id that the server gave it before, if this is not the first connection of this process.
         #[serde(default)]
         agent: Option<AgentId>,
         /// Random id that is generated when the process begins, and the same on all of its connections: a process that

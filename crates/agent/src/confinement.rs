@@ -77,8 +77,8 @@ impl Confinement {
     }
 }
 
-/// With these, root looks into all processes in spite of Landlock, or at the machine's memory and disks beneath all files.
-/// A container may have taken some of them before, and a kernel may not know all of them.
+/// Drops the capabilities with which root looks into all processes in spite of Landlock, or at the machine's memory and
+/// disks beneath all files. A container may have dropped some of them before, and a kernel may not know all of them.
 fn give_up_capabilities() {
     for capability in [
         Capability::CAP_SYS_ADMIN,
@@ -166,7 +166,7 @@ mod tests {
         assert!(!around.iter().any(|path| root.starts_with(path)), "{around:?}");
     }
 
-    /// In a thread of its own, which is all that it restricts.
+    /// Runs `look` in a thread of its own, which is all that it restricts.
     fn confined<T: Send>(confinement: &Confinement, look: impl FnOnce() -> T + Send) -> Option<T> {
         if !is_supported() {
             println!("this kernel cannot restrict: nothing was tried");

@@ -12,11 +12,11 @@ use crate::lease::Deadline;
 pub(crate) enum Stop {
     #[default]
     Run,
-    /// Somebody canceled the run: an interrupt.
+    /// Cancel of the run: an interrupt.
     Cancel,
     /// The agent is leaving: an interrupt, then by force.
     Leave,
-    /// Somebody wants it gone at once.
+    /// Force-cancel: the engine is killed at once.
     Kill,
     /// It is another's: kill it, and write nothing more.
     Lost,

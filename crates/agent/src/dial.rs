@@ -91,7 +91,7 @@ impl Dial {
     }
 }
 
-/// For hyper's client, which asks for a connection to some address: there is only one server.
+/// Connector for hyper's client, which asks for a connection to some address: there is only one server.
 impl tower::Service<Uri> for Dial {
     type Response = HyperStream;
     type Error = io::Error;

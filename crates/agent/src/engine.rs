@@ -27,7 +27,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// As it is reported: the version is exact.
+    /// Engine as it is reported: the version is exact.
     pub(crate) fn request(&self) -> EngineRequest {
         EngineRequest { engine: self.engine, version: self.version.to_string() }
     }

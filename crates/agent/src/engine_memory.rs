@@ -6,9 +6,9 @@
 use std::fs;
 use std::path::Path;
 
-/// In percent of what is in use; the engines' own choice is 100.
+/// Heap growth before a collection, in percent of what is in use; the engines' own default is 100.
 const GROWTH: &str = "400";
-/// Of the memory that a phase has, for each of its processes: the engine, and some providers.
+/// Number of processes that share the memory of a phase: the engine, and some providers.
 const PROCESSES: u64 = 4;
 /// A large provider has half of this in use. With less it would do nothing but collect.
 const ENOUGH: u64 = 1 << 30;

@@ -14,7 +14,7 @@ const OPENTOFU: &str = include_str!("../keys/opentofu.asc");
 /// Keys and checksums that are trusted in addition to the vendors' signatures.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct EngineTrust {
-    /// Of those who sign engines of their own.
+    /// Keys of those who sign engines of their own.
     keys: PublicKeys,
     /// By the names of archives, in hexadecimal.
     checksums: HashMap<String, String>,

@@ -83,7 +83,7 @@ fn partial(text: &str) -> Option<(Version, usize)> {
 }
 
 impl Wanted {
-    /// Of several that are allowed the newest counts. A version before a release is for those who name it.
+    /// True if a version is allowed; of several that are, the newest counts. A prerelease is for those who name it.
     pub(crate) fn allows(&self, version: &Version) -> bool {
         match self {
             Self::Latest => version.pre.is_empty(),

@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(30);
 const LINE_PATIENCE: Duration = Duration::from_millis(150);
 /// Timeout for output after the supervisor has ended: no process holds the output any more.
 const OUTPUT_PATIENCE: Duration = Duration::from_secs(2);
-/// Stands for the code of a supervisor that was killed and has none.
+/// Exit code for a supervisor that was killed and has none.
 const NO_CODE: i32 = 255;
 
 /// Reason why an engine was told to stop.
@@ -79,7 +79,7 @@ pub(crate) struct Invocation<'a> {
 #[derive(Clone)]
 pub(crate) struct Executor {
     pub(crate) supervisor: Vec<OsString>,
-    /// Of the phase.
+    /// Root directory of the phase.
     pub(crate) root: PathBuf,
     pub(crate) run_as: Option<RunAs>,
     pub(crate) confinement: Option<Confinement>,
@@ -204,7 +204,7 @@ impl Executor {
 }
 
 impl Executor {
-    /// Does what a supervisor cannot do any more that was killed.
+    /// Cleanup in place of a supervisor that was killed.
     async fn end_orphans(&self) -> io::Result<()> {
         let orphans = tokio::task::spawn_blocking(processes::end_orphans).await.map_err(io::Error::other)?;
         (self.orphaned)("the process that watches over the engine was killed");
@@ -251,7 +251,7 @@ impl Orders {
     }
 }
 
-/// After an error the output is still read, so that the engine can end.
+/// Reads the output; after an error it is still read, so that the engine can end.
 async fn read(mut output: Receiver, log: LogFile) -> io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     let mut result = Ok(());

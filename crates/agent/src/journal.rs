@@ -26,7 +26,7 @@ pub(crate) struct Entry {
     pub(crate) state: PathBuf,
     pub(crate) errored_state: PathBuf,
     pub(crate) log: PathBuf,
-    /// Of the last state that the server has.
+    /// Digest of the last state that the server has.
     #[serde(default)]
     pub(crate) sent_state: Option<[u8; 32]>,
     #[serde(default)]

@@ -51,7 +51,7 @@ impl Mask {
         })
     }
 
-    /// For output, which is not always a text: what has no secret stays as it is.
+    /// Masks output, which is not always a text: what has no secret stays as it is.
     pub(crate) fn hide_bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
         match String::from_utf8(bytes) {
             Ok(text) => self.hide(&text).into_bytes(),
@@ -79,7 +79,7 @@ fn add_variable(secrets: &mut BTreeSet<String>, variable: &Variable) {
     }
 }
 
-/// As it is, and as the engines write it within JSON and within quotes.
+/// Adds a value as it is, and as the engines write it within JSON and within quotes.
 fn add(secrets: &mut BTreeSet<String>, value: &str) {
     let value = value.trim();
     if value.len() < SHORTEST || COMMON.contains(&value) {

@@ -15,7 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 const SIGNATURE: u8 = 2;
 const PUBLIC_KEY: u8 = 6;
 const PUBLIC_SUBKEY: u8 = 14;
-/// Of a document as it is, byte for byte.
+/// Signature type of a document as it is, byte for byte.
 const BINARY_DOCUMENT: u8 = 0;
 const ISSUER: u8 = 16;
 const ISSUER_FINGERPRINT: u8 = 33;

@@ -184,7 +184,7 @@ impl PhaseRequests {
         within(length, exchange).await
     }
 
-    /// With the body of what is no success.
+    /// Returns the status, and the body if it is no success.
     async fn fetch_once(&self, word: &str, file: &Path) -> io::Result<(StatusCode, Bytes)> {
         let empty = Full::new(Bytes::new()).map_err(|never| match never {}).boxed();
         let request = self.request("GET", word)?.body(empty).map_err(io::Error::other)?;

@@ -114,7 +114,7 @@ fn round(found: &mut BTreeMap<i32, Listed>) -> bool {
     is_quiet
 }
 
-/// For people: `sleep (4711), sh (4712)`.
+/// Names for people: `sleep (4711), sh (4712)`.
 pub(crate) fn names(processes: &[Listed]) -> String {
     let names: Vec<_> = processes.iter().take(20).map(|it| format!("{} ({})", it.name, it.pid)).collect();
     let more = processes.len().saturating_sub(names.len());

@@ -43,7 +43,7 @@ pub(crate) struct StateUpload {
     files: StateFiles,
     requests: PhaseRequests,
     control: Control,
-    /// Of the last state that the server has, or that it gave.
+    /// Digest of the last state that the server has, or that it gave.
     pub(crate) sent: Option<[u8; 32]>,
     seen: Option<(SystemTime, u64)>,
 }

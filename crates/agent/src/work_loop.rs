@@ -79,7 +79,7 @@ struct Agent {
     sender: mpsc::UnboundedSender<Event>,
     link: Link,
     backoff: Backoff,
-    /// As the server calls it.
+    /// Id given by the server.
     id: Option<AgentId>,
     /// Shows the server that a connection is this process's, and not of another that knows the id.
     instance: String,

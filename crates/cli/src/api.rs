@@ -23,7 +23,7 @@ const NAME: &str = concat!("taco/", env!("CARGO_PKG_VERSION"));
 /// A host that does not even refuse is not there.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Before a request is sent again.
+/// Backoff before a request is retried.
 const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(1200)];
 
 /// By which a server knows a request that is sent again.

@@ -72,7 +72,7 @@ pub enum Command {
     Completion(completion::Arguments),
 }
 
-/// Does what the command says. `whole` is the command line of the program that these commands are a part of.
+/// Runs the command. `whole` is the command line of the program that these commands are a part of.
 pub fn run(command: &Command, whole: clap::Command) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

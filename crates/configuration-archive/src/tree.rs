@@ -12,7 +12,7 @@ const LEADS_OUT: &str = "the link leads out of the configuration";
 /// No directory on Linux takes a longer name.
 const LONGEST_PART: usize = 255;
 
-/// So many links in a row are followed, as on Linux.
+/// Maximum number of links in a row that are followed, as on Linux.
 const LONGEST_CHAIN: usize = 40;
 
 #[derive(Default)]

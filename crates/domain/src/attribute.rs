@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 #[error("{detail}")]
 pub struct InvalidAttribute {
-    /// As the API spells it, such as `auto-destroy-at`.
+    /// Name in the API, such as `auto-destroy-at`.
     pub attribute: &'static str,
     pub detail: String,
 }
@@ -26,8 +26,8 @@ impl InvalidAttribute {
     }
 }
 
-/// In a sparse update, `null` clears an attribute and absence leaves it: `Some(None)` and `None`. Use it as
-/// `#[serde(default, deserialize_with = "nullable")]`.
+/// Deserializes a field of a sparse update: `null` clears an attribute and absence leaves it: `Some(None)` and `None`.
+/// Use it as `#[serde(default, deserialize_with = "nullable")]`.
 pub fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<T>>, D::Error> {

@@ -50,7 +50,7 @@ impl Author {
 /// Taco itself, where others have an id.
 const TACO: &str = "taco";
 
-/// As the audit trail spells it.
+/// Spelling of the audit trail.
 impl fmt::Display for Author {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

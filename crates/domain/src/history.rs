@@ -40,7 +40,7 @@ pub struct HistoryPart {
     /// Number of rows, or of its other items.
     pub rows: u64,
     pub size: u64,
-    /// Of the object as it lies in the bucket, in hexadecimal.
+    /// Digest of the object as stored in the bucket, in hexadecimal.
     pub sha256: String,
 }
 
@@ -185,7 +185,7 @@ impl Record for WorkspaceHistory {
 
 indexes! {
     pub struct WorkspaceHistoryIndexes for WorkspaceHistory {
-        /// Of workspaces that are gone.
+        /// Histories of deleted workspaces.
         pub deleted: WorkspaceId => |history| history.deleted.then_some(history.workspace);
     }
 }
@@ -193,9 +193,9 @@ indexes! {
 /// Limits on what stays in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HistoryRules {
-    /// So many of an organization's bundles stay, besides those that something current depends on.
+    /// Number of an organization's bundles that stay, besides those that something current depends on.
     pub keep: usize,
-    /// So many leave at a time.
+    /// Maximum number that leave at a time.
     pub batch: usize,
     /// Grace period: runs that ended more recently stay in any case, as late messages may still arrive.
     pub settled_after: SignedDuration,

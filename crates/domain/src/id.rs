@@ -93,7 +93,7 @@ pub(crate) fn derived(prefix: &OrganizationPrefix, purpose: &str) -> [u8; LENGTH
     base58(random)
 }
 
-/// So often can an id be turned before it comes back to what it was.
+/// Number of times that an id can be turned before it comes back to what it was.
 pub(crate) const MAX_TURNS: usize = 58 * 58;
 
 /// The characters of an id with the last two moved on in the alphabet, as a number of two digits.

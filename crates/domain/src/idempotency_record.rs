@@ -76,7 +76,7 @@ impl IdempotencyRecord {
         }
     }
 
-    /// Those whose time is over, a few at a time.
+    /// Expired records, a few at a time.
     pub fn to_forget(done: &Table<Self>, now: Timestamp) -> Vec<String> {
         let oldest = done.by().at.iter().take(FORGOTTEN_AT_ONCE);
         let over = oldest.take_while(|request| now.duration_since(request.at) > REMEMBERED);

@@ -30,7 +30,7 @@ impl NameKey {
 /// Characters that a name may have in addition to ASCII letters and digits (no others, so that no letter looks like
 /// another).
 struct Shape {
-    /// As the error calls it, such as `Name`.
+    /// Name in errors, such as `Name`.
     title: &'static str,
     attribute: &'static str,
     shortest: usize,

@@ -51,7 +51,7 @@ tables! {
         pub team_projects: TeamProject;
         /// Tokens of the organization, its teams and its agent pools.
         pub tokens: Token;
-        /// Of workspaces and of variable sets.
+        /// Variables of workspaces and of variable sets.
         pub variables: Variable;
         pub variable_sets: VariableSet;
         pub idempotency_records: IdempotencyRecord;

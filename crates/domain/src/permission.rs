@@ -64,7 +64,7 @@ pub enum Actor {
     Taco,
 }
 
-/// With what a user came in.
+/// Credential with which a user logged in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Credential {
     /// A token that lives so long; `None` for one without an end.
@@ -75,7 +75,7 @@ pub enum Credential {
 }
 
 impl Actor {
-    /// As records and the audit trail remember it.
+    /// Author for records and the audit trail.
     pub fn author(&self) -> Author {
         match *self {
             Self::User { id, .. } => Author::User(id),
@@ -160,7 +160,7 @@ actions! {
     ManageProviders,
     DownloadModules,
     CreateProject,
-    /// Those that the organization owns, wherever they apply.
+    /// Variable sets that the organization owns, wherever they apply.
     ReadVariableSets,
     ManageVariableSets,
 
@@ -236,7 +236,7 @@ impl Decision {
     }
 }
 
-/// May `actor` do `action` to `resource`?
+/// Decides whether `actor` may do `action` to `resource`.
 pub fn allow(actor: &Actor, action: Action, resource: Resource<'_>) -> Decision {
     let Some(rule) = RULES.iter().find(|rule| rule.action == action) else {
         return Decision::denied("Nobody may do this: it has no rule", false);

@@ -9,7 +9,7 @@ pub const HASH_KEY: &str = "hash-key";
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct SiteSecret {
     pub name: String,
-    /// In base64; this crate cannot open it.
+    /// Encrypted value in base64; this crate cannot decrypt it.
     pub sealed: String,
 }
 

@@ -195,9 +195,9 @@ impl Numbered {
     }
 }
 
-/// So many owners, pages and authors fit into one catalog: their numbers have two bytes.
+/// Maximum number of owners, pages and authors in one catalog: their numbers have two bytes.
 const MAX_NUMBERED: usize = 1 << 16;
-/// And so many words.
+/// Maximum number of strings for statuses and sources: their numbers have one byte.
 const MAX_WORDS: usize = 1 << 8;
 
 impl CatalogBuilder {

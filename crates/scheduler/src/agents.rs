@@ -61,7 +61,7 @@ pub struct NewAgent {
 pub(crate) struct Connected {
     pub(crate) new: NewAgent,
     sender: mpsc::UnboundedSender<ToAgent>,
-    /// Of this connection, because an agent may come back before its old connection is seen to be dead.
+    /// Number of this connection, because an agent may come back before its old connection is seen to be dead.
     connection: u64,
     running: BTreeSet<PhaseAttempt>,
     /// Phases it was given and has not reported yet: a heartbeat may have been on its way.
@@ -195,7 +195,7 @@ impl Agents {
         greeting
     }
 
-    /// From now on no agent is given anything.
+    /// Stops handing out phases from now on.
     pub(crate) fn give_no_more(&self) {
         self.leaving.store(true, Ordering::Relaxed);
     }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 /// Interval of publishing agents' heartbeats while nothing is executed: what two idle servers cost the bucket.
 const IDLE_ROUND: Duration = Duration::from_secs(20);
 
-/// Of a machine that is busy.
+/// Minimum silence of a busy machine.
 const SHORTEST_SILENCE: Duration = Duration::from_secs(2);
 
 /// Timeouts for silent agents.
@@ -36,12 +36,12 @@ impl Leases {
         self.lease / 8
     }
 
-    /// After this much silence an agent is given nothing: it is well, or it is gone without a message.
+    /// Silence after which an agent is given nothing: it is well, or it is gone without a message.
     pub(crate) fn doubt(&self) -> Duration {
         self.heartbeat() * 3
     }
 
-    /// After this much silence a connection is as good as dead. An agent that is well comes back at once.
+    /// Silence after which a connection is as good as dead. An agent that is well comes back at once.
     pub fn silence(&self) -> Duration {
         (self.heartbeat() * 4).max(SHORTEST_SILENCE)
     }

@@ -17,7 +17,7 @@ use crate::peers::PeerDirectory;
 /// A look without a signal, for signals that got lost.
 const TICK: Duration = Duration::from_secs(5);
 
-/// After trouble with the bucket it waits this long before it tries again.
+/// Delay before a retry after trouble with the bucket.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Between two looks at organizations that cannot be read: somebody may have put back what was damaged.
@@ -128,14 +128,15 @@ impl Scheduler {
         self.organizations.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// Those in which something can be changed. To try it in one that is damaged would only cost the others time.
+    /// Organizations in which something can be changed. To try it in one that is damaged would only cost the others
+    /// time.
     pub(crate) fn served(&self) -> Vec<OrganizationSnapshot> {
         let mut followed = self.followed();
         followed.retain(|org| self.control_plane.is_readable(org.id()));
         followed
     }
 
-    /// Those whose phases can be handed out now.
+    /// Organizations whose phases can be handed out now.
     pub(crate) fn handing_out(&self) -> Vec<OrganizationSnapshot> {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         failed.retain(|_, at| at.elapsed() < REST_AFTER_FAILURE);

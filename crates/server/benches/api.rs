@@ -10,8 +10,8 @@ use taco_bench::{Sample, Table, ratio, time};
 
 const GETS: usize = 2000;
 
-/// While GETs are compared, the client has one core and the servers another, as if they were two machines. A server
-/// that shares a core with the client is woken sooner; otherwise chance would decide which of two servers that is.
+/// Core of the client while GETs are compared; the servers have another, as if they were two machines. A server that
+/// shares a core with the client is woken sooner; otherwise chance would decide which of two servers that is.
 const CLIENTS_CORE: &str = "0";
 const SERVERS_CORE: &str = "1";
 const ALL_CORES: &str = "0-1";

@@ -11,7 +11,7 @@ use std::time::Duration;
 use site::{Client, Server, Way, bare_server, organization, state, timed};
 use taco_bench::{Sample, Table, ratio, time};
 
-/// As many as a team's pipelines keep open.
+/// Number of connections: as many as a team's pipelines keep open.
 const CONNECTIONS: usize = 16;
 /// Both servers are asked by turns, so that a neighbour's noise meets both.
 const ROUNDS: usize = 6;

@@ -54,7 +54,7 @@ impl Pace {
 struct PacedBody {
     body: Body,
     too_slow: Arc<AtomicBool>,
-    /// Of the window under way.
+    /// Time waited in the current window.
     waited: Duration,
     bytes: u64,
     /// Since when we wait for the client, and when we stop.

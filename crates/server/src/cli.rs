@@ -48,7 +48,7 @@ enum Command {
     People(Box<taco_cli::Command>),
 }
 
-/// Does what the command line asks for.
+/// Runs the command line.
 pub fn run() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == SUPERVISE) {
         return taco_agent::supervise::main();

@@ -39,7 +39,7 @@ use client_stream::ClientStream;
 pub(crate) use slots::ConnectionLimits;
 use slots::{Slot, Slots};
 
-/// For all header lines of a request together; more is answered with 431.
+/// Limit for all header lines of a request together; more is answered with 431.
 const MAX_HEAD_BYTES: usize = 32 * 1024;
 
 /// Requests under way may take this long when the server goes down. Kubernetes kills after 30 s.

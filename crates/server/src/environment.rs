@@ -65,7 +65,7 @@ pub(crate) fn hide() -> io::Result<()> {
     Ok(())
 }
 
-/// Does not return, unless it fails.
+/// Replaces this process; does not return, unless it fails.
 fn start_again() -> io::Result<io::Error> {
     let mut file = tempfile::tempfile()?;
     file.write_all(&serde_json::to_vec(&of_process())?)?;

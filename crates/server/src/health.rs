@@ -20,7 +20,7 @@ use crate::shutdown::Shutdown;
 /// The bucket is not asked more often, however many probes there are.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// So many unreadable objects are named.
+/// Maximum number of unreadable objects that are named.
 const MOST_NAMED: usize = 20;
 
 /// Probes of load balancers give up after a few seconds too.

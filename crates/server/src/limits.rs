@@ -9,10 +9,10 @@ use axum::response::Response;
 
 use crate::error_document::error_document;
 
-/// Of a body that a handler takes whole. Routes that stream uploads set their own.
+/// Limit of a body that a handler takes whole. Routes that stream uploads set their own.
 pub(crate) const BODY: usize = 1024 * 1024;
 
-/// For handlers that have nothing to wait for but the bucket, which gives up earlier.
+/// Timeout for handlers that have nothing to wait for but the bucket, which gives up earlier.
 pub(crate) const HANDLER: Duration = Duration::from_secs(30);
 
 /// Marks a request whose head says both that its body is chunked and how long it is.

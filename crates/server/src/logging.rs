@@ -33,7 +33,7 @@ pub(crate) fn flush() {
     }
 }
 
-/// From now on this process logs. A second call changes nothing.
+/// Starts the logging of this process. A second call changes nothing.
 pub(crate) fn start(settings: &Settings) -> Logging {
     let writer = WRITER.get_or_init(LogWriter::to_stderr).clone();
     let lines = fmt::layer().with_writer(writer);

@@ -11,7 +11,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
 use crate::shutdown::Shutdown;
 
-/// From a file's `stat` to a bucket on a bad day.
+/// Histogram buckets, from a file's `stat` to an object store on a bad day.
 const SECONDS: &[f64] = &[0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Interval of folding recorded times into their histograms. Nothing else would do it if there is no scraping.

@@ -70,7 +70,7 @@ pub(crate) struct Observation {
     begun: Instant,
     method: &'static str,
     route: Option<MatchedPath>,
-    /// Until it is on the answer.
+    /// Request id, until it is on the response.
     id: Option<HeaderValue>,
     status: Option<StatusCode>,
     span: Span,

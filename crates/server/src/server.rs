@@ -37,7 +37,7 @@ use crate::{bucket, connections, embedded_agent, history, http, limits, metrics,
 /// Length from which a token cannot be guessed.
 const LONG_TOKEN: usize = 32;
 
-/// Of the second listener, which serves little and few.
+/// Connection limit of the second listener, which serves little and few.
 const METRICS_CONNECTIONS: usize = 32;
 
 /// Reason why a server did not start.

@@ -65,7 +65,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From now on such a signal no longer ends the process by itself.
+    /// Listens for the signals; from now on they no longer end the process by themselves.
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
             terminate: unix::signal(SignalKind::terminate())?,

@@ -12,7 +12,7 @@ pub trait Indexes<R>: Clone + Default + Send + Sync + 'static {
     fn replace(&mut self, old: Option<&R>, new: Option<NewRow<'_, R>>);
 }
 
-/// For tables that are only ever looked up by id.
+/// No indexes, for tables that are only ever looked up by id.
 impl<R> Indexes<R> for () {
     fn replace(&mut self, _: Option<&R>, _: Option<NewRow<'_, R>>) {}
 }

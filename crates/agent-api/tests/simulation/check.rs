@@ -438,7 +438,7 @@ fn check_claims(stage: &Stage, replay: &Replay, events: &[Event], broken: &mut B
     }
 }
 
-/// After the faults: every run is over, or waits for a person.
+/// Checks that after the faults every run is over, or waits for a person.
 pub(crate) fn check_liveness(replay: &Replay, broken: &mut Broken) {
     for run in replay.runs.values().filter(|run| !run.status.is_final()) {
         let awaits_decision = matches!(run.status, RunStatus::Planned | RunStatus::PlannedAndSaved);

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// Error of a clock that is not maintained.
 const DRIFT: SignedDuration = SignedDuration::from_mins(5);
-/// As far as a clock is set forward or back.
+/// Distance by which a clock is set forward or back.
 const JUMP: SignedDuration = SignedDuration::from_hours(1);
 
 #[derive(Debug)]

@@ -115,7 +115,7 @@ pub(crate) struct Engine {
     pub(crate) agent: usize,
     pub(crate) steps: u32,
     pub(crate) pace: Duration,
-    /// Of the state that it begins with.
+    /// Serial of the state that it begins with.
     pub(crate) serial: u64,
 }
 

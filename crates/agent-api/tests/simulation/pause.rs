@@ -12,7 +12,7 @@ use taco_ledger::bucket::{ByteStream, Created, Download, Object};
 use taco_ledger::{Bucket, BucketError, Key};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Until when a process is paused.
+/// End of the pause of a process.
 #[derive(Default, Debug)]
 pub(crate) struct Pause(Mutex<Option<Instant>>);
 

@@ -1,4 +1,4 @@
-//! Somebody who signs engines with OpenPGP, as their makers do.
+//! Signer of engines with OpenPGP, as their vendors do it.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeySize;
@@ -13,7 +13,7 @@ impl Signer {
         Self(RsaKeyPair::generate(KeySize::Rsa2048).expect("a key"))
     }
 
-    /// As a file that agents are given.
+    /// Key as a file that agents are given.
     pub(crate) fn armored_key(&self) -> String {
         // A sequence of two integers, each with a length of its own.
         let mut der = self.0.public_key().as_ref();

@@ -33,7 +33,7 @@ pub(crate) struct Seen {
     pub(crate) outcomes: HashMap<PhaseAttempt, Outcome>,
     pub(crate) jobs: HashMap<PhaseAttempt, Job>,
     pub(crate) configurations: HashMap<RunId, Bytes>,
-    /// Of the only workspace.
+    /// State of the only workspace.
     pub(crate) state: Option<Bytes>,
     pub(crate) states: usize,
 }

@@ -120,7 +120,7 @@ impl Record for Grant {
 indexes! {
     pub struct GrantIndexes for Grant {
         pub hash: SecretHash => |grant| [grant.hash];
-        /// So that old ones can be cleared away.
+        /// Expiry, for the cleanup of old ones.
         pub expires_at: Timestamp => |grant| [grant.expires_at];
     }
 }

@@ -103,7 +103,7 @@ impl TokenText {
         Self { kind: TokenKind::User, organization: None, secret }
     }
 
-    /// For every kind but a user's.
+    /// Token of every kind but a user's.
     pub fn of_organization(kind: TokenKind, organization: OrganizationId, secret: Secret) -> Self {
         Self { kind, organization: (!kind.is_site_wide()).then_some(organization), secret }
     }
@@ -186,7 +186,7 @@ impl Token {
         }
     }
 
-    /// From its beginning to its end; `None` for one that has no end.
+    /// Lifetime from its creation to its expiry; `None` if it does not expire.
     pub fn life(&self) -> Option<SignedDuration> {
         self.expires_at.map(|end| end.duration_since(self.created_at))
     }

@@ -15,7 +15,7 @@ use crate::project::Project;
 use crate::team::Team;
 use crate::token_lifetime::TokenLifetime;
 
-/// That an organization exists. The site's ledger has it, because names are unique there.
+/// Entry of an organization in the site's ledger, because names are unique there.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 pub struct OrganizationEntry {
     pub id: OrganizationId,
@@ -48,7 +48,7 @@ indexes! {
     }
 }
 
-/// With what an organization's own ledger begins.
+/// First records of an organization's own ledger.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FirstRecords {
     pub organization: Organization,
@@ -94,7 +94,7 @@ pub struct Organization {
     pub created_at: Timestamp,
     pub default_project: ProjectId,
     pub owners_team: TeamId,
-    /// For projects and workspaces that have no setting of their own.
+    /// Default for projects and workspaces that have no setting of their own.
     pub default_execution: Execution,
     pub collaborator_auth_policy: AuthenticationPolicy,
     /// Minutes.

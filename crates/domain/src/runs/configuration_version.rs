@@ -59,7 +59,7 @@ pub struct ConfigurationVersion {
     pub provisional: bool,
     /// A run starts when the upload is complete.
     pub auto_queue_runs: bool,
-    /// For instance `tfe-api`.
+    /// Source, for instance `tfe-api`.
     pub source: String,
     pub created_at: Timestamp,
     pub created_by: Author,
@@ -71,7 +71,7 @@ pub struct ConfigurationVersion {
     pub has_readme: bool,
     #[serde(default)]
     pub size: u64,
-    /// Of the archive, in hexadecimal.
+    /// Digest of the archive, in hexadecimal.
     #[serde(default)]
     pub sha256: String,
     /// True if its creator may apply, so that the run that starts with its upload may auto-apply.

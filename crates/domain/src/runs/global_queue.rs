@@ -65,7 +65,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Of the agents within this scope. Those of a pool are not shared with other organizations.
+    /// Share of the agents within this scope. Those of a pool are not shared with other organizations.
     pub fn of(state: &OrganizationState, reach: AgentScope) -> Self {
         if reach != AgentScope::WithinServer {
             return Self::default();
@@ -105,16 +105,16 @@ pub fn fair_turns(queues: &[(Share, Vec<QueueKey>)], now: Timestamp) -> impl Ite
 /// A phase that has been ready for so long is overdue.
 pub const OVERDUE_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
-/// Of so many phases that go out, one may be overdue and of any class: a stream of applies holds up what comes after
-/// them, but not for ever. Were it more, yesterday's speculative plans would hold up an urgent apply.
+/// Number of phases that go out of which one may be overdue and of any class: a stream of applies holds up what comes
+/// after them, but not for ever. Were it more, yesterday's speculative plans would hold up an urgent apply.
 const TURNS: u64 = 4;
 
 /// Next pick from the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueuePick {
-    /// Of the first in the queue.
+    /// First phase in the queue.
     Head,
-    /// Of what is overdue, if anything is.
+    /// Overdue phase, if there is one.
     Overdue,
 }
 

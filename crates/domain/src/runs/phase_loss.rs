@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 
 /// A lost plan is given to another agent this often.
 const SECOND_CHANCES: u32 = 1;
-/// Of what went wrong, in characters, in the reason of a lock. The run says all of it.
+/// Maximum length of an error, in characters, in the reason of a lock. The run has all of it.
 const LONGEST_REASON: usize = 300;
 
 /// The run and its workspace after the agent that had the phase was given up. `why` is for people.

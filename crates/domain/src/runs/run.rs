@@ -35,7 +35,7 @@ pub enum RunSource {
     RunTrigger,
 }
 
-/// As on the wire.
+/// Spelling on the wire.
 impl fmt::Display for RunSource {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -66,7 +66,7 @@ impl RunVariable {
 /// Something that happened to a run, for people.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct RunHistoryEntry {
-    /// For instance `confirmed`.
+    /// Name of the action, for instance `confirmed`.
     pub action: String,
     pub at: Timestamp,
     pub by: Author,
@@ -76,7 +76,7 @@ pub struct RunHistoryEntry {
     pub description: Option<String>,
 }
 
-/// Someone wants what an agent is executing to stop.
+/// Request to stop what an agent is executing.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct CancelRequest {
     pub at: Timestamp,
@@ -378,7 +378,7 @@ impl Phase {
     }
 }
 
-/// As on the wire: `planned_and_finished` becomes `planned-and-finished-at`.
+/// Name on the wire: `planned_and_finished` becomes `planned-and-finished-at`.
 fn timestamp_name(status: RunStatus) -> String {
     format!("{}-at", status.to_string().replace('_', "-"))
 }
@@ -412,7 +412,7 @@ impl Record for Run {
     }
 }
 
-/// In which order phases that are ready go out: applies, then plans, then plans that change nothing.
+/// Order in which phases that are ready go out: applies, then plans, then plans that change nothing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PhaseClass {
     Apply,
@@ -477,7 +477,7 @@ indexes! {
         };
         /// Runs that an agent within a server has had, by when it was last given a phase of them.
         pub taken_within: Timestamp => |run| run.taken_within_at();
-        /// Those that are not final.
+        /// Runs that are not final.
         pub open: WorkspaceId => |run| (!run.status.is_final()).then_some(run.workspace);
         pub configuration_version: ConfigurationVersionId => |run| [run.configuration_version];
         /// All of the organization, newest first.

@@ -28,7 +28,7 @@ pub enum ForceCancelRefused {
 }
 
 impl Run {
-    /// May it be canceled now?
+    /// Checks whether it may be canceled now.
     pub fn check_cancel(&self) -> Result<(), CancelRefused> {
         if self.status.is_executing() && self.cancel.is_some() {
             return Err(CancelRefused::AskedAlready);
@@ -52,13 +52,13 @@ impl Run {
         Ok(run)
     }
 
-    /// From when on it can be stopped by force; `None` before anyone asked it to stop.
+    /// Time from which it can be force-canceled; `None` before it was canceled.
     pub fn force_cancel_available_at(&self, cool_off: SignedDuration) -> Option<Timestamp> {
         let asked = self.cancel.as_ref()?;
         Some(asked.at.checked_add(cool_off).unwrap_or(Timestamp::MAX))
     }
 
-    /// May it be stopped by force now?
+    /// Checks whether it may be force-canceled now.
     pub fn check_force_cancel(&self, now: Timestamp, cool_off: SignedDuration) -> Result<(), ForceCancelRefused> {
         if !self.status.is_executing() {
             return Err(ForceCancelRefused::NothingExecutes(self.status));

@@ -114,7 +114,7 @@ pub enum ForceExecuteRefused {
     Locked(String),
 }
 
-/// Those ahead of a pending run, discarded or canceled so that it can begin.
+/// Runs ahead of a pending run, discarded or canceled so that it can begin.
 pub fn make_way(
     state: &OrganizationState,
     workspace: &Workspace,

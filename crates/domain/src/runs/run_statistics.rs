@@ -6,7 +6,7 @@ use crate::history::PastRun;
 use crate::id::WorkspaceId;
 use crate::organization_state::OrganizationState;
 
-/// So many runs count, the newest. A workspace with a long history costs no more to show than another.
+/// Number of runs that count, the newest. A workspace with a long history costs no more to show than another.
 pub const CONSIDERED_RUNS: usize = 30;
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

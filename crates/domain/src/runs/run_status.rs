@@ -169,7 +169,7 @@ impl RunStatus {
     }
 }
 
-/// As on the wire.
+/// Spelling on the wire.
 impl fmt::Display for RunStatus {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -222,7 +222,7 @@ impl RunEvent {
         }
     }
 
-    /// In which statuses it can happen.
+    /// Statuses in which it can happen.
     fn needs(self) -> String {
         let statuses = RunStatus::ALL.into_iter().filter(|status| status.after(self).is_ok());
         statuses.map(|status| status.to_string()).collect::<Vec<_>>().join(", ")

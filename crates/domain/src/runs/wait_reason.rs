@@ -20,14 +20,14 @@ use crate::workspace::Workspace;
 pub enum WaitReason {
     /// Another run of the workspace is first.
     RunAhead { run: RunId, status: RunStatus, ahead: usize },
-    /// Someone holds the workspace.
+    /// The workspace is locked.
     Locked { holder: String, since: jiff::Timestamp, note: Option<String> },
     /// No agent that could execute it is connected.
     NoAgent { pool: Option<AgentPoolId>, pool_name: Option<String> },
     /// The pool whose agents would execute it is not for its workspace.
     PoolRefuses { pool: AgentPoolId, pool_name: String },
-    /// Everyone who could execute it is busy. `ahead` counts phases of the same organization; where organizations share
-    /// the agents, each has its turn.
+    /// All agents that could execute it are busy. `ahead` counts phases of the same organization; where organizations
+    /// share the agents, each has its turn.
     AgentsBusy { agents: usize, ahead: usize, shared: bool },
     /// Someone has to confirm or discard it.
     Approval,

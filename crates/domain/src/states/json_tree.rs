@@ -103,7 +103,7 @@ impl JsonTree {
         }
     }
 
-    /// From now on it is not shown. That there is nothing stays visible: it is no secret.
+    /// Hides the value from now on. The absence of one stays visible: it is no secret.
     pub fn hide(&mut self) {
         if !self.is_nothing() && !matches!(self, Self::Hidden(_)) {
             let inner = std::mem::replace(self, Self::Scalar(String::new()));
@@ -118,7 +118,7 @@ impl JsonTree {
         text
     }
 
-    /// With a line for each field and element.
+    /// Text with a line for each field and element.
     pub fn pretty(&self) -> String {
         let mut text = String::new();
         self.write(&mut text, Some(0));

@@ -39,7 +39,7 @@ impl fmt::Debug for OutputDigest {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct CommittedOutput {
     pub digest: OutputDigest,
-    /// In cty's notation, without blanks.
+    /// Type in cty's notation, without blanks.
     #[serde(rename = "type")]
     pub detailed_type: String,
     pub sensitive: bool,
@@ -108,19 +108,19 @@ pub fn changed_outputs(before: &CommittedOutputs, after: &CommittedOutputs) -> B
     changes
 }
 
-/// As much of a cty type as matters here: where the sets are.
+/// Parts of a cty type that matter here: where the sets are.
 enum Kind {
     /// Neither is nor holds a set, as far as one can tell.
     Plain,
     Set(Box<Self>),
-    /// Of a list's or a map's elements.
+    /// Type of a list's or a map's elements.
     Each(Box<Self>),
     Tuple(Vec<Self>),
     Object(BTreeMap<String, Self>),
 }
 
 impl Kind {
-    /// From cty's notation: `"string"`, `["set", T]`, `["tuple", [T, …]]`, `["object", {name: T, …}]`.
+    /// Parses cty's notation: `"string"`, `["set", T]`, `["tuple", [T, …]]`, `["object", {name: T, …}]`.
     fn of(notation: &Value) -> Self {
         let Value::Array(parts) = notation else { return Self::Plain };
         match (parts.first().and_then(Value::as_str), parts.get(1)) {

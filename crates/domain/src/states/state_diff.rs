@@ -7,7 +7,7 @@ use crate::json_tree::JsonTree;
 
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct StateDiff {
-    /// Those that differ, by module and address.
+    /// Resources that differ, by module and address.
     pub resources: Vec<Difference>,
     /// By name.
     pub outputs: Vec<Difference>,

@@ -87,7 +87,7 @@ pub struct Resource {
     #[serde(rename = "type")]
     pub kind: String,
     pub name: String,
-    /// As the state has it, such as `provider["registry.terraform.io/hashicorp/null"]`.
+    /// Provider as written in the state, such as `provider["registry.terraform.io/hashicorp/null"]`.
     #[serde(default)]
     pub provider: String,
     #[serde(default, deserialize_with = "index_keys")]

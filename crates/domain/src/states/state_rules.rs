@@ -56,7 +56,7 @@ pub enum StateMismatch {
     Serial { described: u64, contained: u64 },
 }
 
-/// May this state become the current one?
+/// Checks whether this state may become the current one.
 pub fn check_state_write(
     current: Option<StateIdentity<'_>>,
     lock: Option<&Lock>,
@@ -90,7 +90,7 @@ pub struct StateDescription<'a> {
 }
 
 impl StateDescription<'_> {
-    /// Can there be such a state at all?
+    /// Checks whether there can be such a state at all.
     pub fn check(&self) -> Result<(), InvalidAttribute> {
         let refused = |attribute, detail| Err(InvalidAttribute::new(attribute, detail));
         if let Some(serial) = self.serial.filter(|serial| *serial > LARGEST_SERIAL) {
@@ -108,7 +108,7 @@ impl StateDescription<'_> {
     }
 }
 
-/// Can a state that says this of itself be kept?
+/// Checks whether a state with this serial and lineage can be stored.
 pub fn check_contained(serial: u64, lineage: &str) -> Result<(), InvalidAttribute> {
     let refused = |detail| Err(InvalidAttribute::new("state", detail));
     match () {
@@ -135,8 +135,8 @@ pub fn next_serial(serial: u64) -> Option<u64> {
     serial.checked_add(1).filter(|next| *next <= LARGEST_SERIAL)
 }
 
-/// May a state be filed under a lineage and a serial that it does not contain? `filed` is how it would count,
-/// `contained` what the bytes say of themselves.
+/// Checks whether a state may be filed under a lineage and a serial that it does not contain. `filed` is how it would
+/// count, `contained` what the bytes say of themselves.
 ///
 /// Terraform Cloud lets API users do so. Go-tfe's own suite does it where there is no state yet, and with the bytes of the
 /// current state; there it does no harm. Over another state it would be a way around the rule that a state descends from
@@ -157,7 +157,8 @@ pub fn check_filing(
     Ok(())
 }
 
-/// Does the description fit the bytes? `contained` is what the bytes say of themselves, with the MD5 computed.
+/// Checks that the description matches the bytes. `contained` is what the bytes say of themselves, with the MD5
+/// computed.
 ///
 /// Serials are compared only if the lineage is said to be the state's own; otherwise [`check_filing`] asks what is there
 /// already.

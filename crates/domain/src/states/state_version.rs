@@ -56,8 +56,8 @@ pub struct OutputMetadata {
 }
 
 impl OutputMetadata {
-    /// Stands for all outputs of a state that is encrypted. The server does not know them; that there may be some has
-    /// to be said, or clients believe that there are none and do not look into the state itself.
+    /// Placeholder for all outputs of an encrypted state. The server does not know them; that there may be some has to
+    /// be said, or clients believe that there are none and do not look into the state itself.
     pub fn encrypted(version: StateVersionId) -> Self {
         let name = "encrypted";
         Self { id: output_id(version, name), name: name.to_owned(), sensitive: true }
@@ -91,7 +91,7 @@ pub struct StateVersion {
     pub serial: u64,
     /// Empty while it is pending if its creator did not send it: then it is read from the bytes.
     pub lineage: String,
-    /// Of the bytes as they were sent, in hexadecimal.
+    /// MD5 of the bytes as they were sent, in hexadecimal.
     pub md5: String,
     /// The blob with its bytes. Each attempt to upload them has one of its own, so that a second cannot spoil the
     /// first. Empty while it is pending, as is `sha256`.
@@ -129,7 +129,7 @@ pub struct StateVersion {
     pub revealed: Option<Revealed>,
 }
 
-/// Someone looked at the value of a sensitive output on a page.
+/// Record that someone looked at the value of a sensitive output on a page.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct Revealed {
     pub output: OutputId,

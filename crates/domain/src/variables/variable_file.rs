@@ -45,7 +45,7 @@ pub struct UnreadableVariables(String);
 impl VariableFormat {
     pub const ALL: [Self; 3] = [Self::Tfvars, Self::TfvarsJson, Self::Env];
 
-    /// As requests and forms name it.
+    /// Name in requests and forms.
     pub fn word(self) -> &'static str {
         match self {
             Self::Tfvars => "tfvars",

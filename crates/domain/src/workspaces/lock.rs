@@ -39,8 +39,8 @@ pub struct LockInfo {
 }
 
 impl LockInfo {
-    /// As it may be stored. A lock is released by its id, which therefore has to be one that can be stored; the rest is
-    /// for people, who have no control over what their client sends there, so what is too long is left out.
+    /// Lock info as it may be stored. A lock is released by its id, which therefore has to be one that can be stored;
+    /// the rest is for people, who have no control over what their client sends there, so what is too long is left out.
     pub fn checked(self) -> Result<Self, InvalidAttribute> {
         let length = self.id.chars().count();
         if !(1..=LONGEST_TEXT).contains(&length) || !is_plain_text(&self.id) {
@@ -134,7 +134,7 @@ pub enum Taken {
     Before,
 }
 
-/// May `wanted` be taken?
+/// Checks whether `wanted` may be taken.
 pub fn take_lock(current: Option<&Lock>, wanted: &Lock) -> Result<Taken, LockConflict> {
     let Some(current) = current else { return Ok(Taken::Now) };
     let same_holder = current.holder == wanted.holder;
@@ -143,7 +143,7 @@ pub fn take_lock(current: Option<&Lock>, wanted: &Lock) -> Result<Taken, LockCon
     if same_http || same_run { Ok(Taken::Before) } else { Err(LockConflict::Locked(Box::new(current.clone()))) }
 }
 
-/// May the lock be released by the one who claims it? `Ok` also for a run that lets go of what it keeps: see
+/// Checks whether the claimant may release the lock. `Ok` also for a run that releases one that it keeps: see
 /// [`keeps_lock`].
 pub fn release_lock(current: Option<&Lock>, claim: &Claim) -> Result<(), LockConflict> {
     match current {
@@ -169,7 +169,7 @@ pub fn keeps_lock(lock: &Lock) -> bool {
     matches!(lock.holder, Author::Run(_))
 }
 
-/// May the one who claims it write a state?
+/// Checks whether the claimant may write a state.
 pub fn check_lock(current: Option<&Lock>, claim: &Claim) -> Result<(), LockConflict> {
     match (current, claim) {
         (Some(lock), claim) if lock.is_held_by(claim) => Ok(()),

@@ -53,7 +53,7 @@ pub fn with_tags(tags: &Tags, more: &[TagBinding]) -> Result<Tags, InvalidAttrib
 pub struct EffectiveTag<'a> {
     pub key: &'a TagKey,
     pub value: &'a str,
-    /// From its project; one of its own with the same key would win.
+    /// True if it comes from its project; one of its own with the same key would win.
     pub inherited: bool,
 }
 

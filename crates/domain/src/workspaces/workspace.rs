@@ -388,7 +388,7 @@ pub enum NotSafeToDelete {
     ManagesResources(u64),
 }
 
-/// May the workspace go without anyone missing it?
+/// Checks whether the workspace is unlocked and manages no resources.
 pub fn check_safe_delete(workspace: &Workspace) -> Result<(), NotSafeToDelete> {
     match &workspace.lock {
         Some(lock) => Err(NotSafeToDelete::Locked(lock.in_words())),
@@ -405,7 +405,8 @@ pub fn check_safe_delete(workspace: &Workspace) -> Result<(), NotSafeToDelete> {
 )]
 pub struct OwnerRequired(pub u64);
 
-/// May a workspace go that still manages resources? Owners may, and others where the organization lets them.
+/// Checks whether a workspace may be deleted that still manages resources. Owners may, and others if the organization
+/// lets them.
 pub fn check_forced_delete(
     workspace: &Workspace,
     organization: Option<&Organization>,

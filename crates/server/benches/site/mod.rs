@@ -20,10 +20,10 @@ use serde_json::{Value, json};
 
 pub(crate) const TOKEN: &str = "a-token-for-automation-of-more-than-32-letters";
 
-/// Before the file whose bytes a bare server answers with.
+/// Argument before the file whose bytes a bare server responds with.
 const BARE: &str = "--bare";
 
-/// Is a bare server for the rest of its life, if that is what this process was started for.
+/// Turns this process into a bare server for the rest of its life, if it was started as one.
 pub(crate) fn be_bare_if_asked() {
     let arguments: Vec<String> = std::env::args().collect();
     if let [_, BARE, body] = arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {

@@ -11,7 +11,7 @@ use crate::trusted_proxies::TrustedProxies;
 
 /// Type of a setting's value.
 pub(super) trait Value: Sized {
-    /// Stands for the value in help texts.
+    /// Placeholder for the value in help texts.
     const SHAPE: &'static str;
     const SECRET: bool = false;
 

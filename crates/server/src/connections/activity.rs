@@ -8,14 +8,16 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// For the head of a request, from its first byte on; for a new connection from the beginning, TLS handshake apart.
+/// Timeout for the head of a request, from its first byte on; for a new connection from the beginning, without the TLS
+/// handshake.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// For an idle connection that was of use before. Go's clients keep theirs for 90 s: we must not close one at the moment
-/// when terraform sends something on it.
+/// Timeout for an idle connection that was used before. Go's clients keep theirs for 90 s: we must not close one at the
+/// moment when terraform sends something on it.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(100);
 
-/// For a client that takes nothing of its answer. What the kernel keeps for a slow one can last for minutes.
+/// Timeout for a client that takes nothing of its response. What the kernel buffers for a slow one can last for
+/// minutes.
 pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +61,7 @@ pub(super) enum Arrival {
     Elsewhere,
 }
 
-/// Of one connection. Its reader, its writer and the service that answers all tell it what happens.
+/// Activity of one connection. Its reader, its writer and the service that responds all tell it what happens.
 #[derive(Debug)]
 pub(super) struct Activity {
     stage: Mutex<Stage>,

@@ -12,8 +12,8 @@ use super::activity::Arrival;
 use super::head::HeadWatch;
 use super::slots::Slot;
 
-/// After an answer to what was not read to its end, the rest is thrown away for so long. Without that, the kernel would
-/// tell the client that the connection broke, and the client would lose the answer.
+/// Time to discard the rest of a request after a response to one that was not read to its end. Without that, the kernel
+/// would tell the client that the connection broke, and the client would lose the response.
 const LINGER: Duration = Duration::from_secs(5);
 /// More than this of the rest is not even thrown away.
 const MAX_LINGER_BYTES: usize = 64 * 1024 * 1024;

@@ -39,7 +39,7 @@ struct Inner {
 #[derive(Default, Debug)]
 struct Taken {
     next: u64,
-    /// From the oldest to the newest.
+    /// Connections from the oldest to the newest.
     connections: BTreeMap<u64, Connection>,
     /// Without those that are being closed, and without those whose address tells nothing about who they are.
     by_address: HashMap<IpAddr, usize>,
@@ -123,7 +123,7 @@ impl Taken {
 
 enum Look {
     Admitted(Slot),
-    /// Someone is about to leave.
+    /// Another connection is about to close.
     Wait,
     Full,
 }

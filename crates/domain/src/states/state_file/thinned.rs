@@ -6,7 +6,7 @@ use std::io::{self, Read};
 /// Depth of attributes: the state, its resources, one of them, its instances, one of them, its attributes.
 const ATTRIBUTES: usize = 6;
 
-/// So many plain bytes of a string are kept: as many as an escape needs after `\u`.
+/// Number of plain bytes of a string that are kept: as many as an escape needs after `\u`.
 const KEPT: usize = 4;
 
 /// Longer than the one key that counts.
