@@ -85,12 +85,12 @@ impl Record for RestoredBundle {
     }
 }
 
-/// Objects of history that nothing named were removed. There is one, which goes up: whoever wrote an object before it did,
-/// and wants to name it afterwards, is refused.
+/// Sweep that removed unreferenced objects of history. There is one record, whose number goes up: a writer that wrote
+/// an object before the sweep, and wants to reference it afterwards, is refused.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct HistorySweep {
     pub id: String,
-    /// How many there have been.
+    /// Number of sweeps so far.
     pub number: u64,
     pub at: Timestamp,
 }
@@ -411,7 +411,6 @@ impl OrganizationState {
         self.history_sweeps.iter().next()
     }
 
-    /// How many runs a workspace has had, those in history included.
     /// Number of runs a workspace has had, those in history included.
     pub fn run_count(&self, workspace: &Workspace) -> u64 {
         let past = self.workspace_histories.get(&workspace.id).map_or(0, |history| history.runs);

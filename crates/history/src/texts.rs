@@ -14,7 +14,7 @@ const LEVEL: i32 = 9;
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Texts {
     all: String,
-    /// Where each ends; it begins where the one before it ends.
+    /// End offset of each; it begins where the one before it ends.
     ends: Vec<u32>,
 }
 
@@ -26,7 +26,7 @@ impl Texts {
         self.all.get(begin..end).unwrap_or_default()
     }
 
-    /// How many bytes it takes in memory, roughly.
+    /// Approximate size in memory, in bytes.
     pub fn weight(&self) -> usize {
         self.all.len() + self.ends.len() * size_of::<u32>()
     }

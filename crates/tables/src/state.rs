@@ -12,11 +12,11 @@ pub trait State: Clone + Default + Send + Sync + 'static {
     /// Every record, in an order that depends on nothing but the records.
     fn for_each_json(&self, visit: &mut dyn FnMut(&str, &str, &RawValue)) -> serde_json::Result<()>;
 
-    /// How many records there are.
+    /// Number of records.
     fn record_count(&self) -> usize;
 
-    /// What turns an earlier state into this one: first all that is deleted (`None`), then all that is put. It costs what
-    /// has changed, not what there is, and depends on nothing but the records of both.
+    /// Changes from an earlier state to this one: first all that is deleted (`None`), then all that is put. It costs
+    /// what has changed, not what there is, and depends on nothing but the records of both.
     fn for_each_change(
         &self,
         before: &Self,
