@@ -98,7 +98,9 @@ async fn write_snapshot<S: State>(bucket: &Path, name: LedgerName) {
         peers: Peers::none(),
     };
     let ledger: Ledger<S> =
-        Ledger::open(environment, name.clone(), Options { snapshot_every: 1, keys }).await.expect("a ledger");
+        Ledger::open(environment, name.clone(), Options { snapshot_every: 1, keys, ..Options::default() })
+            .await
+            .expect("a ledger");
     let seq = ledger.last_seen().seq();
     let file = bucket.join(layout::snapshot(&name, seq).as_str());
     until("the snapshot is there", async || file.exists()).await;

@@ -1,23 +1,29 @@
 //! Proves from the bucket alone that no commit was changed, removed or slipped in.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::sync::Arc;
+use std::{fmt, iter};
 
+use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use serde::Serialize;
 use taco_tables::{Change, RecordKey, State};
 
-use crate::bucket::{Bucket, Key, Object};
+use crate::bucket::{Bucket, Key};
 use crate::commit::{self, Commit, Hash};
 use crate::error::Error;
 use crate::head_object::{self, FoundHead, Proof};
 use crate::layout::{self, LedgerName};
+use crate::pack::{self, Pack, PackCache, PackRange};
 use crate::seal::MasterKeys;
 use crate::snapshot_chain::Piece;
 use crate::{delta, snapshot, snapshot_loader};
 
-/// Commits are read this many at a time.
-const AHEAD: usize = 32;
+/// So many commits are read at a time.
+const COMMITS_AHEAD: usize = 32;
+
+/// So many packs are read at a time.
+const PACKS_AHEAD: usize = 4;
 
 /// What was found in one ledger.
 #[derive(Serialize, Debug)]
@@ -25,6 +31,8 @@ pub struct LedgerReport {
     pub ledger: String,
     /// Commits read, from the first one on.
     pub commits: u64,
+    /// How many of them are packed.
+    pub packed: u64,
     /// The hash of the last of them. Kept elsewhere, it proves later that nothing before it was changed.
     pub last: Hash,
     /// Snapshots that agree with the log.
@@ -91,11 +99,11 @@ pub async fn verify(
 /// it; servers carry them along untouched.
 pub async fn replay<S: State>(bucket: &dyn Bucket, name: &LedgerName) -> Result<S, Error> {
     let mut state = S::default();
-    let mut commits = commits(bucket, name);
+    let mut commits = commits(bucket, name).await?;
     while let Some(found) = commits.next().await {
-        let (seq, key, object) = found?;
-        let Some(object) = object else { break };
-        Commit::decode(&key, seq, &object.bytes)?.changes().for_each(|change| state.apply(&change));
+        let FoundCommit { seq, key, bytes, .. } = found?;
+        let Some(bytes) = bytes else { break };
+        Commit::decode(&key, seq, &bytes)?.changes().for_each(|change| state.apply(&change));
     }
     Ok(state)
 }
@@ -109,17 +117,83 @@ pub async fn unreadable_records<S: State>(
     Ok(state.set_aside().iter().map(|(key, record)| (key.clone(), record.why.clone())).collect())
 }
 
-/// The commits of a ledger from the first on, and `None` for ever after the last.
-fn commits<'a>(
+/// What the log has under a number.
+struct FoundCommit {
+    seq: u64,
+    key: Key,
+    /// As it was written; `None` after the last.
+    bytes: Option<Bytes>,
+    /// The pack that it was read from.
+    pack: Option<PackRange>,
+}
+
+/// Where to read next.
+enum Stretch {
+    Pack(PackRange),
+    Commit(u64),
+}
+
+/// From the first commit on, for ever: a pack where there is one, else commit by commit.
+fn stretches(packs: Vec<PackRange>) -> impl Iterator<Item = Stretch> {
+    let mut next = 1;
+    let mut packs = packs.into_iter().peekable();
+    iter::from_fn(move || {
+        while packs.next_if(|pack| pack.to < next).is_some() {}
+        match packs.next_if(|pack| pack.contains(next)) {
+            Some(pack) => {
+                next = pack.to + 1;
+                Some(Stretch::Pack(pack))
+            }
+            None => {
+                next += 1;
+                Some(Stretch::Commit(next - 1))
+            }
+        }
+    })
+}
+
+/// The commits of a ledger from the first on, and `None` for ever after the last. Packed ones are read pack by pack.
+async fn commits<'a>(
     bucket: &'a dyn Bucket,
     name: &'a LedgerName,
-) -> impl Stream<Item = Result<(u64, Key, Option<Object>), Error>> + Unpin + 'a {
-    let fetch = move |seq| async move {
-        let key = layout::commit(name, seq);
-        let object = bucket.get(&key).await?;
-        Ok((seq, key, object))
+) -> Result<impl Stream<Item = Result<FoundCommit, Error>> + Unpin + 'a, Error> {
+    let packs = pack::list(bucket, name).await?;
+    let (last_packed, cache) = (packs.last().map_or(0, |pack| pack.to), Arc::new(PackCache::default()));
+    let of_pack = move |range: PackRange| async move {
+        let pack = Pack::read(bucket, name, range).await?;
+        let found = |(seq, bytes)| {
+            Ok(FoundCommit { seq, key: layout::commit(name, seq), bytes: Some(bytes), pack: Some(range) })
+        };
+        Ok(pack.commits().map(found).collect::<Vec<_>>())
     };
-    Box::pin(stream::iter(1..).map(fetch).buffered(AHEAD))
+    let single = move |seq: u64| {
+        let cache = Arc::clone(&cache);
+        async move {
+            let key = layout::commit(name, seq);
+            let bytes = match bucket.get(&key).await? {
+                // It was packed since the packs were listed.
+                Some(object) => Some(cache.resolve(bucket, name, seq, object.bytes).await?),
+                None => None,
+            };
+            Ok(FoundCommit { seq, key, bytes, pack: None })
+        }
+    };
+    let read = move |stretch| {
+        let (of_pack, single) = (of_pack.clone(), single.clone());
+        async move {
+            match stretch {
+                Stretch::Pack(range) => of_pack(range).await.unwrap_or_else(|error| vec![Err(error)]),
+                Stretch::Commit(seq) => vec![single(seq).await],
+            }
+        }
+    };
+    let packed = stretches(packs).take_while(move |stretch| match stretch {
+        Stretch::Pack(_) => true,
+        Stretch::Commit(seq) => *seq <= last_packed,
+    });
+    let packed = stream::iter(packed).map(read.clone()).buffered(PACKS_AHEAD);
+    let others = stream::iter((last_packed + 1..).map(Stretch::Commit)).map(read).buffered(COMMITS_AHEAD);
+    Ok(Box::pin(packed.chain(others).flat_map(stream::iter)))
 }
 
 async fn verify_ledger(
@@ -130,6 +204,7 @@ async fn verify_ledger(
     let mut report = LedgerReport {
         ledger: name.to_string(),
         commits: 0,
+        packed: 0,
         last: Hash::NONE,
         snapshots: 0,
         deltas: 0,
@@ -147,20 +222,28 @@ async fn verify_ledger(
         report.note(&piece.key(name), "the snapshot or the delta that it continues is missing");
     }
     let mut shortcuts = Shortcuts::of(pieces.iter());
-    let newest_listed =
-        bucket.list(&layout::log(name), None).await?.iter().filter_map(layout::number_of).max().unwrap_or(0);
+    let log = bucket.list_sizes(&layout::log(name)).await?;
+    let log: BTreeMap<u64, u64> = log.iter().filter_map(|(key, size)| Some((layout::number_of(key)?, *size))).collect();
+    let newest_listed = log.last_key_value().map_or(0, |(seq, _)| *seq);
 
     let mut records = BTreeSet::new();
-    let mut commits = commits(bucket, name);
+    let mut commits = commits(bucket, name).await?;
     while let Some(found) = commits.next().await {
-        let (seq, key, object) = found?;
-        let Some(object) = object else {
+        let FoundCommit { seq, key, bytes, pack } = match found {
+            Ok(found) => found,
+            Err(Error::Corrupt { object, why }) => {
+                report.note(&object, why);
+                break;
+            }
+            Err(error) => return Err(error),
+        };
+        let Some(bytes) = bytes else {
             if seq <= newest_listed {
                 report.note(&key, format_args!("it is missing, though commit {newest_listed} is there"));
             }
             break;
         };
-        let commit = match Commit::decode(&key, seq, &object.bytes) {
+        let commit = match Commit::decode(&key, seq, &bytes) {
             Ok(commit) if commit.previous == report.last => commit,
             Ok(commit) => {
                 let why = format!(
@@ -179,15 +262,19 @@ async fn verify_ledger(
                 break;
             }
         };
-        match commit::check_mac(name, &object.bytes, keys) {
+        match commit::check_mac(name, &bytes, keys) {
             Ok(proof) => newest_proof = proof,
             Err(why) => {
                 report.note(&key, why);
                 break;
             }
         }
+        if let Some(pack) = pack {
+            verify_place(bucket, &mut report, &key, log.get(&seq).copied(), pack, &bytes).await?;
+            report.packed += 1;
+        }
         report.commits = seq;
-        report.last = Hash::of(&object.bytes);
+        report.last = Hash::of(&bytes);
         if matches!(&head, FoundHead::Names(named, _) if named.seq == seq) {
             named_hash = Some(report.last);
         }
@@ -212,6 +299,30 @@ async fn verify_ledger(
     }
     verify_end(&mut report, name, &head, named_hash, &newest_proof);
     Ok(report)
+}
+
+/// In the place of a packed commit lies what names its pack, or the commit itself, which nobody has overwritten yet.
+async fn verify_place(
+    bucket: &dyn Bucket,
+    report: &mut LedgerReport,
+    key: &Key,
+    size: Option<u64>,
+    pack: PackRange,
+    commit: &Bytes,
+) -> Result<(), Error> {
+    let placeholder = pack.placeholder();
+    match size {
+        None => report.note(key, "it is packed, but nothing lies in its place: a stalled server could write it again"),
+        // What is wrong with one of this size is found by whoever reads it.
+        Some(size) if size == placeholder.len() as u64 => {}
+        Some(_) => {
+            let found = bucket.get(key).await?.map(|object| object.bytes).unwrap_or_default();
+            if found != commit && found != placeholder {
+                report.note(key, "it is not what its pack has: one of the two was altered");
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The end of the log is not protected by a next commit, but by the head object and by the newest commit's own digest.

@@ -61,8 +61,11 @@ pub struct Beacon {
 /// The server reads what was moved into history.
 pub const HISTORY: &str = "history";
 
+/// The server reads commits that were packed.
+pub const PACKS: &str = "packs";
+
 fn own_features() -> Vec<String> {
-    vec![HISTORY.to_owned()]
+    vec![HISTORY.to_owned(), PACKS.to_owned()]
 }
 
 /// The other servers, as far as this one knows: a cheap handle that follows what [`Beacons`] hears, and through which

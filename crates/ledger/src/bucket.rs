@@ -108,6 +108,16 @@ pub trait Bucket: fmt::Debug + Send + Sync + 'static {
     /// All keys under `folder`, sorted, beginning after `after`. A listing may lag behind the truth, so nothing that
     /// must be right may rest on it. (Keys alone: on a directory, sizes and times would cost a `stat` for each.)
     async fn list(&self, folder: &Key, after: Option<&Key>) -> Result<Vec<Key>, BucketError>;
+    /// The same with the size of each object.
+    async fn list_sizes(&self, folder: &Key) -> Result<Vec<(Key, u64)>, BucketError> {
+        let mut found = Vec::new();
+        for key in self.list(folder, None).await? {
+            if let Some(size) = self.size(&key).await? {
+                found.push((key, size));
+            }
+        }
+        Ok(found)
+    }
     /// The names of the folders directly under `folder`, sorted.
     async fn folders(&self, folder: &Key) -> Result<Vec<String>, BucketError>;
     /// Removes an object; one that is not there is fine.

@@ -89,9 +89,28 @@ pub fn delta(ledger: &LedgerName, from: u64, to: u64) -> Key {
 
 /// The two numbers in the name of a delta; `None` for anything else that lies beside them.
 pub fn range_of(key: &Key) -> Option<(u64, u64)> {
-    let (from, to) = key.file_name().strip_suffix(".jsonl.zst")?.split_once('-')?;
+    numbers_before(key, ".jsonl.zst").filter(|(from, to)| from < to)
+}
+
+fn numbers_before(key: &Key, ending: &str) -> Option<(u64, u64)> {
+    let (from, to) = key.file_name().strip_suffix(ending)?.split_once('-')?;
     let number = |digits: &str| (digits.len() == 20).then(|| digits.parse().ok()).flatten();
-    Some((number(from)?, number(to)?)).filter(|(from, to)| from < to)
+    Some((number(from)?, number(to)?))
+}
+
+/// All packs of a ledger.
+pub fn packs(ledger: &LedgerName) -> Key {
+    Key::new(format!("ledgers/{ledger}/packs"))
+}
+
+/// The commits `from` to `to` of a ledger.
+pub fn pack(ledger: &LedgerName, from: u64, to: u64) -> Key {
+    Key::new(format!("ledgers/{ledger}/packs/{from:020}-{to:020}.zst"))
+}
+
+/// The numbers of the first and the last commit in a pack; `None` for anything else that lies beside it.
+pub fn pack_range_of(key: &Key) -> Option<(u64, u64)> {
+    numbers_before(key, ".zst").filter(|(from, to)| 0 < *from && from <= to)
 }
 
 /// The number in the name of a commit or a snapshot; `None` for anything else that lies beside them.
@@ -208,7 +227,8 @@ mod tests {
         assert_eq!(number_of(&snapshot(&site, 42)), Some(42));
         assert_eq!(range_of(&delta(&site, 42, 43)), Some((42, 43)));
         assert_eq!((range_of(&delta(&site, 43, 42)), range_of(&snapshot(&site, 42))), (None, None));
-        assert_eq!(number_of(&delta(&site, 42, 43)), None);
+        assert_eq!((number_of(&delta(&site, 42, 43)), pack_range_of(&delta(&site, 42, 43))), (None, None));
+        assert_eq!((pack_range_of(&pack(&site, 1, 1)), range_of(&pack(&site, 1, 2))), (Some((1, 1)), None));
         assert_eq!(number_of(&Key::new("ledgers/site/log/00000000000000000042.json#1")), None);
     }
 

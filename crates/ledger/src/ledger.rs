@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt, join, stream};
+use jiff::SignedDuration;
 use serde_json::value::RawValue;
 use taco_tables::{Change, RecordKey, State};
 use tokio::sync::{Mutex, mpsc, watch};
@@ -21,6 +23,8 @@ use crate::head_object::{self, FoundHead, Named};
 use crate::layout::{self, LedgerName};
 use crate::newest_commit::Confirmation;
 use crate::pace::Pace;
+use crate::pack::PackCache;
+use crate::packing;
 use crate::seal::MasterKeys;
 use crate::set_aside_report::SetAsideReport;
 use crate::snapshot_loader::{self, Loaded};
@@ -46,6 +50,9 @@ pub struct Options {
     pub snapshot_every: u64,
     /// Commits and heads bear a keyed digest by the current one, and those that bear one are proven.
     pub keys: Option<Arc<MasterKeys>>,
+    /// How many commits are packed together, and how old they have to be.
+    pub pack_commits: u64,
+    pub pack_after: SignedDuration,
     #[cfg(test)]
     pub(crate) sabotage: crate::simulation::Sabotage,
 }
@@ -55,6 +62,8 @@ impl Default for Options {
         Self {
             snapshot_every: 1_000,
             keys: None,
+            pack_commits: packing::PACK_COMMITS,
+            pack_after: packing::PACK_AFTER,
             #[cfg(test)]
             sabotage: crate::simulation::Sabotage::None,
         }
@@ -87,6 +96,9 @@ pub(crate) struct Shared<S> {
     pub(crate) pace: Pace,
     head: watch::Sender<Arc<Head<S>>>,
     pub(crate) snapshots: Snapshots<S>,
+    packs: PackCache,
+    /// Up to which commit the log is packed, as far as this server knows.
+    pub(crate) packed: AtomicU64,
     probes_started: AtomicU64,
     probes_ended: AtomicU64,
     probe: Mutex<Probe>,
@@ -173,6 +185,8 @@ impl<S: State> Ledger<S> {
             pace: Pace::default(),
             head: watch::Sender::new(start),
             snapshots,
+            packs: PackCache::default(),
+            packed: AtomicU64::new(0),
             probes_started: AtomicU64::new(0),
             probes_ended: AtomicU64::new(0),
             probe: Mutex::new(Probe { number: 0, outcome: Ok(()) }),
@@ -383,10 +397,19 @@ impl<S: State> Shared<S> {
         }
     }
 
-    async fn fetch(&self, seq: u64) -> Result<Option<(Key, bytes::Bytes)>, Error> {
+    /// The bytes of a commit as it was written, wherever they are now.
+    pub(crate) async fn fetch(&self, seq: u64) -> Result<Option<(Key, Bytes)>, Error> {
         let key = layout::commit(&self.name, seq);
         let object = self.pace.time_get(self.environment.bucket.get(&key)).await?;
-        Ok(object.map(|object| (key, object.bytes)))
+        match object {
+            Some(object) => Ok(Some((key, self.resolve(seq, object.bytes).await?))),
+            None => Ok(None),
+        }
+    }
+
+    /// The bytes of a commit as it was written, where `found` lies in its place.
+    pub(crate) async fn resolve(&self, seq: u64, found: Bytes) -> Result<Bytes, Error> {
+        self.packs.resolve(&*self.environment.bucket, &self.name, seq, found).await
     }
 
     /// Catches up for the first time, and refuses a log with a hole: the next commit would be written into it, and

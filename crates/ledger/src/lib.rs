@@ -30,6 +30,8 @@ mod measured;
 mod newest_commit;
 mod object_bucket;
 mod pace;
+mod pack;
+mod packing;
 mod retry;
 pub mod seal;
 mod set_aside_report;

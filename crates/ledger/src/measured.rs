@@ -146,6 +146,10 @@ impl Bucket for Measured {
         measure("list", self.bucket.list(folder, after)).await
     }
 
+    async fn list_sizes(&self, folder: &Key) -> Result<Vec<(Key, u64)>, BucketError> {
+        measure("list", self.bucket.list_sizes(folder)).await
+    }
+
     async fn folders(&self, folder: &Key) -> Result<Vec<String>, BucketError> {
         measure("list", self.bucket.folders(folder)).await
     }

@@ -91,18 +91,14 @@ impl<S: State> Shared<S> {
     /// Reads the newest commit and compares it with what is known.
     pub(crate) async fn read_newest(&self, head: &Head<S>) -> Result<(), Error> {
         let key = layout::commit(&self.name, head.seq);
-        let why = match self.environment.bucket.get(&key).await? {
+        let why = match self.fetch(head.seq).await? {
             None => "it is missing, though this server has read it: it was deleted".to_owned(),
-            Some(object) if Hash::of(&object.bytes) == head.hash => {
+            Some((_, bytes)) if Hash::of(&bytes) == head.hash => {
                 self.confirmation.confirm(head.seq);
-                return self.refuse_a_wrong_mac(&key, &object.bytes);
+                return self.refuse_a_wrong_mac(&key, &bytes);
             }
-            Some(object) => {
-                format!(
-                    "its hash is {}, but it was written with {}: it was altered",
-                    Hash::of(&object.bytes),
-                    head.hash
-                )
+            Some((_, bytes)) => {
+                format!("its hash is {}, but it was written with {}: it was altered", Hash::of(&bytes), head.hash)
             }
         };
         let error = Error::corrupt(&key, why);

@@ -212,6 +212,26 @@ impl Bucket for ObjectBucket {
         Ok(keys)
     }
 
+    async fn list_sizes(&self, folder: &Key) -> Result<Vec<(Key, u64)>, BucketError> {
+        if let Some(directory) = &self.directory {
+            let keys = self.list(folder, None).await?;
+            return on_files("list", folder, directory, move |directory| {
+                let size = |key: Key| match std::fs::metadata(directory.join(key.as_str())) {
+                    Ok(metadata) => Some(Ok((key, metadata.len()))),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                    Err(error) => Some(Err(error)),
+                };
+                keys.into_iter().filter_map(size).collect()
+            })
+            .await;
+        }
+        let listing = self.strict.list(Some(&path(folder)));
+        let listing = listing.map_ok(|meta| (Key::new(meta.location.as_ref()), meta.size)).try_collect();
+        let mut found: Vec<(Key, u64)> = listing.await.map_err(|error| explain("list", folder, &error))?;
+        found.sort_unstable();
+        Ok(found)
+    }
+
     async fn folders(&self, folder: &Key) -> Result<Vec<String>, BucketError> {
         if let Some(directory) = &self.directory {
             return on_files("list", folder, directory, {

@@ -139,6 +139,11 @@ impl Bucket for Retrying {
         self.within_patience("list", folder, || self.bucket.list(folder, after)).await
     }
 
+    async fn list_sizes(&self, folder: &Key) -> Result<Vec<(Key, u64)>, BucketError> {
+        // As long as it takes: only `taco doctor` and `taco audit verify` ask, and a large listing is many requests.
+        self.bucket.list_sizes(folder).await
+    }
+
     async fn folders(&self, folder: &Key) -> Result<Vec<String>, BucketError> {
         self.within_patience("list", folder, || self.bucket.folders(folder)).await
     }

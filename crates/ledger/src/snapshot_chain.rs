@@ -118,6 +118,11 @@ impl Pieces {
         chains.remove(&newest)
     }
 
+    /// The second newest of the whole states, if there are two: no server begins before it.
+    pub(crate) fn second_newest_snapshot(&self) -> Option<u64> {
+        self.snapshots().rev().nth(1)
+    }
+
     /// The oldest of the whole states that stay.
     pub(crate) fn oldest_kept_snapshot(&self) -> Option<u64> {
         self.snapshots().rev().take(KEPT_SNAPSHOTS).last()

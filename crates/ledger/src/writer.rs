@@ -242,11 +242,14 @@ async fn write<S: State>(shared: &Shared<S>, commit: &Commit, deadline: Instant)
             _ => {}
         }
         match timeout_at(deadline.max(Instant::now() + READ_BACK), bucket.get(&key)).await {
-            Ok(Ok(Some(object))) if is_ours(&object.bytes, &commit.id) => {
-                metrics::counter!("taco_ledger_own_commits_recognised_total").increment(1);
-                return Ok(Written::Won { hash, size });
-            }
-            Ok(Ok(Some(_))) => return Ok(Written::Lost),
+            // It may be packed by now, where this process was stalled in between.
+            Ok(Ok(Some(object))) => match is_ours(&shared.resolve(commit.seq, object.bytes).await?, &commit.id) {
+                true => {
+                    metrics::counter!("taco_ledger_own_commits_recognised_total").increment(1);
+                    return Ok(Written::Won { hash, size });
+                }
+                false => return Ok(Written::Lost),
+            },
             Ok(Ok(None)) => {}
             Ok(Err(error)) => return Err(error.into()),
             Err(_) => return Err(no_answer().into()),

@@ -42,12 +42,14 @@ pub fn roots() -> (Vec<Root>, Shapes) {
         let shape = shapes.add_record(kind);
         roots.push(Root { name: format!("records/{kind}"), shape, round_trip: Some(round_trip), part_of, unique });
     }
-    let others: [(&str, &str, &str, Option<RoundTrip>); 17] = [
+    let others: [(&str, &str, &str, Option<RoundTrip>); 19] = [
         ("bucket/format", "ledger", "Format", Some(round_trip::<Format>)),
         ("bucket/commit", "ledger", "Commit", Some(round_trip::<Commit>)),
         ("bucket/snapshot-header", "ledger", "Header", None),
         ("bucket/snapshot-line", "ledger", "Line", None),
         ("bucket/delta-header", "ledger", "DeltaHeader", None),
+        ("bucket/pack-header", "ledger", "PackHeader", None),
+        ("bucket/packed-commit", "ledger", "PackedCommit", None),
         ("bucket/head", "ledger", "HeadObject", None),
         ("bucket/history-line", "history", "BundleLine", None),
         ("bucket/history-catalog", "history", "CatalogHeader", None),

@@ -68,7 +68,8 @@ fn replay(told: &Told, objects: &BTreeMap<crate::Key, bytes::Bytes>) -> Result<R
     let mut replay = Replay { states: vec![String::new()], appended: BTreeMap::new(), claims: BTreeMap::new() };
     let mut previous = "0".repeat(64);
     for seq in 1.. {
-        let Some(bytes) = objects.get(&layout::commit(&told.name, seq)) else { break };
+        let Some(bytes) = commit_bytes(told, objects, seq)? else { break };
+        let bytes = &bytes;
         let commit: Value = serde_json::from_slice(bytes).map_err(|error| format!("commit {seq}: {error}"))?;
         if commit["previous"] != previous.as_str() {
             return Err(format!("commit {seq} does not follow the one before it"));
@@ -93,6 +94,27 @@ fn replay(told: &Told, objects: &BTreeMap<crate::Key, bytes::Bytes>) -> Result<R
         replay.states.push(text_of_records(&records));
     }
     Ok(replay)
+}
+
+/// The bytes of a commit, in its place or in the pack that is named there.
+fn commit_bytes(
+    told: &Told,
+    objects: &BTreeMap<crate::Key, bytes::Bytes>,
+    seq: u64,
+) -> Result<Option<Vec<u8>>, String> {
+    let Some(found) = objects.get(&layout::commit(&told.name, seq)) else { return Ok(None) };
+    let place: Value = serde_json::from_slice(found).map_err(|error| format!("commit {seq}: {error}"))?;
+    let (Some(from), Some(to)) = (place["from"].as_u64(), place["to"].as_u64()) else {
+        return Ok(Some(found.to_vec()));
+    };
+    let pack = objects.get(&layout::pack(&told.name, from, to)).ok_or(format!("the pack of {seq} is not there"))?;
+    let plain = zstd::decode_all(&pack[..]).map_err(|error| format!("the pack of {seq}: {error}"))?;
+    let newline = plain.iter().position(|byte| *byte == b'\n').ok_or("a pack has no header")?;
+    let header: Value = serde_json::from_slice(&plain[..newline]).map_err(|error| error.to_string())?;
+    let sizes: Vec<usize> = list(&header["sizes"]).filter_map(|size| Some(size.as_u64()? as usize)).collect();
+    let place = (seq - from) as usize;
+    let begin = newline + 1 + sizes[..place].iter().sum::<usize>();
+    Ok(Some(plain[begin..begin + sizes[place]].to_vec()))
 }
 
 /// Shelves first, then claims, as the state declares its tables.
@@ -141,8 +163,7 @@ fn check_head(told: &Told, objects: &BTreeMap<crate::Key, bytes::Bytes>) -> Resu
     let Some(bytes) = objects.get(&layout::head(&told.name)) else { return Ok(()) };
     let head: Value = serde_json::from_slice(bytes).map_err(|error| format!("the head: {error}"))?;
     let seq = head["seq"].as_u64().ok_or("the head has no number")?;
-    let named =
-        objects.get(&layout::commit(&told.name, seq)).ok_or(format!("the head names {seq}, which is not there"))?;
+    let named = &commit_bytes(told, objects, seq)?.ok_or(format!("the head names {seq}, which is not there"))?;
     match head["hash"] == hex::encode(Sha256::digest(named)).as_str() {
         true => Ok(()),
         false => Err(format!("the head names another commit {seq} than the log has")),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use taco_tables::{Record, State, indexes, tables};
 use tokio::task::JoinSet;
@@ -178,6 +179,7 @@ async fn lives_of_a_server(stage: Arc<Stage>, number: u64) {
         for _ in 0..=stage.below(4) {
             clients.spawn(client(Arc::clone(&stage), ledger.clone()));
         }
+        clients.spawn(packer(Arc::clone(&stage), ledger.clone()));
         let remaining = stage.over.saturating_duration_since(Instant::now());
         let lifetime = Duration::from_secs_f64(0.2 + stage.dice.fraction() * 12.0).min(remaining);
         sleep(lifetime).await;
@@ -206,8 +208,22 @@ async fn open(
     };
     let key = MasterKey::from_secret("the secret key of all simulated servers").expect("long enough");
     let keys = Some(Arc::new(MasterKeys::new(key, Vec::new(), dice.clone())));
-    let options = Options { snapshot_every: 4 + stage.below(8), keys, sabotage: stage.sabotage };
+    let options = Options {
+        snapshot_every: 4 + stage.below(8),
+        keys,
+        pack_commits: 5,
+        pack_after: SignedDuration::MIN,
+        sabotage: stage.sabotage,
+    };
     Ok((Ledger::open(environment, name(), options).await?, line))
+}
+
+/// Packs whatever is settled, now and then, while everybody else goes on.
+async fn packer(stage: Arc<Stage>, ledger: Ledger<Everything>) {
+    while Instant::now() < stage.over {
+        sleep(Duration::from_secs_f64(stage.dice.fraction() * 2.0)).await;
+        let _ = ledger.pack_settled().await;
+    }
 }
 
 async fn client(stage: Arc<Stage>, ledger: Ledger<Everything>) {

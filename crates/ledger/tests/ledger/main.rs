@@ -5,5 +5,6 @@ mod common;
 mod damage;
 mod newest_commit;
 mod outage;
+mod packs;
 mod samples;
 mod snapshots;

@@ -16,7 +16,7 @@ fn keys(secret: &str) -> Arc<MasterKeys> {
 }
 
 async fn open(bucket: &Arc<dyn Bucket>) -> Result<Ledger<Counters>, Error> {
-    open_with(bucket, Options { snapshot_every: 5, keys: Some(keys(SECRET)) }).await
+    open_with(bucket, Options { snapshot_every: 5, keys: Some(keys(SECRET)), ..Options::default() }).await
 }
 
 /// A directory with a ledger of so many commits, whose server has gone.
