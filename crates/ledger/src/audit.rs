@@ -179,7 +179,7 @@ async fn commits<'a>(
         }
     };
     let read = move |stretch| {
-        let (of_pack, single) = (of_pack.clone(), single.clone());
+        let single = single.clone();
         async move {
             match stretch {
                 Stretch::Pack(range) => of_pack(range).await.unwrap_or_else(|error| vec![Err(error)]),
