@@ -302,8 +302,8 @@ impl Catalogs {
     }
 
     /// The parts that have anything in them, and the pages that they speak of.
-    fn encode(mut self) -> Result<(Vec<(PartName, u64, Vec<u8>)>, BTreeSet<String>), Malformed> {
-        let mut parts = Vec::new();
+    fn encode(mut self) -> Result<(Vec<EncodedPart>, BTreeSet<String>), Malformed> {
+        let mut parts: Vec<EncodedPart> = Vec::new();
         let (runs, texts) = self.runs.finish()?;
         let (state_versions, _) = self.state_versions.finish()?;
         let (configuration_versions, _) = self.configuration_versions.finish()?;
@@ -324,6 +324,9 @@ impl Catalogs {
         Ok((parts, pages))
     }
 }
+
+/// A part of a segment: its name, the number of its rows, and its bytes.
+type EncodedPart = (PartName, u64, Vec<u8>);
 
 /// Takes bundles out of the state, unless anything about them has changed since they were written down.
 fn move_out(

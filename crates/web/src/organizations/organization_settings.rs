@@ -152,7 +152,7 @@ impl SettingsPage {
             lifetimes: lifetimes::offered(USUAL_LIFETIME, control_plane.now()),
             issued: None,
             key_right: may(Action::ManageVcsSettings),
-            keys: keys.items.iter().map(|key| KeyRow::of(&org, key)).collect(),
+            keys: keys.items.iter().map(|key| KeyRow::of(org, key)).collect(),
             key: KeyForm::default(),
             deletion_right: may(Action::DeleteOrganization),
             workspaces: org.size().workspaces,
