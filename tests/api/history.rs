@@ -385,7 +385,8 @@ async fn what_broken_moves_and_merges_left_behind_is_removed_after_a_while() {
     scene.archive().await;
     let kept = objects_of_history(&*bucket, &scene.server).await;
     assert!(kept.is_disjoint(&left), "{:?}", kept.intersection(&left).collect::<Vec<_>>());
-    let state = &scene.server.control_plane.all_organizations().await.expect("organizations")[0].state;
+    let organization = scene.server.control_plane.all_organizations().await.expect("organizations").remove(0);
+    let state = scene.server.control_plane.state(&organization);
     let parts: usize = state.history_segments.iter().map(|segment| segment.parts.len()).sum();
     let pages: usize = state.history_segments.iter().map(|segment| segment.pages.len()).sum();
     assert_eq!(kept.len(), parts + pages, "what a merge has replaced is gone, too");

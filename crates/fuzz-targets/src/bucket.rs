@@ -1,7 +1,7 @@
 //! What lies in the bucket, where others may write, too.
 
 use sha2::{Digest, Sha256};
-use taco_history::{Catalog, IdIndex, Place, decode_texts, read_bundle};
+use taco_history::{Catalog, IdIndex, Place, Texts, read_bundle};
 use taco_ledger::{Commit, Dice, LedgerName, MasterKey, MasterKeys, layout};
 
 const NAME: &str = "blobs/one";
@@ -54,7 +54,9 @@ pub fn catalogs(data: &[u8]) {
             let again = Catalog::decode(&catalog.encode().expect("it was read"));
             assert_eq!(again.as_ref(), Ok(&catalog));
         }
-        let _ = decode_texts(&bytes);
+        if let (Ok(texts), Ok(plain)) = (Texts::decode(&bytes), serde_json::from_slice::<Vec<String>>(data)) {
+            assert!(plain.iter().enumerate().all(|(row, text)| texts.get(row) == text), "{plain:?}");
+        }
     }
 }
 

@@ -287,9 +287,9 @@ async fn commits(table: &mut Table, running: &Running) {
         let action = if (seq - first).is_multiple_of(2) { "lock" } else { "unlock" };
         running.client.post(&format!("/api/v2/workspaces/{workspace}/actions/{action}"), json!({})).await;
         if due > 0 {
-            with.push(begun.elapsed())
+            with.push(begun.elapsed());
         } else {
-            without.push(begun.elapsed())
+            without.push(begun.elapsed());
         }
         seq += 1;
         if seq.is_multiple_of(SNAPSHOT_EVERY) {

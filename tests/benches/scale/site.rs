@@ -268,8 +268,9 @@ impl Executant<'_> {
         let before = organization(self.server).await;
         let fate = Fate::of(number * 37);
         let name = workspace_name(number * number % workspaces);
-        let workspace = before.state.workspace_named(&name).expect("it was made").id.to_string();
-        let is_usable = before.state.usable_configuration(workspace.parse().expect("an id")).is_some();
+        let state = self.server.control_plane.state(&before);
+        let workspace = state.workspace_named(&name).expect("it was made").id.to_string();
+        let is_usable = state.usable_configuration(workspace.parse().expect("an id")).is_some();
         if number % 10 < 6 || !is_usable {
             self.configure(&workspace).await;
         }
@@ -317,9 +318,10 @@ impl Executant<'_> {
             return self.finish(&phase, failed("apply")).await;
         }
         let open = organization(self.server).await;
-        let run = open.state.runs.get(&phase.attempt.run).expect("it is there");
-        let workspace = open.state.workspaces.get(&run.workspace).expect("it is there");
-        let current = open.state.current_state_version(workspace);
+        let state = self.server.control_plane.state(&open);
+        let run = state.runs.get(&phase.attempt.run).expect("it is there");
+        let workspace = state.workspaces.get(&run.workspace).expect("it is there");
+        let current = state.current_state_version(workspace);
         let (serial, lineage) = current.map_or((1, "a-lineage"), |current| (current.serial + 1, &current.lineage));
         let output = json!({ "value": "https://example.test", "type": "string" });
         let state = json!({
