@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_wait_run_side_by_side() {
+    fn programs_of_different_lanes_run_side_by_side() {
         let directory = tempfile::tempdir().expect("a directory");
         let [one, other] = ["one", "other"].map(|name| directory.path().join(name).display().to_string());
         // Each waits for the other, so that neither ends if they run in turn.
@@ -175,7 +175,7 @@ mod tests {
         };
         let outcomes = run_all(vec![
             shell("one", Lane::Waiting, &meet(&one, &other)),
-            shell("other", Lane::Waiting, &meet(&other, &one)),
+            shell("other", Lane::Computing, &meet(&other, &one)),
         ])
         .expect("they run");
         assert!(outcomes.iter().all(|outcome| outcome.status.success()));
