@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 
-use crate::command::{cargo, quietly};
+use crate::command::quietly;
 
 /// A program of somebody else, at the version we rely on.
 pub(crate) struct Tool {
@@ -129,15 +129,21 @@ impl Tool {
         quietly(Command::new("git").args(["archive", "--format=tar", self.version, "--output"]).arg(&archive))?;
         quietly(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&source))?;
         fs::remove_file(&archive)?;
-        copy_third_party_builds(&target.join("debug"))?;
         let mut build = gently("cargo");
-        // All of the workspace, because then third-party crates have the features that they have here.
-        build.current_dir(&source).args(["build", "--locked", "--workspace", "--bins"]);
+        build.current_dir(&source).args([
+            "build",
+            "--locked",
+            "--bins",
+            "--package",
+            "taco-server",
+            "--package",
+            "taco-agent",
+        ]);
         // Cargo tells the programs that it starts where it found their own workspace: this one has another.
         for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_MANIFEST_")) {
             build.env_remove(name);
         }
-        quietly(build.arg("--target-dir").arg(&target))?;
+        quietly(build.arg("--target-dir").arg(&target).env("CARGO_PROFILE_DEV_DEBUG", "0"))?;
         fs::create_dir(directory.join("bin"))?;
         for program in programs {
             fs::rename(target.join("debug").join(program), directory.join("bin").join(program))?;
@@ -187,28 +193,6 @@ impl Tool {
         )?;
         Ok(())
     }
-}
-
-/// Third-party crates that this checkout has built need not be built again where they are the same: cargo finds out. Times
-/// are copied, too, because cargo looks at them.
-fn copy_third_party_builds(to: &Path) -> anyhow::Result<()> {
-    let metadata = quietly(cargo().args(["metadata", "--no-deps", "--locked", "--format-version", "1"]))?;
-    let metadata: serde_json::Value = serde_json::from_slice(&metadata)?;
-    let target = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
-    for folder in ["deps", "build", ".fingerprint"] {
-        let Ok(entries) = fs::read_dir(Path::new(target).join("debug").join(folder)) else { continue };
-        let entries: Vec<_> = entries.collect::<Result<_, _>>()?;
-        let names = entries.iter().map(|entry| (entry.path(), entry.file_name().to_string_lossy().into_owned()));
-        let wanted = names.filter(|(_, name)| {
-            let is_library = folder != "deps" || name.starts_with("lib") || name.ends_with(".d");
-            is_library && !name.contains("taco")
-        });
-        fs::create_dir_all(to.join(folder))?;
-        let mut copy = Command::new("cp");
-        copy.args(["--archive", "--reflink=auto", "--target-directory"]).arg(to.join(folder));
-        quietly(copy.args(wanted.map(|(path, _)| path)))?;
-    }
-    Ok(())
 }
 
 /// Copies what `go mod download` keeps read-only, so that tests can write next to their fixtures.
