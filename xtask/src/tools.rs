@@ -126,7 +126,7 @@ pub(crate) fn for_tests() -> anyhow::Result<Vec<Variable>> {
     ])
 }
 
-/// Builds the release before this one: quickly. `None` where the history is not here, as in a
+/// Builds the release before this one. `None` where the history is not here, as in a
 /// tarball: the tests that need it are left out.
 pub(crate) fn previous_release() -> anyhow::Result<Option<Variable>> {
     let commit = format!("{PREVIOUS_RELEASE}^{{commit}}");
