@@ -161,13 +161,6 @@ pub struct OrganizationSnapshot {
     unreadable: UnreadableLedgers,
 }
 
-/// Size of an organization.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OrganizationSize {
-    pub workspaces: usize,
-    pub resources: u64,
-}
-
 #[boxed]
 impl OrganizationSnapshot {
     pub fn id(&self) -> OrganizationId {
@@ -202,11 +195,13 @@ impl OrganizationSnapshot {
         self.state.workspaces.by().ssh_key.get(key).count()
     }
 
-    /// Number of its workspaces, and of the resources that they manage.
-    pub fn size(&self) -> OrganizationSize {
-        let workspaces = &self.state.workspaces;
-        let resources = workspaces.iter().map(|workspace| workspace.resource_count).sum();
-        OrganizationSize { workspaces: workspaces.len(), resources }
+    pub fn workspace_count(&self) -> usize {
+        self.state.workspaces.len()
+    }
+
+    /// Number of resources that its workspaces manage together.
+    pub fn resource_count(&self) -> u64 {
+        self.state.workspaces.iter().map(|workspace| workspace.resource_count).sum()
     }
 
     /// The same organization as this server last saw it, at no cost: for hints, never for an answer.

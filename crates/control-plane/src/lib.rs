@@ -54,9 +54,7 @@ pub use audit_trail::{AuditEvent, AuditTrail};
 pub use caller::{Caller, RequestInfo, RequestTarget};
 pub use configuration_archives::LARGEST_CONFIGURATION;
 pub use configuration_versions::{ConfigurationAction, ConfigurationVersionView, NewConfiguration};
-pub use control_plane::{
-    ControlPlane, HistorySettings, Limits, Moment, OrganizationSize, OrganizationSnapshot, Settings, Timeouts,
-};
+pub use control_plane::{ControlPlane, HistorySettings, Limits, Moment, OrganizationSnapshot, Settings, Timeouts};
 pub use dashboard::Dashboard;
 pub use error::Error;
 pub use first_start::{FirstStart, PasswordLinkText};

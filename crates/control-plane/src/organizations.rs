@@ -370,12 +370,12 @@ impl ControlPlane {
 impl Privileged {
     /// Opens every organization. An error means that the site cannot be read, or that the bucket does not answer.
     pub async fn survey_organizations(&self) -> Result<OrganizationSurvey, Error> {
-        self.control_plane().survey_organizations().await
+        ControlPlane::survey_organizations(self).await
     }
 
     /// The organizations that exist and can be read. Agents within servers work for all of them.
     pub async fn all_organizations(&self) -> Result<Vec<OrganizationSnapshot>, Error> {
-        self.control_plane().all_organizations().await
+        ControlPlane::all_organizations(self).await
     }
 
     /// The same, with those that this server has opened before as it last saw them, at no cost however many they are.

@@ -148,12 +148,13 @@ impl Pack {
             return Err(lost(&"its header names another range"));
         }
         let bytes = plain.slice(end_of_header + 1..);
-        let mut end = 0;
+        let mut end = 0_usize;
         let ends: Vec<usize> = header
             .sizes
             .iter()
             .map(|size| {
-                end += *size as usize;
+                // Sizes that are too large for that do not add up.
+                end = end.saturating_add(usize::try_from(*size).unwrap_or(usize::MAX));
                 end
             })
             .collect();

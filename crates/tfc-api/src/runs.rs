@@ -196,7 +196,7 @@ impl Resource for RunView {
         match name {
             "plan" => document.include(phases::object(request, self, PhaseKind::Plan)),
             "apply" => document.include(phases::object(request, self, PhaseKind::Apply)),
-            "workspace" => document.include(workspaces::view_of(self).object(request)?),
+            "workspace" => document.include(self.workspace_view().object(request)?),
             "created-by" => users::include(&self.run.created_by, request, document).await?,
             "cost-estimate" => document.include_some(self.run.cost_estimate().as_ref(), request)?,
             _ => document.include_some(self.configuration(), request)?,

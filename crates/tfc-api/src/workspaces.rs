@@ -10,7 +10,7 @@ use axum::http::header::USER_AGENT;
 use axum::response::IntoResponse;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use taco_control_plane::{Caller, Deletion, ListChange, RunView, WorkspaceFilter, WorkspaceOrder, WorkspaceView};
+use taco_control_plane::{Caller, Deletion, ListChange, WorkspaceFilter, WorkspaceOrder, WorkspaceView};
 use taco_domain::attribute::{nullable, shown};
 use taco_domain::engine::Engine;
 use taco_domain::execution::ExecutionMode;
@@ -196,11 +196,6 @@ impl Permissions {
             can_update_variable: may(Action::WriteVariables),
         }
     }
-}
-
-/// The workspace of a run.
-pub(crate) fn view_of(run: &RunView) -> WorkspaceView {
-    run.workspace_view()
 }
 
 impl Resource for WorkspaceView {

@@ -161,7 +161,7 @@ impl AdminPage {
         let organizations = organizations.items.into_iter().map(|view| OrganizationRow {
             address: organization_address(&view.name),
             email: view.organization.email.to_string(),
-            workspaces: view.org.size().workspaces,
+            workspaces: view.org.workspace_count(),
             created: Moment(view.organization.created_at),
             name: view.name,
         });

@@ -66,7 +66,7 @@ impl Row {
         Self {
             address: organization_address(&view.name),
             email: view.organization.email.to_string(),
-            workspaces: view.org.size().workspaces,
+            workspaces: view.org.workspace_count(),
             created: Moment(view.organization.created_at),
             name: view.name,
         }

@@ -37,6 +37,11 @@ pub struct AgentPoolView {
 }
 
 impl AgentPoolView {
+    /// The workspaces on its list of those that may use it, as far as the caller may know of them.
+    pub fn allowed_workspaces(&self) -> impl Iterator<Item = &Workspace> {
+        self.pool.allowed_workspaces.iter().filter_map(|id| self.org.state.workspaces.get(id))
+    }
+
     fn of(caller: &Caller, org: OrganizationSnapshot, mut pool: AgentPool) -> Self {
         let state = &org.state;
         let sees = |id: &WorkspaceId| sees_workspace(caller, state, id);

@@ -149,7 +149,7 @@ async fn a_deleted_organization_is_gone_with_its_tokens() {
     assert_eq!(kind(site.control_plane.organization(&admin, "acme").await), "not found");
     assert_eq!(kind(site.control_plane.delete_organization(&admin, "acme").await), "not found");
     let again = site.given_organization(SITE_TOKEN, "acme").await;
-    assert_eq!(again.org.size().workspaces, 0);
+    assert_eq!(again.org.workspace_count(), 0);
 }
 
 #[tokio::test]

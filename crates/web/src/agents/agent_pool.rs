@@ -93,13 +93,11 @@ pub(crate) struct PoolForm {
 }
 
 impl PoolForm {
-    fn of(visitor: &Visitor, view: &AgentPoolView) -> Self {
-        let visible = view.org.visible_to(&visitor.caller);
-        let names = view.pool.allowed_workspaces.iter().filter_map(|id| visible.workspace(id));
+    fn of(view: &AgentPoolView) -> Self {
         Self {
             name: view.pool.name.to_string(),
             scope: if view.pool.organization_scoped { "all" } else { "some" }.to_owned(),
-            workspaces: names.map(|workspace| format!("{}\n", workspace.name)).collect(),
+            workspaces: view.allowed_workspaces().map(|workspace| format!("{}\n", workspace.name)).collect(),
             project: view.pool.allowed_projects.iter().map(ToString::to_string).collect(),
         }
     }
@@ -194,7 +192,7 @@ async fn render(
     };
     let agents = control_plane.agents(caller, id, all).await?.items;
     let organization = view.org.entry().name.as_str();
-    let form = again.form.unwrap_or_else(|| PoolForm::of(visitor, &view));
+    let form = again.form.unwrap_or_else(|| PoolForm::of(&view));
     let projects = view.org.visible_to(caller).projects().map(|project| ProjectChoice {
         id: project.id.to_string(),
         name: project.name.to_string(),

@@ -101,7 +101,7 @@ pub(crate) async fn show(
         busy_agents,
         silent_agents: silent.collect(),
         locked: locked.iter().filter_map(|workspace| LockedWorkspace::of(&organization, workspace)).collect(),
-        has_workspaces: org.size().workspaces > 0,
+        has_workspaces: org.workspace_count() > 0,
         address,
     };
     Ok(page::render(StatusCode::OK, &page))

@@ -155,8 +155,8 @@ impl SettingsPage {
             keys: keys.items.iter().map(|key| KeyRow::of(org, key)).collect(),
             key: KeyForm::default(),
             deletion_right: may(Action::DeleteOrganization),
-            workspaces: org.size().workspaces,
-            resources: org.size().resources,
+            workspaces: org.workspace_count(),
+            resources: org.resource_count(),
             deletion: DeletionForm::default(),
             general,
         })
