@@ -22,7 +22,7 @@ use nix::sys::signal::Signal;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use taco_bench::Table;
-use taco_ledger::{Dice, Location};
+use taco_ledger::{Location, SharedRng};
 use tokio::sync::RwLock;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -141,12 +141,12 @@ impl Scene {
     }
 
     async fn kill_servers_for(&self, duration: Duration) -> usize {
-        let (dice, begun) = (Dice::from_seed(29), Instant::now());
+        let (rng, begun) = (SharedRng::from_seed(29), Instant::now());
         for kill in 0.. {
             if begun.elapsed() >= duration {
                 return kill;
             }
-            sleep(Duration::from_millis(300 + (dice.fraction() * 1500.0) as u64)).await;
+            sleep(Duration::from_millis(300 + (rng.fraction() * 1500.0) as u64)).await;
             let next = tokio::task::block_in_place(|| start(&self.home, &self.location));
             // The old process is dropped, and dropping kills it with SIGKILL.
             drop(std::mem::replace(&mut self.site.servers.write().await[kill % SERVERS], next));

@@ -10,7 +10,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use jiff::SignedDuration;
 use taco_ledger::bucket::{ByteStream, Created};
 use taco_ledger::doctor::{self, Outcome, Thoroughness};
-use taco_ledger::{Bucket, BucketError, Clock, Dice, Key, LedgerName, SystemClock, Trouble, layout};
+use taco_ledger::{Bucket, BucketError, BucketErrorKind, Clock, Key, LedgerName, SharedRng, SystemClock, layout};
 use tokio::sync::Barrier;
 
 use crate::places::{Place, open};
@@ -217,7 +217,7 @@ pub(crate) async fn a_range_is_read_without_the_rest(place: &Place) {
 
 pub(crate) async fn an_upload_that_breaks_leaves_nothing(place: &Place) {
     let broken = |size: usize| -> ByteStream {
-        let error = BucketError::new("upload", &state("broken"), Trouble::Refused, "the client hung up");
+        let error = BucketError::new("upload", &state("broken"), BucketErrorKind::Refused, "the client hung up");
         body(&content(size)).chain(stream::iter([Err(error)])).boxed()
     };
     for size in [0, 100, 5 * MIB, 12 * MIB] {
@@ -260,9 +260,9 @@ pub(crate) async fn two_prefixes_are_two_buckets(place: &Place) {
 }
 
 pub(crate) async fn the_doctor_is_content(place: &Place) {
-    let dice = Dice::from_system();
-    doctor::probe(&place.bucket, &dice, Thoroughness::REMOTE).await.expect("the bucket is honest");
-    let findings = doctor::examine(&place.bucket, &SystemClock, &dice).await;
+    let rng = SharedRng::from_system();
+    doctor::probe(&place.bucket, &rng, Thoroughness::REMOTE).await.expect("the bucket is honest");
+    let findings = doctor::examine(&place.bucket, &SystemClock, &rng).await;
     assert!(findings.iter().all(|finding| finding.outcome == Outcome::Passed), "{findings:#?}");
     assert_eq!(list(&place.bucket, &layout::probes(), None).await, [], "it cleans up");
 }

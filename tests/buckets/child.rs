@@ -10,7 +10,9 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use harness::bucket_servers::BucketServer;
 use taco_ledger::doctor::{self, Outcome, ProbeError, Thoroughness};
-use taco_ledger::{Bucket, BucketError, Dice, LedgerName, Location, LocationError, SystemClock, Trouble, layout};
+use taco_ledger::{
+    Bucket, BucketError, BucketErrorKind, LedgerName, Location, LocationError, SharedRng, SystemClock, layout,
+};
 use tokio::time::{Instant, sleep};
 
 #[tokio::main]
@@ -30,13 +32,13 @@ async fn without_write_permission(directory: &Path) {
     assert!(bucket.get(&layout::format()).await.expect("reading is allowed").is_some());
 
     let error = bucket.create(&layout::beacon("a"), Bytes::from_static(b"x")).await.expect_err("denied");
-    assert_eq!(error.trouble, Trouble::Denied, "{error}");
-    let error = doctor::probe(&bucket, &Dice::from_system(), Thoroughness::QUICK).await.expect_err("denied");
-    assert!(matches!(error, ProbeError::Trouble(_)), "{error}");
+    assert_eq!(error.kind, BucketErrorKind::Denied, "{error}");
+    let error = doctor::probe(&bucket, &SharedRng::from_system(), Thoroughness::QUICK).await.expect_err("denied");
+    assert!(matches!(error, ProbeError::Bucket(_)), "{error}");
     let said = error.to_string();
     assert!(said.contains(directory.to_str().expect("UTF-8")) && said.contains("the right to"), "{said}");
     println!("{said}");
-    let findings = doctor::examine(&bucket, &SystemClock, &Dice::from_system()).await;
+    let findings = doctor::examine(&bucket, &SystemClock, &SharedRng::from_system()).await;
     let failed: Vec<_> = findings.iter().filter(|finding| finding.outcome == Outcome::Failed).collect();
     assert!(matches!(failed[..], [finding] if finding.check == doctor::WRITE_PERMISSION), "{findings:#?}");
 
@@ -55,7 +57,7 @@ async fn on_a_small_disk(disk: &Path) {
     bucket.create(&commit(1), small.clone()).await.expect("there is room");
 
     let assert_full = |error: BucketError| {
-        assert_eq!(error.trouble, Trouble::Full, "{error}");
+        assert_eq!(error.kind, BucketErrorKind::Full, "{error}");
         assert!(error.to_string().contains(error.key.as_str()), "{error}");
         println!("{error}");
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use taco_ledger::{
-    Bucket, Dice, Environment, Intent, Ledger, LedgerName, Options, Peers, Retrying, SystemClock, audit,
+    Bucket, Environment, Intent, Ledger, LedgerName, Options, Peers, Retrying, SharedRng, SystemClock, audit,
 };
 use taco_tables::{Record, State, tables};
 
@@ -52,11 +52,11 @@ impl Counters {
 }
 
 async fn open(bucket: Arc<dyn Bucket>, server: u64) -> Ledger<Counters> {
-    let dice = Dice::from_system();
+    let rng = SharedRng::from_system();
     let environment = Environment {
-        bucket: Arc::new(Retrying::new(bucket, dice.clone())),
+        bucket: Arc::new(Retrying::new(bucket, rng.clone())),
         clock: Arc::new(SystemClock),
-        dice,
+        rng,
         server: format!("server-{server}"),
         peers: Peers::fixed(SERVERS as usize - 1),
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use harness::bucket_servers::BucketServer;
-use taco_ledger::{Bucket, Dice, Location, ObjectBucket};
+use taco_ledger::{Bucket, Location, ObjectBucket, SharedRng};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
@@ -45,7 +45,7 @@ macro_rules! shared_servers {
             static SERVER: OnceCell<BucketServer> = OnceCell::const_new();
             let server = SERVER.get_or_try_init(BucketServer::$name).await;
             let server = server.unwrap_or_else(|error| panic!("{error:#}"));
-            Place::at(server.location_under(&Dice::from_system().unique()), None)
+            Place::at(server.location_under(&SharedRng::from_system().unique()), None)
         })*
     };
 }

@@ -11,7 +11,7 @@ use harness::home::{Home, ServerProcess};
 use harness::run_site::SITE_TOKEN;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
-use taco_ledger::{Dice, Location};
+use taco_ledger::{Location, SharedRng};
 
 use crate::balanced_site::BalancedSite;
 
@@ -66,9 +66,9 @@ async fn nothing_is_lost_on(location: &Location) {
     let over = Arc::new(AtomicBool::new(false));
     let clients: Vec<_> =
         (0..CLIENTS).map(|number| tokio::spawn(client(Arc::clone(&site), number, Arc::clone(&over)))).collect();
-    let dice = Dice::from_seed(11);
+    let rng = SharedRng::from_seed(11);
     for kill in 0..KILLS {
-        tokio::time::sleep(Duration::from_millis(100 + (dice.fraction() * 400.0) as u64)).await;
+        tokio::time::sleep(Duration::from_millis(100 + (rng.fraction() * 400.0) as u64)).await;
         // The old process is dropped, and dropping kills it with SIGKILL.
         let (home, location) = (&home, location.clone());
         let next = tokio::task::block_in_place(|| start(home, &location));

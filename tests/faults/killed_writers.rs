@@ -11,7 +11,7 @@ use std::time::Duration;
 use harness::bucket_servers::{BucketServer, variables_of};
 use harness::shelves::{Shelves, append};
 use taco_ledger::{
-    Bucket, Dice, Environment, Ledger, LedgerName, Location, Options, Peers, Retrying, SystemClock, audit,
+    Bucket, Environment, Ledger, LedgerName, Location, Options, Peers, Retrying, SharedRng, SystemClock, audit,
 };
 
 /// Three processes at a time, each of them killed this often.
@@ -55,13 +55,13 @@ impl Writer {
 
 /// Kills writers one after the other, at moments that a seed decides, while the others go on.
 async fn nothing_is_lost_on(location: &Location) {
-    let dice = Dice::from_seed(7);
+    let rng = SharedRng::from_seed(7);
     let mut acknowledged = BTreeSet::new();
     let mut writers: Vec<Writer> =
         (0..PROCESSES).map(|number| Writer::start(location, &format!("writer-{number}"))).collect();
     for life in 0..LIVES {
         for (number, writer) in writers.iter_mut().enumerate() {
-            tokio::time::sleep(Duration::from_millis(150 + (dice.fraction() * 500.0) as u64)).await;
+            tokio::time::sleep(Duration::from_millis(150 + (rng.fraction() * 500.0) as u64)).await;
             let next = Writer::start(location, &format!("writer-{number}-{life}"));
             acknowledged.extend(std::mem::replace(writer, next).kill());
         }
@@ -72,12 +72,12 @@ async fn nothing_is_lost_on(location: &Location) {
     }
     assert!(acknowledged.len() > 100, "only {} operations were acknowledged", acknowledged.len());
 
-    let dice = Dice::from_system();
-    let bucket: Arc<dyn Bucket> = Arc::new(Retrying::new(Arc::new(location.open().expect("opened")), dice.clone()));
+    let rng = SharedRng::from_system();
+    let bucket: Arc<dyn Bucket> = Arc::new(Retrying::new(Arc::new(location.open().expect("opened")), rng.clone()));
     let environment = Environment {
         bucket: Arc::clone(&bucket),
         clock: Arc::new(SystemClock),
-        dice,
+        rng,
         server: "survivor".into(),
         peers: Peers::none(),
     };

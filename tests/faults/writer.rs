@@ -9,29 +9,29 @@ use std::sync::Arc;
 
 use harness::shelves::{Shelf, Shelves, append};
 use taco_ledger::beacon::Beacons;
-use taco_ledger::{Dice, Environment, Ledger, LedgerName, Location, Options, Retrying, SystemClock};
+use taco_ledger::{Environment, Ledger, LedgerName, Location, Options, Retrying, SharedRng, SystemClock};
 
 const TASKS: usize = 8;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "writer".to_owned());
-    let dice = Dice::from_system();
-    let bucket: Arc<dyn taco_ledger::Bucket> = Arc::new(Retrying::new(Arc::new(location().open()?), dice.clone()));
+    let rng = SharedRng::from_system();
+    let bucket: Arc<dyn taco_ledger::Bucket> = Arc::new(Retrying::new(Arc::new(location().open()?), rng.clone()));
     let clock = Arc::new(SystemClock);
     let beacons = Beacons::new(Arc::clone(&bucket), clock.clone(), &name, None, std::time::Duration::from_secs(1));
     let peers = beacons.peers();
     tokio::spawn(async move { beacons.run(std::future::pending()).await });
-    let environment = Environment { bucket, clock, dice: dice.clone(), server: name.clone(), peers };
+    let environment = Environment { bucket, clock, rng: rng.clone(), server: name.clone(), peers };
     let ledger: Ledger<Shelves> =
         Ledger::open(environment, LedgerName::site(), Options { snapshot_every: 25, ..Options::default() }).await?;
 
     let tasks = (0..TASKS).map(|task| {
-        let (ledger, dice, name) = (ledger.clone(), dice.clone(), name.clone());
+        let (ledger, rng, name) = (ledger.clone(), rng.clone(), name.clone());
         tokio::spawn(async move {
             let mut done = BTreeSet::new();
             loop {
-                let operation = dice.unique();
+                let operation = rng.unique();
                 let shelf = format!("{name}-{task}");
                 if append(&ledger, &shelf, &operation).await.is_ok() {
                     let mut out = std::io::stdout().lock();

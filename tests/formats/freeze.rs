@@ -14,7 +14,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use taco_domain::{OrganizationState, Site};
 use taco_ledger::{
-    Dice, Environment, Ledger, LedgerName, Location, MasterKey, MasterKeys, Options, Peers, SystemClock, layout,
+    Environment, Ledger, LedgerName, Location, MasterKey, MasterKeys, Options, Peers, SharedRng, SystemClock, layout,
 };
 use taco_tables::State;
 
@@ -87,13 +87,13 @@ async fn fill(site: &RunSite, admin: &ApiClient) {
 
 /// Opens a ledger as a server does for which a snapshot is overdue.
 async fn write_snapshot<S: State>(bucket: &Path, name: LedgerName) {
-    let dice = Dice::from_seed(1);
+    let rng = SharedRng::from_seed(1);
     let key = MasterKey::from_secret(FROZEN_BUCKET_KEY).expect("long enough");
-    let keys = Some(Arc::new(MasterKeys::new(key, Vec::new(), dice.clone())));
+    let keys = Some(Arc::new(MasterKeys::new(key, Vec::new(), rng.clone())));
     let environment = Environment {
         bucket: Arc::new(Location::directory(bucket).open().expect("a directory")),
         clock: Arc::new(SystemClock),
-        dice,
+        rng,
         server: "server-1".to_owned(),
         peers: Peers::none(),
     };

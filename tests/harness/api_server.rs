@@ -20,7 +20,7 @@ use taco_control_plane::{AgentCaller, Caller, HistorySettings, NewToken, Privile
 use taco_domain::OrganizationState;
 use taco_domain::history::HistoryRules;
 use taco_domain::id::{OrganizationPrefix, UserId};
-use taco_ledger::{Bucket, Clock, Dice, Environment, Ledger, MasterKey, MasterKeys, ObjectBucket, Options, Peers};
+use taco_ledger::{Bucket, Clock, Environment, Ledger, MasterKey, MasterKeys, ObjectBucket, Options, Peers, SharedRng};
 use taco_scheduler::{Leases, Scheduler, SingleServer};
 use taco_tables::State;
 use taco_tfc_api::Api;
@@ -116,7 +116,7 @@ impl ApiServer {
         let open = self.control_plane.all_organizations().await.expect("organizations").remove(0);
         let name = open.id().to_string().parse().expect("a legal name");
         let environment = environment(&self.bucket, &self.clock, 3);
-        let options = Options { keys: Some(Arc::new(master_keys(environment.dice.clone()))), ..Options::default() };
+        let options = Options { keys: Some(Arc::new(master_keys(environment.rng.clone()))), ..Options::default() };
         Ledger::open(environment, name, options).await.expect("a ledger")
     }
 
@@ -129,9 +129,9 @@ impl ApiServer {
 
     async fn open(bucket: Arc<dyn Bucket>, clock: Arc<TestClock>, number: u64, history: HistorySettings) -> Self {
         let environment = environment(&bucket, &clock, number);
-        let dice = environment.dice.clone();
+        let rng = environment.rng.clone();
         let settings = Settings {
-            master_keys: Arc::new(master_keys(dice)),
+            master_keys: Arc::new(master_keys(rng)),
             site_token: Some(SITE_TOKEN.to_owned()),
             ledger: Options::default(),
             timeouts: Default::default(),
@@ -249,15 +249,15 @@ impl ApiServer {
     }
 }
 
-fn master_keys(dice: Dice) -> MasterKeys {
-    MasterKeys::new(MasterKey::from_secret(SECRET).expect("long enough"), Vec::new(), dice)
+fn master_keys(rng: SharedRng) -> MasterKeys {
+    MasterKeys::new(MasterKey::from_secret(SECRET).expect("long enough"), Vec::new(), rng)
 }
 
 fn environment(bucket: &Arc<dyn Bucket>, clock: &Arc<TestClock>, number: u64) -> Environment {
     Environment {
         bucket: Arc::clone(bucket),
         clock: Arc::clone(clock) as _,
-        dice: Dice::from_seed(number),
+        rng: SharedRng::from_seed(number),
         server: format!("server-{number}"),
         peers: Peers::none(),
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use taco_ledger::bucket::{ByteStream, Created, Download, Object};
-use taco_ledger::{Bucket, BucketError, Key, ObjectBucket, Trouble};
+use taco_ledger::{Bucket, BucketError, BucketErrorKind, Key, ObjectBucket};
 use tokio::sync::watch;
 
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl HeldBucket {
         let took = |left: usize| if left == usize::MAX { Some(left) } else { left.checked_sub(1) };
         let is_used_up = self.writes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, took).is_err();
         match is_used_up || self.is_read_only.load(Ordering::Relaxed) {
-            true => Err(BucketError::new(operation, key, Trouble::Denied, "writing is denied")),
+            true => Err(BucketError::new(operation, key, BucketErrorKind::Denied, "writing is denied")),
             false => Ok(()),
         }
     }

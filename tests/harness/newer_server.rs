@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use taco_ledger::{Dice, Environment, Intent, Ledger, Location, Options, Peers, Retrying, SystemClock};
+use taco_ledger::{Environment, Intent, Ledger, Location, Options, Peers, Retrying, SharedRng, SystemClock};
 use taco_tables::{Record, tables};
 
 /// A workspace with all its fields.
@@ -39,12 +39,12 @@ pub struct NewerServer(Ledger<NewerState>);
 impl NewerServer {
     /// On a bucket in a directory. `organization` is the organization's id.
     pub async fn on(bucket: &Path, organization: &str) -> Self {
-        let dice = Dice::from_seed(47);
+        let rng = SharedRng::from_seed(47);
         let bucket = Location::directory(bucket).open().expect("a directory");
         let environment = Environment {
-            bucket: Arc::new(Retrying::new(Arc::new(bucket), dice.clone())),
+            bucket: Arc::new(Retrying::new(Arc::new(bucket), rng.clone())),
             clock: Arc::new(SystemClock),
-            dice,
+            rng,
             server: "newer".to_owned(),
             peers: Peers::fixed(1),
         };

@@ -10,7 +10,7 @@ use taco_domain::Site;
 use taco_domain::id::UserId;
 use taco_domain::user::User;
 use taco_ledger::{
-    Bucket, Dice, Environment, Intent, Ledger, LedgerName, MasterKey, MasterKeys, ObjectBucket, Options, Peers,
+    Bucket, Environment, Intent, Ledger, LedgerName, MasterKey, MasterKeys, ObjectBucket, Options, Peers, SharedRng,
     SystemClock, layout,
 };
 
@@ -21,7 +21,7 @@ async fn site_on(bucket: &Arc<dyn Bucket>) -> Ledger<Site> {
     let environment = Environment {
         bucket: Arc::clone(bucket),
         clock: Arc::new(SystemClock),
-        dice: Dice::from_seed(9),
+        rng: SharedRng::from_seed(9),
         server: "another".to_owned(),
         peers: Peers::none(),
     };
@@ -46,7 +46,7 @@ async fn given_password(bucket: &Arc<dyn Bucket>) -> (ApiServer, UserId) {
 /// Stores the hash as an older version did: as it is.
 async fn store_plain(bucket: &Arc<dyn Bucket>, user: UserId) {
     let key = MasterKey::from_secret("a master key with more than enough characters").expect("long enough");
-    let keys = MasterKeys::new(key, Vec::new(), Dice::from_seed(1));
+    let keys = MasterKeys::new(key, Vec::new(), SharedRng::from_seed(1));
     let sealed = STANDARD.decode(stored(bucket, user).await).expect("base64");
     let hash = keys.open_bytes(&format!("{user} password"), &sealed).expect("it opens");
     let hash = String::from_utf8(hash).expect("text");

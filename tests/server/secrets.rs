@@ -19,7 +19,7 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use taco_control_plane::{Privileged, Settings};
 use taco_domain::grant::challenge_of;
-use taco_ledger::{Dice, Environment, Location, MasterKey, MasterKeys, Options, Peers, SystemClock};
+use taco_ledger::{Environment, Location, MasterKey, MasterKeys, Options, Peers, SharedRng, SystemClock};
 use tempfile::TempDir;
 use tokio::time::{Duration, Instant, sleep};
 
@@ -288,17 +288,17 @@ async fn run(admin: &ApiClient, secrets: &mut Secrets, workspace: &str) {
 
 /// A snapshot of every ledger, as a server writes one after a thousand commits.
 async fn snapshots(home: &Home) {
-    let dice = Dice::from_seed(1);
+    let rng = SharedRng::from_seed(1);
     let environment = Environment {
         bucket: Arc::new(Location::directory(home.bucket()).open().expect("the bucket")),
         clock: Arc::new(SystemClock),
-        dice: dice.clone(),
+        rng: rng.clone(),
         server: "another".to_owned(),
         peers: Peers::none(),
     };
     let key = MasterKey::from_secret(SECRET_KEY).expect("long enough");
     let settings = Settings {
-        master_keys: Arc::new(MasterKeys::new(key, Vec::new(), dice)),
+        master_keys: Arc::new(MasterKeys::new(key, Vec::new(), rng)),
         site_token: None,
         ledger: Options { snapshot_every: 1, ..Options::default() },
         timeouts: Default::default(),

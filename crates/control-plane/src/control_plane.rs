@@ -259,7 +259,7 @@ impl ControlPlane {
         let site = Ledger::open(environment.clone(), LedgerName::site(), ledger_options.clone()).await?;
         let hash_key = site_key(&site, &environment, &settings.master_keys).await?;
         let site_token = settings.site_token.as_deref().map(|text| hash_key.hash("site-token", text));
-        let logs = LogChunks::new(Arc::clone(&environment.bucket), environment.dice.clone());
+        let logs = LogChunks::new(Arc::clone(&environment.bucket), environment.rng.clone());
         Ok(Self {
             shared: Arc::new(Shared {
                 blobs: Blobs::new(Arc::clone(&environment.bucket), Some(Arc::clone(&settings.master_keys))),
@@ -319,13 +319,13 @@ impl ControlPlane {
     /// Randomness for an id.
     pub(crate) fn random(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
-        self.shared.environment.dice.fill(&mut bytes);
+        self.shared.environment.rng.fill(&mut bytes);
         bytes
     }
 
     pub(crate) fn secret(&self) -> Secret {
         let mut bytes = [0; 32];
-        self.shared.environment.dice.fill(&mut bytes);
+        self.shared.environment.rng.fill(&mut bytes);
         Secret::from_random(bytes)
     }
 
@@ -563,7 +563,7 @@ impl ControlPlane {
 /// The key under which secrets are hashed: made by the first server, sealed with the current master key.
 async fn site_key(site: &Ledger<Site>, environment: &Environment, keys: &MasterKeys) -> Result<HashKey, Error> {
     let mut fresh = [0; 32];
-    environment.dice.fill(&mut fresh);
+    environment.rng.fill(&mut fresh);
     let fresh = SiteSecret { name: HASH_KEY.to_owned(), sealed: STANDARD.encode(keys.seal_bytes(HASH_KEY, &fresh)) };
     let stored = site.commit(ControlPlane::own_intent("site.make-key"), move |tx| -> Result<SiteSecret, Error> {
         if let Some(stored) = tx.state().secrets.get(&fresh.name) {

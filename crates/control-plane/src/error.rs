@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use taco_domain::InvalidAttribute;
 use taco_domain::idempotency_record::KeyReused;
-use taco_ledger::{CommitError, Trouble};
+use taco_ledger::{BucketErrorKind, CommitError};
 
 /// Reason why a verb failed, sorted by what the caller can do about it. The texts are for callers: they help and leak
 /// nothing.
@@ -52,20 +52,20 @@ fn unavailable_in_words(error: &taco_ledger::Error) -> Cow<'static, str> {
         taco_ledger::Error::NewerRecord(_) => return error.to_string().into(),
         _ => return "the storage is unavailable at the moment; try again".into(),
     };
-    let words = match (bucket.trouble, bucket.is_write()) {
-        (Trouble::Full, _) => {
+    let words = match (bucket.kind, bucket.is_write()) {
+        (BucketErrorKind::Full, _) => {
             "the bucket's disk is full: what is stored can be read, and nothing can be written until whoever runs this \
              site has made room"
         }
-        (Trouble::Denied, true) => {
+        (BucketErrorKind::Denied, true) => {
             "the bucket refuses writes, because it is read-only or permission is denied: what is stored can be read, and \
              nothing can be written until whoever runs this site has mended that"
         }
-        (Trouble::Denied, false) => {
+        (BucketErrorKind::Denied, false) => {
             "the bucket denies access: whoever runs this site has to give the server the right to read it"
         }
-        (Trouble::Refused, _) => "the bucket refuses this; whoever runs this site finds the details in its log",
-        (Trouble::Unclear, _) => "the storage is unavailable at the moment; try again",
+        (BucketErrorKind::Refused, _) => "the bucket refuses this; whoever runs this site finds the details in its log",
+        (BucketErrorKind::OutcomeUnknown, _) => "the storage is unavailable at the moment; try again",
     };
     words.into()
 }

@@ -125,7 +125,7 @@ pub struct OrganizationSurvey {
 
 impl OrganizationSurvey {
     /// A failure that may pass by itself, such as a bucket that did not answer.
-    pub fn passing_failure(&self) -> Option<&Error> {
+    pub fn transient_failure(&self) -> Option<&Error> {
         self.failed.iter().map(|(_, error)| error).find(|error| !is_of_one_ledger(error))
     }
 }
@@ -181,7 +181,7 @@ impl ControlPlane {
     /// The organizations that exist and can be read. Agents within servers work for all of them.
     pub(crate) async fn all_organizations(&self) -> Result<Vec<OrganizationSnapshot>, Error> {
         let survey = self.survey_organizations().await?;
-        match survey.passing_failure() {
+        match survey.transient_failure() {
             Some(error) => Err(error.clone()),
             None => Ok(survey.readable),
         }

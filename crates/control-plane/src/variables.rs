@@ -290,7 +290,7 @@ mod tests {
     use jiff::Timestamp;
     use taco_domain::id::{OrganizationId, ProjectId, WorkspaceId};
     use taco_domain::variable::VariableCategory;
-    use taco_ledger::{Clock, Dice, Environment, MasterKey, MasterKeys, ObjectBucket, Options, Peers};
+    use taco_ledger::{Clock, Environment, MasterKey, MasterKeys, ObjectBucket, Options, Peers, SharedRng};
 
     use super::*;
     use crate::control_plane::Settings;
@@ -305,16 +305,16 @@ mod tests {
     }
 
     async fn control_plane(secret: &str) -> ControlPlane {
-        let dice = Dice::from_seed(1);
+        let rng = SharedRng::from_seed(1);
         let environment = Environment {
             bucket: Arc::new(ObjectBucket::in_memory()),
             clock: Arc::new(Standstill),
-            dice: dice.clone(),
+            rng: rng.clone(),
             server: "server".to_owned(),
             peers: Peers::none(),
         };
         let key = MasterKey::from_secret(secret).expect("long enough");
-        let master_keys = Arc::new(MasterKeys::new(key, Vec::new(), dice));
+        let master_keys = Arc::new(MasterKeys::new(key, Vec::new(), rng));
         let settings = Settings {
             master_keys,
             site_token: None,

@@ -2,13 +2,13 @@
 
 use sha2::{Digest, Sha256};
 use taco_history::{Catalog, IdIndex, Place, Texts, read_bundle};
-use taco_ledger::{Commit, Dice, LedgerName, MasterKey, MasterKeys, layout};
+use taco_ledger::{Commit, LedgerName, MasterKey, MasterKeys, SharedRng, layout};
 
 const NAME: &str = "blobs/one";
 
 fn keys() -> MasterKeys {
     let key = MasterKey::from_secret("a key that only these tests know").expect("long enough");
-    MasterKeys::new(key, Vec::new(), Dice::from_seed(1))
+    MasterKeys::new(key, Vec::new(), SharedRng::from_seed(1))
 }
 
 /// Nothing opens that was not sealed, and nothing that was sealed under another name.

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use taco_bench::{Sample, Table, ratio, resident_memory, time};
 use taco_ledger::bucket::{ByteStream, Created, Download, Object};
 use taco_ledger::{
-    Bucket, BucketError, Dice, Environment, Intent, Key, Ledger, LedgerName, Location, ObjectBucket, Options, Peers,
-    Retrying, SystemClock,
+    Bucket, BucketError, Environment, Intent, Key, Ledger, LedgerName, Location, ObjectBucket, Options, Peers,
+    Retrying, SharedRng, SystemClock,
 };
 use taco_tables::{Record, indexes, tables};
 
@@ -134,11 +134,11 @@ fn run(number: usize) -> Run {
 }
 
 async fn open(bucket: Arc<dyn Bucket>) -> Ledger<Everything> {
-    let dice = Dice::from_system();
+    let rng = SharedRng::from_system();
     let environment = Environment {
-        bucket: Arc::new(Retrying::new(bucket, dice.clone())),
+        bucket: Arc::new(Retrying::new(bucket, rng.clone())),
         clock: Arc::new(SystemClock),
-        dice,
+        rng,
         server: "bench".into(),
         peers: Peers::none(),
     };

@@ -19,7 +19,7 @@ use md5::Md5;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::bucket::{Bucket, BucketError, ByteStream, Download, Key, Trouble};
+use crate::bucket::{Bucket, BucketError, BucketErrorKind, ByteStream, Download, Key};
 use crate::byte_stream;
 use crate::seal::{self, MasterKeys};
 
@@ -203,7 +203,8 @@ impl Blobs {
             return Ok(false);
         }
         let keys = self.keys_for(key)?;
-        let refused = |error: seal::SealError| BucketError::new("open", key, Trouble::Refused, error.why.to_string());
+        let refused =
+            |error: seal::SealError| BucketError::new("open", key, BucketErrorKind::Refused, error.why.to_string());
         if !keys.needs_rewrap(key.as_str(), &header).map_err(refused)? {
             return Ok(false);
         }
@@ -214,7 +215,8 @@ impl Blobs {
     }
 
     fn keys_for(&self, key: &Key) -> Result<&MasterKeys, BucketError> {
-        let missing = || BucketError::new("open", key, Trouble::Refused, "it is sealed, and no master key was given");
+        let missing =
+            || BucketError::new("open", key, BucketErrorKind::Refused, "it is sealed, and no master key was given");
         self.keys.as_deref().ok_or_else(missing)
     }
 }
@@ -226,7 +228,7 @@ struct Opened {
 }
 
 fn damaged(key: &Key, why: String) -> BucketError {
-    BucketError::new("verify", key, Trouble::Refused, format!("not what was stored: {why}"))
+    BucketError::new("verify", key, BucketErrorKind::Refused, format!("not what was stored: {why}"))
 }
 
 fn of_another_size(key: &Key, size: u64, stored: &Stored) -> BucketError {
@@ -271,7 +273,7 @@ impl Passage {
                 Ok(_) => BlobError::TooLarge { limit },
                 Err(error) => BlobError::Body(error.into()),
             };
-            let error = BucketError::new("upload", &key, Trouble::Refused, stopped.to_string());
+            let error = BucketError::new("upload", &key, BucketErrorKind::Refused, stopped.to_string());
             seen.stopped = Some(stopped);
             Err(error)
         })

@@ -44,7 +44,7 @@ impl fmt::Debug for Key {
 }
 
 /// What a bucket said to create-if-absent. There is a third outcome, "nobody knows": that is an error for which
-/// [`BucketError::is_unclear`] holds, and whoever asked has to read the object back.
+/// [`BucketError::is_outcome_unknown`] holds, and whoever asked has to read the object back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Created {
     Now,
@@ -130,9 +130,9 @@ pub trait Bucket: fmt::Debug + Send + Sync + 'static {
 
 /// Why the bucket did not do what it was asked, sorted by what can be done about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trouble {
+pub enum BucketErrorKind {
     /// No answer, or an answer that says "later": it may have happened or not. Worth another try.
-    Unclear,
+    OutcomeUnknown,
     /// The bucket refused our credentials or rights. Trying again changes nothing.
     Denied,
     /// No room left.
@@ -147,13 +147,13 @@ pub enum Trouble {
 pub struct BucketError {
     pub operation: &'static str,
     pub key: Key,
-    pub trouble: Trouble,
+    pub kind: BucketErrorKind,
     pub why: String,
 }
 
 impl BucketError {
-    pub fn new(operation: &'static str, key: &Key, trouble: Trouble, why: impl Into<String>) -> Self {
-        Self { operation, key: key.clone(), trouble, why: why.into() }
+    pub fn new(operation: &'static str, key: &Key, kind: BucketErrorKind, why: impl Into<String>) -> Self {
+        Self { operation, key: key.clone(), kind, why: why.into() }
     }
 
     /// Whether it would have changed something.
@@ -162,7 +162,7 @@ impl BucketError {
     }
 
     /// Whether the operation may have happened all the same, and another try may help.
-    pub fn is_unclear(&self) -> bool {
-        self.trouble == Trouble::Unclear
+    pub fn is_outcome_unknown(&self) -> bool {
+        self.kind == BucketErrorKind::OutcomeUnknown
     }
 }

@@ -25,15 +25,15 @@ impl Clock for SystemClock {
 
 /// A source of randomness that several tasks share.
 #[derive(Clone)]
-pub struct Dice(Arc<Mutex<StdRng>>);
+pub struct SharedRng(Arc<Mutex<StdRng>>);
 
-impl Dice {
+impl SharedRng {
     /// Seeded by the operating system.
     pub fn from_system() -> Self {
         Self::seeded_with(StdRng::try_from_rng(&mut rand::rngs::SysRng).expect("the operating system has randomness"))
     }
 
-    /// The same seed rolls the same numbers.
+    /// The same seed gives the same numbers.
     pub fn from_seed(seed: u64) -> Self {
         Self::seeded_with(StdRng::seed_from_u64(seed))
     }
@@ -63,8 +63,8 @@ impl Dice {
     }
 }
 
-impl fmt::Debug for Dice {
+impl fmt::Debug for SharedRng {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Dice")
+        formatter.write_str("SharedRng")
     }
 }

@@ -17,8 +17,8 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::bucket::{Bucket, BucketError, Created, Key, Object, Trouble};
-use crate::clock::{Clock, Dice};
+use crate::bucket::{Bucket, BucketError, BucketErrorKind, Created, Key, Object};
+use crate::clock::{Clock, SharedRng};
 use crate::layout;
 use crate::location::Location;
 use crate::retry::Backoff;
@@ -54,8 +54,8 @@ const ROUNDS_AT_ONCE: usize = 5;
 /// Why a server must not start on a bucket. The text says what was seen, why that matters and what to do.
 #[derive(Clone, thiserror::Error, Debug)]
 pub enum ProbeError {
-    #[error("the bucket cannot be used: {0}. {advice}", advice = advice(.0.trouble))]
-    Trouble(BucketError),
+    #[error("the bucket cannot be used: {0}. {advice}", advice = advice(.0.kind))]
+    Bucket(BucketError),
     #[error(
         "the bucket does not honour create-if-absent: {seen}. Two servers would both believe that their commit was \
          first, and acknowledged changes would be lost, so taco does not run on it. Use a store that honours \
@@ -71,20 +71,20 @@ pub enum ProbeError {
     ForgetsWrites { seen: String },
 }
 
-fn advice(trouble: Trouble) -> &'static str {
-    match trouble {
-        Trouble::Unclear => "Check that its address is right and that it can be reached from here",
-        Trouble::Denied => {
+fn advice(kind: BucketErrorKind) -> &'static str {
+    match kind {
+        BucketErrorKind::OutcomeUnknown => "Check that its address is right and that it can be reached from here",
+        BucketErrorKind::Denied => {
             "Give the credentials (or this process' user, for a directory) the right to read, write, list and delete"
         }
-        Trouble::Full => "Make room",
-        Trouble::Refused => "Check that the bucket exists, and its address, region and settings",
+        BucketErrorKind::Full => "Make room",
+        BucketErrorKind::Refused => "Check that the bucket exists, and its address, region and settings",
     }
 }
 
 impl From<BucketError> for ProbeError {
     fn from(error: BucketError) -> Self {
-        Self::Trouble(error)
+        Self::Bucket(error)
     }
 }
 
@@ -141,8 +141,8 @@ pub fn first_failure<'a>(findings: &'a [Finding], checks: &[&str]) -> Option<&'a
 }
 
 /// Whether taco can rest on this bucket: the quick question that every start asks. What it writes it takes away again.
-pub async fn probe(bucket: &Arc<dyn Bucket>, dice: &Dice, thoroughness: Thoroughness) -> Result<(), ProbeError> {
-    let attempt = Attempt::new(bucket, dice);
+pub async fn probe(bucket: &Arc<dyn Bucket>, rng: &SharedRng, thoroughness: Thoroughness) -> Result<(), ProbeError> {
+    let attempt = Attempt::new(bucket, rng);
     let one_after_another = attempt.key("sequence");
     let (sequence, race) = join!(attempt.refuses_a_second_writer(&one_after_another), attempt.races(thoroughness));
     let mut written = attempt.race_keys(thoroughness);
@@ -156,8 +156,8 @@ pub async fn probe(bucket: &Arc<dyn Bucket>, dice: &Dice, thoroughness: Thorough
 
 /// Everything that taco asks of a bucket, tried one by one. The caller appends what it knows about the bucket's
 /// contents; [`first_failure`] tells whether there is any point.
-pub async fn examine(bucket: &Arc<dyn Bucket>, clock: &dyn Clock, dice: &Dice) -> Vec<Finding> {
-    let attempt = Attempt::new(bucket, dice);
+pub async fn examine(bucket: &Arc<dyn Bucket>, clock: &dyn Clock, rng: &SharedRng) -> Vec<Finding> {
+    let attempt = Attempt::new(bucket, rng);
     let object = attempt.key("object");
     let one_after_another = attempt.key("sequence");
     let mut findings = Findings::default();
@@ -212,13 +212,13 @@ fn passed(detail: impl Into<String>) -> Trial {
 /// One visit to the bucket, under keys that nobody else uses.
 struct Attempt<'a> {
     bucket: &'a Arc<dyn Bucket>,
-    dice: &'a Dice,
+    rng: &'a SharedRng,
     id: String,
 }
 
 impl<'a> Attempt<'a> {
-    fn new(bucket: &'a Arc<dyn Bucket>, dice: &'a Dice) -> Self {
-        Self { bucket, dice, id: dice.unique() }
+    fn new(bucket: &'a Arc<dyn Bucket>, rng: &'a SharedRng) -> Self {
+        Self { bucket, rng, id: rng.unique() }
     }
 
     fn key(&self, purpose: &str) -> Key {
@@ -280,7 +280,7 @@ impl<'a> Attempt<'a> {
     /// listing at all.
     async fn lists_what_it_wrote(&self, key: &Key) -> Trial {
         let begun = Instant::now();
-        let mut backoff = Backoff::new(self.dice);
+        let mut backoff = Backoff::new(self.rng);
         let mut times_missed = 0;
         loop {
             let keys = self.bucket.list(&layout::probes(), None).await?;
@@ -355,12 +355,12 @@ impl<'a> Attempt<'a> {
     /// Creates an object and finds out what became of it, even if the answer was lost.
     async fn create(&self, key: &Key, bytes: &Bytes) -> Result<Created, ProbeError> {
         let begun = Instant::now();
-        let mut backoff = Backoff::new(self.dice);
+        let mut backoff = Backoff::new(self.rng);
         loop {
             let unclear = match self.bucket.create(key, bytes.clone()).await {
                 Ok(Created::Now) => return Ok(Created::Now),
                 Ok(Created::AlreadyThere) => None,
-                Err(error) if error.is_unclear() => Some(error),
+                Err(error) if error.is_outcome_unknown() => Some(error),
                 Err(error) => return Err(error.into()),
             };
             match self.bucket.get(key).await? {
@@ -374,7 +374,7 @@ impl<'a> Attempt<'a> {
                     || ProbeError::ForgetsWrites {
                         seen: format!("{key} cannot be created because it is there, but it cannot be read either"),
                     },
-                    ProbeError::Trouble,
+                    ProbeError::Bucket,
                 ));
             }
             sleep(pause).await;
@@ -403,7 +403,7 @@ impl<'a> Attempt<'a> {
         for round in rounds {
             match round {
                 Ok(()) => settled += 1,
-                Err(ProbeError::Trouble(error)) => unsettled = Some(error),
+                Err(ProbeError::Bucket(error)) => unsettled = Some(error),
                 Err(flaw) => flaws.push(flaw),
             }
         }
@@ -414,7 +414,7 @@ impl<'a> Attempt<'a> {
             }),
             Some(flaw) => Err(flaw),
             None => match unsettled {
-                Some(error) if settled == 0 || !error.is_unclear() => Err(error.into()),
+                Some(error) if settled == 0 || !error.is_outcome_unknown() => Err(error.into()),
                 _ => Ok(settled),
             },
         }
@@ -483,9 +483,9 @@ fn judge_race(key: &Key, answers: &[Answer], owner: Owner) -> Result<(), ProbeEr
         }),
         ([], Owner::Nobody) => {
             let error = answers.iter().find_map(|(_, answer)| answer.as_ref().err().cloned());
-            Err(ProbeError::Trouble(error.unwrap_or_else(|| {
+            Err(ProbeError::Bucket(error.unwrap_or_else(|| {
                 let why = format!("all of {writers} writers were told that it exists, but it is not there");
-                BucketError::new("create", key, Trouble::Unclear, why)
+                BucketError::new("create", key, BucketErrorKind::OutcomeUnknown, why)
             })))
         }
     }

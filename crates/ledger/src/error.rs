@@ -1,6 +1,6 @@
 use taco_tables::RecordKey;
 
-use crate::bucket::{BucketError, Key, Trouble};
+use crate::bucket::{BucketError, BucketErrorKind, Key};
 
 /// Why a ledger could not answer, sorted by what can be done about it.
 #[derive(Clone, thiserror::Error, Debug)]
@@ -37,9 +37,9 @@ impl Error {
     }
 
     /// Whether the same request may succeed later without anyone mending anything.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unavailable(error) => error.trouble == Trouble::Unclear,
+            Self::Unavailable(error) => error.kind == BucketErrorKind::OutcomeUnknown,
             Self::Busy { .. } => true,
             Self::Corrupt { .. } | Self::NewerFormat { .. } | Self::NewerRecord(_) | Self::Broken(_) => false,
         }

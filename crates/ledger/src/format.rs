@@ -43,7 +43,7 @@ pub async fn ensure(bucket: &dyn Bucket, clock: &dyn Clock) -> Result<Format, Er
     let bytes = Bytes::from(serde_json::to_vec_pretty(&format).expect("a format is plain data"));
     match bucket.create(&layout::format(), bytes).await {
         Ok(Created::Now) => Ok(format),
-        Err(error) if !error.is_unclear() => Err(error.into()),
+        Err(error) if !error.is_outcome_unknown() => Err(error.into()),
         // Another server was first, or our own answer was lost: either way what is there now counts.
         Ok(Created::AlreadyThere) => Ok(read(bucket).await?.unwrap_or(format)),
         Err(error) => read(bucket).await?.ok_or_else(|| error.into()),

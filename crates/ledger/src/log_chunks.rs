@@ -16,8 +16,8 @@ use bytes::{Buf, Bytes};
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio::time::{sleep, timeout};
 
-use crate::bucket::{Bucket, BucketError, Created, Key, Trouble};
-use crate::clock::Dice;
+use crate::bucket::{Bucket, BucketError, BucketErrorKind, Created, Key};
+use crate::clock::SharedRng;
 use crate::layout::{self, LedgerName};
 use crate::retry::{Backoff, PATIENCE, no_answer};
 use digest::{Digests, VerifiedBlocks};
@@ -47,7 +47,7 @@ pub enum AppendError {
 #[derive(Debug)]
 pub struct LogChunks {
     bucket: Arc<dyn Bucket>,
-    dice: Dice,
+    rng: SharedRng,
     index: Mutex<Index>,
     digests: Digests,
     verified: VerifiedBlocks,
@@ -78,9 +78,9 @@ enum Place {
 }
 
 impl LogChunks {
-    pub fn new(bucket: Arc<dyn Bucket>, dice: Dice) -> Self {
+    pub fn new(bucket: Arc<dyn Bucket>, rng: SharedRng) -> Self {
         let (digests, verified) = (Digests::default(), VerifiedBlocks::default());
-        Self { bucket, dice, index: Mutex::default(), digests, verified }
+        Self { bucket, rng, index: Mutex::default(), digests, verified }
     }
 
     /// Writes `bytes` at `offset`, which must be where the log ends, and returns where it ends then. May be repeated:
@@ -113,7 +113,7 @@ impl LogChunks {
         mut bytes: Bytes,
         trouble: &mut Option<BucketError>,
     ) -> Result<u64, AppendError> {
-        let mut backoff = Backoff::new(&self.dice);
+        let mut backoff = Backoff::new(&self.rng);
         let mut at = offset;
         loop {
             match self.walk_to(log, at).await? {
@@ -138,9 +138,9 @@ impl LogChunks {
                         }
                         Ok(Created::AlreadyThere) => {
                             let why = "taken, yet nothing is there";
-                            *trouble = Some(BucketError::new("create", &key, Trouble::Unclear, why));
+                            *trouble = Some(BucketError::new("create", &key, BucketErrorKind::OutcomeUnknown, why));
                         }
-                        Err(error) if error.is_unclear() => *trouble = Some(error),
+                        Err(error) if error.is_outcome_unknown() => *trouble = Some(error),
                         Err(error) => return Err(error.into()),
                     }
                     // Ours with a lost answer, a rival's, or none: only what is there tells.
@@ -238,7 +238,7 @@ impl LogChunks {
         let key = log.piece(start);
         let Some(object) = self.bucket.get(&key).await? else { return Ok(None) };
         if object.bytes.is_empty() {
-            return Err(BucketError::new("get", &key, Trouble::Refused, "a piece of a log cannot be empty"));
+            return Err(BucketError::new("get", &key, BucketErrorKind::Refused, "a piece of a log cannot be empty"));
         }
         self.index().learn(log, start, object.bytes.len());
         Ok(Some(object.bytes))
@@ -262,12 +262,17 @@ impl LogChunks {
         };
         let key = log.piece(start);
         let Some(download) = self.bucket.download(&key, Some(inside(end))).await? else {
-            return Err(BucketError::new("download", &key, Trouble::Refused, "this piece of a log is gone"));
+            return Err(BucketError::new("download", &key, BucketErrorKind::Refused, "this piece of a log is gone"));
         };
         let parts: Vec<Bytes> = download.body.try_collect().await?;
         let bytes: Bytes = parts.concat().into();
         if bytes.len() as u64 != inside(end).end - inside(end).start {
-            return Err(BucketError::new("download", &key, Trouble::Refused, "this piece of a log has changed"));
+            return Err(BucketError::new(
+                "download",
+                &key,
+                BucketErrorKind::Refused,
+                "this piece of a log has changed",
+            ));
         }
         Ok(Some(bytes))
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use metrics::{Counter, Histogram, counter, histogram};
 use tokio::time::Instant;
 
-use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Stat, Trouble};
+use crate::bucket::{Bucket, BucketError, BucketErrorKind, ByteStream, Created, Download, Key, Object, Stat};
 
 /// A bucket whose operations show up as `taco_bucket_operations_total` and `taco_bucket_operation_seconds`.
 #[derive(Debug)]
@@ -17,16 +17,16 @@ pub struct Measured {
     bucket: Arc<dyn Bucket>,
     /// Every request looks into the bucket, so what most looks need is at hand.
     gets: Gauges,
-    writes: WriteTrouble,
+    writes: WriteHealth,
 }
 
 impl Measured {
     /// Whoever records metrics must have been installed before.
     pub fn new(bucket: Arc<dyn Bucket>) -> Self {
-        Self { bucket, gets: Gauges::of("get"), writes: WriteTrouble::default() }
+        Self { bucket, gets: Gauges::of("get"), writes: WriteHealth::default() }
     }
 
-    pub fn write_trouble(&self) -> WriteTrouble {
+    pub fn write_health(&self) -> WriteHealth {
         self.writes.clone()
     }
 
@@ -36,7 +36,7 @@ impl Measured {
         work: impl Future<Output = Result<T, BucketError>>,
     ) -> Result<T, BucketError> {
         let outcome = measure(operation, work).await;
-        self.writes.note(outcome.as_ref().err().map(|error| error.trouble));
+        self.writes.note(outcome.as_ref().err().map(|error| error.kind));
         outcome
     }
 }
@@ -44,21 +44,21 @@ impl Measured {
 /// Why the bucket does not take writes, if it does not: it is full, or denies them. Servers write often enough, if only
 /// their beacons, to notice soon that it does again. Clones share it.
 #[derive(Clone, Default, Debug)]
-pub struct WriteTrouble(Arc<Mutex<Option<Trouble>>>);
+pub struct WriteHealth(Arc<Mutex<Option<BucketErrorKind>>>);
 
-impl WriteTrouble {
+impl WriteHealth {
     /// As of the last write that was taken or refused.
-    pub fn now(&self) -> Option<Trouble> {
+    pub fn now(&self) -> Option<BucketErrorKind> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, trouble: Option<Trouble>) {
-        match trouble {
-            None | Some(Trouble::Full | Trouble::Denied) => {
-                *self.0.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    fn note(&self, kind: Option<BucketErrorKind>) {
+        match kind {
+            None | Some(BucketErrorKind::Full | BucketErrorKind::Denied) => {
+                *self.0.lock().unwrap_or_else(PoisonError::into_inner) = kind;
             }
             // Neither taken nor refused for good.
-            Some(Trouble::Unclear | Trouble::Refused) => {}
+            Some(BucketErrorKind::OutcomeUnknown | BucketErrorKind::Refused) => {}
         }
     }
 }
@@ -91,11 +91,11 @@ impl Gauges {
         match &outcome {
             Ok(_) => self.done.increment(1),
             Err(error) => {
-                let result = match error.trouble {
-                    Trouble::Unclear => "unclear",
-                    Trouble::Denied => "denied",
-                    Trouble::Full => "full",
-                    Trouble::Refused => "refused",
+                let result = match error.kind {
+                    BucketErrorKind::OutcomeUnknown => "unclear",
+                    BucketErrorKind::Denied => "denied",
+                    BucketErrorKind::Full => "full",
+                    BucketErrorKind::Refused => "refused",
                 };
                 count(self.operation, result).increment(1);
             }

@@ -19,7 +19,7 @@ use object_store::{
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Stat, Trouble};
+use crate::bucket::{Bucket, BucketError, BucketErrorKind, ByteStream, Created, Download, Key, Object, Stat};
 use crate::retry::no_answer;
 use crate::{file_download, file_upload};
 
@@ -35,8 +35,8 @@ pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 /// Two clients of one bucket, because `object_store` retries inside a client: the first never does, so that a
 /// conditional write reports what really happened; the second may, for the parts of an upload.
 pub struct ObjectBucket {
-    strict: Arc<dyn ObjectStore>,
-    patient: Arc<dyn ObjectStore>,
+    without_retries: Arc<dyn ObjectStore>,
+    with_retries: Arc<dyn ObjectStore>,
     /// Where the objects are files, listings and downloads read them directly: `object_store` would `stat` every file
     /// and change threads for every 8 KiB.
     directory: Option<PathBuf>,
@@ -46,13 +46,13 @@ pub struct ObjectBucket {
 }
 
 impl ObjectBucket {
-    pub(crate) fn new(strict: Arc<dyn ObjectStore>, patient: Arc<dyn ObjectStore>) -> Self {
-        Self { strict, patient, directory: None, memory: None, part: PART }
+    pub(crate) fn new(without_retries: Arc<dyn ObjectStore>, with_retries: Arc<dyn ObjectStore>) -> Self {
+        Self { without_retries, with_retries, directory: None, memory: None, part: PART }
     }
 
     pub(crate) fn on_directory(store: Arc<dyn ObjectStore>, directory: PathBuf) -> Self {
-        let (strict, directory) = (Arc::clone(&store), Some(directory));
-        Self { strict, patient: store, directory, memory: None, part: PART_OF_FILE }
+        let (without_retries, directory) = (Arc::clone(&store), Some(directory));
+        Self { without_retries, with_retries: store, directory, memory: None, part: PART_OF_FILE }
     }
 
     /// A bucket that forgets everything when it is dropped.
@@ -68,7 +68,7 @@ impl ObjectBucket {
     fn of_memory(store: InMemory) -> Self {
         let store = Arc::new(store);
         let memory = Some(Arc::clone(&store));
-        Self { strict: Arc::clone(&store) as _, patient: store, directory: None, memory, part: PART }
+        Self { without_retries: Arc::clone(&store) as _, with_retries: store, directory: None, memory, part: PART }
     }
 
     async fn upload_parts(
@@ -134,7 +134,7 @@ impl Sending {
 #[async_trait]
 impl Bucket for ObjectBucket {
     async fn create(&self, key: &Key, bytes: Bytes) -> Result<Created, BucketError> {
-        match self.strict.put_opts(&path(key), bytes.into(), PutMode::Create.into()).await {
+        match self.without_retries.put_opts(&path(key), bytes.into(), PutMode::Create.into()).await {
             Ok(_) => Ok(Created::Now),
             Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => Ok(Created::AlreadyThere),
             Err(error) => Err(explain("create", key, &error)),
@@ -142,7 +142,7 @@ impl Bucket for ObjectBucket {
     }
 
     async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
-        self.strict.put(&path(key), bytes.into()).await.map_err(|error| explain("put", key, &error))?;
+        self.without_retries.put(&path(key), bytes.into()).await.map_err(|error| explain("put", key, &error))?;
         Ok(())
     }
 
@@ -160,7 +160,7 @@ impl Bucket for ObjectBucket {
         if let Some(directory) = &self.directory {
             return file_download::read(directory.join(key.as_str()), key).await;
         }
-        let found = match self.strict.get(&path(key)).await {
+        let found = match self.without_retries.get(&path(key)).await {
             Err(error) if is_absent(&error) => return Ok(None),
             other => other.map_err(|error| explain("get", key, &error))?,
         };
@@ -173,7 +173,7 @@ impl Bucket for ObjectBucket {
         if let Some(directory) = &self.directory {
             return file_download::stat(&directory.join(key.as_str()), key);
         }
-        match self.strict.head(&path(key)).await {
+        match self.without_retries.head(&path(key)).await {
             Ok(found) => Ok(Some(Stat { size: found.size, last_modified: timestamp(found.last_modified) })),
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(explain("stat", key, &error)),
@@ -200,8 +200,8 @@ impl Bucket for ObjectBucket {
         }
         let folder_path = path(folder);
         let listing = match after {
-            Some(after) => self.strict.list_with_offset(Some(&folder_path), &path(after)),
-            None => self.strict.list(Some(&folder_path)),
+            Some(after) => self.without_retries.list_with_offset(Some(&folder_path), &path(after)),
+            None => self.without_retries.list(Some(&folder_path)),
         };
         let mut keys: Vec<Key> = listing
             .map_ok(|meta| Key::new(meta.location.as_ref()))
@@ -225,7 +225,7 @@ impl Bucket for ObjectBucket {
             })
             .await;
         }
-        let listing = self.strict.list(Some(&path(folder)));
+        let listing = self.without_retries.list(Some(&path(folder)));
         let listing = listing.map_ok(|meta| (Key::new(meta.location.as_ref()), meta.size)).try_collect();
         let mut found: Vec<(Key, u64)> = listing.await.map_err(|error| explain("list", folder, &error))?;
         found.sort_unstable();
@@ -241,7 +241,7 @@ impl Bucket for ObjectBucket {
             .await;
         }
         let listing = self
-            .strict
+            .without_retries
             .list_with_delimiter(Some(&path(folder)))
             .await
             .map_err(|error| explain("list", folder, &error))?;
@@ -252,7 +252,7 @@ impl Bucket for ObjectBucket {
     }
 
     async fn delete(&self, key: &Key) -> Result<(), BucketError> {
-        match self.strict.delete(&path(key)).await {
+        match self.without_retries.delete(&path(key)).await {
             Err(error) if !is_absent(&error) => Err(explain("delete", key, &error)),
             _ => Ok(()),
         }
@@ -272,7 +272,7 @@ impl Bucket for ObjectBucket {
                 }
             }
         }
-        let begin = timeout(REQUEST_TIMEOUT, self.patient.put_multipart(&path(key))).await;
+        let begin = timeout(REQUEST_TIMEOUT, self.with_retries.put_multipart(&path(key))).await;
         let begun = begin.map_err(|_| no_answer("upload", key, REQUEST_TIMEOUT))?;
         let mut upload = begun.map_err(|error| explain("upload", key, &error))?;
         let outcome = self.upload_parts(&mut upload, filled, body, key).await;
@@ -289,7 +289,7 @@ impl Bucket for ObjectBucket {
             return file_download::open(directory.join(key.as_str()), key, range).await;
         }
         let options = GetOptions { range: range.map(GetRange::Bounded), ..GetOptions::default() };
-        let found = match self.patient.get_opts(&path(key), options).await {
+        let found = match self.with_retries.get_opts(&path(key), options).await {
             Err(error) if is_absent(&error) => return Ok(None),
             other => other.map_err(|error| explain("download", key, &error))?,
         };
@@ -302,7 +302,7 @@ impl Bucket for ObjectBucket {
 
 impl fmt::Debug for ObjectBucket {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}", self.strict)
+        write!(formatter, "{}", self.without_retries)
     }
 }
 
@@ -322,16 +322,16 @@ fn is_absent(error: &StoreError) -> bool {
 
 /// Sorts an error of `object_store` by what can be done about it.
 fn explain(operation: &'static str, key: &Key, error: &StoreError) -> BucketError {
-    let trouble = match error {
-        StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => Trouble::Denied,
+    let kind = match error {
+        StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => BucketErrorKind::Denied,
         // Not the object, see `is_absent`: the bucket.
         StoreError::NotFound { .. }
         | StoreError::InvalidPath { .. }
         | StoreError::NotSupported { .. }
         | StoreError::NotImplemented { .. }
-        | StoreError::UnknownConfigurationKey { .. } => Trouble::Refused,
+        | StoreError::UnknownConfigurationKey { .. } => BucketErrorKind::Refused,
         other => {
-            io_kind(other).and_then(trouble_of_file).unwrap_or_else(|| trouble_of(http_status(&other.to_string())))
+            io_kind(other).and_then(kind_of_io_error).unwrap_or_else(|| kind_of_status(http_status(&other.to_string())))
         }
     };
     let why = match error {
@@ -339,28 +339,28 @@ fn explain(operation: &'static str, key: &Key, error: &StoreError) -> BucketErro
         StoreError::Generic { source, .. } => whole_story(source.as_ref()),
         other => whole_story(other),
     };
-    BucketError::new(operation, key, trouble, why)
+    BucketError::new(operation, key, kind, why)
 }
 
 /// What goes away only when somebody makes room, or lets us write.
-fn trouble_of_file(kind: io::ErrorKind) -> Option<Trouble> {
+fn kind_of_io_error(kind: io::ErrorKind) -> Option<BucketErrorKind> {
     match kind {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(Trouble::Full),
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Some(Trouble::Denied),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(BucketErrorKind::Full),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Some(BucketErrorKind::Denied),
         _ => None,
     }
 }
 
 /// What an HTTP status without a meaning of its own in `object_store` says about the future.
-fn trouble_of(status: Option<u16>) -> Trouble {
+fn kind_of_status(status: Option<u16>) -> BucketErrorKind {
     match status {
-        Some(507) => Trouble::Full,
-        Some(401 | 403) => Trouble::Denied,
+        Some(507) => BucketErrorKind::Full,
+        Some(401 | 403) => BucketErrorKind::Denied,
         // "Too slow", "in each other's way", "too early", "too many". S3 also says 400 for a body that came too slowly.
-        Some(400 | 408 | 409 | 425 | 429) => Trouble::Unclear,
+        Some(400 | 408 | 409 | 425 | 429) => BucketErrorKind::OutcomeUnknown,
         // 501 is what a store says that knows no conditional writes.
-        Some(300..=499 | 501) => Trouble::Refused,
-        Some(_) | None => Trouble::Unclear,
+        Some(300..=499 | 501) => BucketErrorKind::Refused,
+        Some(_) | None => BucketErrorKind::OutcomeUnknown,
     }
 }
 
@@ -409,8 +409,8 @@ async fn on_files<T: Send + 'static>(
 
 /// What went wrong with a file.
 pub(crate) fn file_error(operation: &'static str, key: &Key, error: &io::Error) -> BucketError {
-    let trouble = trouble_of_file(error.kind()).unwrap_or(Trouble::Unclear);
-    BucketError::new(operation, key, trouble, error.to_string())
+    let kind = kind_of_io_error(error.kind()).unwrap_or(BucketErrorKind::OutcomeUnknown);
+    BucketError::new(operation, key, kind, error.to_string())
 }
 
 fn files_below(directory: &FilePath, prefix: &str, keys: &mut Vec<Key>) -> io::Result<()> {

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Stat, Trouble};
-use crate::clock::Dice;
+use crate::bucket::{Bucket, BucketError, BucketErrorKind, ByteStream, Created, Download, Key, Object, Stat};
+use crate::clock::SharedRng;
 
 /// Whoever sends a request is told within this time that the bucket does not answer. The constants below, and what the
 /// ledger makes of them, add up to less.
@@ -27,13 +27,18 @@ const OUTAGE: Duration = Duration::from_secs(5);
 
 /// What is said of an operation that was given up without any answer.
 pub(crate) fn no_answer(operation: &'static str, key: &Key, within: Duration) -> BucketError {
-    BucketError::new(operation, key, Trouble::Unclear, format!("no answer within {} s", within.as_secs()))
+    BucketError::new(
+        operation,
+        key,
+        BucketErrorKind::OutcomeUnknown,
+        format!("no answer within {} s", within.as_secs()),
+    )
 }
 
 /// Grows the pause between two tries and spreads it, so that many servers do not come back at the same moment.
 #[derive(Debug)]
 pub(crate) struct Backoff {
-    dice: Dice,
+    rng: SharedRng,
     next: Duration,
 }
 
@@ -41,12 +46,12 @@ impl Backoff {
     const FIRST: Duration = Duration::from_millis(50);
     const LONGEST: Duration = Duration::from_secs(2);
 
-    pub(crate) fn new(dice: &Dice) -> Self {
-        Self { dice: dice.clone(), next: Self::FIRST }
+    pub(crate) fn new(rng: &SharedRng) -> Self {
+        Self { rng: rng.clone(), next: Self::FIRST }
     }
 
     pub(crate) fn pause(&mut self) -> Duration {
-        let pause = self.next.mul_f64(0.5 + self.dice.fraction() / 2.0);
+        let pause = self.next.mul_f64(0.5 + self.rng.fraction() / 2.0);
         self.next = (self.next * 2).min(Self::LONGEST);
         pause
     }
@@ -57,14 +62,14 @@ impl Backoff {
 #[derive(Debug)]
 pub struct Retrying {
     bucket: Arc<dyn Bucket>,
-    dice: Dice,
+    rng: SharedRng,
     /// When an operation was last given up after all of [`PATIENCE`].
     given_up: Mutex<Option<Instant>>,
 }
 
 impl Retrying {
-    pub fn new(bucket: Arc<dyn Bucket>, dice: Dice) -> Self {
-        Self { bucket, dice, given_up: Mutex::default() }
+    pub fn new(bucket: Arc<dyn Bucket>, rng: SharedRng) -> Self {
+        Self { bucket, rng, given_up: Mutex::default() }
     }
 
     fn patience(&self) -> Duration {
@@ -83,11 +88,11 @@ impl Retrying {
     {
         let patience = self.patience();
         let deadline = Instant::now() + patience;
-        let mut backoff = Backoff::new(&self.dice);
+        let mut backoff = Backoff::new(&self.rng);
         let mut last = None;
         while let Ok(outcome) = timeout_at(deadline, attempt()).await {
             match outcome {
-                Err(error) if error.is_unclear() => {
+                Err(error) if error.is_outcome_unknown() => {
                     metrics::counter!("taco_bucket_retries_total", "operation" => operation).increment(1);
                     last = Some(error);
                 }

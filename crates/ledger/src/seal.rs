@@ -22,9 +22,9 @@ use aws_lc_rs::{hkdf, hmac};
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use crate::bucket::{Bucket, BucketError, ByteStream, Download, Key, Trouble};
+use crate::bucket::{Bucket, BucketError, BucketErrorKind, ByteStream, Download, Key};
 use crate::byte_stream;
-use crate::clock::Dice;
+use crate::clock::SharedRng;
 
 /// Plain bytes in a piece; only the last has fewer.
 pub const PIECE: usize = 64 * 1024;
@@ -155,12 +155,12 @@ pub struct MasterKeys {
     current: MasterKey,
     older: Vec<MasterKey>,
     /// Data keys come from here, so outside of tests it is seeded by the operating system.
-    dice: Dice,
+    rng: SharedRng,
 }
 
 impl MasterKeys {
-    pub fn new(current: MasterKey, older: Vec<MasterKey>, dice: Dice) -> Self {
-        Self { current, older, dice }
+    pub fn new(current: MasterKey, older: Vec<MasterKey>, rng: SharedRng) -> Self {
+        Self { current, older, rng }
     }
 
     /// The key that seals.
@@ -305,8 +305,8 @@ impl MasterKeys {
 
     fn new_header(&self, name: &str) -> ([u8; HEADER], Pieces) {
         let (mut data_key, mut prefix) = ([0; DATA_KEY], [0; 7]);
-        self.dice.fill(&mut data_key);
-        self.dice.fill(&mut prefix);
+        self.rng.fill(&mut data_key);
+        self.rng.fill(&mut prefix);
         (self.wrap(name, &data_key, prefix), Pieces::new(name, &data_key, prefix))
     }
 
@@ -317,7 +317,7 @@ impl MasterKeys {
 
     fn wrap(&self, name: &str, data_key: &[u8; DATA_KEY], prefix: [u8; 7]) -> [u8; HEADER] {
         let mut salt = [0; 16];
-        self.dice.fill(&mut salt);
+        self.rng.fill(&mut salt);
         let mut wrapped = *data_key;
         let key = self.current.wrapping_key(&salt);
         let tag = key
@@ -353,7 +353,7 @@ impl MasterKeys {
 }
 
 fn explain(key: &Key, error: &SealError) -> BucketError {
-    BucketError::new("open", key, Trouble::Refused, error.why.to_string())
+    BucketError::new("open", key, BucketErrorKind::Refused, error.why.to_string())
 }
 
 /// The nonce under a key that seals one message only.

@@ -13,14 +13,14 @@ use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
-use crate::bucket::{Bucket, BucketError, ByteStream, Created, Download, Key, Object, Trouble};
-use crate::clock::{Clock, Dice};
+use crate::bucket::{Bucket, BucketError, BucketErrorKind, ByteStream, Created, Download, Key, Object};
+use crate::clock::{Clock, SharedRng};
 
 /// The bucket itself, which outlives its servers.
 #[derive(Debug)]
 pub struct World {
     objects: Mutex<BTreeMap<Key, Stored>>,
-    dice: Dice,
+    rng: SharedRng,
     /// How much goes wrong: 0 is nothing.
     badness: Mutex<f64>,
     begun: Instant,
@@ -37,8 +37,8 @@ struct Stored {
 impl World {
     /// An empty bucket. All that happens to it follows from the seed.
     pub fn new(seed: u64, badness: f64) -> Arc<Self> {
-        let dice = Dice::from_seed(seed ^ 0x5eed);
-        Arc::new(Self { objects: Mutex::default(), dice, badness: Mutex::new(badness), begun: Instant::now() })
+        let rng = SharedRng::from_seed(seed ^ 0x5eed);
+        Arc::new(Self { objects: Mutex::default(), rng, badness: Mutex::new(badness), begun: Instant::now() })
     }
 
     /// From now on nothing goes wrong.
@@ -58,7 +58,7 @@ impl World {
     }
 
     fn chance(&self, fraction: f64) -> bool {
-        self.dice.fraction() < fraction * *self.badness.lock().expect("no panic")
+        self.rng.fraction() < fraction * *self.badness.lock().expect("no panic")
     }
 
     /// Mostly milliseconds, sometimes seconds, rarely longer than anyone waits.
@@ -70,12 +70,12 @@ impl World {
         } else {
             0.04
         };
-        Duration::from_secs_f64(0.001 + self.dice.fraction() * scale)
+        Duration::from_secs_f64(0.001 + self.rng.fraction() * scale)
     }
 
     fn store(&self, key: &Key, bytes: Bytes) {
         let now = Instant::now();
-        let lag = if self.chance(0.5) { Duration::from_secs_f64(self.dice.fraction() * 5.0) } else { Duration::ZERO };
+        let lag = if self.chance(0.5) { Duration::from_secs_f64(self.rng.fraction() * 5.0) } else { Duration::ZERO };
         let stored = Stored { bytes, at: now, listed_from: now + lag };
         self.objects.lock().expect("no panic").insert(key.clone(), stored);
     }
@@ -133,7 +133,7 @@ impl Line {
         let back = self.world.delay();
         let answered = tokio::spawn(async move {
             sleep(there).await;
-            if line.is_cut() && line.world.dice.fraction() < 0.5 {
+            if line.is_cut() && line.world.rng.fraction() < 0.5 {
                 return None;
             }
             if line.world.chance(0.04) {
@@ -148,7 +148,7 @@ impl Line {
         });
         match answered.await {
             Ok(Some(outcome)) => Ok(outcome),
-            _ => Err(BucketError::new(operation, key, Trouble::Unclear, "503 Service Unavailable")),
+            _ => Err(BucketError::new(operation, key, BucketErrorKind::OutcomeUnknown, "503 Service Unavailable")),
         }
     }
 }

@@ -89,7 +89,7 @@ pub(crate) async fn run<S: State>(shared: Arc<Shared<S>>, mut waiting: mpsc::Rec
             && shared.environment.peers.alive() > 0
         {
             // Spread by chance: servers in step would otherwise let the same one lose every time.
-            sleep_until(last + shared.pace.turn().mul_f64(1.0 + shared.environment.dice.fraction())).await;
+            sleep_until(last + shared.pace.turn().mul_f64(1.0 + shared.environment.rng.fraction())).await;
         }
         gather(&mut waiting, &mut batch).await;
         match commit(&shared, std::mem::take(&mut batch)).await {
@@ -145,7 +145,7 @@ async fn commit<S: State>(shared: &Arc<Shared<S>>, mut batch: Vec<Box<dyn Pendin
         let commit = Commit {
             format: commit::FORMAT,
             seq,
-            id: shared.environment.dice.unique(),
+            id: shared.environment.rng.unique(),
             at: shared.environment.clock.now(),
             server: shared.environment.server.clone(),
             previous: head.hash,
@@ -222,14 +222,14 @@ async fn write<S: State>(shared: &Shared<S>, commit: &Commit, deadline: Instant)
     let bytes = Bytes::from(commit.encode(&shared.name, shared.options.keys.as_deref()));
     let (hash, size) = (Hash::of(&bytes), bytes.len() as u64);
     let bucket = &shared.environment.bucket;
-    let mut backoff = Backoff::new(&shared.environment.dice);
+    let mut backoff = Backoff::new(&shared.environment.rng);
     let no_answer = || no_answer("create", &key, PATIENCE);
     loop {
         let attempt = shared.pace.time_put(bucket.create(&key, bytes.clone()));
         let unclear = match timeout_at(deadline, attempt).await {
             Ok(Ok(Created::Now)) => return Ok(Written::Won { hash, size }),
             Ok(Ok(Created::AlreadyThere)) => None,
-            Ok(Err(error)) if error.is_unclear() => Some(error),
+            Ok(Err(error)) if error.is_outcome_unknown() => Some(error),
             Ok(Err(error)) => return Err(error.into()),
             Err(_) => Some(no_answer()),
         };

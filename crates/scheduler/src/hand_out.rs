@@ -52,7 +52,7 @@ impl Scheduler {
                 failed.insert(organization);
                 self.let_rest(organization);
                 failed_any = true;
-                bucket_is_silent |= matches!(&error, Error::Unavailable(cause) if cause.is_passing());
+                bucket_is_silent |= matches!(&error, Error::Unavailable(cause) if cause.is_transient());
                 first_failure = first_failure.and(Err(error));
             }
             if bucket_is_silent || !(taken_any || failed_any) {

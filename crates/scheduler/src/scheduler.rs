@@ -158,7 +158,7 @@ impl Scheduler {
             // Those that are followed tell of their changes by themselves.
             let survey = self.control_plane.survey_organizations_as_seen().await;
             let failure = match &survey {
-                Ok(survey) => survey.passing_failure(),
+                Ok(survey) => survey.transient_failure(),
                 Err(error) => Some(error),
             };
             let trouble = failure.map(in_full).unwrap_or_default();

@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use taco_ledger::{Bucket, Dice, LocationError, Measured, Retrying, WriteTrouble};
+use taco_ledger::{Bucket, LocationError, Measured, Retrying, SharedRng, WriteHealth};
 
 use crate::config::Settings;
 
 pub(crate) struct OpenBucket {
     /// Tries once: for who wants to know how things are now.
-    pub(crate) candid: Arc<dyn Bucket>,
+    pub(crate) without_retries: Arc<dyn Bucket>,
     /// Tries again for a while: for everyone else.
-    pub(crate) patient: Arc<dyn Bucket>,
+    pub(crate) with_retries: Arc<dyn Bucket>,
     /// Record of refused writes to either.
-    pub(crate) writes: WriteTrouble,
+    pub(crate) writes: WriteHealth,
 }
 
-pub(crate) fn open(settings: &Settings, dice: &Dice) -> Result<OpenBucket, LocationError> {
+pub(crate) fn open(settings: &Settings, rng: &SharedRng) -> Result<OpenBucket, LocationError> {
     let measured = Measured::new(Arc::new(settings.location().open()?));
-    let writes = measured.write_trouble();
-    let candid: Arc<dyn Bucket> = Arc::new(measured);
-    let patient = Arc::new(Retrying::new(Arc::clone(&candid), dice.clone()));
-    Ok(OpenBucket { candid, patient, writes })
+    let writes = measured.write_health();
+    let without_retries: Arc<dyn Bucket> = Arc::new(measured);
+    let with_retries = Arc::new(Retrying::new(Arc::clone(&without_retries), rng.clone()));
+    Ok(OpenBucket { without_retries, with_retries, writes })
 }

@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use serde::Deserialize;
 use taco_control_plane::Privileged;
-use taco_ledger::{Bucket, Trouble, WriteTrouble, layout};
+use taco_ledger::{Bucket, BucketErrorKind, WriteHealth, layout};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
@@ -42,9 +42,9 @@ async fn ready(State(readiness): State<Readiness>, Query(asked): Query<Purpose>)
         Err(reason) => return (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
     }
     let reads_are_enough = asked.purpose.as_deref() == Some("reads");
-    if let Some(trouble) = readiness.writes.now().filter(|_| !reads_are_enough) {
-        let reason = match trouble {
-            Trouble::Full => "the bucket's disk is full",
+    if let Some(kind) = readiness.writes.now().filter(|_| !reads_are_enough) {
+        let reason = match kind {
+            BucketErrorKind::Full => "the bucket's disk is full",
             _ => "the bucket refuses writes: it is read-only, or permission is denied",
         };
         return (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}; what is stored can be read\n"));
@@ -74,7 +74,7 @@ type Verdict = Result<(), &'static str>;
 #[derive(Clone, Debug)]
 pub(crate) struct Readiness {
     bucket: Arc<dyn Bucket>,
-    writes: WriteTrouble,
+    writes: WriteHealth,
     control_plane: Privileged,
     shutdown: Shutdown,
     last: Arc<Mutex<Option<(Instant, Verdict)>>>,
@@ -84,7 +84,7 @@ impl Readiness {
     /// `bucket` should not retry: a probe wants to know how things are now.
     pub(crate) fn new(
         bucket: Arc<dyn Bucket>,
-        writes: WriteTrouble,
+        writes: WriteHealth,
         control_plane: Privileged,
         shutdown: Shutdown,
     ) -> Self {
@@ -112,7 +112,9 @@ impl Readiness {
         let (verdict, cause) = match timeout(PATIENCE, self.bucket.get(&key)).await {
             Ok(Ok(Some(_))) => (Ok(()), String::new()),
             Ok(Ok(None)) => (Err("the bucket is empty or gone"), format!("{key} is missing")),
-            Ok(Err(error)) if error.trouble == Trouble::Denied => (Err("the bucket denies access"), error.to_string()),
+            Ok(Err(error)) if error.kind == BucketErrorKind::Denied => {
+                (Err("the bucket denies access"), error.to_string())
+            }
             Ok(Err(error)) => (Err("the bucket does not answer"), error.to_string()),
             Err(_) => (Err("the bucket does not answer"), format!("get {key}: no answer within {PATIENCE:?}")),
         };

@@ -11,7 +11,7 @@ use axum::http::{Method, StatusCode, Uri};
 use axum::response::Response;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use taco_ledger::Dice;
+use taco_ledger::SharedRng;
 use tower::Service;
 use tower::layer::layer_fn;
 use tower_http::CompressionLevel;
@@ -24,8 +24,8 @@ use crate::{body_pace, limits};
 
 /// Surrounds routes with what each of them needs: a request id, the access log, limits, and an answer where there is
 /// no route or a handler panics.
-pub fn surround(routes: Router, dice: Dice) -> Router {
-    let observer = Observer::new(dice);
+pub fn surround(routes: Router, rng: SharedRng) -> Router {
+    let observer = Observer::new(rng);
     let layer = layer_fn(move |inner| Surrounded { inner, observer: observer.clone() });
     routes.fallback(no_such_path).method_not_allowed_fallback(no_such_method).layer(layer)
 }

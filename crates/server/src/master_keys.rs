@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use taco_ledger::Dice;
+use taco_ledger::SharedRng;
 use taco_ledger::seal::{MasterKey, MasterKeys, WeakSecret};
 use url::Url;
 
@@ -38,25 +38,25 @@ fn older(settings: &Settings) -> Result<Vec<MasterKey>, KeyError> {
 
 /// The keys that the settings give. For a bucket in a local directory one is generated at the first start and stored
 /// next to that directory; servers that share a bucket over a network have to be given theirs.
-pub(crate) fn load(settings: &Settings, dice: &Dice) -> Result<MasterKeys, KeyError> {
+pub(crate) fn load(settings: &Settings, rng: &SharedRng) -> Result<MasterKeys, KeyError> {
     let current = match &settings.secret_key {
         Some(secret) => from_setting("secret_key", secret)?,
         None => {
             let missing = || KeyError::Missing { bucket: settings.bucket.as_str().to_owned() };
-            from_file(&key_file(settings.bucket.as_str()).ok_or_else(missing)?, dice)?
+            from_file(&key_file(settings.bucket.as_str()).ok_or_else(missing)?, rng)?
         }
     };
-    Ok(MasterKeys::new(current, older(settings)?, dice.clone()))
+    Ok(MasterKeys::new(current, older(settings)?, rng.clone()))
 }
 
 /// The keys that the settings give or that are next to the bucket; `None` if there are none. Generates nothing: for
 /// read-only commands.
-pub(crate) fn find(settings: &Settings, dice: &Dice) -> Result<Option<MasterKeys>, KeyError> {
+pub(crate) fn find(settings: &Settings, rng: &SharedRng) -> Result<Option<MasterKeys>, KeyError> {
     let lies_beside = || key_file(settings.bucket.as_str()).is_some_and(|path| path.exists());
     if settings.secret_key.is_none() && !lies_beside() {
         return Ok(None);
     }
-    load(settings, dice).map(Some)
+    load(settings, rng).map(Some)
 }
 
 fn from_setting(key: &'static str, secret: &Secret) -> Result<MasterKey, KeyError> {
@@ -76,11 +76,11 @@ pub(crate) fn key_file(bucket: &str) -> Option<PathBuf> {
     Some(directory.with_file_name(name))
 }
 
-fn from_file(path: &Path, dice: &Dice) -> Result<MasterKey, KeyError> {
+fn from_file(path: &Path, rng: &SharedRng) -> Result<MasterKey, KeyError> {
     let refuse = |why| KeyError::File { path: path.display().to_string(), why };
     let secret = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            make(path, dice).map_err(refuse)?;
+            make(path, rng).map_err(refuse)?;
             fs::read_to_string(path).map_err(refuse)?
         }
         other => other.map_err(refuse)?,
@@ -90,12 +90,12 @@ fn from_file(path: &Path, dice: &Dice) -> Result<MasterKey, KeyError> {
 
 /// Makes a key file that only its owner can read. It appears whole or not at all, and where two servers start at once
 /// the first one's stays.
-fn make(path: &Path, dice: &Dice) -> io::Result<()> {
-    let unfinished = path.with_extension(format!("key.{}", dice.unique()));
+fn make(path: &Path, rng: &SharedRng) -> io::Result<()> {
+    let unfinished = path.with_extension(format!("key.{}", rng.unique()));
     let mut file = fs::File::create_new(&unfinished)?;
     let written = file
         .set_permissions(Permissions::from_mode(0o600))
-        .and_then(|()| writeln!(file, "{}{}", dice.unique(), dice.unique()))
+        .and_then(|()| writeln!(file, "{}{}", rng.unique(), rng.unique()))
         .and_then(|()| file.sync_all())
         .and_then(|()| match fs::hard_link(&unfinished, path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -113,8 +113,8 @@ mod tests {
     fn a_key_is_made_once_and_for_its_owner_alone() {
         let home = tempfile::tempdir().expect("a directory");
         let path = home.path().join("bucket.key");
-        let first = from_file(&path, &Dice::from_seed(1)).expect("a new key").id();
-        let again = from_file(&path, &Dice::from_seed(2)).expect("the same key").id();
+        let first = from_file(&path, &SharedRng::from_seed(1)).expect("a new key").id();
+        let again = from_file(&path, &SharedRng::from_seed(2)).expect("the same key").id();
         assert_eq!(first, again);
         assert_eq!(fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(home.path()).expect("a directory").count(), 1, "nothing is left behind");
@@ -132,7 +132,7 @@ mod tests {
         let home = tempfile::tempdir().expect("a directory");
         let path = home.path().join("bucket.key");
         fs::write(&path, "too short\n").expect("written");
-        let error = from_file(&path, &Dice::from_seed(1)).expect_err("weak").to_string();
+        let error = from_file(&path, &SharedRng::from_seed(1)).expect_err("weak").to_string();
         assert!(error.contains("bucket.key cannot be used"), "{error}");
     }
 }

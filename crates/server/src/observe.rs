@@ -11,7 +11,7 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use metrics::{Counter, Histogram};
-use taco_ledger::Dice;
+use taco_ledger::SharedRng;
 use tokio::time::Instant;
 use tracing::Span;
 
@@ -25,14 +25,14 @@ const GONE: &str = "gone";
 /// Observes the requests of one listener. Clones share what they count.
 #[derive(Clone)]
 pub(crate) struct Observer {
-    dice: Dice,
+    rng: SharedRng,
     series: Arc<AllSeries>,
 }
 
 impl Observer {
     /// Requires that the metrics recorder was installed before.
-    pub(crate) fn new(dice: Dice) -> Self {
-        Self { dice, series: Arc::default() }
+    pub(crate) fn new(rng: SharedRng) -> Self {
+        Self { rng, series: Arc::default() }
     }
 
     /// Gives a request its id, and writes down what becomes of it.
@@ -61,7 +61,7 @@ impl Observer {
                 && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:=+/".contains(byte))
         };
         let given = request.headers().get(REQUEST_ID).filter(is_sane).cloned();
-        given.unwrap_or_else(|| HeaderValue::try_from(self.dice.unique()).expect("hexadecimal digits fit in a header"))
+        given.unwrap_or_else(|| HeaderValue::try_from(self.rng.unique()).expect("hexadecimal digits fit in a header"))
     }
 }
 

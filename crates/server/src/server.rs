@@ -15,7 +15,9 @@ use taco_agent_api::AgentApi;
 use taco_control_plane::{HistorySettings, Limits, Privileged, Timeouts};
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::doctor::{ProbeError, Thoroughness, probe};
-use taco_ledger::{Bucket, Clock, Dice, Environment, LocationError, Options, SystemClock, Trouble, format};
+use taco_ledger::{
+    Bucket, BucketErrorKind, Clock, Environment, LocationError, Options, SharedRng, SystemClock, format,
+};
 use taco_scheduler::{Leases, Scheduler};
 use taco_tfc_api::Api;
 use taco_web::Web;
@@ -125,32 +127,32 @@ impl Server {
 
         let recorder = metrics::recorder();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let dice = Dice::from_system();
-        let bucket = bucket::open(&settings, &dice)?;
-        tell_if_slow(vouch_for(&bucket.patient, &settings, &*clock, &dice)).await?;
+        let rng = SharedRng::from_system();
+        let bucket = bucket::open(&settings, &rng)?;
+        tell_if_slow(vouch_for(&bucket.with_retries, &settings, &*clock, &rng)).await?;
 
         let shutdown = Shutdown::new();
         let (mut under_way, mut tasks) = (JoinSet::new(), JoinSet::new());
-        let server_id = dice.unique();
+        let server_id = rng.unique();
         let reachable_at = match &settings.peer_url {
             Some(url) => url.as_str().parse().ok(),
             None => peers::own_address(address, settings.speaks_tls()),
         };
-        let (store, own_clock) = (Arc::clone(&bucket.patient), Arc::clone(&clock));
+        let (store, own_clock) = (Arc::clone(&bucket.with_retries), Arc::clone(&clock));
         let beacons = Arc::new(Beacons::new(store, own_clock, &server_id, reachable_at, BEACON_INTERVAL));
         let now = clock.now();
         let environment = Environment {
-            bucket: bucket.patient,
+            bucket: bucket.with_retries,
             clock,
-            dice: dice.clone(),
+            rng: rng.clone(),
             server: server_id.clone(),
             peers: beacons.peers(),
         };
-        let control_plane = Privileged::open(environment, control_plane_settings(&settings, &dice)?).await?;
+        let control_plane = Privileged::open(environment, control_plane_settings(&settings, &rng)?).await?;
         // A caller with the site's token is the first admin, so there has to be one.
         let admin_without_password = control_plane.make_first_admin().await?;
         // Late enough: its files are next to the bucket, which is there by now.
-        let tls = tls::load(&settings, now, &dice)?;
+        let tls = tls::load(&settings, now, &rng)?;
         let (acceptor, certificate_authority) = tls.map(|tls| (tls.acceptor, tls.certificate_authority)).unzip();
         let scheduler = Scheduler::new(
             control_plane.clone(),
@@ -173,13 +175,13 @@ impl Server {
 
         let api = Api::new(control_plane.control_plane(), &url.to_string());
         let mut api = api.with_rate_limit(settings.api_rate_limit);
-        let readiness = Readiness::new(bucket.candid, bucket.writes, control_plane.clone(), shutdown.clone());
+        let readiness = Readiness::new(bucket.without_retries, bucket.writes, control_plane.clone(), shutdown.clone());
         let mut own = health::routes(readiness);
         let metrics_routes = metrics::routes(recorder.clone());
         match metrics_listener {
             None => own = own.merge(metrics_routes),
             Some(listener) => {
-                let routes = http::surround(in_time(metrics_routes), dice.clone());
+                let routes = http::surround(in_time(metrics_routes), rng.clone());
                 let limits = ConnectionLimits { all: METRICS_CONNECTIONS, per_address: METRICS_CONNECTIONS };
                 let service = Service { tls: None, routes, limits, proxies: TrustedProxies::default() };
                 under_way.spawn(connections::serve(listener, service, shutdown.clone()));
@@ -195,7 +197,7 @@ impl Server {
         if settings.no_auth {
             doors = no_auth::only_for_this_machine(doors);
         }
-        let routes = http::surround(in_time(own).merge(doors), dice);
+        let routes = http::surround(in_time(own).merge(doors), rng);
         let service = Service {
             tls: acceptor,
             routes,
@@ -264,10 +266,10 @@ fn run_as(users: &str, concurrency: u32) -> Result<RunUsers, StartError> {
 
 pub(crate) fn control_plane_settings(
     settings: &Settings,
-    dice: &Dice,
+    rng: &SharedRng,
 ) -> Result<taco_control_plane::Settings, KeyError> {
     Ok(taco_control_plane::Settings {
-        master_keys: Arc::new(master_keys::load(settings, dice)?),
+        master_keys: Arc::new(master_keys::load(settings, rng)?),
         site_token: settings.site_token.as_ref().map(|token| token.expose().to_owned()),
         ledger: Options::default(),
         timeouts: Timeouts {
@@ -288,12 +290,14 @@ async fn vouch_for(
     bucket: &Arc<dyn Bucket>,
     settings: &Settings,
     clock: &dyn Clock,
-    dice: &Dice,
+    rng: &SharedRng,
 ) -> Result<(), StartError> {
     let is_ours = format::read(&**bucket).await?.is_some();
-    match probe(bucket, dice, Thoroughness::for_start_on(&settings.location())).await {
+    match probe(bucket, rng, Thoroughness::for_start_on(&settings.location())).await {
         // It proved honest when it was marked as ours. What it holds can be served, and it may take writes later.
-        Err(ProbeError::Trouble(error)) if is_ours && matches!(error.trouble, Trouble::Full | Trouble::Denied) => {
+        Err(ProbeError::Bucket(error))
+            if is_ours && matches!(error.kind, BucketErrorKind::Full | BucketErrorKind::Denied) =>
+        {
             tracing::error!(
                 event = "bucket_read_only", %error,
                 "the bucket takes no writes: starting all the same, to serve what can be read"

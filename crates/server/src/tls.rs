@@ -12,7 +12,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, CidrSubnet, DnType, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, NameConstraints,
 };
-use taco_ledger::Dice;
+use taco_ledger::SharedRng;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -45,14 +45,14 @@ pub(crate) struct Tls {
 }
 
 /// TLS according to the settings; `None` is plain http.
-pub(crate) fn load(settings: &Settings, now: Timestamp, dice: &Dice) -> Result<Option<Tls>, TlsError> {
+pub(crate) fn load(settings: &Settings, now: Timestamp, rng: &SharedRng) -> Result<Option<Tls>, TlsError> {
     match (&settings.tls_cert, &settings.tls_key) {
         (None, None) if !settings.tls_dev => Ok(None),
         (None, None) => {
             let bucket = settings.bucket.as_str();
             let directory = directory_beside(bucket).ok_or_else(|| TlsError::NoPlace { bucket: bucket.to_owned() })?;
             let refuse = |why: String| TlsError::Authority { directory: directory.clone(), why };
-            let (chain, key) = for_this_machine(&directory, now, dice).map_err(refuse)?;
+            let (chain, key) = for_this_machine(&directory, now, rng).map_err(refuse)?;
             Ok(Some(Tls { acceptor: acceptor(chain, key)?, certificate_authority: Some(directory.join(CERTIFICATE)) }))
         }
         _ if settings.tls_dev => Err(TlsError::TooMuch),
@@ -106,10 +106,10 @@ pub(crate) fn key_beside(bucket: &str) -> Option<PathBuf> {
 
 /// A certificate for this machine. The authority that signs it is made once, for people tell their programs to trust
 /// it; the certificate itself is made at every start, so that it never is too old.
-fn for_this_machine(directory: &Path, now: Timestamp, dice: &Dice) -> Result<(Chain, Key), String> {
+fn for_this_machine(directory: &Path, now: Timestamp, rng: &SharedRng) -> Result<(Chain, Key), String> {
     let kept = directory.join(KEY);
     if !kept.exists() {
-        make_authority(directory, now, dice).map_err(|why| why.to_string())?;
+        make_authority(directory, now, rng).map_err(|why| why.to_string())?;
     }
     let key = fs::read_to_string(&kept).map_err(|why| why.to_string())?;
     let authority = KeyPair::from_pem(&key).map_err(|why| why.to_string())?;
@@ -149,10 +149,10 @@ fn authority_params(now: Timestamp) -> CertificateParams {
 }
 
 /// The directory appears whole or not at all, and where two servers start at once the first one's stays.
-fn make_authority(directory: &Path, now: Timestamp, dice: &Dice) -> io::Result<()> {
+fn make_authority(directory: &Path, now: Timestamp, rng: &SharedRng) -> io::Result<()> {
     let key = KeyPair::generate().map_err(io::Error::other)?;
     let certificate = authority_params(now).self_signed(&key).map_err(io::Error::other)?;
-    let unfinished = directory.with_extension(format!("tls.{}", dice.unique()));
+    let unfinished = directory.with_extension(format!("tls.{}", rng.unique()));
     fs::create_dir(&unfinished)?;
     let write = |name: &str, text: String, mode| -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(unfinished.join(name))?;
@@ -188,8 +188,8 @@ mod tests {
         let home = tempfile::tempdir().expect("a directory");
         let directory = home.path().join("bucket.tls");
         let now = "2026-01-01T00:00:00Z".parse().expect("a moment");
-        let dice = Dice::from_seed(1);
-        let make = || for_this_machine(&directory, now, &dice).expect("a certificate");
+        let rng = SharedRng::from_seed(1);
+        let make = || for_this_machine(&directory, now, &rng).expect("a certificate");
         let (chain, key) = make();
         acceptor(chain, key).expect("it can be used");
         let first = fs::read(directory.join(CERTIFICATE)).expect("a certificate");

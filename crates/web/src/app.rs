@@ -222,24 +222,24 @@ mod tests {
     use axum::body::{Body, to_bytes};
     use axum::http::{Request, StatusCode};
     use taco_control_plane::{Privileged, Settings};
-    use taco_ledger::{Dice, Environment, MasterKey, MasterKeys, ObjectBucket, Options, Peers, SystemClock};
+    use taco_ledger::{Environment, MasterKey, MasterKeys, ObjectBucket, Options, Peers, SharedRng, SystemClock};
     use tower::ServiceExt;
 
     use super::*;
 
     #[tokio::test]
     async fn a_handler_that_panics_leaves_a_page_that_names_the_request_and_no_more() {
-        let dice = Dice::from_seed(1);
+        let rng = SharedRng::from_seed(1);
         let environment = Environment {
             bucket: Arc::new(ObjectBucket::in_memory()),
             clock: Arc::new(SystemClock),
-            dice: dice.clone(),
+            rng: rng.clone(),
             server: "server".to_owned(),
             peers: Peers::none(),
         };
         let key = MasterKey::from_secret("a master key with more than enough characters").expect("long enough");
         let settings = Settings {
-            master_keys: Arc::new(MasterKeys::new(key, Vec::new(), dice)),
+            master_keys: Arc::new(MasterKeys::new(key, Vec::new(), rng)),
             site_token: None,
             ledger: Options::default(),
             timeouts: Default::default(),

@@ -76,7 +76,7 @@ pub(crate) struct Batch {
 /// Makes runs of many workspaces, a few of which have most of them.
 pub(crate) struct Maker {
     prefix: OrganizationPrefix,
-    dice: StdRng,
+    rng: StdRng,
     users: Vec<UserId>,
     pool: AgentPoolId,
     agents: Vec<AgentId>,
@@ -107,8 +107,8 @@ fn source(number: usize) -> RunSource {
     [RunSource::Cloud, RunSource::Api, RunSource::Cloud, RunSource::Page, RunSource::ConfigurationVersion][number % 5]
 }
 
-fn digest(dice: &mut StdRng) -> String {
-    hex::encode(dice.random::<[u8; 32]>())
+fn digest(rng: &mut StdRng) -> String {
+    hex::encode(rng.random::<[u8; 32]>())
 }
 
 impl Maker {
@@ -119,9 +119,9 @@ impl Maker {
         workspaces: usize,
         now: Timestamp,
     ) -> Self {
-        let mut dice = StdRng::seed_from_u64(workspaces as u64);
+        let mut rng = StdRng::seed_from_u64(workspaces as u64);
         let progress = |number: usize| {
-            let id = WorkspaceId::within(prefix, dice.random());
+            let id = WorkspaceId::within(prefix, rng.random());
             let name = workspace_name(number).parse().expect("a legal name");
             let mut workspace = Workspace::new(id, name, projects[number % projects.len()], now);
             workspace.description = format!("Made by the team of part {}", number % 40);
@@ -130,9 +130,9 @@ impl Maker {
             Progress { workspace, runs: 0, configurations: 0, configuration: None, serial: 0 }
         };
         let workspaces = (0..workspaces).map(progress).collect();
-        let agents = (0..40).map(|_| AgentId::within(prefix, dice.random())).collect();
-        let pool = AgentPoolId::within(prefix, dice.random());
-        Self { prefix, dice, users, pool, agents, workspaces, made: 0 }
+        let agents = (0..40).map(|_| AgentId::within(prefix, rng.random())).collect();
+        let pool = AgentPoolId::within(prefix, rng.random());
+        Self { prefix, rng, users, pool, agents, workspaces, made: 0 }
     }
 
     pub(crate) fn workspaces(&self) -> impl Iterator<Item = &Workspace> {
@@ -145,7 +145,7 @@ impl Maker {
         if self.made.is_multiple_of(2) && self.made / 2 < count {
             return self.made / 2;
         }
-        let chance: f64 = self.dice.random();
+        let chance: f64 = self.rng.random();
         ((chance * chance * count as f64) as usize).min(count - 1)
     }
 
@@ -164,9 +164,9 @@ impl Maker {
 
     fn live(&mut self, workspace: usize, at: Timestamp, batch: &mut Batch) {
         let number = self.made;
-        let author = Author::User(self.users[self.dice.random_range(0..self.users.len())]);
+        let author = Author::User(self.users[self.rng.random_range(0..self.users.len())]);
         let configuration = self.configuration(workspace, author, at, batch);
-        let fate = Fate::of(self.dice.random_range(0..100));
+        let fate = Fate::of(self.rng.random_range(0..100));
         let progress = &mut self.workspaces[workspace];
         progress.runs += 1;
         let options = RunOptions {
@@ -179,7 +179,7 @@ impl Maker {
             ..RunOptions::default()
         };
         let run = Run {
-            id: RunId::within(self.prefix, self.dice.random()),
+            id: RunId::within(self.prefix, self.rng.random()),
             workspace: progress.workspace.id,
             configuration_version: configuration,
             number: progress.runs,
@@ -219,12 +219,12 @@ impl Maker {
         batch: &mut Batch,
     ) -> ConfigurationVersionId {
         let progress = &mut self.workspaces[workspace];
-        let is_new = self.dice.random_bool(0.6);
+        let is_new = self.rng.random_bool(0.6);
         if let Some(configuration) = progress.configuration.filter(|_| !is_new) {
             return configuration;
         }
         progress.configurations += 1;
-        let id = ConfigurationVersionId::within(self.prefix, self.dice.random());
+        let id = ConfigurationVersionId::within(self.prefix, self.rng.random());
         progress.configuration = Some(id);
         batch.configurations.push(ConfigurationVersion {
             id,
@@ -237,10 +237,10 @@ impl Maker {
             source: "tfe-api".to_owned(),
             created_at: at,
             created_by: author,
-            blob: hex::encode(self.dice.random::<[u8; 16]>()),
+            blob: hex::encode(self.rng.random::<[u8; 16]>()),
             has_readme: false,
-            size: self.dice.random_range(900..40_000),
-            sha256: digest(&mut self.dice),
+            size: self.rng.random_range(900..40_000),
+            sha256: digest(&mut self.rng),
             creator_may_apply: true,
             uploaded_at: Some(at),
             error: None,
@@ -252,8 +252,8 @@ impl Maker {
     /// The run at its end.
     fn finished(&mut self, run: Run, fate: Fate, author: Author, at: Timestamp) -> Run {
         let mut now = at;
-        let mut later = |dice: &mut StdRng, most: i64| {
-            now += SignedDuration::from_millis(dice.random_range(100..most));
+        let mut later = |rng: &mut StdRng, most: i64| {
+            now += SignedDuration::from_millis(rng.random_range(100..most));
             now
         };
         let legal = "a run of this status takes this event";
@@ -262,11 +262,11 @@ impl Maker {
             _ => run,
         };
         if fate == Fate::Canceled {
-            return run.after(RunEvent::Canceled, later(&mut self.dice, 9_000), author).expect(legal);
+            return run.after(RunEvent::Canceled, later(&mut self.rng, 9_000), author).expect(legal);
         }
-        run = run.taken(self.executor(), later(&mut self.dice, 2_000)).expect(legal).0;
+        run = run.taken(self.executor(), later(&mut self.rng, 2_000)).expect(legal).0;
         run.planned_serial = Some(run.number);
-        let planned = later(&mut self.dice, 60_000);
+        let planned = later(&mut self.rng, 60_000);
         self.end_phase(&mut run, PhaseKind::Plan);
         if fate == Fate::PlanFails {
             run.plan.error = Some("terraform plan ended with exit status 1: see the log".to_owned());
@@ -279,13 +279,13 @@ impl Maker {
             return run;
         }
         if fate == Fate::Discarded && run.status == RunStatus::Planned {
-            return run.after(RunEvent::Discarded, later(&mut self.dice, 600_000), author).expect(legal);
+            return run.after(RunEvent::Discarded, later(&mut self.rng, 600_000), author).expect(legal);
         }
         if run.status == RunStatus::Planned {
-            run = run.after(RunEvent::Confirmed, later(&mut self.dice, 600_000), author).expect(legal);
+            run = run.after(RunEvent::Confirmed, later(&mut self.rng, 600_000), author).expect(legal);
         }
-        run = run.taken(self.executor(), later(&mut self.dice, 2_000)).expect(legal).0;
-        let applied = later(&mut self.dice, 300_000);
+        run = run.taken(self.executor(), later(&mut self.rng, 2_000)).expect(legal).0;
+        let applied = later(&mut self.rng, 300_000);
         self.end_phase(&mut run, PhaseKind::Apply);
         match fate {
             Fate::ApplyFails => {
@@ -297,20 +297,20 @@ impl Maker {
     }
 
     fn executor(&mut self) -> Executor {
-        let number = self.dice.random_range(0..self.agents.len());
+        let number = self.rng.random_range(0..self.agents.len());
         let pool = number.is_multiple_of(2).then_some(self.pool);
         Executor { agent: self.agents[number], agent_name: format!("agent-{number:02}"), pool }
     }
 
     /// Ends a phase in the record, as an agent would.
     fn end_phase(&mut self, run: &mut Run, kind: PhaseKind) {
-        let dice = &mut self.dice;
-        let counts = ResourceCounts { additions: dice.random_range(0..9), ..ResourceCounts::default() };
+        let rng = &mut self.rng;
+        let counts = ResourceCounts { additions: rng.random_range(0..9), ..ResourceCounts::default() };
         let log =
-            StoredLog { blocks: vec![StoredLogBlock { end: dice.random_range(2_000..40_000), digest: digest(dice) }] };
+            StoredLog { blocks: vec![StoredLogBlock { end: rng.random_range(2_000..40_000), digest: digest(rng) }] };
         let forms = ["plans", "json-plans", "redacted-plans"].into_iter();
         let mut file =
-            |form: &str| (form.to_owned(), StoredFile { size: dice.random_range(2_000..60_000), sha256: digest(dice) });
+            |form: &str| (form.to_owned(), StoredFile { size: rng.random_range(2_000..60_000), sha256: digest(rng) });
         let files = (kind == PhaseKind::Plan).then(|| forms.map(&mut file).collect());
         let phase = run.phase_mut(kind);
         (phase.counts, phase.log, phase.files) = (counts, Some(log), files);
@@ -320,8 +320,8 @@ impl Maker {
     fn state(&mut self, workspace: usize, run: &Run, batch: &mut Batch) -> StateVersion {
         let progress = &mut self.workspaces[workspace];
         progress.serial += 1;
-        let id = StateVersionId::within(self.prefix, self.dice.random());
-        let resources = self.dice.random_range(3..120);
+        let id = StateVersionId::within(self.prefix, self.rng.random());
+        let resources = self.rng.random_range(3..120);
         progress.workspace.current_state_version = Some(id);
         progress.workspace.resource_count = resources;
         batch.workspaces.insert(progress.workspace.id, progress.workspace.clone());
@@ -333,10 +333,10 @@ impl Maker {
             status: StateVersionStatus::Finalized,
             serial: progress.serial,
             lineage: format!("3f2c5a1e-0000-4000-8000-{workspace:012}"),
-            md5: hex::encode(self.dice.random::<[u8; 16]>()),
-            blob: hex::encode(self.dice.random::<[u8; 16]>()),
-            sha256: digest(&mut self.dice),
-            size: self.dice.random_range(2_000..90_000),
+            md5: hex::encode(self.rng.random::<[u8; 16]>()),
+            blob: hex::encode(self.rng.random::<[u8; 16]>()),
+            sha256: digest(&mut self.rng),
+            size: self.rng.random_range(2_000..90_000),
             force: false,
             origin: StateOrigin::Apply,
             created_at: run.entered_status_at(),
@@ -360,7 +360,7 @@ impl Maker {
         }
         let at = run.entered_status_at() + SignedDuration::from_mins(3);
         let comment = Comment {
-            id: CommentId::within(self.prefix, self.dice.random()),
+            id: CommentId::within(self.prefix, self.rng.random()),
             run: run.id,
             body: "Looks good; the change of the subnets was agreed on with the network team".to_owned(),
             created_at: at,

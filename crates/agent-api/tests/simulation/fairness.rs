@@ -20,7 +20,7 @@ use taco_domain::run::RunSource;
 use taco_domain::run_request::RunRequest;
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::simulated::{Line, World};
-use taco_ledger::{Dice, Environment, Ledger, Options, Retrying};
+use taco_ledger::{Environment, Ledger, Options, Retrying, SharedRng};
 use taco_scheduler::{AgentLink, Leases, NewAgent, Scheduler, ToAgent, Wake};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -88,7 +88,7 @@ struct Tenant {
 /// Lives through the history of one seed: everybody's plans, from the moment at which they were ready.
 async fn live_through(seed: u64) -> Vec<Stint> {
     let (world, begun) = (World::new(seed, 0.0), Instant::now());
-    let quiet = quiet_environment(&world, begun, "preparation", Dice::from_seed(!seed));
+    let quiet = quiet_environment(&world, begun, "preparation", SharedRng::from_seed(!seed));
     let plane = open(quiet.clone()).await.expect("a site");
     plane.first_start().await.expect("an admin");
     let mut tenants = Vec::new();
@@ -108,14 +108,14 @@ async fn live_through(seed: u64) -> Vec<Stint> {
     world.set_badness(badness(seed));
     let mut servers = JoinSet::new();
     let wakes = start_servers(&world, begun, seed, &mut servers).await;
-    let dice = Dice::from_seed(seed);
+    let rng = SharedRng::from_seed(seed);
     // The noisy one comes first, with everything at once.
     for workspace in &tenants[0].workspaces {
         start_plan(&plane, &wakes, &tenants[0].caller, *workspace).await;
     }
     for number in 0..QUIET_RUNS {
         for tenant in &tenants[1..] {
-            sleep(Duration::from_secs_f64(10.0 * dice.fraction())).await;
+            sleep(Duration::from_secs_f64(10.0 * rng.fraction())).await;
             start_plan(&plane, &wakes, &tenant.caller, tenant.workspaces[number]).await;
         }
     }
@@ -165,13 +165,13 @@ async fn start_servers(world: &Arc<World>, begun: Instant, seed: u64, tasks: &mu
     let mut commits = Vec::new();
     for number in 0..SERVERS {
         let name = format!("server-{number}");
-        let dice = Dice::from_seed(seed << 8 | number as u64);
-        let bucket = Arc::new(Retrying::new(Arc::new(Line::to(world)), dice.clone()));
+        let rng = SharedRng::from_seed(seed << 8 | number as u64);
+        let bucket = Arc::new(Retrying::new(Arc::new(Line::to(world)), rng.clone()));
         let clock = Arc::new(WallClock::new(begun));
         let beacons =
             Arc::new(Beacons::new(Arc::clone(&bucket) as _, Arc::clone(&clock) as _, &name, None, BEACON_INTERVAL));
         let peers = beacons.peers();
-        let environment = Environment { bucket, clock, dice: dice.clone(), server: name, peers: peers.clone() };
+        let environment = Environment { bucket, clock, rng: rng.clone(), server: name, peers: peers.clone() };
         let plane = loop {
             if let Ok(plane) = open(environment.clone()).await {
                 break plane;
@@ -181,7 +181,7 @@ async fn start_servers(world: &Arc<World>, begun: Instant, seed: u64, tasks: &mu
         let router = AgentApi::new(plane.clone(), scheduler.clone(), "https://taco.test").router_within();
         wakes.push(scheduler.wake());
         commits.push(peers);
-        let agent = AgentWithin { plane, router, dice, running: BTreeSet::new() };
+        let agent = AgentWithin { plane, router, rng, running: BTreeSet::new() };
         let link = agent.connect(&scheduler, number);
         tasks.spawn(async move { scheduler.run(std::future::pending()).await });
         tasks.spawn(agent.live(link));
@@ -203,7 +203,7 @@ async fn start_servers(world: &Arc<World>, begun: Instant, seed: u64, tasks: &mu
 struct AgentWithin {
     plane: Privileged,
     router: Router,
-    dice: Dice,
+    rng: SharedRng,
     running: BTreeSet<PhaseAttempt>,
 }
 
@@ -238,7 +238,7 @@ impl AgentWithin {
                 Ok(Some(Ok(ToAgent::Execute(taken)))) => {
                     let phase = taken.attempt;
                     self.running.insert(phase);
-                    let takes = Duration::from_secs_f64(1.0 + 4.0 * self.dice.fraction());
+                    let takes = Duration::from_secs_f64(1.0 + 4.0 * self.rng.fraction());
                     phases.spawn(execute(self.router.clone(), phase, *taken, takes));
                 }
                 Ok(Some(Ok(ToAgent::Lost { attempt }))) => panic!("{} was given up", attempt.run),

@@ -30,7 +30,7 @@ pub(crate) async fn make_trouble(stage: Arc<Stage>) {
             5 => stage.network.reset(Place::Agent(agent)),
             6 => stage.kills[agent].notify_one(),
             7 => stage.server_pauses[server].until(pause(LONGEST_PAUSE_OF_A_SERVER)),
-            8 => stage.clocks[server].jump(stage.dice.fraction()),
+            8 => stage.clocks[server].jump(stage.rng.fraction()),
             _ => stage.agent_pauses[agent].until(pause(120.0)),
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use taco_agent_api::Conversation;
 use taco_agent_protocol::{FromAgent, FromServer};
-use taco_ledger::Dice;
+use taco_ledger::SharedRng;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
@@ -24,15 +24,15 @@ pub(crate) enum Place {
 }
 
 pub(crate) struct Network {
-    dice: Dice,
+    rng: SharedRng,
     blocked: Signal<BTreeSet<(Place, Place)>>,
     server_pauses: [Arc<Pause>; SERVERS],
     connections: Mutex<Vec<(Place, Place, [AbortHandle; 2])>>,
 }
 
 impl Network {
-    pub(crate) fn new(dice: Dice, server_pauses: [Arc<Pause>; SERVERS]) -> Self {
-        Self { dice, blocked: Signal::new(BTreeSet::new()), server_pauses, connections: Mutex::default() }
+    pub(crate) fn new(rng: SharedRng, server_pauses: [Arc<Pause>; SERVERS]) -> Self {
+        Self { rng, blocked: Signal::new(BTreeSet::new()), server_pauses, connections: Mutex::default() }
     }
 
     /// A server that is paused hears what was sent to it when it goes on.
@@ -64,8 +64,8 @@ impl Network {
 
     /// Returns when something that was sent now has arrived: what is blocked is sent again until it arrives.
     pub(crate) async fn travel(&self, from: Place, to: Place) {
-        let scale = if self.dice.fraction() < 0.02 { 1.5 } else { 0.03 };
-        sleep(Duration::from_secs_f64(0.001 + self.dice.fraction() * scale)).await;
+        let scale = if self.rng.fraction() < 0.02 { 1.5 } else { 0.03 };
+        sleep(Duration::from_secs_f64(0.001 + self.rng.fraction() * scale)).await;
         let mut blocked = self.blocked.clone();
         while self.is_blocked(from, to) {
             blocked.changed().await;

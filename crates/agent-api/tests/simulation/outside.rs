@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use taco_agent_protocol::{PhaseAttempt, PhaseKind};
 use taco_domain::id::WorkspaceId;
-use taco_ledger::Dice;
+use taco_ledger::SharedRng;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
@@ -109,7 +109,7 @@ pub(crate) struct Engine {
     pub(crate) outside: Arc<Outside>,
     pub(crate) files: Arc<Files>,
     pub(crate) orders: watch::Receiver<Orders>,
-    pub(crate) dice: Dice,
+    pub(crate) rng: SharedRng,
     pub(crate) phase: PhaseAttempt,
     pub(crate) workspace: WorkspaceId,
     pub(crate) agent: usize,
@@ -147,13 +147,13 @@ impl Engine {
     async fn work(&mut self) -> Exit {
         let mut orders = Following { receiver: Some(self.orders.clone()), orders: Orders::default() };
         for step in 1..=self.steps {
-            let until = Instant::now() + self.pace.mul_f64(0.5 + self.dice.fraction());
+            let until = Instant::now() + self.pace.mul_f64(0.5 + self.rng.fraction());
             match orders.wait(until).await {
                 Woken::Time => self.make_progress(step),
                 Woken::Kill => return Exit::Killed,
                 Woken::Interrupt => {
                     orders.orders.interrupt_at = None;
-                    let until = Instant::now() + Duration::from_secs_f64(1.2 * self.dice.fraction());
+                    let until = Instant::now() + Duration::from_secs_f64(1.2 * self.rng.fraction());
                     if !matches!(orders.wait_for_death(until).await, Woken::Time) {
                         return Exit::Killed;
                     }
@@ -162,7 +162,7 @@ impl Engine {
                 }
             }
         }
-        if self.dice.fraction() < 0.05 { Exit::Failed } else { Exit::Succeeded }
+        if self.rng.fraction() < 0.05 { Exit::Failed } else { Exit::Succeeded }
     }
 
     fn make_progress(&mut self, step: u32) {

@@ -142,7 +142,7 @@ pub(crate) async fn decide(stage: Arc<Stage>) {
 
 async fn confirm_or_discard(stage: &Arc<Stage>, run: &Run, unclear: &mut BTreeSet<RunId>) {
     let (id, server) = (run.id, stage.below(2));
-    let confirms = stage.dice.fraction() < 0.85;
+    let confirms = stage.rng.fraction() < 0.85;
     let answer = stage.ask(server, move |plane, caller| async move {
         match confirms {
             true => plane.confirm_run(&caller, id, None).await,

@@ -8,7 +8,7 @@ use taco_agent_protocol::{
     Engine as Program, EngineRequest, Job, Outcome, PhaseAttempt, PhaseKind, PlanSummary, ResourceCounts,
 };
 use taco_domain::id::WorkspaceId;
-use taco_ledger::Dice;
+use taco_ledger::SharedRng;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -132,7 +132,7 @@ impl Phase {
             .and_then(|state| state["serial"].as_u64())
             .unwrap_or_default();
         let is_early = Instant::now() < stage.begun + (stage.over - stage.begun) / 2;
-        let is_long = self.kind() == PhaseKind::Apply && is_early && !stage.is_calm && stage.dice.fraction() < 0.4;
+        let is_long = self.kind() == PhaseKind::Apply && is_early && !stage.is_calm && stage.rng.fraction() < 0.4;
         if is_long && stage.chance(0.3) {
             // It is not heard of for much longer than a lease.
             tokio::spawn(faults::hold_back(Arc::clone(stage), self.agent));
@@ -145,7 +145,7 @@ impl Phase {
             outside: Arc::clone(&stage.outside),
             files: Arc::clone(&self.entry.files),
             orders,
-            dice: Dice::from_seed(stage.below(1 << 30) as u64),
+            rng: SharedRng::from_seed(stage.below(1 << 30) as u64),
             phase: self.entry.phase,
             workspace: self.entry.workspace,
             agent: self.agent,
@@ -200,7 +200,7 @@ impl Phase {
             }
             (Exit::Succeeded, PhaseKind::Plan) => {
                 self.requests.send("plan", Bytes::from_static(b"a plan"), &mut control).await?;
-                let has_changes = self.stage.dice.fraction() < 0.85;
+                let has_changes = self.stage.rng.fraction() < 0.85;
                 Ok(Outcome::Planned(PlanSummary { has_changes, counts, generated_configuration: false, engine }))
             }
             (Exit::Succeeded, PhaseKind::Apply) => Ok(Outcome::Applied { counts, engine }),

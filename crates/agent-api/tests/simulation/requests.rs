@@ -159,7 +159,7 @@ impl PhaseRequests {
         if answer.as_ref().is_some_and(|(status, _)| !status.is_server_error()) {
             return Ok(answer);
         }
-        let pause = Duration::from_secs_f64(0.3 + 3.0 * self.stage.dice.fraction());
+        let pause = Duration::from_secs_f64(0.3 + 3.0 * self.stage.rng.fraction());
         tokio::select! {
             biased;
             () = control.lost() => Err(RequestError::Lost),
@@ -180,7 +180,7 @@ async fn exchange(requests: &PhaseRequests, method: &str, word: &str, bytes: Byt
         let to = Place::Server(number);
         let Some(server) = stage.server(number) else { return };
         stage.network.travel(from, to).await;
-        if reply.is_closed() && stage.dice.fraction() < 0.1 {
+        if reply.is_closed() && stage.rng.fraction() < 0.1 {
             return;
         }
         let (phase, token) = stage.as_the_server_reads_it(phase, &token);

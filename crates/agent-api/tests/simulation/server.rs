@@ -10,7 +10,7 @@ use taco_control_plane::{Error, Privileged};
 use taco_domain::agent::AgentPresence;
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::simulated::Line;
-use taco_ledger::{Dice, LedgerName};
+use taco_ledger::{LedgerName, SharedRng};
 use taco_scheduler::{Leases, PeerDirectory, Scheduler, Wake};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -58,8 +58,8 @@ impl Server {
     async fn start(stage: &Arc<Stage>, number: usize, life: usize) -> Result<Arc<Self>, Error> {
         let line = Line::to(&stage.world);
         let name = format!("server-{number}-{life}");
-        let dice = Dice::from_seed(stage.below(1 << 30) as u64);
-        let mut environment = environment(stage, line.clone(), number, name.clone(), dice);
+        let rng = SharedRng::from_seed(stage.below(1 << 30) as u64);
+        let mut environment = environment(stage, line.clone(), number, name.clone(), rng);
         let clock = Arc::clone(&environment.clock);
         let beacons = Beacons::new(Arc::clone(&environment.bucket), clock, &name, None, BEACON_INTERVAL);
         let beacons = Arc::new(beacons);

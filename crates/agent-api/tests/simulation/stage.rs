@@ -19,7 +19,9 @@ use taco_domain::id::{OrganizationId, RunId, WorkspaceId};
 use taco_domain::run::RunSource;
 use taco_domain::workspace::WorkspaceSource;
 use taco_ledger::simulated::{Line, World};
-use taco_ledger::{Bucket, Dice, Environment, Ledger, LedgerName, MasterKey, MasterKeys, Options, Peers, Retrying};
+use taco_ledger::{
+    Bucket, Environment, Ledger, LedgerName, MasterKey, MasterKeys, Options, Peers, Retrying, SharedRng,
+};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -48,7 +50,7 @@ pub(crate) enum Mode {
 
 pub(crate) struct Stage {
     pub(crate) sabotage: Sabotage,
-    pub(crate) dice: Dice,
+    pub(crate) rng: SharedRng,
     /// Every tenth history has no faults at all.
     pub(crate) is_calm: bool,
     pub(crate) world: Arc<World>,
@@ -75,11 +77,11 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn below(&self, limit: usize) -> usize {
-        (self.dice.fraction() * limit as f64) as usize
+        (self.rng.fraction() * limit as f64) as usize
     }
 
     pub(crate) fn seconds(&self, least: f64, most: f64) -> Duration {
-        Duration::from_secs_f64(least + self.dice.fraction() * (most - least))
+        Duration::from_secs_f64(least + self.rng.fraction() * (most - least))
     }
 
     pub(crate) fn is_bad(&self) -> bool {
@@ -88,7 +90,7 @@ impl Stage {
 
     /// A fault that happens this often while times are bad.
     pub(crate) fn chance(&self, fraction: f64) -> bool {
-        self.is_bad() && self.dice.fraction() < fraction
+        self.is_bad() && self.rng.fraction() < fraction
     }
 
     pub(crate) fn server(&self, number: usize) -> Option<Arc<Server>> {
@@ -114,27 +116,27 @@ impl Stage {
 }
 
 /// Environment of a server.
-pub(crate) fn environment(stage: &Stage, line: Line, number: usize, server: String, dice: Dice) -> Environment {
+pub(crate) fn environment(stage: &Stage, line: Line, number: usize, server: String, rng: SharedRng) -> Environment {
     let pause = Arc::clone(&stage.server_pauses[number]);
     let bucket = Arc::new(SeenAwake { bucket: Arc::new(line), pause });
-    let mut bucket: Arc<dyn Bucket> = Arc::new(Retrying::new(bucket, dice.clone()));
+    let mut bucket: Arc<dyn Bucket> = Arc::new(Retrying::new(bucket, rng.clone()));
     if stage.sabotage == Sabotage::BlindRetry {
         bucket = Arc::new(Forgetful { bucket, unclear: Mutex::default() });
     }
-    Environment { bucket, clock: Arc::clone(&stage.clocks[number]) as _, dice, server, peers: Peers::none() }
+    Environment { bucket, clock: Arc::clone(&stage.clocks[number]) as _, rng, server, peers: Peers::none() }
 }
 
 /// The same for one to which nothing happens.
-pub(crate) fn quiet_environment(world: &Arc<World>, begun: Instant, server: &str, dice: Dice) -> Environment {
-    let bucket = Arc::new(Retrying::new(Arc::new(Line::steady(world)), dice.clone()));
+pub(crate) fn quiet_environment(world: &Arc<World>, begun: Instant, server: &str, rng: SharedRng) -> Environment {
+    let bucket = Arc::new(Retrying::new(Arc::new(Line::steady(world)), rng.clone()));
     let clock = Arc::new(WallClock::new(begun));
-    Environment { bucket, clock, dice, server: server.to_owned(), peers: Peers::none() }
+    Environment { bucket, clock, rng, server: server.to_owned(), peers: Peers::none() }
 }
 
 pub(crate) async fn open(environment: Environment) -> Result<Privileged, taco_control_plane::Error> {
     let key = MasterKey::from_secret("a master key with more than enough characters").expect("a long secret");
     let settings = Settings {
-        master_keys: Arc::new(MasterKeys::new(key, Vec::new(), environment.dice.clone())),
+        master_keys: Arc::new(MasterKeys::new(key, Vec::new(), environment.rng.clone())),
         site_token: Some(SITE_TOKEN.to_owned()),
         ledger: Options { snapshot_every: 64, ..Options::default() },
         timeouts: Timeouts::default(),
@@ -146,7 +148,7 @@ pub(crate) async fn open(environment: Environment) -> Result<Privileged, taco_co
 
 /// A server that only watches, and to which nothing happens.
 pub(crate) async fn watcher(stage: &Stage) -> Privileged {
-    open(quiet_environment(&stage.world, stage.begun, "watcher", Dice::from_seed(7))).await.expect("a site")
+    open(quiet_environment(&stage.world, stage.begun, "watcher", SharedRng::from_seed(7))).await.expect("a site")
 }
 
 /// A new organization, and its admin.
@@ -181,10 +183,10 @@ pub(crate) async fn given_workspace(
 
 /// An organization with a pool and workspaces that have a configuration. Nothing goes wrong yet.
 pub(crate) async fn prepare(seed: u64, mode: Mode, sabotage: Sabotage) -> Arc<Stage> {
-    let dice = Dice::from_seed(seed);
+    let rng = SharedRng::from_seed(seed);
     let world = World::new(seed, 0.0);
     let begun = Instant::now();
-    let seen_by = quiet_environment(&world, begun, "preparation", Dice::from_seed(!seed));
+    let seen_by = quiet_environment(&world, begun, "preparation", SharedRng::from_seed(!seed));
     let plane = open(seen_by.clone()).await.expect("a site");
     plane.first_start().await.expect("an admin");
     let caller = given_organization(&plane, "acme").await;
@@ -204,15 +206,15 @@ pub(crate) async fn prepare(seed: u64, mode: Mode, sabotage: Sabotage) -> Arc<St
     let bad = Duration::from_secs(if mode == Mode::Safety { 330 } else { 210 });
     let is_calm = seed.is_multiple_of(10);
     if !is_calm {
-        world.set_badness(0.1 + 0.8 * dice.fraction());
+        world.set_badness(0.1 + 0.8 * rng.fraction());
     }
     let server_pauses: [Arc<Pause>; SERVERS] = Default::default();
-    let clocks = std::array::from_fn(|_| Arc::new(WallClock::drifted(begun, dice.fraction())));
+    let clocks = std::array::from_fn(|_| Arc::new(WallClock::drifted(begun, rng.fraction())));
     Arc::new(Stage {
         sabotage,
         is_calm,
-        network: Arc::new(Network::new(Dice::from_seed(seed ^ 0xaaaa), server_pauses.clone())),
-        dice,
+        network: Arc::new(Network::new(SharedRng::from_seed(seed ^ 0xaaaa), server_pauses.clone())),
+        rng,
         world,
         outside: Arc::default(),
         notes: Notes::default(),

@@ -51,7 +51,7 @@ impl UnreadableLedgers {
         let (object, why) = match error {
             E::Corrupt { object, why } => (object.to_string(), why.clone()),
             E::NewerFormat { object, .. } => (object.to_string(), error.to_string()),
-            E::Unavailable(denied) if !error.is_passing() => (denied.key.to_string(), denied.why.clone()),
+            E::Unavailable(denied) if !error.is_transient() => (denied.key.to_string(), denied.why.clone()),
             E::Unavailable(_) | E::Busy { .. } | E::NewerRecord(_) | E::Broken(_) => return,
         };
         let mut known = self.lock();
@@ -107,7 +107,7 @@ pub(crate) fn ledger_name(organization: Option<OrganizationId>) -> LedgerName {
 pub(crate) fn is_of_one_ledger(error: &Error) -> bool {
     match error {
         Error::Corrupt(_) => true,
-        Error::Unavailable(cause) => !cause.is_passing(),
+        Error::Unavailable(cause) => !cause.is_transient(),
         _ => false,
     }
 }

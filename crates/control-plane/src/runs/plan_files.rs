@@ -10,7 +10,7 @@ use taco_domain::phase_attempt::PhaseAttempt;
 use taco_domain::run::Run;
 use taco_ledger::blob::Stored;
 use taco_ledger::bucket::Download;
-use taco_ledger::{BucketError, Key, LedgerName, Trouble, layout};
+use taco_ledger::{BucketError, BucketErrorKind, Key, LedgerName, layout};
 
 use crate::blob_error::blob_error;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
@@ -86,8 +86,8 @@ impl ControlPlane {
             file.map_err(|error| if matches!(error, Error::Corrupt(_)) { changed() } else { error })
         };
         let Some(mut whole) = read().await? else { return Err(Error::NotFound("object")) };
-        let judged = |error: BucketError| match error.trouble {
-            Trouble::Refused => changed(),
+        let judged = |error: BucketError| match error.kind {
+            BucketErrorKind::Refused => changed(),
             _ => blob_error(error.into()),
         };
         while whole.body.try_next().await.map_err(judged)?.is_some() {}

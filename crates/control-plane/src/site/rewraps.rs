@@ -10,7 +10,7 @@ use taco_domain::run::{Run, RunVariable};
 use taco_domain::ssh_key::SshKey;
 use taco_domain::user::User;
 use taco_domain::variable::{StoredValue, Variable};
-use taco_ledger::{LedgerName, Transaction, Trouble, layout};
+use taco_ledger::{BucketErrorKind, LedgerName, Transaction, layout};
 
 use crate::blob_error::blob_error;
 use crate::control_plane::ControlPlane;
@@ -85,7 +85,7 @@ impl Privileged {
     pub async fn rewrap_secrets(&self) -> Result<Rewrapped, Error> {
         let mut all = self.rewrap_passwords().await?;
         let survey = self.survey_organizations().await?;
-        if let Some(error) = survey.passing_failure() {
+        if let Some(error) = survey.transient_failure() {
             return Err(error.clone());
         }
         let damaged = self.unreadable_ledgers().into_iter();
@@ -128,7 +128,7 @@ impl Privileged {
                 match outcome {
                     Ok(true) => all.renewed += 1,
                     Ok(false) => all.left += 1,
-                    Err(error) if error.trouble == Trouble::Refused => {
+                    Err(error) if error.kind == BucketErrorKind::Refused => {
                         all.unreadable.push(format!("{} {}", error.key, error.why));
                     }
                     Err(error) => return Err(unavailable(error)),

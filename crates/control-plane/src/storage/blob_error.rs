@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use futures::{StreamExt as _, TryStreamExt as _, future, stream};
-use taco_ledger::Trouble;
+use taco_ledger::BucketErrorKind;
 use taco_ledger::blob::BlobError;
 use taco_ledger::bucket::Download;
 
@@ -21,7 +21,7 @@ pub(crate) fn blob_error(error: BlobError) -> Error {
         BlobError::Missing(object) => {
             Error::Corrupt(taco_ledger::Error::Corrupt { object, why: "it is missing".to_owned() })
         }
-        BlobError::Bucket(error) if error.trouble == Trouble::Refused => {
+        BlobError::Bucket(error) if error.kind == BucketErrorKind::Refused => {
             let (object, why) = (error.key.clone(), error.why.clone());
             Error::Corrupt(taco_ledger::Error::Corrupt { object, why })
         }

@@ -13,7 +13,9 @@ use taco_domain::run::Run;
 use taco_domain::state_version::{StateVersion, StateVersionStatus};
 use taco_ledger::blob::{BlobError, Stored};
 use taco_ledger::seal::sealed_size;
-use taco_ledger::{Blobs, Bucket, BucketError, Dice, Key, LedgerName, LogChunks, MasterKeys, Trouble, layout};
+use taco_ledger::{
+    Blobs, Bucket, BucketError, BucketErrorKind, Key, LedgerName, LogChunks, MasterKeys, SharedRng, layout,
+};
 
 use crate::configuration_archives::{configuration_key, readme_key};
 use crate::error::Error;
@@ -101,7 +103,7 @@ pub async fn examine_objects(
         ledger,
         depth,
         blobs: Blobs::new(Arc::clone(bucket), keys),
-        logs: LogChunks::new(Arc::clone(bucket), Dice::from_seed(0)),
+        logs: LogChunks::new(Arc::clone(bucket), SharedRng::from_seed(0)),
         pieces: listed_pieces(&**bucket, ledger).await?,
     };
     let records = Records { ledger, organization, state, current: state };
@@ -228,7 +230,8 @@ async fn deep_look(blobs: &Blobs, expected: &Expected) -> Result<Option<String>,
             Err(error) => Err(error.into()),
         },
     };
-    let judged = |error: BucketError| if error.trouble == Trouble::Refused { Ok(Some(error.why)) } else { Err(error) };
+    let judged =
+        |error: BucketError| if error.kind == BucketErrorKind::Refused { Ok(Some(error.why)) } else { Err(error) };
     let mut body = match opened {
         Ok(download) => download.body,
         Err(BlobError::Missing(_)) => return Ok(Some("it is missing".to_owned())),

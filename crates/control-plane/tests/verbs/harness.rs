@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use taco_control_plane::{Caller, Error, FirstStart, NewToken, OrganizationView, Privileged, RequestInfo, Settings};
 use taco_domain::organization::OrganizationPatch;
 use taco_domain::user::User;
-use taco_ledger::{Bucket, Clock, Dice, Environment, MasterKey, MasterKeys, ObjectBucket, Options, Peers};
+use taco_ledger::{Bucket, Clock, Environment, MasterKey, MasterKeys, ObjectBucket, Options, Peers, SharedRng};
 
 pub(crate) const SITE_TOKEN: &str = "a text that the operator chose";
 
@@ -108,13 +108,13 @@ async fn open(
     let environment = Environment {
         bucket,
         clock,
-        dice: Dice::from_seed(seed),
+        rng: SharedRng::from_seed(seed),
         server: format!("server-{seed}"),
         peers: Peers::none(),
     };
     let older = secrets[1..].iter().map(|secret| master_key(secret)).collect();
     let settings = Settings {
-        master_keys: Arc::new(MasterKeys::new(master_key(secrets[0]), older, Dice::from_seed(seed))),
+        master_keys: Arc::new(MasterKeys::new(master_key(secrets[0]), older, SharedRng::from_seed(seed))),
         site_token: Some(SITE_TOKEN.to_owned()),
         ledger: Options::default(),
         timeouts: Default::default(),

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 
 use super::*;
 use crate::bucket::{Created, Object};
-use crate::clock::Dice;
+use crate::clock::SharedRng;
 use crate::layout::{self, LedgerName};
 use crate::object_bucket::ObjectBucket;
 use crate::retry::Retrying;
@@ -39,7 +39,7 @@ impl Spy {
             return Ok(());
         }
         *left -= 1;
-        Err(BucketError::new("put", key, Trouble::Unclear, "503"))
+        Err(BucketError::new("put", key, BucketErrorKind::OutcomeUnknown, "503"))
     }
 
     async fn raw(&self, key: &Key) -> Vec<u8> {
@@ -91,7 +91,7 @@ fn key() -> Key {
 
 fn keys(current: &str, older: &[&str]) -> Arc<MasterKeys> {
     let key = |name: &str| MasterKey::from_secret(&name.repeat(32)).expect("long enough");
-    Arc::new(MasterKeys::new(key(current), older.iter().map(|name| key(name)).collect(), Dice::from_seed(7)))
+    Arc::new(MasterKeys::new(key(current), older.iter().map(|name| key(name)).collect(), SharedRng::from_seed(7)))
 }
 
 fn plain(bucket: &Arc<Spy>) -> Blobs {
@@ -164,13 +164,13 @@ async fn a_body_that_is_too_large_or_breaks_off_leaves_nothing_behind() {
 #[tokio::test(start_paused = true)]
 async fn a_small_blob_survives_a_bucket_that_stumbles() {
     let bucket = Spy::refusing(3);
-    let blobs = Blobs::new(Arc::new(Retrying::new(Arc::clone(&bucket) as _, Dice::from_seed(1))), None);
+    let blobs = Blobs::new(Arc::new(Retrying::new(Arc::clone(&bucket) as _, SharedRng::from_seed(1))), None);
     let stored = blobs.store_bytes(&key(), content(SMALL)).await.expect("sent again");
     assert_eq!(stored.sha256, hex::encode(Sha256::digest(content(SMALL))));
 
     *bucket.writes_to_refuse.lock().expect("no panic") = 1;
     let error = blobs.store_bytes(&key(), content(SMALL + 1)).await.expect_err("flows past only once");
-    assert!(matches!(error, BlobError::Bucket(error) if error.is_unclear()));
+    assert!(matches!(error, BlobError::Bucket(error) if error.is_outcome_unknown()));
 }
 
 #[tokio::test]
@@ -229,7 +229,7 @@ async fn a_blob_that_changed_is_named_before_its_last_bytes_are_handed_out() {
         };
         assert!(handed_out < bytes.len());
         assert!(error.to_string().contains("blobs/site/states/sv-1: not what was stored: its SHA-256"), "{error}");
-        assert_eq!(error.trouble, Trouble::Refused);
+        assert_eq!(error.kind, BucketErrorKind::Refused);
     }
 
     for size in [0, 3 * PIECE - 1, 3 * PIECE + 1] {

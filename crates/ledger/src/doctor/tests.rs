@@ -54,14 +54,14 @@ impl Liar {
         if self.lie != Lie::ReadOnly {
             return Ok(());
         }
-        Err(BucketError::new(operation, key, Trouble::Denied, "AccessDenied"))
+        Err(BucketError::new(operation, key, BucketErrorKind::Denied, "AccessDenied"))
     }
 
     fn refuse_all(&self, operation: &'static str, key: &Key) -> Result<(), BucketError> {
         if self.lie != Lie::Unreachable {
             return Ok(());
         }
-        Err(BucketError::new(operation, key, Trouble::Unclear, "connection refused"))
+        Err(BucketError::new(operation, key, BucketErrorKind::OutcomeUnknown, "connection refused"))
     }
 }
 
@@ -89,7 +89,7 @@ impl Bucket for Liar {
             }
             Lie::LosesAnswers => {
                 self.bucket.create(key, bytes).await?;
-                Err(BucketError::new("create", key, Trouble::Unclear, "connection closed"))
+                Err(BucketError::new("create", key, BucketErrorKind::OutcomeUnknown, "connection closed"))
             }
             Lie::DropsCreates => Ok(Created::Now),
             _ => self.bucket.create(key, bytes).await,
@@ -138,11 +138,11 @@ impl Bucket for Liar {
 }
 
 async fn examine_a(lie: Lie) -> Vec<Finding> {
-    examine(&liar(lie), &SystemClock, &Dice::from_seed(1)).await
+    examine(&liar(lie), &SystemClock, &SharedRng::from_seed(1)).await
 }
 
 async fn probe_a(lie: Lie) -> Result<(), ProbeError> {
-    probe(&liar(lie), &Dice::from_seed(1), Thoroughness::REMOTE).await
+    probe(&liar(lie), &SharedRng::from_seed(1), Thoroughness::REMOTE).await
 }
 
 /// The checks that did not pass, without those that were skipped for their sake.
@@ -158,9 +158,9 @@ fn skipped(findings: &[Finding]) -> usize {
 #[tokio::test(start_paused = true)]
 async fn an_honest_bucket_passes_and_is_left_empty() {
     let bucket: Arc<dyn Bucket> = liar(Lie::None);
-    let dice = Dice::from_seed(1);
-    probe(&bucket, &dice, Thoroughness::REMOTE).await.expect("it is honest");
-    let findings = examine(&bucket, &SystemClock, &dice).await;
+    let rng = SharedRng::from_seed(1);
+    probe(&bucket, &rng, Thoroughness::REMOTE).await.expect("it is honest");
+    let findings = examine(&bucket, &SystemClock, &rng).await;
     assert_eq!(complaints(&findings), [], "{findings:#?}");
     assert_eq!((findings.len(), skipped(&findings)), (9, 0), "{findings:#?}");
     assert_eq!(bucket.list(&layout::probes(), None).await.expect("memory answers"), []);
@@ -224,7 +224,7 @@ async fn a_bucket_that_cannot_be_used_is_explained() {
 fn a_race_is_judged_by_answers_and_content() {
     let key = layout::probe("x");
     let (won, lost) = (Ok(Created::Now), Ok(Created::AlreadyThere));
-    let unclear = Err(BucketError::new("create", &key, Trouble::Unclear, "timeout"));
+    let unclear = Err(BucketError::new("create", &key, BucketErrorKind::OutcomeUnknown, "timeout"));
     let judge = |answers: &[&Result<Created, BucketError>], owner| {
         let answers: Vec<Answer> =
             answers.iter().enumerate().map(|(writer, &answer)| (writer, answer.clone())).collect();
@@ -237,8 +237,8 @@ fn a_race_is_judged_by_answers_and_content() {
     assert!(matches!(judge(&[&won, &lost], Owner::Writer(1)), Err(ProbeError::IgnoresCreateIfAbsent { .. })));
     assert!(matches!(judge(&[&won, &lost], Owner::Nobody), Err(ProbeError::ForgetsWrites { .. })));
     assert!(matches!(judge(&[&won, &lost], Owner::Stranger), Err(ProbeError::ForgetsWrites { .. })));
-    assert!(matches!(judge(&[&lost, &unclear], Owner::Nobody), Err(ProbeError::Trouble(_))));
-    assert!(matches!(judge(&[&lost, &lost], Owner::Nobody), Err(ProbeError::Trouble(_))));
+    assert!(matches!(judge(&[&lost, &unclear], Owner::Nobody), Err(ProbeError::Bucket(_))));
+    assert!(matches!(judge(&[&lost, &lost], Owner::Nobody), Err(ProbeError::Bucket(_))));
 }
 
 #[test]
@@ -257,6 +257,6 @@ async fn a_directory_is_probed_and_left_empty() {
     let bucket: Arc<dyn Bucket> = Arc::new(location.open().expect("it opens"));
     let thoroughness = Thoroughness::for_start_on(&location);
     assert_eq!(thoroughness, Thoroughness::QUICK);
-    probe(&bucket, &Dice::from_seed(1), thoroughness).await.expect("it is honest");
+    probe(&bucket, &SharedRng::from_seed(1), thoroughness).await.expect("it is honest");
     assert_eq!(bucket.list(&layout::probes(), None).await.expect("it lists"), []);
 }

@@ -12,7 +12,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use sha2::{Digest, Sha256};
 
 use super::{FETCHED_AT_ONCE, Log, LogChunks};
-use crate::bucket::{BucketError, Trouble};
+use crate::bucket::{BucketError, BucketErrorKind};
 use crate::layout::LedgerName;
 
 /// A log has no more blocks than this: a record of a run holds them all.
@@ -172,7 +172,7 @@ impl LogChunks {
         for block in &digest.blocks {
             match self.block(&log, start, block).await {
                 Ok(_) => {}
-                Err(error) if error.trouble == Trouble::Refused => found.push(error),
+                Err(error) if error.kind == BucketErrorKind::Refused => found.push(error),
                 Err(error) => return Err(error),
             }
             start = block.end;
@@ -193,7 +193,7 @@ impl LogChunks {
                 1 => "this piece of a log was altered".to_owned(),
                 many => format!("this piece of a log, or one of the {} after it, was altered", many - 1),
             };
-            return Err(BucketError::new("verify", &key, Trouble::Refused, why));
+            return Err(BucketError::new("verify", &key, BucketErrorKind::Refused, why));
         }
         let bytes = match &pieces[..] {
             [(_, only)] => only.clone(),
@@ -205,7 +205,7 @@ impl LogChunks {
 
     /// All pieces from one border to another, each with its end.
     async fn pieces(&self, log: &Log, start: u64, end: u64) -> Result<Vec<(u64, Bytes)>, BucketError> {
-        let damaged = |at: u64, why: &str| BucketError::new("verify", &log.piece(at), Trouble::Refused, why);
+        let damaged = |at: u64, why: &str| BucketError::new("verify", &log.piece(at), BucketErrorKind::Refused, why);
         if start == end {
             return Ok(Vec::new());
         }
@@ -250,7 +250,7 @@ mod tests {
 
     use super::*;
     use crate::bucket::Bucket;
-    use crate::clock::Dice;
+    use crate::clock::SharedRng;
     use crate::layout;
     use crate::object_bucket::ObjectBucket;
 
@@ -261,7 +261,7 @@ mod tests {
     }
 
     fn reader(bucket: &Arc<dyn Bucket>) -> LogChunks {
-        LogChunks::new(Arc::clone(bucket), Dice::from_seed(1))
+        LogChunks::new(Arc::clone(bucket), SharedRng::from_seed(1))
     }
 
     async fn written(pieces: usize) -> Written {
@@ -320,7 +320,7 @@ mod tests {
                         None => written.bucket.delete(&key).await.expect("deleted"),
                     }
                     let error = written.read(0, usize::MAX).await.expect_err("damage");
-                    assert_eq!(error.trouble, Trouble::Refused, "{error}");
+                    assert_eq!(error.kind, BucketErrorKind::Refused, "{error}");
                     // Where a block has several pieces, its first may stand for all.
                     assert!(pieces > MOST_BLOCKS || error.key == key, "{error} instead of {key}");
                 }

@@ -14,7 +14,7 @@ const LOG: &str = "plan-1";
 #[derive(Debug)]
 struct FaultyBucket {
     bucket: ObjectBucket,
-    dice: Dice,
+    rng: SharedRng,
     /// How often an operation fails before or after it was done.
     faults: f64,
     /// Listings show nothing.
@@ -24,8 +24,8 @@ struct FaultyBucket {
 
 impl FaultyBucket {
     fn new(seed: u64, faults: f64) -> Self {
-        let dice = Dice::from_seed(seed);
-        Self { bucket: ObjectBucket::in_memory(), dice, faults, blind: false, requests: AtomicUsize::new(0) }
+        let rng = SharedRng::from_seed(seed);
+        Self { bucket: ObjectBucket::in_memory(), rng, faults, blind: false, requests: AtomicUsize::new(0) }
     }
 
     fn count(&self) {
@@ -33,11 +33,11 @@ impl FaultyBucket {
     }
 
     fn fails(&self) -> bool {
-        self.dice.fraction() < self.faults
+        self.rng.fraction() < self.faults
     }
 
     fn fail<T>(&self, operation: &'static str, key: &Key) -> Result<T, BucketError> {
-        Err(BucketError::new(operation, key, Trouble::Unclear, "503"))
+        Err(BucketError::new(operation, key, BucketErrorKind::OutcomeUnknown, "503"))
     }
 }
 
@@ -95,8 +95,8 @@ impl Bucket for FaultyBucket {
 }
 
 fn server(bucket: &Arc<FaultyBucket>, seed: u64) -> LogChunks {
-    let dice = Dice::from_seed(seed);
-    LogChunks::new(Arc::new(Retrying::new(Arc::clone(bucket) as _, dice.clone())), dice)
+    let rng = SharedRng::from_seed(seed);
+    LogChunks::new(Arc::new(Retrying::new(Arc::clone(bucket) as _, rng.clone())), rng)
 }
 
 fn reliable() -> Arc<FaultyBucket> {
@@ -112,8 +112,8 @@ async fn read(chunks: &LogChunks, offset: u64, limit: usize) -> String {
     String::from_utf8(bytes).expect("text")
 }
 
-fn below(dice: &Dice, limit: usize) -> usize {
-    (dice.fraction() * limit as f64) as usize
+fn below(rng: &SharedRng, limit: usize) -> usize {
+    (rng.fraction() * limit as f64) as usize
 }
 
 #[tokio::test(start_paused = true)]
@@ -225,11 +225,11 @@ async fn a_server_that_does_not_know_a_long_log_need_not_walk_all_of_it() {
 #[tokio::test(start_paused = true)]
 async fn whatever_fails_and_whoever_writes_the_log_is_what_the_writer_sent() {
     for seed in 0..60 {
-        let dice = Dice::from_seed(seed);
+        let rng = SharedRng::from_seed(seed);
         let bucket = Arc::new(FaultyBucket { blind: seed % 3 == 0, ..FaultyBucket::new(seed, 0.15) });
         let servers = [server(&bucket, seed), server(&bucket, seed + 1_000)];
-        let length = 50 + below(&dice, 300);
-        let whole: String = (0..length).map(|_| char::from(b'a' + below(&dice, 26) as u8)).collect();
+        let length = 50 + below(&rng, 300);
+        let whole: String = (0..length).map(|_| char::from(b'a' + below(&rng, 26) as u8)).collect();
 
         // The writer talks to any server, repeats itself, and goes on where it is told to.
         let mut at = 0;
@@ -237,23 +237,23 @@ async fn whatever_fails_and_whoever_writes_the_log_is_what_the_writer_sent() {
         while at < length {
             requests += 1;
             assert!(requests < 1_000, "seed {seed}: stuck at {at}");
-            let back = below(&dice, 10).min(at);
-            let from = if dice.fraction() < 0.2 { at - back } else { at };
-            let to = (from + 1 + below(&dice, 20)).min(length);
-            match append(&servers[below(&dice, 2)], from as u64, &whole[from..to]).await {
+            let back = below(&rng, 10).min(at);
+            let from = if rng.fraction() < 0.2 { at - back } else { at };
+            let to = (from + 1 + below(&rng, 20)).min(length);
+            match append(&servers[below(&rng, 2)], from as u64, &whole[from..to]).await {
                 Ok(next) => {
                     assert_eq!(next, to as u64, "seed {seed}");
                     at = at.max(to);
                 }
-                Err(AppendError::Bucket(error)) => assert!(error.is_unclear(), "seed {seed}: {error}"),
+                Err(AppendError::Bucket(error)) => assert!(error.is_outcome_unknown(), "seed {seed}: {error}"),
                 Err(error) => panic!("seed {seed}: {error}"),
             }
         }
         for round in 0..40 {
             let fresh = server(&bucket, seed + 2_000);
             let reader = if round % 4 == 0 { &fresh } else { &servers[round % 2] };
-            let from = below(&dice, length + 5);
-            let limit = below(&dice, length);
+            let from = below(&rng, length + 5);
+            let limit = below(&rng, length);
             let expected = &whole[from.min(length)..(from + limit).min(length).max(from.min(length))];
             assert_eq!(read(reader, from as u64, limit).await, expected, "seed {seed}: {limit} from {from}");
         }
@@ -267,21 +267,21 @@ async fn two_rivals_leave_one_chain_without_gaps() {
         let rival = |letter: &'static str, seed: u64| {
             let chunks = server(&bucket, seed);
             async move {
-                let dice = Dice::from_seed(seed);
+                let rng = SharedRng::from_seed(seed);
                 let mut written = 0;
                 let mut at = 0;
                 let mut requests = 0;
                 while at < 100 {
                     requests += 1;
                     assert!(requests < 1_000, "seed {seed}: stuck at {at}");
-                    let text = letter.repeat(1 + below(&dice, 7));
+                    let text = letter.repeat(1 + below(&rng, 7));
                     match append(&chunks, at, &text).await {
                         Ok(next) => {
                             written += next - at;
                             at = next;
                         }
                         Err(AppendError::Conflict { next } | AppendError::Gap { next }) => at = next,
-                        Err(AppendError::Bucket(error)) => assert!(error.is_unclear(), "{error}"),
+                        Err(AppendError::Bucket(error)) => assert!(error.is_outcome_unknown(), "{error}"),
                     }
                 }
                 written
@@ -304,7 +304,7 @@ async fn a_bucket_that_stays_away_is_reported_in_time() {
     let chunks = server(&bucket, 1);
     let begun = Instant::now();
     let Err(AppendError::Bucket(error)) = append(&chunks, 0, "one").await else { panic!("nothing works") };
-    assert!(error.is_unclear());
+    assert!(error.is_outcome_unknown());
     assert!(begun.elapsed() <= PATIENCE + PATIENCE / 100, "{:?}", begun.elapsed());
     assert!(error.to_string().contains("blobs/site/logs/plan-1/0000000001/00000000000000000000"), "{error}");
 }

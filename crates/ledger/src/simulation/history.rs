@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Sabotage;
 use crate::beacon::Peers;
-use crate::clock::Dice;
+use crate::clock::SharedRng;
 use crate::environment::Environment;
 use crate::error::CommitError;
 use crate::layout::LedgerName;
@@ -105,7 +105,7 @@ pub(super) struct Told {
 
 struct Stage {
     world: Arc<World>,
-    dice: Dice,
+    rng: SharedRng,
     sabotage: Sabotage,
     moments: AtomicU64,
     operations: AtomicU64,
@@ -125,7 +125,7 @@ impl Stage {
     }
 
     fn below(&self, limit: u64) -> u64 {
-        (self.dice.fraction() * limit as f64) as u64
+        (self.rng.fraction() * limit as f64) as u64
     }
 }
 
@@ -135,11 +135,11 @@ pub(super) fn name() -> LedgerName {
 
 /// Lets three servers live through some 20 bad seconds, then checks that calm weather is enough to go on.
 pub(super) async fn live(seed: u64, sabotage: Sabotage) -> Result<Told, String> {
-    let dice = Dice::from_seed(seed);
-    let world = World::new(seed, if seed.is_multiple_of(10) { 0.0 } else { 0.3 + dice.fraction() });
+    let rng = SharedRng::from_seed(seed);
+    let world = World::new(seed, if seed.is_multiple_of(10) { 0.0 } else { 0.3 + rng.fraction() });
     let stage = Arc::new(Stage {
         world: Arc::clone(&world),
-        dice,
+        rng,
         sabotage,
         moments: AtomicU64::new(0),
         operations: AtomicU64::new(0),
@@ -181,7 +181,7 @@ async fn lives_of_a_server(stage: Arc<Stage>, number: u64) {
         }
         clients.spawn(packer(Arc::clone(&stage), ledger.clone()));
         let remaining = stage.over.saturating_duration_since(Instant::now());
-        let lifetime = Duration::from_secs_f64(0.2 + stage.dice.fraction() * 12.0).min(remaining);
+        let lifetime = Duration::from_secs_f64(0.2 + stage.rng.fraction() * 12.0).min(remaining);
         sleep(lifetime).await;
         if Instant::now() < stage.over {
             // `kill -9`: no client hears of it, and what is under way in the bucket happens or not.
@@ -198,16 +198,16 @@ async fn open(
     number: u64,
 ) -> Result<(Ledger<Everything>, Line), crate::error::Error> {
     let line = Line::to(&stage.world);
-    let dice = Dice::from_seed(stage.below(u64::from(u32::MAX)));
+    let rng = SharedRng::from_seed(stage.below(u64::from(u32::MAX)));
     let environment = Environment {
-        bucket: Arc::new(Retrying::new(Arc::new(line.clone()), dice.clone())),
+        bucket: Arc::new(Retrying::new(Arc::new(line.clone()), rng.clone())),
         clock: Arc::new(WrongClock::new(stage.begun, Duration::from_secs(100 * number))),
-        dice: dice.clone(),
+        rng: rng.clone(),
         server: server.to_owned(),
         peers: Peers::fixed(2),
     };
     let key = MasterKey::from_secret("the secret key of all simulated servers").expect("long enough");
-    let keys = Some(Arc::new(MasterKeys::new(key, Vec::new(), dice.clone())));
+    let keys = Some(Arc::new(MasterKeys::new(key, Vec::new(), rng.clone())));
     let options = Options {
         snapshot_every: 4 + stage.below(8),
         keys,
@@ -221,7 +221,7 @@ async fn open(
 /// Packs whatever is settled, now and then, while everybody else goes on.
 async fn packer(stage: Arc<Stage>, ledger: Ledger<Everything>) {
     while Instant::now() < stage.over {
-        sleep(Duration::from_secs_f64(stage.dice.fraction() * 2.0)).await;
+        sleep(Duration::from_secs_f64(stage.rng.fraction() * 2.0)).await;
         let _ = ledger.pack_settled().await;
     }
 }
@@ -233,7 +233,7 @@ async fn client(stage: Arc<Stage>, ledger: Ledger<Everything>) {
             5..7 => claim(&stage, &ledger).await,
             _ => read(&stage, &ledger).await,
         }
-        sleep(Duration::from_secs_f64(stage.dice.fraction() * 0.4)).await;
+        sleep(Duration::from_secs_f64(stage.rng.fraction() * 0.4)).await;
     }
 }
 

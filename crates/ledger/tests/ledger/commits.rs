@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::common::{Counter, Counters, add, environment, intent, memory, name, open};
 use futures::future::join_all;
 use taco_ledger::beacon::Beacons;
-use taco_ledger::{Bucket, Commit, CommitError, Dice, Environment, Error, Ledger, Options, layout};
+use taco_ledger::{Bucket, Commit, CommitError, Environment, Error, Ledger, Options, SharedRng, layout};
 
 #[tokio::test]
 async fn what_one_server_commits_the_other_reads() {
@@ -227,8 +227,8 @@ async fn take_turns(seed: u64) {
     let slow = Slow::new(40, 20);
     let mut servers = Vec::new();
     for server in 0..3 {
-        let dice = Dice::from_seed(100 * seed + server);
-        let environment = Environment { dice, ..environment(Arc::clone(&slow) as _, &format!("server-{server}"), 2) };
+        let rng = SharedRng::from_seed(100 * seed + server);
+        let environment = Environment { rng, ..environment(Arc::clone(&slow) as _, &format!("server-{server}"), 2) };
         servers.push(Ledger::<Counters>::open(environment, name(), Options::default()).await.expect("opened"));
     }
     let over = tokio::time::Instant::now() + Duration::from_secs(60);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use taco_ledger::{
-    Bucket, CommitError, Dice, Environment, Error, Intent, Ledger, LedgerName, Location, ObjectBucket, Options, Peers,
-    Retrying, SystemClock,
+    Bucket, CommitError, Environment, Error, Intent, Ledger, LedgerName, Location, ObjectBucket, Options, Peers,
+    Retrying, SharedRng, SystemClock,
 };
 use taco_tables::{Record, tables};
 
@@ -42,11 +42,11 @@ pub(crate) fn name() -> LedgerName {
 }
 
 pub(crate) fn environment(bucket: Arc<dyn Bucket>, server: &str, peers: usize) -> Environment {
-    let dice = Dice::from_seed(server.len() as u64);
+    let rng = SharedRng::from_seed(server.len() as u64);
     Environment {
-        bucket: Arc::new(Retrying::new(bucket, dice.clone())),
+        bucket: Arc::new(Retrying::new(bucket, rng.clone())),
         clock: Arc::new(SystemClock),
-        dice,
+        rng,
         server: server.to_owned(),
         peers: Peers::fixed(peers),
     }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use crate::common::{Counters, add, directory, memory, name, open_with};
 use taco_ledger::{
-    Bucket, CommitError, Dice, Error, Ledger, LedgerName, MasterKey, MasterKeys, Options, audit, layout,
+    Bucket, CommitError, Error, Ledger, LedgerName, MasterKey, MasterKeys, Options, SharedRng, audit, layout,
 };
 
 const SECRET: &str = "the secret key of these tests, long enough";
 
 fn keys(secret: &str) -> Arc<MasterKeys> {
     let key = MasterKey::from_secret(secret).expect("long enough");
-    Arc::new(MasterKeys::new(key, Vec::new(), Dice::from_seed(1)))
+    Arc::new(MasterKeys::new(key, Vec::new(), SharedRng::from_seed(1)))
 }
 
 async fn open(bucket: &Arc<dyn Bucket>) -> Result<Ledger<Counters>, Error> {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use taco_ledger::bucket::{ByteStream, Created, Download, Object};
-use taco_ledger::{Bucket, BucketError, CommitError, Error, Key, Ledger, TOLD_WITHIN, Trouble};
+use taco_ledger::{Bucket, BucketError, BucketErrorKind, CommitError, Error, Key, Ledger, TOLD_WITHIN};
 use tokio::time::Instant;
 
 use crate::common::{Counters, add, memory, open};
@@ -34,7 +34,7 @@ impl Moody {
     ) -> Result<T, BucketError> {
         match self.mood.load(Ordering::SeqCst) {
             WELL => work.await,
-            GONE => Err(BucketError::new(operation, key, Trouble::Unclear, "connection refused")),
+            GONE => Err(BucketError::new(operation, key, BucketErrorKind::OutcomeUnknown, "connection refused")),
             _ => std::future::pending().await,
         }
     }

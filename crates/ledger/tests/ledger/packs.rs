@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::SignedDuration;
 use taco_ledger::bucket::{ByteStream, Created, Download, Object};
-use taco_ledger::{Bucket, BucketError, Error, Hash, Key, Ledger, Options, Trouble, audit, layout};
+use taco_ledger::{Bucket, BucketError, BucketErrorKind, Error, Hash, Key, Ledger, Options, audit, layout};
 
 use crate::common::{Counters, add, environment, memory, name};
 
@@ -130,7 +130,7 @@ struct Killed {
 impl Killed {
     async fn write<T>(&self, key: &Key, work: impl Future<Output = Result<T, BucketError>>) -> Result<T, BucketError> {
         match self.writes_left.fetch_sub(1, Ordering::SeqCst) {
-            ..=0 => Err(BucketError::new("put", key, Trouble::Refused, "the process was killed")),
+            ..=0 => Err(BucketError::new("put", key, BucketErrorKind::Refused, "the process was killed")),
             _ => work.await,
         }
     }
@@ -218,7 +218,7 @@ impl Bucket for Stalling {
             self.written.notify_one();
             self.goes_on.notified().await;
             if self.writes {
-                return Err(BucketError::new("create", key, Trouble::Unclear, "the answer was lost"));
+                return Err(BucketError::new("create", key, BucketErrorKind::OutcomeUnknown, "the answer was lost"));
             }
         }
         self.bucket.create(key, bytes).await

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use taco_ledger::bucket::{ByteStream, Created, Download, Object, Stat};
-use taco_ledger::{Bucket, BucketError, Dice, Key, Ledger, Options, audit, layout};
+use taco_ledger::{Bucket, BucketError, Key, Ledger, Options, SharedRng, audit, layout};
 use taco_tables::{RecordKey, State};
 use tokio::sync::Notify;
 
@@ -108,8 +108,8 @@ async fn a_delta_has_what_changed_and_a_whole_state_comes_when_deltas_outweigh_i
 #[tokio::test]
 async fn chains_add_up_to_the_log_whatever_happened() {
     for seed in 0..12 {
-        let (bucket, dice) = (memory(), Dice::from_seed(seed));
-        let below = |limit: u64| (dice.fraction() * limit as f64) as u64;
+        let (bucket, rng) = (memory(), SharedRng::from_seed(seed));
+        let below = |limit: u64| (rng.fraction() * limit as f64) as u64;
         let ledger = open(&bucket).await.expect("opened");
         with_many_counters(&ledger, 40).await;
         for number in 0..60 {

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use taco_cli::print;
 use taco_ledger::audit::{self, LedgerReport, Problem};
-use taco_ledger::{Dice, LedgerName};
+use taco_ledger::{LedgerName, SharedRng};
 
 use crate::config::{BucketFlags, Configuration, ProcessEnv};
 use crate::{bucket, logging, master_keys};
@@ -51,9 +51,9 @@ pub(crate) async fn run(Arguments { verb: Verb::Verify(verify) }: &Arguments) ->
     let configuration = Configuration::load(&verify.flags, &ProcessEnv::of_this_process())?;
     let _logging = logging::start(&configuration.settings);
     let which = || configuration.bucket_in_words();
-    let dice = Dice::from_system();
-    let bucket = bucket::open(&configuration.settings, &dice).with_context(which)?.patient;
-    let keys = master_keys::find(&configuration.settings, &dice)?;
+    let rng = SharedRng::from_system();
+    let bucket = bucket::open(&configuration.settings, &rng).with_context(which)?.with_retries;
+    let keys = master_keys::find(&configuration.settings, &rng)?;
     let reports = audit::verify(&*bucket, verify.ledger.as_ref(), keys.as_ref()).await.with_context(which)?;
     if let Some(name) = &verify.ledger
         && reports.iter().all(|report| report.commits == 0 && report.is_sound())

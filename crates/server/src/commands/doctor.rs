@@ -11,7 +11,7 @@ use taco_control_plane::{DamagedObject, Depth, ExaminedObjects, examine_objects}
 use taco_domain::id::OrganizationId;
 use taco_domain::{OrganizationState, Site};
 use taco_ledger::doctor::{self, CREATE_IF_ABSENT, Finding, Outcome, REACHABLE, READ_AFTER_WRITE};
-use taco_ledger::{Bucket, BucketError, Dice, LedgerName, MasterKeys, SystemClock, audit, format, layout};
+use taco_ledger::{Bucket, BucketError, LedgerName, MasterKeys, SharedRng, SystemClock, audit, format, layout};
 
 use crate::config::{BucketFlags, Configuration, ProcessEnv};
 use crate::{bucket, logging, master_keys};
@@ -55,10 +55,11 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let configuration = Configuration::load(&arguments.flags, &ProcessEnv::of_this_process())?;
     let _logging = logging::start(&configuration.settings);
-    let dice = Dice::from_system();
-    let bucket = bucket::open(&configuration.settings, &dice).with_context(|| configuration.bucket_in_words())?.patient;
-    let keys = master_keys::find(&configuration.settings, &dice)?;
-    let findings = examine(&bucket, &dice, keys.map(Arc::new), arguments.deep).await;
+    let rng = SharedRng::from_system();
+    let bucket =
+        bucket::open(&configuration.settings, &rng).with_context(|| configuration.bucket_in_words())?.with_retries;
+    let keys = master_keys::find(&configuration.settings, &rng)?;
+    let findings = examine(&bucket, &rng, keys.map(Arc::new), arguments.deep).await;
     if arguments.json {
         print::json(&json!(findings))?;
     } else {
@@ -72,8 +73,8 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// First what the bucket can do, then what is in it.
-async fn examine(bucket: &Arc<dyn Bucket>, dice: &Dice, keys: Option<Arc<MasterKeys>>, deep: bool) -> Vec<Finding> {
-    let mut findings = doctor::examine(bucket, &SystemClock, dice).await;
+async fn examine(bucket: &Arc<dyn Bucket>, rng: &SharedRng, keys: Option<Arc<MasterKeys>>, deep: bool) -> Vec<Finding> {
+    let mut findings = doctor::examine(bucket, &SystemClock, rng).await;
     match doctor::first_failure(&findings, &[REACHABLE, READ_AFTER_WRITE, CREATE_IF_ABSENT]) {
         Some(failed) => {
             let because = format!("because \"{}\" failed", failed.check);

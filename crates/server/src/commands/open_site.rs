@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use taco_control_plane::Privileged;
-use taco_ledger::{Dice, Environment, Peers, SystemClock, format};
+use taco_ledger::{Environment, Peers, SharedRng, SystemClock, format};
 
 use crate::config::Configuration;
 use crate::server::{StartError, control_plane_settings};
@@ -13,17 +13,17 @@ use crate::{bucket, master_keys};
 pub(super) async fn open_site(configuration: &Configuration) -> Result<Option<Privileged>, StartError> {
     let settings = &configuration.settings;
     master_keys::check(settings)?;
-    let dice = Dice::from_system();
-    let bucket = bucket::open(settings, &dice)?.patient;
+    let rng = SharedRng::from_system();
+    let bucket = bucket::open(settings, &rng)?.with_retries;
     if format::read(&*bucket).await?.is_none() {
         return Ok(None);
     }
     let environment = Environment {
         bucket,
         clock: Arc::new(SystemClock),
-        dice: dice.clone(),
-        server: dice.unique(),
+        rng: rng.clone(),
+        server: rng.unique(),
         peers: Peers::none(),
     };
-    Ok(Some(Privileged::open(environment, control_plane_settings(settings, &dice)?).await?))
+    Ok(Some(Privileged::open(environment, control_plane_settings(settings, &rng)?).await?))
 }
