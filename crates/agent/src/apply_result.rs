@@ -19,20 +19,20 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
     let mut upload = StateUpload::new(files, running.requests.clone(), running.control.clone());
     // A crash before the first change must not send the server's own state back to it.
     let before = upload.sent;
-    let noted = running.page.change(|entry| {
+    let noted = running.record.change(|entry| {
         (entry.sent_state, entry.may_have_applied) = (before, true);
     });
     noted.map_err(failed)?;
-    let page = running.page.clone();
+    let record = running.record.clone();
     let note = |digest| {
-        if let Err(error) = page.change(|entry| entry.sent_state = Some(digest)) {
+        if let Err(error) = record.change(|entry| entry.sent_state = Some(digest)) {
             tracing::warn!(event = "journal_write_failed", %error, "the journal cannot be written");
         }
     };
     let planned = planned_counts(running);
     let (exit, planned) = {
         let following = upload.follow(note);
-        let applying = async { tokio::join!(running.engine(arguments, true), planned) };
+        let applying = async { tokio::join!(running.run_engine(arguments, true), planned) };
         tokio::pin!(following, applying);
         tokio::select! {
             done = &mut applying => done,
@@ -52,10 +52,10 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
     let result = match (exit.code, exit.killed()) {
         (0, _) => {
             let counts = running.log.observed().applied.or(planned).unwrap_or_default();
-            Ok(Outcome::Applied { counts, engine: running.found.request() })
+            Ok(Outcome::Applied { counts, engine: running.engine.request() })
         }
         (_, Some(how)) => {
-            Err(PhaseError::Killed { how: format!("{} {how}", running.found.engine), stopped: exit.stopped })
+            Err(PhaseError::Killed { how: format!("{} {how}", running.engine.engine), stopped: exit.stopped })
         }
         (_, None) => Err(running.engine_failed("apply", exit)),
     };
@@ -66,7 +66,7 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
         Err(RequestError::Lost) => {
             // A later reader of the state has to know that nothing went wrong.
             if let Ok(outcome) = result {
-                running.page.change(|entry| entry.outcome = Some(outcome)).map_err(failed)?;
+                running.record.change(|entry| entry.outcome = Some(outcome)).map_err(failed)?;
             }
             return Err(PhaseError::Lost);
         }

@@ -20,13 +20,13 @@ use crate::processes;
 
 /// A program that can be started.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Found {
+pub(crate) struct InstalledEngine {
     pub(crate) engine: Engine,
     pub(crate) program: PathBuf,
     pub(crate) version: Version,
 }
 
-impl Found {
+impl InstalledEngine {
     /// Engine as it is reported: the version is exact.
     pub(crate) fn request(&self) -> EngineRequest {
         EngineRequest { engine: self.engine, version: self.version.to_string() }
@@ -53,7 +53,7 @@ impl Engines {
     }
 
     /// All that are here without a download, or the newest if those are very many.
-    pub(crate) async fn installed(&self) -> Vec<Found> {
+    pub(crate) async fn installed(&self) -> Vec<InstalledEngine> {
         let mut found = Vec::new();
         for engine in Engine::ALL {
             found.extend(self.stored(engine));
@@ -65,11 +65,11 @@ impl Engines {
     }
 
     /// The program for a workspace. The error is one for people.
-    pub(crate) async fn find(&self, request: &EngineRequest) -> Result<Found, String> {
+    pub(crate) async fn find(&self, request: &EngineRequest) -> Result<InstalledEngine, String> {
         let engine = request.engine;
         let wanted: Wanted = request.version.parse().map_err(|error| format!("{engine}: {error}"))?;
         let mut here = self.stored(engine);
-        let newest_allowed = |here: &[Found]| {
+        let newest_allowed = |here: &[InstalledEngine]| {
             here.iter().filter(|found| wanted.allows(&found.version)).max_by(|a, b| a.version.cmp(&b.version)).cloned()
         };
         if wanted == Wanted::Latest {
@@ -118,22 +118,22 @@ impl Engines {
         }
     }
 
-    fn stored(&self, engine: Engine) -> Vec<Found> {
+    fn stored(&self, engine: Engine) -> Vec<InstalledEngine> {
         let Ok(entries) = std::fs::read_dir(self.store.join(engine.to_string())) else { return Vec::new() };
         let found = entries.flatten().filter_map(|entry| {
             let version = Version::parse(entry.file_name().to_str()?).ok()?;
             let program = entry.path().join(engine.to_string());
-            program.is_file().then_some(Found { engine, program, version })
+            program.is_file().then_some(InstalledEngine { engine, program, version })
         });
         found.collect()
     }
 
-    async fn on_path(&self, engine: Engine) -> Option<Found> {
+    async fn on_path(&self, engine: Engine) -> Option<InstalledEngine> {
         let path = self.path.as_ref()?;
         let program =
             std::env::split_paths(path).map(|directory| directory.join(engine.to_string())).find(|p| p.is_file())?;
         match self.version_of(&program).await {
-            Ok(version) => Some(Found { engine, program, version }),
+            Ok(version) => Some(InstalledEngine { engine, program, version }),
             Err(error) => {
                 tracing::warn!(
                     event = "engine_version_unknown", program = %program.display(), %error,

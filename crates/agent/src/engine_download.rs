@@ -16,7 +16,7 @@ use taco_agent_protocol::Engine;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::engine::Found;
+use crate::engine::InstalledEngine;
 use crate::engine_trust::EngineTrust;
 use crate::engine_version::Wanted;
 use crate::options::{EngineMirror, Options};
@@ -70,11 +70,11 @@ impl Downloads {
         index.versions?.into_iter().filter(|version| wanted.allows(version)).max()
     }
 
-    pub(crate) async fn download(&self, engine: Engine, version: &Version) -> Result<Found, String> {
+    pub(crate) async fn download(&self, engine: Engine, version: &Version) -> Result<InstalledEngine, String> {
         let _turn = self.turn.lock().await;
         let directory = self.store.join(engine.to_string()).join(version.to_string());
         let program = directory.join(engine.to_string());
-        let found = Found { engine, program: program.clone(), version: version.clone() };
+        let found = InstalledEngine { engine, program: program.clone(), version: version.clone() };
         if program.is_file() {
             return Ok(found);
         }

@@ -73,7 +73,7 @@ pub(crate) struct Invocation<'a> {
     pub(crate) environment: &'a Environment,
     /// An apply that somebody cancels may take its time: what it creates would be forgotten. The phase's timeout and a
     /// cancellation by force still end it.
-    pub(crate) patient: bool,
+    pub(crate) graceful_cancel: bool,
 }
 
 #[derive(Clone)]
@@ -169,7 +169,7 @@ impl Executor {
                 });
                 match stop {
                     Stop::Run => {}
-                    Stop::Cancel if invocation.patient => orders.send(Order::Interrupt).await,
+                    Stop::Cancel if invocation.graceful_cancel => orders.send(Order::Interrupt).await,
                     Stop::Cancel | Stop::Leave => {
                         orders.send(Order::Interrupt).await;
                         kill_at = Some(Instant::now() + GRACE);
@@ -177,7 +177,8 @@ impl Executor {
                     Stop::Kill | Stop::Lost => orders.send(Order::Kill).await,
                 }
             }
-            let may_time_out = !timed_out && (stopped.is_none() || (invocation.patient && obeyed == Stop::Cancel));
+            let may_time_out =
+                !timed_out && (stopped.is_none() || (invocation.graceful_cancel && obeyed == Stop::Cancel));
             tokio::select! {
                 status = child.wait() => {
                     let code = status?.code().unwrap_or(NO_CODE);

@@ -91,10 +91,10 @@ impl Journal {
     }
 
     /// Writes an entry, and returns the handle that keeps it true.
-    pub(crate) fn begin(&self, entry: Entry) -> io::Result<Page> {
-        let page = Page { journal: self.clone(), entry: Arc::new(Mutex::new(entry)) };
-        page.change(|_| {})?;
-        Ok(page)
+    pub(crate) fn begin(&self, entry: Entry) -> io::Result<JournalRecord> {
+        let record = JournalRecord { journal: self.clone(), entry: Arc::new(Mutex::new(entry)) };
+        record.change(|_| {})?;
+        Ok(record)
     }
 
     fn path(&self, phase: &PhaseAttempt) -> PathBuf {
@@ -131,12 +131,12 @@ impl Journal {
 
 /// One entry while its phase goes on.
 #[derive(Clone)]
-pub(crate) struct Page {
+pub(crate) struct JournalRecord {
     journal: Journal,
     entry: Arc<Mutex<Entry>>,
 }
 
-impl Page {
+impl JournalRecord {
     pub(crate) fn change(&self, change: impl FnOnce(&mut Entry)) -> io::Result<()> {
         let mut entry = self.entry.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut entry);
@@ -218,15 +218,15 @@ mod tests {
     fn entries_are_there_after_a_restart_and_nobody_else_can_read_them() {
         let directory = tempfile::tempdir().expect("a directory");
         let open = |secret| Journal::open(directory.path().join("journal"), secret).expect("a journal");
-        let page = open("pool token").begin(entry()).expect("an entry");
-        page.change(|entry| entry.outcome = Some(Outcome::Canceled { incomplete: false })).expect("a change");
+        let record = open("pool token").begin(entry()).expect("an entry");
+        record.change(|entry| entry.outcome = Some(Outcome::Canceled { incomplete: false })).expect("a change");
         let entries = open("pool token").entries().expect("entries");
         assert!(entries == [Entry { outcome: Some(Outcome::Canceled { incomplete: false }), ..entry() }]);
         for file in fs::read_dir(directory.path().join("journal")).expect("files") {
             let bytes = fs::read(file.expect("a file").path()).expect("a file");
             assert!(!String::from_utf8_lossy(&bytes).contains("s3cr3t"));
         }
-        page.remove().expect("it goes");
+        record.remove().expect("it goes");
         assert!(open("pool token").entries().expect("entries").is_empty());
     }
 
@@ -240,16 +240,18 @@ mod tests {
         }
         fs::write(run.join("log"), "first").expect("a file");
         let (directory, log, state) = (run.clone(), run.join("log"), run.join("state"));
-        let page = journal.begin(Entry { directory, log, state, ..entry() }).expect("an entry");
-        page.set_aside(&unsent).expect("it is moved");
+        let record = journal.begin(Entry { directory, log, state, ..entry() }).expect("an entry");
+        record.set_aside(&unsent).expect("it is moved");
         fs::create_dir(&run).expect("there is room for another phase");
         fs::write(run.join("log"), "second").expect("a file");
-        for page in [page.clone(), journal.begin(Entry { directory: run.clone(), ..page.entry() }).expect("an entry")] {
-            page.set_aside(&unsent).expect("twice is fine");
-            assert_eq!(page.entry().directory, unsent.join(entry().name()));
-            assert_eq!(fs::read_to_string(page.entry().log).expect("a file"), "first");
+        for record in
+            [record.clone(), journal.begin(Entry { directory: run.clone(), ..record.entry() }).expect("an entry")]
+        {
+            record.set_aside(&unsent).expect("twice is fine");
+            assert_eq!(record.entry().directory, unsent.join(entry().name()));
+            assert_eq!(fs::read_to_string(record.entry().log).expect("a file"), "first");
         }
-        assert_eq!(page.entry().state, unsent.join(entry().name()).join("state"));
+        assert_eq!(record.entry().state, unsent.join(entry().name()).join("state"));
         assert_eq!(fs::read_to_string(run.join("log")).expect("a file"), "second");
         assert!(journal.entries().expect("entries")[0].directory.starts_with(&unsent), "also after a restart");
     }

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::control::{Control, Stop};
 use crate::environment;
 use crate::execute::{Executor, Stopped};
-use crate::journal::{Entry, Page};
+use crate::journal::{Entry, JournalRecord};
 use crate::log_file::LogFile;
 use crate::mask::Mask;
 use crate::phase_requests::{Content, PhaseRequests, RequestError};
@@ -49,15 +49,15 @@ impl From<RequestError> for PhaseError {
 }
 
 /// Next step of the agent after a phase.
-pub(crate) enum End {
+pub(crate) enum PhaseEnd {
     /// The server knows all about it.
     Reported,
     /// Something could not be sent: the journal has it.
-    Unsent(Page),
+    Unsent(JournalRecord),
 }
 
 /// Executes a job and reports the outcome, including every failure.
-pub(crate) async fn run(context: Arc<Context>, job: Job, control: Control) -> End {
+pub(crate) async fn run(context: Arc<Context>, job: Job, control: Control) -> PhaseEnd {
     let reference = job.phase;
     tracing::info!(phase = %reference, workspace = job.workspace, "begun");
     let requests = PhaseRequests::new(&context.client, &context.dial, reference, &job.token);
@@ -68,7 +68,7 @@ pub(crate) async fn run(context: Arc<Context>, job: Job, control: Control) -> En
             let message = format!("the agent {}: {error}", context.options.name);
             // There is no journal for it, so this is the only chance.
             let _ = report(&requests, &Outcome::Errored { message, engine: None, incomplete: false }, control).await;
-            return End::Reported;
+            return PhaseEnd::Reported;
         }
     };
     let uploading = {
@@ -77,8 +77,8 @@ pub(crate) async fn run(context: Arc<Context>, job: Job, control: Control) -> En
     };
     let executed = phase.execute().await;
     let end = phase.conclude(executed, uploading).await;
-    if matches!(end, End::Reported) {
-        if let Err(error) = phase.page.remove().and_then(|()| phase.workdir.remove()) {
+    if matches!(end, PhaseEnd::Reported) {
+        if let Err(error) = phase.record.remove().and_then(|()| phase.workdir.remove()) {
             tracing::warn!(event = "cleanup_failed", phase = %reference, %error, "something was left on disk");
         }
         tracing::info!(phase = %reference, "done");
@@ -93,7 +93,7 @@ struct Phase {
     job: Job,
     workdir: Workdir,
     log: LogFile,
-    page: Page,
+    record: JournalRecord,
     control: Control,
     requests: PhaseRequests,
     /// Whom the engine runs as. It is the run's until nothing of it is left.
@@ -104,7 +104,7 @@ impl Phase {
     fn begin(context: Arc<Context>, job: Job, control: Control, requests: PhaseRequests) -> io::Result<Self> {
         let workdir = Workdir::create(&context.runs, job.phase.run, &job.working_directory, &job.workspace)?;
         let log = LogFile::create(&workdir.file("log"), Mask::of(&job))?;
-        let page = context.journal.begin(Entry {
+        let record = context.journal.begin(Entry {
             phase: job.phase,
             token: job.token.clone(),
             directory: Workdir::root_of(&context.runs, job.phase.run),
@@ -116,7 +116,7 @@ impl Phase {
             supervisor: None,
             may_have_applied: false,
         })?;
-        Ok(Self { context, job, workdir, log, page, control, requests, user: OnceLock::new() })
+        Ok(Self { context, job, workdir, log, record, control, requests, user: OnceLock::new() })
     }
 
     async fn execute(&self) -> Result<Outcome, PhaseError> {
@@ -124,27 +124,27 @@ impl Phase {
         let preparing = async {
             let user = context.users.take().await;
             let user = self.user.get_or_init(|| user).as_deref().copied();
-            let (found, workdir) =
+            let (engine, workdir) =
                 set_up(context, job, &self.workdir, user, &self.requests, self.control.clone()).await?;
-            Ok::<_, PhaseError>((found, workdir, user))
+            Ok::<_, PhaseError>((engine, workdir, user))
         };
-        let (found, workdir, user) = tokio::select! {
+        let (engine, workdir, user) = tokio::select! {
             ready = preparing => ready?,
             stopped = stopped(self.control.clone()) => return Err(PhaseError::Stopped(stopped)),
         };
         tracing::debug!(phase = %job.phase, "everything is fetched and written");
-        let noted = self.page.change(|entry| {
+        let noted = self.record.change(|entry| {
             (entry.state, entry.errored_state) = (workdir.state(), workdir.errored_state());
         });
         noted.map_err(failed)?;
-        let (page, log, phase) = (self.page.clone(), self.log.clone(), job.phase);
+        let (record, log, phase) = (self.record.clone(), self.log.clone(), job.phase);
         let executor = Executor {
             supervisor: context.options.supervisor.clone(),
             root: workdir.root().to_owned(),
             confinement: context.confinement(&workdir),
             run_as: user,
             started: Arc::new(move |process| {
-                if let Err(error) = page.change(|entry| entry.supervisor = Some(process)) {
+                if let Err(error) = record.change(|entry| entry.supervisor = Some(process)) {
                     tracing::warn!(event = "journal_write_failed", %error, "the journal cannot be written");
                 }
             }),
@@ -158,7 +158,7 @@ impl Phase {
         let mut running = Running {
             context,
             job,
-            found,
+            engine,
             environment: environment::of(
                 job,
                 &workdir,
@@ -172,7 +172,7 @@ impl Phase {
             requests: self.requests.clone(),
             executor,
             workdir,
-            page: self.page.clone(),
+            record: self.record.clone(),
         };
         running.init().await?;
         tracing::debug!(phase = %job.phase, "the engine is initialized");
@@ -187,10 +187,10 @@ impl Phase {
         &self,
         executed: Result<Outcome, PhaseError>,
         uploading: JoinHandle<Result<(), RequestError>>,
-    ) -> End {
+    ) -> PhaseEnd {
         let phase = self.job.phase;
         let Some(outcome) = self.outcome(executed) else { return self.unsent() };
-        let noted = self.page.change(|entry| entry.outcome = Some(outcome.clone()));
+        let noted = self.record.change(|entry| entry.outcome = Some(outcome.clone()));
         if let Err(error) = noted.and_then(|()| finish_log(&self.log, &outcome)) {
             tracing::warn!(
                 event = "phase_end_write_failed", %phase, %error,
@@ -205,10 +205,10 @@ impl Phase {
             Ok(Err(RequestError::Lost)) | Err(_) => return self.unsent(),
         }
         match report(&self.requests, &outcome, self.control.clone()).await {
-            Ok(()) => End::Reported,
+            Ok(()) => PhaseEnd::Reported,
             Err(RequestError::Refused(reason)) => {
                 tracing::error!(event = "outcome_rejected", %phase, reason, "the outcome was not taken");
-                End::Reported
+                PhaseEnd::Reported
             }
             Err(RequestError::Lost) => self.unsent(),
         }
@@ -245,7 +245,7 @@ impl Phase {
                 Some(errored(format!("the agent {agent} was stopped while it applied"), killed))
             }
             (Stopped::Lost, PhaseKind::Apply) => {
-                let noted = self.page.change(|entry| {
+                let noted = self.record.change(|entry| {
                     let message = format!("the agent {agent} lost its server and stopped the apply");
                     let outcome = errored(message, entry.may_have_applied);
                     entry.outcome.get_or_insert(outcome);
@@ -262,10 +262,10 @@ impl Phase {
     }
 
     /// A plan that could not be reported is left for another agent; an apply is reported later.
-    fn unsent(&self) -> End {
+    fn unsent(&self) -> PhaseEnd {
         match self.job.phase.phase {
-            PhaseKind::Plan => End::Reported,
-            PhaseKind::Apply => End::Unsent(self.page.clone()),
+            PhaseKind::Plan => PhaseEnd::Reported,
+            PhaseKind::Apply => PhaseEnd::Unsent(self.record.clone()),
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
     let plan = running.workdir.for_engine("plan.tfplan");
     let generated = running.workdir.for_engine("generated.tf");
     let arguments = arguments(running, &plan.display().to_string(), &generated.display().to_string());
-    let exit = running.engine(arguments, false).await?;
+    let exit = running.run_engine(arguments, false).await?;
     let has_changes = match exit.code {
         0 => false,
         CHANGES => true,
@@ -54,7 +54,7 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
     tracing::debug!(phase = %running.job.phase, "sent");
     let generated_configuration =
         std::fs::symlink_metadata(generated).is_ok_and(|file| file.is_file() && file.len() > 0);
-    let engine = running.found.request();
+    let engine = running.engine.request();
     Ok(Outcome::Planned(PlanSummary { has_changes, counts, generated_configuration, engine }))
 }
 
@@ -81,7 +81,7 @@ async fn redact(running: &mut Running<'_>, shown: ShownPlan) -> Result<Bytes, Ph
     let types = shown.types();
     let lock_file = running.workdir.working_directory().join(".terraform.lock.hcl");
     let lock = running.workdir.of_engine(&lock_file).read().unwrap_or_default();
-    let store = SchemaStore::new(&running.context.schemas, &running.found, &lock);
+    let store = SchemaStore::new(&running.context.schemas, &running.engine, &lock);
     if !store.has(&types) {
         let schemas = running.workdir.file("schemas.json");
         running.output(["providers".into(), "schema".into(), "-json".into()], &schemas).await?;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use crate::engine::Found;
+use crate::engine::InstalledEngine;
 
 /// One type of resource, or of data source, of one provider.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct SchemaStore {
 }
 
 impl SchemaStore {
-    pub(crate) fn new(root: &Path, engine: &Found, lock: &[u8]) -> Self {
+    pub(crate) fn new(root: &Path, engine: &InstalledEngine, lock: &[u8]) -> Self {
         let key =
             Sha256::new().chain_update(format!("{} {}\0", engine.engine, engine.version)).chain_update(lock).finalize();
         Self { directory: root.join(hex::encode(&key[..16])) }

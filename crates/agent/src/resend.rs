@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::context::Context;
 use crate::control::{Control, Stop};
-use crate::journal::{Entry, Page};
+use crate::journal::{Entry, JournalRecord};
 use crate::log_file::{ETX, STX};
 use crate::phase::{MAY_BE_INCOMPLETE, report};
 use crate::phase_requests::{PhaseRequests, RequestError};
@@ -27,8 +27,8 @@ const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(15);
 const A_LONG_TIME: Duration = Duration::from_secs(86_400);
 
 /// Returns when the server has everything, or has said that it wants nothing.
-pub(crate) async fn resend(context: Arc<Context>, page: Page) {
-    let entry = page.entry();
+pub(crate) async fn resend(context: Arc<Context>, record: JournalRecord) {
+    let entry = record.entry();
     let phase = entry.phase;
     let (_stop, stop) = watch::channel(Stop::Run);
     let (_lease, lease) = watch::channel(None);
@@ -42,7 +42,7 @@ pub(crate) async fn resend(context: Arc<Context>, page: Page) {
             tracing::error!(event = "resend_rejected", %phase, reason, "what was left of it was not taken");
         }
     }
-    let cleaned = page.remove().and_then(|()| workdir::remove(&entry.directory));
+    let cleaned = record.remove().and_then(|()| workdir::remove(&entry.directory));
     if let Err(error) = cleaned {
         tracing::warn!(event = "cleanup_failed", %phase, %error, "something was left on disk");
     }

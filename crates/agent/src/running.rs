@@ -8,11 +8,11 @@ use taco_agent_protocol::{Engine, Job};
 
 use crate::context::Context;
 use crate::control::Control;
-use crate::engine::Found;
+use crate::engine::InstalledEngine;
 use crate::engine_download::{architecture, platform};
 use crate::environment::{self, Environment};
 use crate::execute::{Executor, Exit, Invocation};
-use crate::journal::Page;
+use crate::journal::JournalRecord;
 use crate::log_file::LogFile;
 use crate::mask::Mask;
 use crate::phase::{PhaseError, failed};
@@ -23,25 +23,25 @@ pub(crate) struct Running<'a> {
     pub(crate) context: &'a Context,
     pub(crate) job: &'a Job,
     pub(crate) workdir: Workdir,
-    pub(crate) found: Found,
+    pub(crate) engine: InstalledEngine,
     pub(crate) environment: Environment,
     pub(crate) log: LogFile,
     pub(crate) mask: Mask,
     pub(crate) control: Control,
     pub(crate) requests: PhaseRequests,
     pub(crate) executor: Executor,
-    pub(crate) page: Page,
+    pub(crate) record: JournalRecord,
 }
 
 impl Running<'_> {
     /// The first three lines of a log are skipped by the `cloud` block, so they say what everybody knows.
     pub(crate) async fn init(&mut self) -> Result<(), PhaseError> {
-        let name = match self.found.engine {
+        let name = match self.engine.engine {
             Engine::Terraform => "Terraform",
             Engine::Tofu => "OpenTofu",
         };
         for line in [
-            format!("{name} v{}", self.found.version),
+            format!("{name} v{}", self.engine.version),
             format!("on {}_{}", platform(), architecture()),
             "Initializing plugins and modules...".to_owned(),
         ] {
@@ -64,8 +64,8 @@ impl Running<'_> {
     }
 
     /// Runs the engine with its output in the log.
-    pub(crate) async fn engine(&self, arguments: Vec<OsString>, patient: bool) -> Result<Exit, PhaseError> {
-        let invocation = self.invocation(&self.environment, arguments, patient);
+    pub(crate) async fn run_engine(&self, arguments: Vec<OsString>, graceful_cancel: bool) -> Result<Exit, PhaseError> {
+        let invocation = self.invocation(&self.environment, arguments, graceful_cancel);
         let mut control = self.control.clone();
         self.executor.to_log(invocation, &self.log, &mut control).await.map_err(|error| self.disk_failed(&error))
     }
@@ -81,7 +81,7 @@ impl Running<'_> {
         match (exit.stopped, exit.code) {
             (Some(stopped), _) => Err(PhaseError::Stopped(stopped)),
             (None, 0) => Ok(()),
-            (None, _) => Err(PhaseError::Failed(format!("{} {command} failed: {}", self.found.engine, errors.trim()))),
+            (None, _) => Err(PhaseError::Failed(format!("{} {command} failed: {}", self.engine.engine, errors.trim()))),
         }
     }
 
@@ -89,10 +89,10 @@ impl Running<'_> {
         &'a self,
         environment: &'a Environment,
         arguments: Vec<OsString>,
-        patient: bool,
+        graceful_cancel: bool,
     ) -> Invocation<'a> {
-        let (program, directory) = (self.found.program.as_path(), self.workdir.working_directory());
-        Invocation { program, arguments, directory, environment, patient }
+        let (program, directory) = (self.engine.program.as_path(), self.workdir.working_directory());
+        Invocation { program, arguments, directory, environment, graceful_cancel }
     }
 
     pub(crate) fn engine_failed(&self, command: &str, exit: Exit) -> PhaseError {
@@ -101,7 +101,7 @@ impl Running<'_> {
         }
         match self.log.observed().error {
             Some(summary) => PhaseError::Failed(summary),
-            None => PhaseError::Failed(format!("{} {command} ended with code {}", self.found.engine, exit.code)),
+            None => PhaseError::Failed(format!("{} {command} ended with code {}", self.engine.engine, exit.code)),
         }
     }
 

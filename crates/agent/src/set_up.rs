@@ -8,7 +8,7 @@ use taco_configuration_archive::LIMITS;
 
 use crate::context::Context;
 use crate::control::Control;
-use crate::engine::Found;
+use crate::engine::InstalledEngine;
 use crate::phase::{PhaseError, failed};
 use crate::phase_requests::PhaseRequests;
 use crate::users::RunAs;
@@ -23,7 +23,7 @@ pub(crate) async fn set_up(
     user: Option<RunAs>,
     requests: &PhaseRequests,
     control: Control,
-) -> Result<(Found, Workdir), PhaseError> {
+) -> Result<(InstalledEngine, Workdir), PhaseError> {
     let configuration = async {
         let packed = workdir.file("configuration.tar.gz");
         fetch(requests, "configuration", &packed, control.clone()).await?;

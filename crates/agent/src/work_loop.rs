@@ -18,7 +18,7 @@ use crate::control::{Control, Stop};
 use crate::dial::Dial;
 use crate::lease::{Deadline, Lease};
 use crate::options::Options;
-use crate::phase::{self, End};
+use crate::phase::{self, PhaseEnd};
 use crate::processes;
 use crate::resend;
 use crate::retry::Backoff;
@@ -91,7 +91,7 @@ struct Agent {
     /// Jobs that begin when the lease is known to hold, and no earlier phase of their run is still being stopped.
     waiting: Vec<Job>,
     running: HashMap<PhaseAttempt, watch::Sender<Stop>>,
-    phases: JoinSet<(PhaseAttempt, End)>,
+    phases: JoinSet<(PhaseAttempt, PhaseEnd)>,
     resending: JoinSet<()>,
     shutdown: watch::Receiver<Shutdown>,
     has_taken_one: bool,
@@ -103,8 +103,8 @@ impl Agent {
         // Before anything new can begin, because it may be the next phase of the same run.
         join_all(left_over.iter().map(resend::wait_for_supervisor)).await;
         for entry in left_over {
-            let page = self.context.journal.begin(entry)?;
-            self.resend(page);
+            let record = self.context.journal.begin(entry)?;
+            self.resend(record);
         }
         loop {
             if self.is_done() {
@@ -178,7 +178,13 @@ impl Agent {
                 agent: id,
                 instance,
                 concurrency: options.concurrency,
-                engines: context.engines.installed().await.iter().map(crate::engine::Found::request).collect(),
+                engines: context
+                    .engines
+                    .installed()
+                    .await
+                    .iter()
+                    .map(crate::engine::InstalledEngine::request)
+                    .collect(),
                 running,
                 once: options.once,
             };
@@ -330,29 +336,29 @@ impl Agent {
         self.phases.spawn(async move {
             // A phase that panics must not stay in the list for ever.
             let phase_task = tokio::spawn(phase::run(context, job, control));
-            (phase, phase_task.await.unwrap_or(End::Reported))
+            (phase, phase_task.await.unwrap_or(PhaseEnd::Reported))
         });
     }
 
-    fn phase_ended(&mut self, ended: Result<(PhaseAttempt, End), JoinError>) {
+    fn phase_ended(&mut self, ended: Result<(PhaseAttempt, PhaseEnd), JoinError>) {
         let Ok((phase, end)) = ended else { return };
         self.running.remove(&phase);
-        if let End::Unsent(page) = end {
-            self.resend(page);
+        if let PhaseEnd::Unsent(record) = end {
+            self.resend(record);
         }
         self.begin_waiting();
         // The server sees from it that there is room again.
         self.heartbeat();
     }
 
-    fn resend(&mut self, page: crate::journal::Page) {
-        if let Err(error) = page.set_aside(&self.context.unsent) {
+    fn resend(&mut self, record: crate::journal::JournalRecord) {
+        if let Err(error) = record.set_aside(&self.context.unsent) {
             tracing::warn!(
-                event = "journal_set_aside_failed", phase = %page.entry().phase, %error,
+                event = "journal_set_aside_failed", phase = %record.entry().phase, %error,
                 "what is left of a phase cannot be set aside"
             );
         }
-        self.resending.spawn(resend::resend(self.context.clone(), page));
+        self.resending.spawn(resend::resend(self.context.clone(), record));
     }
 }
 
