@@ -58,6 +58,17 @@ impl Privileged {
         Ok(renewed)
     }
 
+    /// Packs old commits, at most one range of each ledger that this server has open. True if there may be more. A ledger
+    /// that cannot be packed keeps no other from it; the first error is told when all had their turn.
+    pub async fn pack_commits(&self) -> Result<bool, Error> {
+        let mut outcome = self.shared.site.pack_settled().await;
+        for org in self.organizations_in_memory() {
+            let packed = org.ledger.pack_settled().await;
+            outcome = outcome.and_then(|more| packed.map(|packed| more || packed));
+        }
+        Ok(outcome?)
+    }
+
     /// Waits until the heads of all ledgers name the newest commits of this server: before the process ends.
     pub async fn flush(&self) {
         let opened: Vec<_> = {

@@ -99,6 +99,8 @@ pub(crate) struct Shared<S> {
     packs: PackCache,
     /// Up to which commit the log is packed, as far as this server knows.
     pub(crate) packed: AtomicU64,
+    /// The log is not looked at for settled commits before it has reached this number.
+    pub(crate) packing_due: AtomicU64,
     probes_started: AtomicU64,
     probes_ended: AtomicU64,
     probe: Mutex<Probe>,
@@ -187,6 +189,7 @@ impl<S: State> Ledger<S> {
             snapshots,
             packs: PackCache::default(),
             packed: AtomicU64::new(0),
+            packing_due: AtomicU64::new(0),
             probes_started: AtomicU64::new(0),
             probes_ended: AtomicU64::new(0),
             probe: Mutex::new(Probe { number: 0, outcome: Ok(()) }),

@@ -29,15 +29,17 @@ impl<S: State> Ledger<S> {
     /// Packs one settled range of the log, if there is one: `true` if there may be more. A range is settled when it is older
     /// than the second newest snapshot, and than some hours: no server begins there, and hardly anyone looks back that far.
     /// Older servers could not read it, so nothing is packed while one is alive.
+    ///
+    /// Cheap to call often: where only further snapshots can settle more, nothing is asked until there may be one.
     pub async fn pack_settled(&self) -> Result<bool, Error> {
         let shared = &*self.shared;
-        if !shared.environment.peers.all_can(PACKS) {
+        let seen = shared.head().seq;
+        let is_due = seen >= shared.packing_due.load(Ordering::SeqCst);
+        if !is_due || !shared.environment.peers.all_can(PACKS) {
             return Ok(false);
         }
         let bucket = &*shared.environment.bucket;
-        let Some(settled) = snapshot_loader::list(bucket, &shared.name).await?.second_newest_snapshot() else {
-            return Ok(false);
-        };
+        let settled = snapshot_loader::list(bucket, &shared.name).await?.second_newest_snapshot().unwrap_or(0);
         let mut packed = shared.packed.load(Ordering::SeqCst);
         if packed == 0
             && let Some(last) = pack::list(bucket, &shared.name).await?.last()
@@ -47,7 +49,11 @@ impl<S: State> Ledger<S> {
             packed = last.to;
             shared.packed.fetch_max(packed, Ordering::SeqCst);
         }
-        let Some(range) = shared.write_next_pack(packed + 1, settled).await? else { return Ok(false) };
+        if packed + shared.options.pack_commits > settled {
+            shared.packing_due.store(seen + shared.options.snapshot_every, Ordering::SeqCst);
+            return Ok(false);
+        }
+        let Some(range) = shared.write_next_pack(packed + 1).await? else { return Ok(false) };
         shared.finish_pack(range).await?;
         shared.packed.fetch_max(range.to, Ordering::SeqCst);
         metrics::counter!("taco_ledger_packs_total").increment(1);
@@ -56,10 +62,10 @@ impl<S: State> Ledger<S> {
 }
 
 impl<S: State> Shared<S> {
-    /// Writes the pack that begins with a commit, unless it is there, and says what it has. `None` if it is not its time.
-    async fn write_next_pack(&self, from: u64, settled: u64) -> Result<Option<PackRange>, Error> {
+    /// Writes the pack that begins with a commit, unless it is there, and says what it has. `None` if it is too young.
+    async fn write_next_pack(&self, from: u64) -> Result<Option<PackRange>, Error> {
         let (bucket, largest) = (&*self.environment.bucket, from + self.options.pack_commits - 1);
-        if largest > settled || !self.is_old(largest).await? {
+        if !self.is_old(largest).await? {
             return Ok(None);
         }
         let mut commits = Vec::new();

@@ -23,6 +23,7 @@ mod metrics;
 mod no_auth;
 mod observe;
 mod open_files;
+mod packs;
 mod peers;
 mod server;
 mod shutdown;

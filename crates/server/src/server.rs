@@ -34,7 +34,7 @@ use crate::peers::{self, BeaconPeers};
 use crate::shutdown::Shutdown;
 use crate::tls::{self, TlsError};
 use crate::trusted_proxies::TrustedProxies;
-use crate::{bucket, connections, embedded_agent, history, http, limits, metrics, no_auth, open_files};
+use crate::{bucket, connections, embedded_agent, history, http, limits, metrics, no_auth, open_files, packs};
 
 /// Length from which a token cannot be guessed.
 const LONG_TOKEN: usize = 32;
@@ -166,6 +166,8 @@ impl Server {
         tasks.spawn(schedule(scheduler.clone(), beacons, shutdown.clone()));
         tasks.spawn(send_away(control_plane.clone(), scheduler, shutdown.clone()));
         tasks.spawn(until(shutdown.clone(), history::archive_for_ever(control_plane.clone())));
+        let pack_after = Duration::from_mins(settings.pack_after.into());
+        tasks.spawn(until(shutdown.clone(), packs::pack_for_ever(control_plane.clone(), pack_after)));
         if settings.agent_concurrency > 0 {
             let authority = certificate_authority.as_ref().and_then(|path| path.as_deref());
             let secret = control_plane.journal_secret();
@@ -271,7 +273,7 @@ pub(crate) fn control_plane_settings(
     Ok(taco_control_plane::Settings {
         master_keys: Arc::new(master_keys::load(settings, rng)?),
         site_token: settings.site_token.as_ref().map(|token| token.expose().to_owned()),
-        ledger: Options::default(),
+        ledger: ledger_options(settings),
         timeouts: Timeouts {
             plan: SignedDuration::from_mins(settings.plan_timeout.into()),
             apply: SignedDuration::from_mins(settings.apply_timeout.into()),
@@ -282,6 +284,12 @@ pub(crate) fn control_plane_settings(
         },
         history: HistorySettings::default(),
     })
+}
+
+fn ledger_options(settings: &Settings) -> Options {
+    let snapshot_every = u64::from(settings.snapshot_every).max(1);
+    let pack_after = SignedDuration::from_mins(settings.pack_after.into());
+    Options { snapshot_every, pack_commits: snapshot_every, pack_after, ..Options::default() }
 }
 
 /// Refuses a bucket that taco cannot rest on. One of a newer format is left alone, so the format comes first; an empty

@@ -66,6 +66,10 @@ settings! {
         azure_access_key: Option<Secret>, Nothing, "Zm9vYmFy…";
         /// Address of an Azure emulator or private cloud.
         azure_endpoint: Option<HttpUrl>, Nothing, "http://127.0.0.1:10000/account";
+        /// Commits after which a snapshot of a ledger is written, so that a server starts quickly; a pack holds as many old commits.
+        snapshot_every: u16, Fixed("1000"), "500";
+        /// Minutes after which old commits may be packed: kept for ever, a thousand in one compressed object.
+        pack_after: u16, Fixed("120"), "1440";
     }
     Server {
         /// Address and port that the server listens on; port 0 takes any free one.
