@@ -2,7 +2,7 @@
 //! it is done, also after a restart.
 
 use harness::api_client::ApiClient;
-use harness::home::{Home, ServerProcess};
+use harness::home::{Home, ServerProcess, packs_soon};
 use harness::run_site::{SITE_TOKEN, admin_of, configuration, text, until};
 use harness::stand_in_engine::{StandInEngine, Step};
 use serde_json::json;
@@ -13,7 +13,7 @@ fn start(home: &Home, engine: &StandInEngine, concurrency: &str) -> ServerProces
     let mut command = home.taco(&["server"]);
     command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN);
     command.env("PATH", engine.search_path()).env("TACO_ENGINE_MIRROR", "http://127.0.0.1:9");
-    ServerProcess::start(command.env("TACO_AGENT_CONCURRENCY", concurrency))
+    ServerProcess::start(packs_soon(&mut command).env("TACO_AGENT_CONCURRENCY", concurrency))
 }
 
 /// An organization with a workspace for the servers' own agents.

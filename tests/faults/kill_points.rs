@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 const COMMIT: &str = "/log/";
 const STATE: &str = "/states/";
+const PACK: &str = "/packs/";
 
 async fn free_workspace(site: &KillPoint, name: &str) -> String {
     let body = json!({ "data": { "type": "workspaces", "attributes": { "name": name } } });
@@ -130,6 +131,49 @@ async fn requests_with_a_key_can_be_cut_and_repeated() {
         assert_eq!(site.ask(&wish("GET", format!("/api/v2/workspaces/{workspace}"), "")).await.status, 404);
     }
     site.is_sound();
+}
+
+/// All events, newest first.
+async fn audit_trail(site: &KillPoint) -> Vec<Value> {
+    let mut events = Vec::new();
+    for page in 1.. {
+        let path = format!("/api/v2/organizations/acme/audit-trail?page[number]={page}&page[size]=100");
+        let mut listed = site.get(&path).await;
+        let Some(more) = listed["data"].as_array_mut().filter(|more| !more.is_empty()) else { break };
+        events.append(more);
+    }
+    events
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packing_of_old_commits_can_be_cut_anywhere() {
+    let site = KillPoint::new().await;
+    let mut names = Vec::new();
+    // Until two packs of twenty commits are older than the second newest snapshot.
+    while site.snapshots().await.iter().rev().nth(1).is_none_or(|settled| *settled < 40) {
+        for _ in 0..10 {
+            names.push(format!("w-{}", names.len()));
+            free_workspace(&site, &names[names.len() - 1]).await;
+        }
+    }
+    let before = audit_trail(&site).await;
+    for (moment, key) in
+        [(Moment::Before, PACK), (Moment::After, PACK), (Moment::Before, COMMIT), (Moment::After, COMMIT)]
+    {
+        site.kill_packing_at(moment, key).await;
+        site.is_sound();
+        let created = free_workspace(&site, &format!("{moment:?}-{}", key.trim_matches('/'))).await;
+        site.get(&format!("/api/v2/workspaces/{created}")).await;
+    }
+    let packer = site.packing_server();
+    while site.packed_commits() < 40 {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    drop(packer);
+    assert!(audit_trail(&site).await.ends_with(&before), "events of packed commits are as they were");
+    for name in names {
+        site.get(&format!("/api/v2/organizations/acme/workspaces/{name}")).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

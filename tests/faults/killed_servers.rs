@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use harness::bucket_servers::{BucketServer, variables_of};
-use harness::home::{Home, ServerProcess};
+use harness::home::{Home, ServerProcess, packs_soon};
 use harness::run_site::SITE_TOKEN;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
@@ -24,7 +24,7 @@ fn start(home: &Home, location: &Location) -> ServerProcess {
     let mut command = home.taco(&["server"]);
     command.envs(variables_of(location)).env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN);
     command.env("TACO_SECRET_KEY", "a key that only these tests know");
-    ServerProcess::start(&mut command)
+    ServerProcess::start(packs_soon(&mut command))
 }
 
 /// Makes workspaces and describes them, until told to stop. Returns each name with the last description that was

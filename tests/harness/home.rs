@@ -53,6 +53,11 @@ impl Home {
     }
 }
 
+/// Makes a server write snapshots and pack commits after a few of them, as it would after thousands and hours.
+pub fn packs_soon(command: &mut Command) -> &mut Command {
+    command.env("TACO_SNAPSHOT_EVERY", "20").env("TACO_PACK_AFTER", "0")
+}
+
 /// A server as a process of its own.
 #[derive(Debug)]
 pub struct ServerProcess {

@@ -8,11 +8,11 @@ use std::process::Command;
 
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
-use taco_ledger::Location;
+use taco_ledger::{Bucket as _, Key, Location, layout};
 
 use crate::api_client::ApiClient;
 use crate::bucket_servers::{BucketServer, variables_of};
-use crate::home::{Home, ServerProcess};
+use crate::home::{Home, ServerProcess, packs_soon};
 use crate::run_site::{SITE_TOKEN, admin_of};
 use crate::stand_in_engine::StandInEngine;
 use crate::way_station::{Moment, WayStation};
@@ -124,6 +124,24 @@ impl KillPoint {
         assert!(answer.is_none(), "{moment:?} {part_of_key}: {} was answered", wish.path);
     }
 
+    /// A server that nobody asks for anything packs old commits, and is killed at the `moment` of its first write of
+    /// such a key.
+    pub async fn kill_packing_at(&self, moment: Moment, part_of_key: &str) {
+        let location = Location { s3_endpoint: Some(self.station.address()), ..self.bucket.location() };
+        let caught = self.station.stop_write(moment, part_of_key);
+        let mut command = server(&self.home, &location);
+        let command = packs_soon(&mut command).env("TACO_AGENT_CONCURRENCY", "0");
+        let victim = tokio::task::block_in_place(|| ServerProcess::start(command));
+        caught.wait().await;
+        drop(victim);
+    }
+
+    /// One more server, which packs old commits.
+    pub fn packing_server(&self) -> ServerProcess {
+        let mut command = server(&self.home, &self.bucket.location());
+        ServerProcess::start(packs_soon(&mut command).env("TACO_AGENT_CONCURRENCY", "0"))
+    }
+
     /// The bytes at a signed address, read from the survivor.
     pub async fn download(&self, address: &str) -> Vec<u8> {
         let path = path_of(address);
@@ -133,16 +151,38 @@ impl KillPoint {
 
     /// Checks that no manual repair was needed.
     pub fn is_sound(&self) {
-        let audit = self.home.taco(&["audit", "verify"]).envs(variables_of(&self.bucket.location())).output();
-        let audit = audit.expect("it runs");
+        self.audit();
+    }
+
+    /// How many of the organization's commits are packed, once everything proved sound.
+    pub fn packed_commits(&self) -> u64 {
+        let reports = self.audit();
+        let mut reports = reports.as_array().expect("a list").iter();
+        let organization = reports.find(|report| report["ledger"] != "site").expect("there is one");
+        organization["packed"].as_u64().expect("a number")
+    }
+
+    fn audit(&self) -> Value {
+        let mut audit = self.home.taco(&["audit", "verify", "--json"]);
+        let audit = audit.envs(variables_of(&self.bucket.location())).output().expect("it runs");
         assert!(audit.status.success(), "{}", String::from_utf8_lossy(&audit.stdout));
+        serde_json::from_slice(&audit.stdout).expect("JSON")
+    }
+
+    /// Numbers of the organization's whole snapshots, oldest first.
+    pub async fn snapshots(&self) -> Vec<u64> {
+        let bucket = self.bucket.location().open().expect("a bucket");
+        let keys = bucket.list(&layout::ledgers(), None).await.expect("a listing");
+        let of_organization = |key: &&Key| key.as_str().contains("/snapshots/") && !key.as_str().contains("/site/");
+        keys.iter().filter(of_organization).filter_map(layout::number_of).collect()
     }
 }
 
 fn server(home: &Home, location: &Location) -> Command {
     let mut command = home.taco(&["server"]);
     command.envs(variables_of(location)).env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN);
-    command.env("TACO_SECRET_KEY", "a key that only these tests know");
+    // Snapshots come soon, so that there is something to pack for those who do.
+    command.env("TACO_SECRET_KEY", "a key that only these tests know").env("TACO_SNAPSHOT_EVERY", "20");
     command
 }
 

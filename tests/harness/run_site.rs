@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use crate::api_client::ApiClient;
 use crate::binary::binary;
 use crate::bucket_servers::variables_of;
-use crate::home::{Home, ServerProcess};
+use crate::home::{Home, ServerProcess, packs_soon};
 use crate::process::Process;
 use crate::stand_in_engine::StandInEngine;
 
@@ -80,6 +80,7 @@ impl RunSite {
         command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_SITE_TOKEN", SITE_TOKEN);
         command.env("TACO_SECRET_KEY", "a key that only these tests know");
         command.env("TACO_AGENT_CONCURRENCY", "0").env("TACO_AGENT_LEASE", self.lease.to_string());
+        packs_soon(&mut command);
         command
     }
 

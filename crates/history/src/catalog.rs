@@ -119,14 +119,14 @@ impl Catalog {
     /// for each row.
     pub fn filter(&self, wanted: &RowFilter<'_>) -> Vec<u32> {
         let columns = &self.columns;
-        let owners: Vec<bool> = self.owners.iter().map(wanted.owner).collect();
+        let owners: Option<Vec<bool>> = wanted.owner.map(|owner| self.owners.iter().map(owner).collect());
         let statuses: Vec<bool> = self.words.iter().map(|word| (wanted.status)(word)).collect();
         let sources: Vec<bool> = self.words.iter().map(|word| (wanted.source)(word)).collect();
         let authors: Vec<bool> = self.authors.iter().map(|author| (wanted.author)(author)).collect();
         let flags: Vec<bool> = (0..=u8::MAX).map(wanted.flags).collect();
         let fits = |index: usize| {
-            owners[usize::from(columns.owner[index])]
-                && statuses[usize::from(columns.status[index])]
+            statuses[usize::from(columns.status[index])]
+                && owners.as_ref().is_none_or(|owners| owners[usize::from(columns.owner[index])])
                 && sources[usize::from(columns.source[index])]
                 && flags[usize::from(columns.flags[index])]
                 && authors[usize::from(columns.author[index])]
@@ -145,7 +145,8 @@ impl Catalog {
 
 /// Filter for rows.
 pub struct RowFilter<'a> {
-    pub owner: &'a dyn Fn(&RowId) -> bool,
+    /// `None` takes every owner.
+    pub owner: Option<&'a dyn Fn(&RowId) -> bool>,
     pub status: &'a dyn Fn(&str) -> bool,
     pub source: &'a dyn Fn(&str) -> bool,
     pub author: &'a dyn Fn(&str) -> bool,
@@ -287,7 +288,7 @@ pub(crate) mod tests {
     #[test]
     fn rows_are_filtered_by_every_column() {
         let all = RowFilter {
-            owner: &|_| true,
+            owner: None,
             status: &|_| true,
             source: &|_| true,
             author: &|_| true,
@@ -299,7 +300,7 @@ pub(crate) mod tests {
             catalog.filter(&filter).into_iter().map(|index| catalog.row(index as usize).id[0]).collect()
         };
         assert_eq!(ids(RowFilter { ..all }), [2, 3, 4, 1]);
-        assert_eq!(ids(RowFilter { owner: &|owner| *owner == [9; 16], ..all }), [3, 1]);
+        assert_eq!(ids(RowFilter { owner: Some(&|owner| *owner == [9; 16]), ..all }), [3, 1]);
         assert_eq!(ids(RowFilter { status: &|status| status == "applied", ..all }), [3, 4, 1]);
         assert_eq!(ids(RowFilter { source: &|source| source == "tfe-ui", ..all }), [4]);
         assert_eq!(ids(RowFilter { author: &|author| author == "john", ..all }), [3]);

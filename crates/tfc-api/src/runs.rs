@@ -136,7 +136,7 @@ impl Resource for RunView {
         let variables = variables.into_iter().map(|(key, value)| Variable { key, value }).collect::<Vec<_>>();
         let waits = control_plane.wait_reasons(self).into_iter();
         let attributes = Attributes {
-            status: run.status_on_the_wire(),
+            status: run.status_on_the_wire().to_owned(),
             status_timestamps: &run.timestamps,
             message: &run.options.message,
             source: run.source,

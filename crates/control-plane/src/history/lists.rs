@@ -1,6 +1,8 @@
 //! Pages of lists over what is in memory and what is in history.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use taco_boxed::boxed;
@@ -251,19 +253,24 @@ impl ControlPlane {
         };
         let (masked, search) = (Masked::of(state), filter.text_search());
         let wants_all = sees.is_none() && filter.is_empty();
+        let takes_every_workspace = sees.is_none() && filter.takes_every_workspace();
+        // A workspace has rows in many catalogs.
+        let known: RefCell<HashMap<RowId, bool>> = RefCell::default();
+        let takes_owner = |owner: &RowId| {
+            *known.borrow_mut().entry(*owner).or_insert_with(|| {
+                let workspace = WorkspaceId::from_bytes(*owner).ok().and_then(|id| state.workspaces.get(&id));
+                workspace.is_some_and(|workspace| {
+                    sees.is_none_or(|sees| sees(workspace.id)) && filter.takes_workspace(state, workspace)
+                })
+            })
+        };
         let rows_of = |(number, catalog): (usize, Arc<Catalog>)| {
             let is_masked = masked.concerns(&catalog);
             if wants_all && !is_masked {
                 return CatalogRows { catalog, rows: None };
             }
-            let owner = |owner: &RowId| {
-                let workspace = WorkspaceId::from_bytes(*owner).ok().and_then(|id| state.workspaces.get(&id));
-                workspace.is_some_and(|workspace| {
-                    sees.is_none_or(|sees| sees(workspace.id)) && filter.takes_workspace(state, workspace)
-                })
-            };
             let mut rows = catalog.filter(&RowFilter {
-                owner: &owner,
+                owner: if takes_every_workspace { None } else { Some(&takes_owner) },
                 status: &|status| filter.takes_status(status),
                 source: &|source| filter.takes_source(source),
                 author: &|author| filter.takes_author(site, Author::spelled(author)),

@@ -43,7 +43,7 @@ pub(super) struct RowTexts {
 impl RowTexts {
     pub(super) fn of_run(run: &Run) -> Self {
         let (source, author) = (run.source.to_string(), run.created_by.to_string());
-        Self { status: run.status_on_the_wire(), source, author }
+        Self { status: run.status_on_the_wire().to_owned(), source, author }
     }
 
     pub(super) fn of_state(version: &StateVersion) -> Self {

@@ -38,8 +38,8 @@ pub struct RunFilter {
 impl RunFilter {
     pub(crate) fn takes(&self, state: &OrganizationState, site: &Site, workspace: &Workspace, run: &Run) -> bool {
         !self.takes_nothing()
-            && self.takes_status(&run.status_on_the_wire())
-            && self.takes_source(&run.source.to_string())
+            && self.takes_status(run.status_on_the_wire())
+            && (self.sources.is_empty() || self.takes_source(&run.source.to_string()))
             && self.takes_workspace(state, workspace)
             && self.takes_options(&run.options)
             && self.takes_year(run.created_at)
@@ -101,6 +101,11 @@ impl RunFilter {
     pub(crate) fn takes_workspace(&self, state: &OrganizationState, workspace: &Workspace) -> bool {
         is_listed(&self.workspaces, workspace.name.as_str())
             && fits_any(&self.agent_pools, |name| uses_pool(state, workspace, name))
+    }
+
+    /// True if it matches the runs of every workspace.
+    pub(crate) fn takes_every_workspace(&self) -> bool {
+        self.workspaces.is_empty() && self.agent_pools.is_empty()
     }
 
     pub(crate) fn takes_options(&self, options: &RunOptions) -> bool {

@@ -47,10 +47,10 @@ impl Run {
     }
 
     /// Its status as clients know it: where costs are estimated, a plan that awaits a decision has its estimate.
-    pub fn status_on_the_wire(&self) -> String {
+    pub fn status_on_the_wire(&self) -> &'static str {
         match self.status {
-            RunStatus::Planned if self.estimates_costs => "cost_estimated".to_owned(),
-            status => status.to_string(),
+            RunStatus::Planned if self.estimates_costs => "cost_estimated",
+            status => status.as_str(),
         }
     }
 }

@@ -170,23 +170,30 @@ impl RunStatus {
 }
 
 /// Spelling on the wire.
+impl RunStatus {
+    /// Its name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+        Self::PlanQueued => "plan_queued",
+        Self::Planning => "planning",
+        Self::Planned => "planned",
+        Self::PlannedAndFinished => "planned_and_finished",
+        Self::PlannedAndSaved => "planned_and_saved",
+        Self::Confirmed => "confirmed",
+        Self::ApplyQueued => "apply_queued",
+        Self::Applying => "applying",
+        Self::Applied => "applied",
+        Self::Discarded => "discarded",
+        Self::Canceled => "canceled",
+        Self::Errored => "errored",
+        }
+    }
+}
+
 impl fmt::Display for RunStatus {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Pending => "pending",
-            Self::PlanQueued => "plan_queued",
-            Self::Planning => "planning",
-            Self::Planned => "planned",
-            Self::PlannedAndFinished => "planned_and_finished",
-            Self::PlannedAndSaved => "planned_and_saved",
-            Self::Confirmed => "confirmed",
-            Self::ApplyQueued => "apply_queued",
-            Self::Applying => "applying",
-            Self::Applied => "applied",
-            Self::Discarded => "discarded",
-            Self::Canceled => "canceled",
-            Self::Errored => "errored",
-        })
+        formatter.write_str(self.as_str())
     }
 }
 

@@ -66,10 +66,6 @@ settings! {
         azure_access_key: Option<Secret>, Nothing, "Zm9vYmFy…";
         /// Address of an Azure emulator or private cloud.
         azure_endpoint: Option<HttpUrl>, Nothing, "http://127.0.0.1:10000/account";
-        /// Commits after which a snapshot of a ledger is written, so that a server starts quickly; a pack holds as many old commits.
-        snapshot_every: u16, Fixed("1000"), "500";
-        /// Minutes after which old commits may be packed: kept for ever, a thousand in one compressed object.
-        pack_after: u16, Fixed("120"), "1440";
     }
     Server {
         /// Address and port that the server listens on; port 0 takes any free one.
@@ -102,6 +98,10 @@ settings! {
         api_rate_limit: u16, Fixed("0"), "30";
         /// Organizations that one user may found; 0 is no limit. Site admins and the site token found as many as they like.
         organizations_per_user: u16, Fixed("20"), "5";
+        /// Commits after which a server writes a snapshot of a ledger, so that the next start reads little; a pack has as many.
+        snapshot_every: u16, Fixed("1000"), "500";
+        /// Minutes after which old commits may be packed: many in one compressed object, kept for ever.
+        pack_after: u16, Fixed("120"), "1440";
     }
     Agent {
         /// How many plans and applies the server's own agent executes at a time; 0 leaves all to other agents.
