@@ -26,6 +26,8 @@ const STARTS: usize = 3;
 const TIMES: usize = 60;
 /// So many workspaces have their page 1 asked for.
 const ASKED_WORKSPACES: usize = 60;
+/// So many runs are made one by one to see what one costs: more than stay in memory, and with enough commits to pack.
+const REAL_RUNS: usize = 6_000;
 /// A snapshot is due after so many commits.
 const SNAPSHOT_EVERY: u64 = 1_000;
 /// So many snapshots are written while commits are timed.
@@ -35,7 +37,8 @@ const SNAPSHOTS: u64 = 3;
 async fn main() {
     let size = asked_size();
     let few = Size { workspaces: 10, runs: 1_000, real: 20 };
-    let (large, small) = (site::given_site(size, true).await, site::given_site(few, false).await);
+    let (large, small) = (site::given_site("large", size).await, site::given_site("small", few).await);
+    let real = site::given_site("real", Size { workspaces: 200, runs: REAL_RUNS, real: REAL_RUNS }).await;
     let title = format!("Scale: {} workspaces, {} runs, on a local directory", size.workspaces, size.runs);
     let mut table = Table::new(&title);
     let made = format!("{} s", large.facts.seconds);
@@ -51,7 +54,7 @@ async fn main() {
     let resident = large.memory();
     table.note("memory at the end", megabytes(resident));
     table.note("memory, the most there was", megabytes(large.peak_memory()));
-    bytes_of_a_run(&mut table, &large.facts);
+    bytes_of_a_run(&mut table, &real.facts);
     table.close();
 }
 
@@ -77,7 +80,6 @@ struct Running {
     server: ServerProcess,
     client: ApiClient,
     size: Size,
-    facts: Facts,
     bucket: tempfile::TempDir,
     _home: Home,
 }
@@ -86,8 +88,7 @@ impl Running {
     async fn start_quietly(site: &Site, size: Size) -> Self {
         let (bucket, home) = (site.copy(), Home::default());
         let (server, client) = start(&home, bucket.path());
-        let facts = Facts { added: site.facts.added.clone(), ..site.facts };
-        let running = Self { server, client, size, facts, bucket, _home: home };
+        let running = Self { server, client, size, bucket, _home: home };
         running.client.get(&format!("/api/v2/organizations/{ORGANIZATION}/runs")).await;
         running
     }
@@ -105,8 +106,7 @@ impl Running {
             workspaces.push(begun.elapsed());
             client.get(&format!("/api/v2/organizations/{ORGANIZATION}/runs")).await;
             ready.push(begun.elapsed());
-            let facts = Facts { added: site.facts.added.clone(), ..site.facts };
-            last = Some(Self { server, client, size, facts, bucket, _home: home });
+            last = Some(Self { server, client, size, bucket, _home: home });
         }
         let running = last.expect("it was started");
         table.note("from the start to a server that listens", time(Sample::of(listens).median()));
@@ -306,15 +306,18 @@ async fn commits(table: &mut Table, running: &Running) {
     table.row("a commit while a snapshot is written (p99)", measured, "2 x", times <= 2.0);
 }
 
-/// Bytes that each of the runs through the API added to the bucket.
+/// What each run has added to the bucket once it is old.
 fn bytes_of_a_run(table: &mut Table, facts: &Facts) {
-    let each = |bytes: u64| bytes as f64 / facts.real as f64;
-    let kilobytes = |bytes: u64| format!("{:.2} KB", each(bytes) / 1000.0);
-    table.note("commits of a run", format!("{:.1}", each(facts.commits_added)));
-    let is_record = |part: &str| matches!(part, "log" | "snapshots" | "history");
-    for (part, bytes) in &facts.added {
-        table.note(&format!("a run's bytes in {part}"), kilobytes(*bytes));
-    }
-    let records = facts.added.iter().filter(|(part, _)| is_record(part)).map(|(_, bytes)| *bytes).sum();
-    table.row("a run's bytes besides logs, plans and other blobs", kilobytes(records), "3 KB", each(records) < 3_000.0);
+    let settled = facts.settled.expect("its commits could be packed");
+    let commits = facts.commits as f64 / facts.real as f64;
+    let packed = settled.packed_bytes as f64 / settled.packed_commits as f64 * commits;
+    let history = settled.history_bytes as f64 / settled.bundles as f64;
+    let kilobytes = |bytes: f64| format!("{:.2} KB", bytes / 1000.0);
+    table.note("commits of a run", format!("{commits:.1}"));
+    table.note("its commits before they are packed", kilobytes(settled.plain_commit_bytes as f64 * commits));
+    table.note("its commits in packs", kilobytes(packed));
+    table.note("its records in history", kilobytes(history));
+    table.note(&format!("snapshots of all {} runs", facts.runs), megabytes(settled.snapshot_bytes));
+    let bytes = packed + history;
+    table.row("a run's bytes besides logs, plans and other blobs", kilobytes(bytes), "3 KB", bytes < 3_000.0);
 }

@@ -5,7 +5,7 @@
 //! them into history, page by page, and merges segments. Of these runs there are no blobs (plans, logs, states, archives),
 //! and the commits that put them are removed once a snapshot covers them. The newest runs, a few thousand, are real: they
 //! went through the API and the agents' verbs one by one, with logs, plans and states. What a run costs in the bucket is
-//! measured with these alone.
+//! measured in a site of which all runs are real, once they are old.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,12 +31,14 @@ use taco_ledger::{Clock as _, Intent, Ledger, Location, SystemClock, Transaction
 use crate::records::{Batch, Fate, Maker, message, workspace_name};
 
 /// Goes up whenever sites are made in another way.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 pub(crate) const ORGANIZATION: &str = "acme";
 const USERS: usize = 30;
 const PROJECTS: usize = 12;
 /// As many as leave memory together.
 const BATCH: usize = 1_000;
+/// No commit is as small as what stands in the place of a packed one.
+const LARGEST_PLACEHOLDER: u64 = 100;
 
 /// Size of a site.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,9 +55,24 @@ pub(crate) struct Facts {
     pub(crate) runs: usize,
     pub(crate) real: usize,
     pub(crate) seconds: u64,
-    /// Bytes that the real runs added to each part of the bucket.
-    pub(crate) added: BTreeMap<String, u64>,
-    pub(crate) commits_added: u64,
+    /// Commits of the real runs.
+    pub(crate) commits: u64,
+    /// `None` where older commits are missing, so that none can be packed.
+    pub(crate) settled: Option<Settled>,
+}
+
+/// What lies in the bucket once it is old: commits in packs, and runs in history.
+#[derive(Clone, Copy, Serialize, Deserialize, Debug)]
+pub(crate) struct Settled {
+    pub(crate) packed_commits: u64,
+    /// Bytes of packs, and of what stands in the places of their commits.
+    pub(crate) packed_bytes: u64,
+    /// Bytes of a commit that is not packed yet.
+    pub(crate) plain_commit_bytes: u64,
+    pub(crate) bundles: u64,
+    pub(crate) history_bytes: u64,
+    /// Bytes of snapshots and deltas; old ones go, so this does not grow with the number of runs.
+    pub(crate) snapshot_bytes: u64,
 }
 
 /// A site in the cache.
@@ -71,9 +88,8 @@ fn cache() -> PathBuf {
     cache.expect("there is a home directory").join("taco/scale")
 }
 
-/// The site of this size, from the cache if it is there. Of large sites only the last one is kept.
-pub(crate) async fn given_site(size: Size, is_large: bool) -> Site {
-    let kind = if is_large { "large" } else { "small" };
+/// The site of this size, from the cache if it is there. Of each kind only the last one is kept.
+pub(crate) async fn given_site(kind: &str, size: Size) -> Site {
     let name = format!("{kind}-v{VERSION}-{}-{}-{}", size.workspaces, size.runs, size.real);
     let path = cache().join(&name);
     if !path.join("facts.json").is_file() {
@@ -142,7 +158,6 @@ async fn make(path: &Path, size: Size) -> Facts {
     }
     drop(ledger);
 
-    let before = sizes(path, &organization(&server).await);
     let mut agent = Executant { server: &server, commits: 0 };
     for number in 0..size.real {
         agent.live(number, size.workspaces).await;
@@ -153,12 +168,34 @@ async fn make(path: &Path, size: Size) -> Facts {
     }
     server.pass(SignedDuration::from_hours(2));
     archive(&server).await;
-    let commits_added = agent.commits;
-    let after = sizes(path, &organization(&server).await);
-    let added = after.into_iter().map(|(part, bytes)| (part.clone(), bytes - before.get(&part).copied().unwrap_or(0)));
-    let added = added.collect();
+    let commits = agent.commits;
+    let settled = if batched == 0 { Some(settle(path, &server).await) } else { None };
     eprintln!("{} runs, {} of them real, after {:.0?}", size.runs, size.real, begun.elapsed());
-    Facts { runs: size.runs, real: size.real, seconds: begun.elapsed().as_secs(), added, commits_added }
+    Facts { runs: size.runs, real: size.real, seconds: begun.elapsed().as_secs(), commits, settled }
+}
+
+/// Lets everything become old, so that servers pack what can be packed, and measures what lies there then.
+async fn settle(bucket: &Path, server: &ApiServer) -> Settled {
+    // Files are of today, and the site's time is a day behind.
+    server.pass(SignedDuration::from_hours(48));
+    while server.control_plane.pack_commits().await.expect("a bucket") {}
+    let org = organization(server).await;
+    let (sizes, state) = (sizes(bucket, &org), server.control_plane.state(&org));
+    let part = |name: &str| sizes.get(name).copied().unwrap_or(0);
+    let log: Vec<u64> = files(&bucket.join(format!("ledgers/{}/log", org.id()))).collect();
+    let (packed, plain): (Vec<u64>, Vec<u64>) = log.into_iter().partition(|size| *size < LARGEST_PLACEHOLDER);
+    Settled {
+        packed_commits: packed.len() as u64,
+        packed_bytes: part("packs") + packed.iter().sum::<u64>(),
+        plain_commit_bytes: plain.iter().sum::<u64>() / plain.len().max(1) as u64,
+        bundles: state.history_segments.iter().map(|segment| segment.bundles).sum(),
+        history_bytes: part("history"),
+        snapshot_bytes: part("snapshots") + part("deltas"),
+    }
+}
+
+fn files(folder: &Path) -> impl Iterator<Item = u64> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| size_of(&entry.path()))
 }
 
 async fn organization(server: &ApiServer) -> OrganizationSnapshot {
