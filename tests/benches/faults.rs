@@ -34,7 +34,7 @@ const SECRET_KEY: &str = "a key that only benchmarks of taco know";
 const SERVERS: usize = 2;
 const WRITERS: usize = 8;
 /// A workspace takes no more than 1,000.
-const MOST_VARIABLES: u64 = 900;
+const MAX_VARIABLES: u64 = 900;
 
 fn main() {
     match std::env::var_os(DISK) {
@@ -265,7 +265,7 @@ async fn write(site: Arc<Site>, workspace: String, over: Arc<AtomicBool>) -> Wri
         if written.send(&site, "state-versions", &body, &over).await {
             written.states.insert(serial, digest);
         }
-        if serial <= MOST_VARIABLES {
+        if serial <= MAX_VARIABLES {
             let key = format!("v{serial}");
             let attributes = json!({ "key": key, "value": key, "category": "env" });
             let body = json!({ "data": { "type": "vars", "attributes": attributes } });

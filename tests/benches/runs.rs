@@ -23,7 +23,7 @@ const PLANS: usize = 20;
 const MANY: usize = 50;
 const SHELLS: usize = 4;
 /// Latency that the distant bucket adds to every operation.
-const AWAY: Duration = Duration::from_millis(30);
+const BUCKET_LATENCY: Duration = Duration::from_millis(30);
 
 const CONFIGURATION: &str = r#"
 resource "terraform_data" "network" { input = "10.0.0.0/16" }
@@ -65,7 +65,7 @@ async fn near(table: &mut Table) {
 
 async fn far(table: &mut Table) {
     let home = Home::default();
-    let bucket = BucketServer::far_gcs(AWAY).expect("a bucket");
+    let bucket = BucketServer::far_gcs(BUCKET_LATENCY).expect("a bucket");
     let (server, client) = site::server(&home, |command| _ = command.envs(variables_of(&bucket.location())));
     site::given_organization(&client).await;
     let overhead = overhead(table, &server, &client, "a far bucket").await;

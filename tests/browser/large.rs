@@ -9,7 +9,7 @@ use taco_ledger::ObjectBucket;
 use url::Url;
 
 /// Larger pages are no pleasure on a train.
-const LARGEST_PAGE: usize = 5_000_000;
+const MAX_PAGE_BYTES: usize = 5_000_000;
 
 async fn serve(site: &LargeSite) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -33,7 +33,7 @@ async fn a_list_of_five_thousand_workspaces_is_searched_and_leafed_through() {
     site.add_workspaces(5_000).await;
     let origin = serve(&site).await;
     let list = "/app/acme/workspaces";
-    assert!(size(&origin, list).await < LARGEST_PAGE / 10);
+    assert!(size(&origin, list).await < MAX_PAGE_BYTES / 10);
     let chromium = Chromium::at(&origin).await;
     chromium.goes_to(list).await;
     chromium.reads("5000").await;
@@ -52,7 +52,7 @@ async fn a_log_of_two_hundred_thousand_lines_shows_its_end_and_any_line_that_a_l
     let run = site.add_run("network", 200_000, 10).await;
     let origin = serve(&site).await;
     let console = format!("{run}?view=console");
-    assert!(size(&origin, &console).await < LARGEST_PAGE / 5);
+    assert!(size(&origin, &console).await < MAX_PAGE_BYTES / 5);
     let chromium = Chromium::at(&origin).await;
     let lines = "return document.querySelectorAll('#log-plan div').length";
     chromium.goes_to(&console).await;

@@ -28,7 +28,7 @@ const ROLES: [&str; 7] = [
     "VERSION_MAINTENANCE",
 ];
 /// They wait more than they compute.
-const AT_ONCE: usize = 4;
+const CONCURRENCY: usize = 4;
 
 /// Runs one test of the suite. If it does not pass, the error is what it printed.
 fn run(suite: &Path, address: &str, test: &str) -> Result<(), String> {
@@ -74,7 +74,7 @@ fn what_passed_still_passes() {
     let waiting = Mutex::new(wanted());
     let failed = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..CONCURRENCY {
             scope.spawn(|| {
                 loop {
                     let next = waiting.lock().expect("not poisoned").pop();

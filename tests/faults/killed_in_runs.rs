@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 /// In seconds: no agent is given up here.
 const LEASE: u16 = 60;
 /// Long enough for a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(60);
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Someone who asks again, under the same name, until there is an answer.
 struct Persistent {
@@ -35,7 +35,7 @@ impl Persistent {
 
     async fn asks(&self, method: Method, path: &str, key: Option<&str>, body: impl Into<Vec<u8>>) -> Value {
         let body = body.into();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + STEP_TIMEOUT;
         loop {
             let mut request = self.client.request(method.clone(), format!("{}{path}", self.origin)).body(body.clone());
             if !path.starts_with("/signed") {
@@ -69,7 +69,7 @@ impl Persistent {
         let run = run_that_applies_itself(workspace).to_string();
         let key = format!("run-{workspace}");
         let run = text(&self.asks(Method::POST, "/api/v2/runs", Some(&key), run).await["data"]["id"]);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + STEP_TIMEOUT;
         loop {
             let shown = self.asks(Method::GET, &format!("/api/v2/runs/{run}"), None, "").await;
             let status = text(&shown["data"]["attributes"]["status"]);

@@ -23,7 +23,7 @@ use crate::fake_gcs::FakeGcs;
 pub const BUCKET: &str = "taco-tests";
 
 /// A server is given this long to listen. It is generous because a machine that runs tests may be busy.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 const ACCESS_KEY_ID: &str = "taco-tests";
 const SECRET_ACCESS_KEY: &str = "not-a-secret";
@@ -331,7 +331,7 @@ impl Process {
             let said = || std::fs::read_to_string(self.recipe.scratch.join("server.log")).unwrap_or_default();
             let program = self.recipe.program.display();
             ensure!(kill(self.server, None).is_ok(), "{program} ended at once and said: {}", said());
-            ensure!(begun.elapsed() < READY_WITHIN, "{program} does not listen on {address} and said: {}", said());
+            ensure!(begun.elapsed() < START_TIMEOUT, "{program} does not listen on {address} and said: {}", said());
             sleep(Duration::from_millis(10)).await;
         }
         Ok(())

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 use crate::process::Process;
 
 /// Long enough for a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// For a machine that reaches nothing but its own servers.
 const FLAGS: [&str; 8] = [
@@ -132,7 +132,7 @@ impl Chromium {
 
     /// Waits until it is at a path that begins so.
     pub async fn arrives_at(&self, path: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + PAGE_TIMEOUT;
         while !self.place().await.starts_with(path) {
             if Instant::now() > deadline {
                 panic!("it is at {} instead of {path}:\n{}", self.place().await, self.text().await);
@@ -226,7 +226,7 @@ impl Chromium {
     }
 
     async fn find_by(&self, by: &str, what: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + PAGE_TIMEOUT;
         loop {
             if let Some(element) = self.look_for(by, what).await {
                 return element;
@@ -245,7 +245,7 @@ impl Chromium {
 
     /// Waits until a visitor can read this on the page.
     pub async fn reads(&self, text: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + PAGE_TIMEOUT;
         while !self.text().await.contains(text) {
             if Instant::now() > deadline {
                 panic!("{text:?} does not come at {}:\n{}", self.place().await, self.text().await);

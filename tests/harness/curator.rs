@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::api_client::ApiClient;
 
 /// Long enough for a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(180);
+const RUN_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Text of an attacker who wants to run scripts in the browsers of others. If a page takes any of it for markup, it has
 /// an element with `data-poison`, or the browser complains.
@@ -92,7 +92,7 @@ impl Curator {
     }
 
     pub async fn until(&self, run: &str, status: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + RUN_TIMEOUT;
         loop {
             let shown = self.admin.get(&format!("/api/v2/runs/{run}")).await;
             let found = &shown["data"]["attributes"]["status"];

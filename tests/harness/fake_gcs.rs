@@ -21,10 +21,10 @@ use taco_ledger::{Clock, SystemClock};
 use tokio::sync::oneshot;
 
 /// The real one answers with up to 1,000 names.
-const PAGE: usize = 100;
+const PAGE_SIZE: usize = 100;
 
 /// No part of an upload may be smaller, except the last.
-const SMALLEST_PART: usize = 5 * 1024 * 1024;
+const MIN_PART_BYTES: usize = 5 * 1024 * 1024;
 
 const GENERATION: HeaderName = HeaderName::from_static("x-goog-generation");
 const IF_GENERATION: HeaderName = HeaderName::from_static("x-goog-if-generation-match");
@@ -247,7 +247,7 @@ fn complete_upload(contents: &mut Contents, id: &str, name: &str, body: &Bytes) 
         let bytes = stored
             .filter(|bytes| text_of(part, "ETag") == Some(part_etag(number, bytes).as_str()))
             .ok_or(Refusal(StatusCode::BAD_REQUEST, "InvalidPart"))?;
-        if bytes.len() < SMALLEST_PART && listed.peek().is_some() {
+        if bytes.len() < MIN_PART_BYTES && listed.peek().is_some() {
             return Err(Refusal(StatusCode::BAD_REQUEST, "EntityTooSmall"));
         }
         whole.extend_from_slice(bytes);
@@ -283,7 +283,7 @@ async fn list(
     let (prefix, delimiter) = (argument("prefix"), argument("delimiter"));
     // A page's token is the last name that the page before it told.
     let after = argument("start-after").max(argument("continuation-token"));
-    let limit = query.get("max-keys").and_then(|limit| limit.parse().ok()).unwrap_or(PAGE).min(PAGE);
+    let limit = query.get("max-keys").and_then(|limit| limit.parse().ok()).unwrap_or(PAGE_SIZE).min(PAGE_SIZE);
 
     let mut document = "<?xml version='1.0' encoding='UTF-8'?><ListBucketResult>".to_owned();
     let mut told = 0;

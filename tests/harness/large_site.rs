@@ -19,7 +19,7 @@ use crate::api_server::ApiServer;
 use crate::curator::packed;
 
 /// Size of the chunks in which an agent sends a log.
-const PIECE: usize = 512 * 1024;
+const LOG_CHUNK_BYTES: usize = 512 * 1024;
 
 pub struct LargeSite {
     pub api: ApiServer,
@@ -63,7 +63,7 @@ impl LargeSite {
         let control_plane = &self.api.control_plane;
         let (log, mut offset) = (Bytes::from(long_log(lines)), 0);
         while offset < log.len() {
-            let piece = log.slice(offset..log.len().min(offset + PIECE));
+            let piece = log.slice(offset..log.len().min(offset + LOG_CHUNK_BYTES));
             let length = piece.len();
             control_plane.append_log(&phase, offset as u64, piece).await.expect("it is taken");
             offset += length;

@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// Long enough for a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(90);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(90);
 
 pub struct Process {
     child: Child,
@@ -66,7 +66,7 @@ impl Process {
                 self.stderr.wait_for(|_| false);
                 return status;
             }
-            assert!(begun.elapsed() < PATIENCE, "it does not end; {self:?}");
+            assert!(begun.elapsed() < OUTPUT_TIMEOUT, "it does not end; {self:?}");
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -120,7 +120,7 @@ impl Lines {
         let find = |collected: &Collected| collected.lines.iter().find(|line| pleases(line)).cloned();
         let guard = collected.lock().expect("no thread panicked");
         let (guard, _) = changed
-            .wait_timeout_while(guard, PATIENCE, |collected| !collected.ended && find(collected).is_none())
+            .wait_timeout_while(guard, OUTPUT_TIMEOUT, |collected| !collected.ended && find(collected).is_none())
             .expect("no thread panicked");
         find(&guard)
     }

@@ -20,7 +20,7 @@ use crate::stand_in_engine::StandInEngine;
 pub const SITE_TOKEN: &str = "a token that only these tests know";
 
 /// Long enough for a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(90);
+const RUN_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A site with an organization `acme`, a pool, and a token for its agents.
 pub struct RunSite {
@@ -190,7 +190,7 @@ impl ApiClient {
     /// Waits until a run is over: `applied`, `errored`, `canceled` or `discarded`.
     pub async fn end_of(&self, run: &str) -> String {
         const FINAL: [&str; 4] = ["applied", "errored", "canceled", "discarded"];
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + RUN_TIMEOUT;
         loop {
             let shown = self.run(run).await;
             if FINAL.iter().any(|status| shown["status"] == *status) {
@@ -237,7 +237,7 @@ pub fn run_that_applies_itself(workspace: &str) -> Value {
 
 /// Looks again and again until it is so.
 pub async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + RUN_TIMEOUT;
     while !so().await {
         assert!(Instant::now() < deadline, "it does not come to pass: {what}");
         sleep(Duration::from_millis(50)).await;

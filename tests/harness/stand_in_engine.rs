@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 const PROGRAM: &str = include_str!("stand_in_engine.sh");
 
 /// Long enough for a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(90);
+const ENGINE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Step at which an engine can be held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,7 +137,7 @@ impl StandInEngine {
 
     /// Waits until the engine has come to this step of a run so many times; the last of them.
     pub async fn comes_to(&self, step: Step, run: &str, times: usize) -> Deed {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + ENGINE_TIMEOUT;
         loop {
             let came = self.came_to(step, run);
             if came.len() >= times {

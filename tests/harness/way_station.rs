@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// Long enough for a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TRAP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Point at which a request is stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,7 +134,7 @@ impl Drop for WayStation {
 impl Caught {
     /// Waits until the request is where it was to be stopped; returns its path.
     pub async fn wait(self) -> String {
-        let caught = tokio::time::timeout(PATIENCE, self.0).await;
+        let caught = tokio::time::timeout(TRAP_TIMEOUT, self.0).await;
         caught.expect("such a request did not come").expect("the station is there")
     }
 }

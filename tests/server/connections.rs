@@ -18,11 +18,11 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 /// Silence that no client should have to wait out. Before there were timeouts, it went on for ever.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn connect(server: &ServerProcess) -> TcpStream {
     let stream = TcpStream::connect(&server.address).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+    stream.set_read_timeout(Some(CLIENT_TIMEOUT)).expect("a time");
     stream
 }
 
@@ -218,7 +218,7 @@ fn limited(command: &Command, limit: &str) -> Command {
 
 /// A new login, on a connection of its own, is answered.
 async fn is_answered(server: &ServerProcess) {
-    let client = Client::builder().timeout(PATIENCE).pool_max_idle_per_host(0).build().expect("a client");
+    let client = Client::builder().timeout(CLIENT_TIMEOUT).pool_max_idle_per_host(0).build().expect("a client");
     let address = format!("http://{}/login", server.address);
     let form = "username=nobody&password=not+the+right+one";
     let request = client.post(&address).header("content-type", "application/x-www-form-urlencoded").body(form);

@@ -18,7 +18,7 @@ const LEASE: u16 = 30;
 /// A minute of signs of life, at least.
 const ROUNDS: usize = 4;
 /// Requests to the bucket in a minute.
-const MOST: f64 = 25.0;
+const MAX_REQUESTS_PER_MINUTE: f64 = 25.0;
 
 /// Two servers, each of which reaches the bucket by a way of its own, so that its requests can be counted.
 struct Watched {
@@ -89,14 +89,14 @@ async fn two_idle_servers_with_twenty_idle_agents_leave_the_bucket_alone() {
         let ((first, requests), (second, more)) =
             tokio::join!(requests_in_a_minute(&ways[0]), requests_in_a_minute(&ways[1]));
         println!("{first:.1} and {second:.1} requests in a minute");
-        if first + second <= MOST {
+        if first + second <= MAX_REQUESTS_PER_MINUTE {
             assert_eq!(waits().await, 1);
             drop(agents);
             return;
         }
         costs.push((first, requests, second, more));
     }
-    panic!("more than {MOST} requests in each of three minutes: {costs:#?}");
+    panic!("more than {MAX_REQUESTS_PER_MINUTE} requests in each of three minutes: {costs:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

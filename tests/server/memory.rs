@@ -17,15 +17,15 @@ use tar::{Builder, Header};
 const TOKEN: &str = "a-token-for-automation-of-more-than-32-letters";
 
 /// Transfers at the same time.
-const AT_ONCE: usize = 8;
-const SIZE: usize = 50_000_000;
+const CONCURRENCY: usize = 8;
+const BODY_BYTES: usize = 50_000_000;
 
 /// Limit for the memory that one transfer may add to the server's.
-const MOST: u64 = 8_000_000;
+const MAX_GROWTH_BYTES: u64 = 8_000_000;
 
 /// A state of 50 MB, as one of some thousand resources is.
 fn state() -> Bytes {
-    state_of(1, SIZE)
+    state_of(1, BODY_BYTES)
 }
 
 fn state_of(serial: u64, size: usize) -> Bytes {
@@ -299,7 +299,10 @@ fn archives() -> [Bytes; 2] {
     let mut noise = vec![0; 1_000_000];
     rand::fill(&mut noise[..]);
     let mut noise = stream_of(noise);
-    [packed(Compression::none(), &mut noise, SIZE), packed(Compression::best(), &mut repeat(b' '), 10 * SIZE)]
+    [
+        packed(Compression::none(), &mut noise, BODY_BYTES),
+        packed(Compression::best(), &mut repeat(b' '), 10 * BODY_BYTES),
+    ]
 }
 
 /// The same bytes again and again.
@@ -345,7 +348,7 @@ async fn rise_by_configurations(archives: &[Bytes; 2]) -> u64 {
         let answer = site.client.put(address).body(in_pieces(archive.clone())).send().await.expect("an answer");
         assert_eq!(answer.status().as_u16(), expected);
     };
-    join_all((0..AT_ONCE).map(upload)).await;
+    join_all((0..CONCURRENCY).map(upload)).await;
     let after = site.memory("VmHWM:");
     println!("idle {idle}, uploaded {after}");
     after.saturating_sub(idle)
@@ -353,7 +356,7 @@ async fn rise_by_configurations(archives: &[Bytes; 2]) -> u64 {
 
 #[tokio::test]
 async fn configurations_are_checked_without_filling_the_memory() {
-    let (archives, most) = (archives(), AT_ONCE as u64 * MOST);
+    let (archives, most) = (archives(), CONCURRENCY as u64 * MAX_GROWTH_BYTES);
     let rise = least_rise(most, async || Some(rise_by_configurations(&archives).await)).await.expect("a number");
     assert!(rise <= most, "8 uploads took {} MB", rise / 1_000_000);
 }
@@ -363,7 +366,7 @@ async fn rise_by_states(state: &Bytes) -> u64 {
     let site = Site::start();
     site.given_organization().await;
     let ways = ["signed", "inline", "http"].iter().cycle().enumerate();
-    let names: Vec<String> = ways.take(AT_ONCE).map(|(number, way)| format!("{way}-{number}")).collect();
+    let names: Vec<String> = ways.take(CONCURRENCY).map(|(number, way)| format!("{way}-{number}")).collect();
     let ids: Vec<String> = stream::iter(&names).then(|name| site.locked_workspace(name)).collect().await;
     let workspaces = || names.iter().map(String::as_str).zip(ids.iter().map(String::as_str));
     let md5 = &hex::encode(Md5::digest(state));
@@ -378,7 +381,7 @@ async fn rise_by_states(state: &Bytes) -> u64 {
 
 #[tokio::test]
 async fn states_of_50_mb_flow_through_without_filling_the_memory() {
-    let (state, most) = (state(), AT_ONCE as u64 * MOST);
+    let (state, most) = (state(), CONCURRENCY as u64 * MAX_GROWTH_BYTES);
     let rise = least_rise(most, async || Some(rise_by_states(&state).await)).await.expect("a number");
     assert!(rise <= most, "8 pushes and 8 downloads took {} MB", rise / 1_000_000);
 }
@@ -390,13 +393,13 @@ async fn rise(way: Way, tls: bool) -> Option<u64> {
     let site = Site::start_in(Home::default(), tls);
     site.given_organization().await;
     let small = way.prepare(&site, "small", SMALL).await;
-    let large = way.prepare(&site, "large", SIZE).await;
+    let large = way.prepare(&site, "large", BODY_BYTES).await;
     let site = site.start_again();
     // Connections, threads and pools are there when it is measured.
     for serial in 1..=4 {
         way.begin(&site, &small, serial, SMALL).await.transfer(&site).await;
     }
-    let begun = way.begin(&site, &large, 1, SIZE).await;
+    let begun = way.begin(&site, &large, 1, BODY_BYTES).await;
     // The highest is from now on counted anew.
     std::fs::write(format!("/proc/{}/clear_refs", site.server.process.id()), "5").ok()?;
     let before = site.memory("VmRSS:");
@@ -411,13 +414,13 @@ async fn each_way_of_a_state_of_50_mb_takes_8_mb_at_most() {
     let ways = plain.map(|way| (way, false)).into_iter().chain([Upload, Inline, Download].map(|way| (way, true)));
     let mut too_much = Vec::new();
     for (way, tls) in ways {
-        let Some(least) = least_rise(MOST, async || rise(way, tls).await).await else {
+        let Some(least) = least_rise(MAX_GROWTH_BYTES, async || rise(way, tls).await).await else {
             println!("only root can count the highest memory of a server anew: nothing was measured");
             return;
         };
         let line = format!("{way:?} over {}: {:.1} MB", if tls { "TLS" } else { "TCP" }, least as f64 / 1e6);
         println!("{line}");
-        too_much.extend((least > MOST).then_some(line));
+        too_much.extend((least > MAX_GROWTH_BYTES).then_some(line));
     }
     assert!(too_much.is_empty(), "{too_much:?}");
 }

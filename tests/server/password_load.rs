@@ -11,10 +11,10 @@ use tokio::time::sleep;
 const SITE_TOKEN: &str = "a-token-for-automation-of-more-than-32-letters";
 
 /// Long enough for a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(300);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(300);
 
 fn client_from(address: [u8; 4]) -> Client {
-    Client::builder().local_address(IpAddr::from(address)).timeout(PATIENCE).build().expect("a client")
+    Client::builder().local_address(IpAddr::from(address)).timeout(CLIENT_TIMEOUT).build().expect("a client")
 }
 
 fn start(home: &Home, variables: &[(&str, &str)]) -> ServerProcess {

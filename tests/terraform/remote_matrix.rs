@@ -22,7 +22,7 @@ use crate::scene::Backend::{self, Cloud, Remote};
 use crate::scene::Scene;
 
 /// Of one combination: programs wait for each other much of the time.
-const AT_ONCE: usize = 2;
+const CONCURRENCY: usize = 2;
 
 struct Story {
     name: &'static str,
@@ -83,7 +83,7 @@ async fn told(engine: Engine, backend: Backend, site: Site) {
             println!("{} has been told", story.name);
         }
     });
-    stream::iter(told).for_each_concurrent(AT_ONCE, |story| story).await;
+    stream::iter(told).for_each_concurrent(CONCURRENCY, |story| story).await;
 }
 
 macro_rules! combinations {

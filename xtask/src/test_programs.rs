@@ -19,7 +19,7 @@ const WAITING_SUITES: &[&str] = &["terraform", "server", "faults", "browser", "a
 
 /// Limit for how many of them run concurrently. With three on two cores, stores and engines took longer than clients wait
 /// for them.
-const WAITING_AT_ONCE: usize = 1;
+const WAITING_CONCURRENCY: usize = 1;
 
 /// Programs of one lane start in turn, those of different lanes run side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ fn test_program(message: &Value) -> Option<Program> {
 
 /// Runs all programs to their end, those of different lanes side by side. Prints the output of each when it ends.
 pub(crate) fn run_all(programs: Vec<Program>) -> anyhow::Result<Vec<Outcome>> {
-    let lanes = [(Lane::Checks, 1), (Lane::Waiting, WAITING_AT_ONCE), (Lane::Computing, 1)];
+    let lanes = [(Lane::Checks, 1), (Lane::Waiting, WAITING_CONCURRENCY), (Lane::Computing, 1)];
     let mut queues = lanes.map(|(lane, workers)| (lane, workers, VecDeque::new()));
     for program in programs {
         let (_, _, queue) =

@@ -16,8 +16,8 @@ use crate::AgentApi;
 use crate::error::{AgentError, bearer};
 use crate::translation::outcome;
 
-/// A piece of a log, and the text of an outcome, may be this large.
-const LARGEST_SMALL: usize = 4 * 1024 * 1024;
+/// Maximum size of a piece of a log, and of the text of an outcome.
+const MAX_SMALL_BODY_BYTES: usize = 4 * 1024 * 1024;
 
 type PhasePath = Path<(String, String, String, String)>;
 
@@ -116,8 +116,8 @@ fn only(named: PhaseAttempt, caller: PhaseCaller) -> Result<PhaseCaller, AgentEr
 }
 
 async fn small(request: Request) -> Result<Bytes, AgentError> {
-    let too_large = |_| Error::TooLarge { limit: LARGEST_SMALL as u64 };
-    Ok(to_bytes(request.into_body(), LARGEST_SMALL).await.map_err(too_large)?)
+    let too_large = |_| Error::TooLarge { limit: MAX_SMALL_BODY_BYTES as u64 };
+    Ok(to_bytes(request.into_body(), MAX_SMALL_BODY_BYTES).await.map_err(too_large)?)
 }
 
 fn body_of(request: Request) -> impl Stream<Item = Result<Bytes, axum::Error>> + Send + 'static {

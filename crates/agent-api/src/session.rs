@@ -15,11 +15,11 @@ use crate::AgentApi;
 use crate::connection::Visitor;
 use crate::translation::job;
 
-/// An agent says hello within this time.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout for an agent's hello.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The oldest protocol that is understood.
-const OLDEST: u32 = 1;
+/// Oldest protocol that is understood.
+const MIN_PROTOCOL: u32 = 1;
 
 /// First message of an agent.
 struct Hello {
@@ -44,7 +44,7 @@ pub trait Conversation: Send {
 
 /// Talks with an agent until either leaves.
 pub(crate) async fn serve(api: AgentApi, visitor: Visitor, mut socket: impl Conversation) {
-    let hello = match timeout(PATIENCE, hear_hello(&mut socket)).await {
+    let hello = match timeout(HELLO_TIMEOUT, hear_hello(&mut socket)).await {
         Ok(Ok(hello)) => hello,
         Ok(Err(refusal)) => {
             socket.say(&refusal).await;
@@ -103,9 +103,9 @@ async fn hear_hello(socket: &mut impl Conversation) -> Result<Hello, FromServer>
             running,
             once,
         })) => {
-            if protocol < OLDEST {
+            if protocol < MIN_PROTOCOL {
                 let detail = format!(
-                    "the agent speaks protocol {protocol}, and this server {OLDEST} to {PROTOCOL}: upgrade the agent"
+                    "the agent speaks protocol {protocol}, and this server {MIN_PROTOCOL} to {PROTOCOL}: upgrade the agent"
                 );
                 return Err(refused(Refusal::ProtocolTooOld, &detail));
             }
@@ -299,7 +299,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_agent_that_is_too_old_is_told_to_be_upgraded() {
-        let (reason, detail) = heard(hello(OLDEST - 1)).await.err().expect("a refusal");
+        let (reason, detail) = heard(hello(MIN_PROTOCOL - 1)).await.err().expect("a refusal");
         assert_eq!(reason, Refusal::ProtocolTooOld);
         assert!(detail.contains("speaks protocol 0") && detail.contains("upgrade the agent"), "{detail}");
         for nonsense in [serde_json::json!({ "type": "draining" }), serde_json::json!({ "type": "x" }), 7.into()] {
@@ -338,7 +338,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_agent_of_this_or_a_later_protocol_is_heard() {
-        for protocol in [OLDEST, PROTOCOL, PROTOCOL + 1] {
+        for protocol in [MIN_PROTOCOL, PROTOCOL, PROTOCOL + 1] {
             let hello = heard(hello(protocol)).await.unwrap_or_else(|refusal| panic!("{refusal:?}"));
             assert_eq!((hello.name.as_str(), hello.concurrency), ("rack", 1), "it does one thing at least");
         }

@@ -22,9 +22,9 @@ use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 
 /// Minimum version the kernel must support: before it, restricted processes cannot move files between directories.
-const NEEDED: ABI = ABI::V2;
+const MIN_LANDLOCK_ABI: ABI = ABI::V2;
 /// Version of the restrictions we ask for, as far as the kernel supports it.
-const WANTED: ABI = ABI::V6;
+const LANDLOCK_ABI: ABI = ABI::V6;
 
 /// Paths that a run may access. The paths are byte strings, as the system has them.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct Confinement {
 /// True if this kernel supports it.
 pub(crate) fn is_supported() -> bool {
     let needed = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    needed.handle_access(AccessFs::from_all(NEEDED)).and_then(Ruleset::create).is_ok()
+    needed.handle_access(AccessFs::from_all(MIN_LANDLOCK_ABI)).and_then(Ruleset::create).is_ok()
 }
 
 /// True if this kernel can keep runs from sending signals to others.
@@ -52,9 +52,9 @@ pub(crate) fn keeps_signals() -> bool {
 impl Confinement {
     /// Restricts this thread and all that it starts from now on.
     pub(crate) fn enforce(&self) -> io::Result<()> {
-        let all = AccessFs::from_all(WANTED);
+        let all = AccessFs::from_all(LANDLOCK_ABI);
         let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
-        let ruleset = ruleset.handle_access(all).and_then(|ruleset| ruleset.scope(Scope::from_all(WANTED)));
+        let ruleset = ruleset.handle_access(all).and_then(|ruleset| ruleset.scope(Scope::from_all(LANDLOCK_ABI)));
         let mut ruleset = ruleset.and_then(Ruleset::create).map_err(io::Error::other)?;
         // What is not there needs no protection.
         let forbidden: Vec<_> = self.forbidden.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
@@ -63,7 +63,7 @@ impl Confinement {
             let _ = allow(&mut ruleset, &path, all);
         }
         let leads_to_forbidden = |path: &Path| forbidden.iter().any(|forbidden| forbidden.starts_with(path));
-        for (paths, rights) in [(&self.own, all), (&self.readable, AccessFs::from_read(WANTED))] {
+        for (paths, rights) in [(&self.own, all), (&self.readable, AccessFs::from_read(LANDLOCK_ABI))] {
             let paths = paths.iter().filter_map(|path| fs::canonicalize(path).ok());
             for path in paths.filter(|path| !leads_to_forbidden(path)) {
                 allow(&mut ruleset, &path, rights)?;
@@ -133,7 +133,7 @@ fn allow(ruleset: &mut RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) 
     if kind.is_symlink() {
         return Ok(());
     }
-    let rights = if kind.is_dir() { rights } else { rights & AccessFs::from_file(WANTED) };
+    let rights = if kind.is_dir() { rights } else { rights & AccessFs::from_file(LANDLOCK_ABI) };
     ruleset.add_rule(PathBeneath::new(place, rights)).map(|_| ()).map_err(io::Error::other)
 }
 

@@ -24,7 +24,7 @@ use crate::options::{EngineMirror, Options};
 const INDEX_TIMEOUT: Duration = Duration::from_secs(3);
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(600);
 /// Time to cache which versions there are, or that there was no response.
-const INDEX_IS_FRESH_FOR: Duration = Duration::from_secs(600);
+const INDEX_CACHE_LIFETIME: Duration = Duration::from_secs(600);
 /// Lists of versions and of checksums, and signatures.
 const MAX_LIST_BYTES: usize = 16 * 1024 * 1024;
 const MAX_ARCHIVE_BYTES: usize = 1024 * 1024 * 1024;
@@ -56,7 +56,7 @@ impl Downloads {
     pub(crate) async fn newest(&self, engine: Engine, wanted: &Wanted) -> Option<Version> {
         let address = self.index_address(engine)?;
         let known = self.indexes.lock().unwrap_or_else(PoisonError::into_inner).get(&engine).cloned();
-        let is_fresh = known.as_ref().is_some_and(|index| index.asked_at.elapsed() < INDEX_IS_FRESH_FOR);
+        let is_fresh = known.as_ref().is_some_and(|index| index.asked_at.elapsed() < INDEX_CACHE_LIFETIME);
         let index = match known {
             Some(index) if is_fresh => index,
             known => {

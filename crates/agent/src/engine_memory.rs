@@ -7,11 +7,11 @@ use std::fs;
 use std::path::Path;
 
 /// Heap growth before a collection, in percent of what is in use; the engines' own default is 100.
-const GROWTH: &str = "400";
+const GOGC_PERCENT: &str = "400";
 /// Number of processes that share the memory of a phase: the engine, and some providers.
-const PROCESSES: u64 = 4;
+const PROCESSES_PER_PHASE: u64 = 4;
 /// A large provider has half of this in use. With less it would do nothing but collect.
-const ENOUGH: u64 = 1 << 30;
+const MIN_MEMORY_LIMIT_BYTES: u64 = 1 << 30;
 
 /// Environment variables for engines, on a machine that executes so many phases at a time.
 pub(crate) fn settings(concurrency: u32) -> Vec<(&'static str, String)> {
@@ -21,9 +21,9 @@ pub(crate) fn settings(concurrency: u32) -> Vec<(&'static str, String)> {
 }
 
 fn settings_within(memory: u64, concurrency: u32) -> Vec<(&'static str, String)> {
-    let limit = memory / (u64::from(concurrency.max(1)) * PROCESSES);
-    match limit >= ENOUGH {
-        true => vec![("GOGC", GROWTH.to_owned()), ("GOMEMLIMIT", limit.to_string())],
+    let limit = memory / (u64::from(concurrency.max(1)) * PROCESSES_PER_PHASE);
+    match limit >= MIN_MEMORY_LIMIT_BYTES {
+        true => vec![("GOGC", GOGC_PERCENT.to_owned()), ("GOMEMLIMIT", limit.to_string())],
         false => Vec::new(),
     }
 }

@@ -11,7 +11,7 @@ use taco_agent_protocol::{Job, VariableCategory};
 use crate::workdir::Workdir;
 
 /// Environment variables that an engine inherits from the agent: to find programs, and to reach the network.
-pub(crate) const PASSED_ON: [&str; 14] = [
+pub(crate) const INHERITED_VARIABLES: [&str; 14] = [
     "PATH",
     "LANG",
     "LC_ALL",
@@ -42,7 +42,7 @@ pub(crate) fn of(
     own: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Environment {
     let mut environment: Environment =
-        own.into_iter().filter(|(name, _)| PASSED_ON.iter().any(|passed_on| name == passed_on)).collect();
+        own.into_iter().filter(|(name, _)| INHERITED_VARIABLES.iter().any(|passed_on| name == passed_on)).collect();
     let mut set = |name: &str, value: &OsStr| environment.insert(name.into(), value.into());
     if let Some(bundle) = ca_bundle {
         set("SSL_CERT_FILE", bundle.as_os_str());

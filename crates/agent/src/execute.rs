@@ -19,17 +19,17 @@ use crate::environment::Environment;
 use crate::lease::Deadline;
 use crate::log_file::LogFile;
 use crate::processes;
-use crate::supervise::{Instructions, LEASE_ENDED, NOT_STARTED, Order, monotonic_now};
+use crate::supervise::{Instructions, LEASE_ENDED_EXIT_CODE, NOT_STARTED_EXIT_CODE, Order, monotonic_now};
 use crate::users::RunAs;
 
 /// Grace period for an engine to end by itself.
-const GRACE: Duration = Duration::from_secs(30);
+const KILL_GRACE_PERIOD: Duration = Duration::from_secs(30);
 /// Time that part of a line waits for its end.
-const LINE_PATIENCE: Duration = Duration::from_millis(150);
+const LINE_FLUSH_TIMEOUT: Duration = Duration::from_millis(150);
 /// Timeout for output after the supervisor has ended: no process holds the output any more.
-const OUTPUT_PATIENCE: Duration = Duration::from_secs(2);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Exit code for a supervisor that was killed and has none.
-const NO_CODE: i32 = 255;
+const NO_EXIT_CODE: i32 = 255;
 
 /// Reason why an engine was told to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,10 +56,10 @@ impl Exit {
     pub(crate) fn killed(self) -> Option<String> {
         match self.code {
             0 | 1 => None,
-            code if code == i32::from(NOT_STARTED) => None,
+            code if code == i32::from(NOT_STARTED_EXIT_CODE) => None,
             137 => Some("was killed (signal 9, as when memory runs out)".to_owned()),
             code @ 129..=192 => Some(format!("was killed (signal {})", code - 128)),
-            NO_CODE => Some("was killed together with the process that watches over it".to_owned()),
+            NO_EXIT_CODE => Some("was killed together with the process that watches over it".to_owned()),
             code => Some(format!("crashed (code {code})")),
         }
     }
@@ -101,7 +101,7 @@ impl Executor {
         let errors = writer.try_clone()?;
         let reading = tokio::spawn(read(Receiver::from_owned_fd(reader.into())?, log.clone()));
         let exit = self.run(invocation, true, writer.into(), errors.into(), control).await?;
-        if let Ok(read) = tokio::time::timeout(OUTPUT_PATIENCE, reading).await {
+        if let Ok(read) = tokio::time::timeout(OUTPUT_TIMEOUT, reading).await {
             read??;
         }
         log.flush()?;
@@ -172,7 +172,7 @@ impl Executor {
                     Stop::Cancel if invocation.graceful_cancel => orders.send(Order::Interrupt).await,
                     Stop::Cancel | Stop::Leave => {
                         orders.send(Order::Interrupt).await;
-                        kill_at = Some(Instant::now() + GRACE);
+                        kill_at = Some(Instant::now() + KILL_GRACE_PERIOD);
                     }
                     Stop::Kill | Stop::Lost => orders.send(Order::Kill).await,
                 }
@@ -181,11 +181,11 @@ impl Executor {
                 !timed_out && (stopped.is_none() || (invocation.graceful_cancel && obeyed == Stop::Cancel));
             tokio::select! {
                 status = child.wait() => {
-                    let code = status?.code().unwrap_or(NO_CODE);
-                    if code == NO_CODE {
+                    let code = status?.code().unwrap_or(NO_EXIT_CODE);
+                    if code == NO_EXIT_CODE {
                         self.end_orphans().await?;
                     }
-                    let lease_ended = code == i32::from(LEASE_ENDED);
+                    let lease_ended = code == i32::from(LEASE_ENDED_EXIT_CODE);
                     return Ok(Exit { code, stopped: stopped.or(lease_ended.then_some(Stopped::Lost)) });
                 }
                 () = control.changed() => {}
@@ -193,7 +193,7 @@ impl Executor {
                     timed_out = true;
                     stopped.get_or_insert(Stopped::TimedOut);
                     orders.send(Order::Interrupt).await;
-                    kill_at = Some(Instant::now() + GRACE);
+                    kill_at = Some(Instant::now() + KILL_GRACE_PERIOD);
                 }
                 () = tokio::time::sleep_until(kill_at.unwrap_or(times_out_at)), if kill_at.is_some() => {
                     orders.send(Order::Kill).await;
@@ -257,7 +257,7 @@ async fn read(mut output: Receiver, log: LogFile) -> io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     let mut result = Ok(());
     loop {
-        let patience = if log.waits() { LINE_PATIENCE } else { Duration::from_secs(3600) };
+        let patience = if log.waits() { LINE_FLUSH_TIMEOUT } else { Duration::from_secs(3600) };
         match tokio::time::timeout(patience, output.read(&mut buffer)).await {
             Ok(Ok(0)) => return result,
             Ok(Ok(count)) => result = result.and(log.write(&buffer[..count])),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-const MARGIN: Duration = Duration::from_secs(2);
+const SAFETY_MARGIN: Duration = Duration::from_secs(2);
 
 /// Time to stop, if nothing is heard until then.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -57,7 +57,7 @@ impl Lease {
 
     /// `None` before the first welcome.
     pub fn deadline(&self) -> Option<Deadline> {
-        let margin = MARGIN.min(self.duration / 10);
+        let margin = SAFETY_MARGIN.min(self.duration / 10);
         let end = self.counts_from? + self.duration;
         Some(Deadline { interrupt_at: end - margin * 2, kill_at: end - margin })
     }

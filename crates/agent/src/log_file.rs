@@ -14,8 +14,8 @@ use crate::mask::Mask;
 
 pub(crate) const STX: u8 = 0x02;
 pub(crate) const ETX: u8 = 0x03;
-/// A line is waited for no longer than that, in bytes.
-const LONGEST_LINE: usize = 64 * 1024;
+/// Maximum length of a line that is waited for.
+const MAX_LINE_BYTES: usize = 64 * 1024;
 
 /// Length of the log so far, and whether more will come.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -77,7 +77,7 @@ impl LogFile {
             inner.rest.extend_from_slice(output);
             let whole = match inner.rest.iter().rposition(|byte| *byte == b'\n') {
                 Some(end) => end + 1,
-                None if inner.rest.len() > LONGEST_LINE => inner.rest.len(),
+                None if inner.rest.len() > MAX_LINE_BYTES => inner.rest.len(),
                 None => return Ok(0),
             };
             let rest = inner.rest.split_off(whole);

@@ -13,9 +13,9 @@ use crate::control::Control;
 use crate::log_file::Written;
 use crate::phase_requests::{PhaseRequests, RequestError};
 
-/// A line is seen within half a second, and a server writes each part to its bucket.
-const PAUSE: Duration = Duration::from_millis(300);
-const LARGEST_PART: u64 = 1024 * 1024;
+/// Interval of uploads: a line is seen within half a second, and a server writes each part to its bucket.
+const UPLOAD_INTERVAL: Duration = Duration::from_millis(300);
+const MAX_PART_BYTES: u64 = 1024 * 1024;
 
 /// Returns when the server has the whole log.
 pub(crate) async fn upload(
@@ -41,7 +41,7 @@ pub(crate) async fn upload(
         }
         let end = written.borrow_and_update().bytes;
         offset = send_part(&path, offset, end, &requests, &mut control).await?;
-        next_part_at = Instant::now() + PAUSE;
+        next_part_at = Instant::now() + UPLOAD_INTERVAL;
     }
 }
 
@@ -53,7 +53,7 @@ pub(crate) async fn send_part(
     requests: &PhaseRequests,
     control: &mut Control,
 ) -> Result<u64, RequestError> {
-    let part = read(path, offset, (end - offset).min(LARGEST_PART))
+    let part = read(path, offset, (end - offset).min(MAX_PART_BYTES))
         .await
         .map_err(|error| RequestError::Refused(format!("the log on the agent's disk: {error}")))?;
     let next = requests.send_log(offset, part, control).await?;

@@ -6,8 +6,8 @@ use taco_agent_protocol::{Job, Variable};
 
 const MASK: &str = "(sensitive)";
 /// Minimum length of a masked value: shorter ones occur by accident, and a log full of masks is of no use.
-const SHORTEST: usize = 4;
-const COMMON: [&str; 3] = ["true", "false", "null"];
+const MIN_MASKED_LENGTH: usize = 4;
+const UNMASKED_VALUES: [&str; 3] = ["true", "false", "null"];
 
 /// Replaces the values that it knows.
 #[derive(Clone, Default)]
@@ -82,7 +82,7 @@ fn add_variable(secrets: &mut BTreeSet<String>, variable: &Variable) {
 /// Adds a value as it is, and as the engines write it within JSON and within quotes.
 fn add(secrets: &mut BTreeSet<String>, value: &str) {
     let value = value.trim();
-    if value.len() < SHORTEST || COMMON.contains(&value) {
+    if value.len() < MIN_MASKED_LENGTH || UNMASKED_VALUES.contains(&value) {
         return;
     }
     secrets.insert(value.to_owned());

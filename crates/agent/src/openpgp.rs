@@ -19,8 +19,8 @@ const PUBLIC_SUBKEY: u8 = 14;
 const BINARY_DOCUMENT: u8 = 0;
 const ISSUER: u8 = 16;
 const ISSUER_FINGERPRINT: u8 = 33;
-/// A list of checksums has one signature, or a few by different keys.
-const MOST_SIGNATURES: usize = 16;
+/// Maximum number of signatures: a list of checksums has one, or a few by different keys.
+const MAX_SIGNATURES: usize = 16;
 
 /// A key, or a part of one that signs for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,7 +78,7 @@ impl PublicKeys {
             None => signature.to_vec(),
         };
         let mut why = "is none of a kind that is known: binary, version 4, RSA, SHA-2".to_owned();
-        for packet in packets(&signature).take(MOST_SIGNATURES) {
+        for packet in packets(&signature).take(MAX_SIGNATURES) {
             let (tag, body) = packet.ok_or("is damaged")?;
             let Some(signature) = (tag == SIGNATURE).then(|| Signature::parse(body)).flatten() else { continue };
             let mut signers = self.0.iter().filter(|key| signature.may_be_of(key)).peekable();

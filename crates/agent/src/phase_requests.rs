@@ -21,8 +21,8 @@ use crate::file_of_run::FileOfRun;
 use crate::retry::Backoff;
 
 /// Minimum transfer rate: anything slower has lost its connection.
-const SLOWEST_BYTES_PER_SECOND: u64 = 128 * 1024;
-const SHORTEST_TIMEOUT: Duration = Duration::from_secs(30);
+const MIN_BYTES_PER_SECOND: u64 = 128 * 1024;
+const MIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) type RequestBody = BoxBody<Bytes, io::Error>;
 pub(crate) type HttpClient = Client<Dial, RequestBody>;
@@ -249,7 +249,7 @@ fn detail(status: StatusCode, body: &[u8]) -> String {
 }
 
 async fn within<T>(length: u64, exchange: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    let limit = SHORTEST_TIMEOUT + Duration::from_secs(length / SLOWEST_BYTES_PER_SECOND);
+    let limit = MIN_TIMEOUT + Duration::from_secs(length / MIN_BYTES_PER_SECOND);
     tokio::time::timeout(limit, exchange).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 

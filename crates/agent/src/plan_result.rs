@@ -11,7 +11,7 @@ use crate::provider_schemas::SchemaStore;
 use crate::redacted_plan::ShownPlan;
 use crate::running::Running;
 
-const CHANGES: i32 = 2;
+const CHANGES_EXIT_CODE: i32 = 2;
 
 pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError> {
     let plan = running.workdir.for_engine("plan.tfplan");
@@ -20,7 +20,7 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
     let exit = running.run_engine(arguments, false).await?;
     let has_changes = match exit.code {
         0 => false,
-        CHANGES => true,
+        CHANGES_EXIT_CODE => true,
         _ => return Err(running.engine_failed("plan", exit)),
     };
     if let Some(stopped) = exit.stopped {

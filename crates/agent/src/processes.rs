@@ -14,8 +14,8 @@ use nix::unistd::Pid;
 use tokio::process::{Child, Command};
 
 /// Rounds of killing what does not want to end, and the pause between them.
-const KILL_ROUNDS: u32 = 400;
-const KILL_PAUSE: Duration = Duration::from_millis(5);
+const MAX_KILL_ROUNDS: u32 = 400;
+const KILL_ROUND_DELAY: Duration = Duration::from_millis(5);
 
 /// Processes started by this one and not yet waited for.
 static STARTED: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
@@ -81,13 +81,13 @@ pub(crate) struct Orphans {
 pub(crate) fn end_orphans() -> Orphans {
     let mut found = BTreeMap::new();
     let mut quiet = 0;
-    for _ in 0..KILL_ROUNDS {
+    for _ in 0..MAX_KILL_ROUNDS {
         // What a dying process leaves is there in the next round.
         quiet = if round(&mut found) { quiet + 1 } else { 0 };
         if quiet == 2 {
             break;
         }
-        std::thread::sleep(KILL_PAUSE);
+        std::thread::sleep(KILL_ROUND_DELAY);
     }
     let alive: BTreeSet<i32> = children().iter().filter(|child| !child.is_dead).map(|child| child.pid).collect();
     let (alive, ended) = found.into_values().partition(|orphan: &Listed| alive.contains(&orphan.pid));

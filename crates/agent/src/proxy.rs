@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use url::Url;
 
-const LONGEST_ANSWER: usize = 16 * 1024;
+const MAX_RESPONSE_BYTES: usize = 16 * 1024;
 
 /// The proxy for a server, by the variables that most programs know.
 pub(crate) fn for_server(server: &Url, variable: impl Fn(&str) -> Option<String>) -> Option<Url> {
@@ -50,7 +50,7 @@ pub(crate) async fn tunnel(proxy: &Url, host: &str, port: u16) -> io::Result<Tcp
     let mut answer = Vec::new();
     // One byte at a time: what follows belongs to the server.
     while !answer.ends_with(b"\r\n\r\n") {
-        if answer.len() > LONGEST_ANSWER {
+        if answer.len() > MAX_RESPONSE_BYTES {
             return Err(io::Error::other("the proxy says too much"));
         }
         answer.push(stream.read_u8().await?);

@@ -23,8 +23,8 @@ use crate::state_upload::{StateFiles, StateUpload};
 use crate::{log_upload, workdir};
 
 /// Timeout for engines of a dead agent; their supervisor ends them sooner.
-const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(15);
-const A_LONG_TIME: Duration = Duration::from_secs(86_400);
+const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(15);
+const NO_TIMEOUT: Duration = Duration::from_secs(86_400);
 
 /// Returns when the server has everything, or has said that it wants nothing.
 pub(crate) async fn resend(context: Arc<Context>, record: JournalRecord) {
@@ -32,7 +32,7 @@ pub(crate) async fn resend(context: Arc<Context>, record: JournalRecord) {
     let phase = entry.phase;
     let (_stop, stop) = watch::channel(Stop::Run);
     let (_lease, lease) = watch::channel(None);
-    let control = Control::new(stop, lease, A_LONG_TIME);
+    let control = Control::new(stop, lease, NO_TIMEOUT);
     match send(&context, &entry, control).await {
         Ok(()) => tracing::info!(%phase, "what was left of it has been sent"),
         Err(RequestError::Lost) => {
@@ -138,7 +138,7 @@ pub(crate) async fn wait_for_supervisor(entry: &Entry) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    if tokio::time::timeout(SUPERVISOR_PATIENCE, waiting).await.is_err() {
+    if tokio::time::timeout(SUPERVISOR_TIMEOUT, waiting).await.is_err() {
         tracing::warn!(
             event = "engine_kill_failed", phase = %entry.phase, process,
             "an engine of an earlier agent does not end"

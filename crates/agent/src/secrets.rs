@@ -10,13 +10,13 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::environment::PASSED_ON;
+use crate::environment::INHERITED_VARIABLES;
 
 /// The argument that a program started by [`start_again`] gets.
 pub const TOKEN_ON_STDIN: &str = "--token-on-stdin";
 
 /// Environment variables kept in addition to the agent's own settings and those that engines inherit.
-const KEPT: [&str; 4] = ["HOME", "USER", "RUST_LOG", "RUST_BACKTRACE"];
+const KEPT_VARIABLES: [&str; 4] = ["HOME", "USER", "RUST_LOG", "RUST_BACKTRACE"];
 const SECRET_SETTINGS: [&str; 2] = ["TACO_AGENT_TOKEN", "TACO_AGENT_TOKEN_FILE"];
 const SECRET_FLAGS: [&str; 2] = ["--token", "--token-file"];
 
@@ -88,8 +88,8 @@ fn is_kept(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let is_own = name.starts_with("TACO_AGENT_") || name == "TACO_PROVIDER_MIRROR" || name.starts_with("TACO_ENGINE_");
     (is_own && !SECRET_SETTINGS.contains(&name.as_ref()))
-        || PASSED_ON.contains(&name.as_ref())
-        || KEPT.contains(&name.as_ref())
+        || INHERITED_VARIABLES.contains(&name.as_ref())
+        || KEPT_VARIABLES.contains(&name.as_ref())
 }
 
 fn without_secrets(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {

@@ -15,8 +15,8 @@ use crate::control::Control;
 use crate::file_of_run::FileOfRun;
 use crate::phase_requests::{Content, PhaseRequests, RequestError};
 
-const LOOK: Duration = Duration::from_millis(200);
-const PAUSE: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+const UPLOAD_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Files in which an engine keeps a state.
 #[derive(Clone)]
@@ -58,12 +58,12 @@ impl StateUpload {
     /// Looks and sends until it is dropped. `sent` is told what the server has.
     pub(crate) async fn follow(&mut self, mut sent: impl FnMut([u8; 32])) -> Result<(), RequestError> {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             if self.is_changed() {
                 let before = Instant::now();
                 if let Some(digest) = self.send().await? {
                     sent(digest);
-                    tokio::time::sleep_until(before + PAUSE).await;
+                    tokio::time::sleep_until(before + UPLOAD_INTERVAL).await;
                 }
             }
         }

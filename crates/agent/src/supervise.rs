@@ -24,15 +24,15 @@ use crate::processes;
 use crate::users::RunAs;
 
 /// Grace period for an engine whose agent died to write its state.
-const GRACE: Duration = Duration::from_secs(3);
+const ORPHAN_GRACE_PERIOD: Duration = Duration::from_secs(3);
 /// Exit code of an engine that failed because its lease ended.
-pub(crate) const LEASE_ENDED: u8 = 213;
+pub(crate) const LEASE_ENDED_EXIT_CODE: u8 = 213;
 /// Exit code of a supervisor that could not start its engine.
-pub(crate) const NOT_STARTED: u8 = 127;
+pub(crate) const NOT_STARTED_EXIT_CODE: u8 = 127;
 /// Maximum number of rounds to kill processes: what survives them cannot be killed.
-const CLEANING_ROUNDS: u32 = 400;
+const MAX_KILL_ROUNDS: u32 = 400;
 /// Timeout for relaying output after all are dead: no process holds the output any more.
-const RELAY_PATIENCE: Duration = Duration::from_secs(2);
+const RELAY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Message of an agent, one to a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,7 +109,7 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("Error: {error}");
-            ExitCode::from(NOT_STARTED)
+            ExitCode::from(NOT_STARTED_EXIT_CODE)
         }
     }
 }
@@ -155,13 +155,13 @@ fn supervise() -> Result<u8, String> {
     let _ = killpg(group, Signal::SIGKILL);
     clean_up();
     if let Some(relay) = relay {
-        let _ = relay.recv_timeout(RELAY_PATIENCE);
+        let _ = relay.recv_timeout(RELAY_TIMEOUT);
     }
     let status = status.map_err(|error| error.to_string())?;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     match code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX) {
         0 => Ok(0),
-        _ if lease_ended => Ok(LEASE_ENDED),
+        _ if lease_ended => Ok(LEASE_ENDED_EXIT_CODE),
         code => Ok(code),
     }
 }
@@ -224,7 +224,7 @@ fn attend(group: Pid, events: &mpsc::Receiver<Event>) -> (std::io::Result<ExitSt
             Ok(Event::AgentIsGone) => {
                 signal(Signal::SIGINT);
                 interrupt_at = Duration::MAX;
-                kill_at = kill_at.min(now + GRACE);
+                kill_at = kill_at.min(now + ORPHAN_GRACE_PERIOD);
             }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
@@ -233,7 +233,7 @@ fn attend(group: Pid, events: &mpsc::Receiver<Event>) -> (std::io::Result<ExitSt
 
 /// Ends what the engine left behind, which is this process' to wait for by now.
 fn clean_up() {
-    for _ in 0..CLEANING_ROUNDS {
+    for _ in 0..MAX_KILL_ROUNDS {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Err(Errno::EINTR) | Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => {}
             Err(_) => return,

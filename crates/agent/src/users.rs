@@ -8,8 +8,8 @@ use nix::unistd::User;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// More than any machine has phases at a time.
-const MOST_USERS: u32 = 1000;
+/// Maximum number of users: more than any machine has phases at a time.
+const MAX_USERS: u32 = 1000;
 
 /// A user and a group of this machine, by their numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
@@ -73,8 +73,8 @@ fn numbers(word: &str) -> Result<Option<(u32, u32)>, String> {
         _ => return Err(format!("has a number that no user can have: {word}")),
     };
     // The last two stand for no user, and for one whom a namespace does not know.
-    if first > last || last - first >= MOST_USERS || last >= u32::MAX - 1 {
-        return Err(format!("needs 1 to {MOST_USERS} users in a range such as 64000-64031, and {word} is none"));
+    if first > last || last - first >= MAX_USERS || last >= u32::MAX - 1 {
+        return Err(format!("needs 1 to {MAX_USERS} users in a range such as 64000-64031, and {word} is none"));
     }
     Ok(Some((first, last)))
 }

@@ -18,13 +18,13 @@ const MEDIA_TYPE: &str = "application/vnd.api+json";
 const PAGE_SIZE: &str = "100";
 
 /// User agent: the server records it with a lock.
-const NAME: &str = concat!("taco/", env!("CARGO_PKG_VERSION"));
+const USER_AGENT: &str = concat!("taco/", env!("CARGO_PKG_VERSION"));
 
-/// A host that does not even refuse is not there.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Connect timeout: a host that does not even refuse is not there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Backoff before a request is retried.
-const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(1200)];
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(1200)];
 
 /// By which a server knows a request that is sent again.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -43,7 +43,7 @@ pub(crate) struct Api {
 
 impl Api {
     pub(crate) fn new(host: Host, token: Option<String>, debug: bool) -> Result<Self, Failure> {
-        let http = reqwest::Client::builder().user_agent(NAME).connect_timeout(PATIENCE).build();
+        let http = reqwest::Client::builder().user_agent(USER_AGENT).connect_timeout(CONNECT_TIMEOUT).build();
         let http = http.map_err(|error| Failure::error("requests are not possible").because(in_full(&error)))?;
         Ok(Self { http, host, token, debug })
     }
@@ -172,7 +172,7 @@ impl Api {
     /// Sends a request, and sends it again where its answer was lost or the server could not serve it. It bears the
     /// same key, so that the server does once what is asked twice.
     async fn execute(&self, request: Request) -> reqwest::Result<Response> {
-        for pause in PAUSES {
+        for pause in RETRY_DELAYS {
             let Some(attempt) = request.try_clone() else { break };
             match self.http.execute(attempt).await {
                 Ok(answer) if !may_pass(answer.status()) => return Ok(answer),

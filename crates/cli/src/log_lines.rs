@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 /// Marks at both ends of a log.
-const BEGIN: u8 = 0x02;
-const END: u8 = 0x03;
+const STX: u8 = 0x02;
+const ETX: u8 = 0x03;
 
 /// Cuts what comes in pieces into lines.
 #[derive(Default)]
@@ -16,8 +16,8 @@ pub(crate) struct LogLines {
 impl LogLines {
     /// The lines that are complete now.
     pub(crate) fn add(&mut self, bytes: &[u8]) -> Vec<String> {
-        self.ended |= bytes.contains(&END);
-        self.rest.extend(bytes.iter().filter(|byte| ![BEGIN, END].contains(byte)));
+        self.ended |= bytes.contains(&ETX);
+        self.rest.extend(bytes.iter().filter(|byte| ![STX, ETX].contains(byte)));
         let complete = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         let lines: Vec<u8> = self.rest.drain(..complete).collect();
         String::from_utf8_lossy(&lines).lines().map(str::to_owned).collect()

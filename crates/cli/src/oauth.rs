@@ -17,8 +17,8 @@ use url::Url;
 use crate::api::Api;
 use crate::failure::Failure;
 
-/// A browser's request for the page that we show. It is small.
-const LONGEST_REQUEST: usize = 16 * 1024;
+/// Maximum size of a browser's request for the page that we show.
+const MAX_REQUEST_BYTES: usize = 16 * 1024;
 
 const DONE: &str = "You are logged in. You can close this window and go back to your terminal.";
 
@@ -137,7 +137,7 @@ async fn requested(connection: &mut TcpStream) -> Option<String> {
         let mut piece = [0; 1024];
         let length = connection.read(&mut piece).await.ok().filter(|length| *length > 0)?;
         request.extend_from_slice(&piece[..length]);
-        if request.len() > LONGEST_REQUEST {
+        if request.len() > MAX_REQUEST_BYTES {
             return None;
         }
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 
-const NAME: &str = ".taco.toml";
+const FILE_NAME: &str = ".taco.toml";
 
 #[derive(Clone, PartialEq, Eq, Default, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +22,7 @@ pub(crate) struct ProjectConfig {
 pub(crate) fn read(directory: &Path) -> Result<Option<(PathBuf, ProjectConfig)>, Failure> {
     let directory = std::path::absolute(directory)?;
     for directory in directory.ancestors() {
-        let file = directory.join(NAME);
+        let file = directory.join(FILE_NAME);
         let refused = |what: &str| Failure::error(format!("{} {what}", file.display()));
         let text = match std::fs::read_to_string(&file) {
             Ok(text) => text,
@@ -48,15 +48,15 @@ mod tests {
         let above = tempfile::tempdir().expect("there is room");
         let (middle, below) = (above.path().join("a"), above.path().join("a/b"));
         std::fs::create_dir_all(&below).expect("they are made");
-        std::fs::write(above.path().join(NAME), "organization = \"acme\"").expect("it is written");
+        std::fs::write(above.path().join(FILE_NAME), "organization = \"acme\"").expect("it is written");
         let organization = |directory: &Path| {
             let (file, config) = read(directory).expect("it is read").expect("it is there");
             (file.parent().map(Path::to_owned), config.organization)
         };
         assert_eq!(organization(&below), (Some(above.path().to_owned()), Some("acme".to_owned())));
-        std::fs::write(middle.join(NAME), "workspace = \"network\"").expect("it is written");
+        std::fs::write(middle.join(FILE_NAME), "workspace = \"network\"").expect("it is written");
         assert_eq!(organization(&below), (Some(middle.clone()), None), "the others are not mixed in");
-        std::fs::write(below.join(NAME), "workspaces = \"network\"").expect("it is written");
+        std::fs::write(below.join(FILE_NAME), "workspaces = \"network\"").expect("it is written");
         let refused = read(&below).expect_err("nobody knows this word").to_string();
         assert!(refused.contains(".taco.toml") && refused.contains("workspaces"), "{refused}");
     }

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 const IGNORE_FILE: &str = ".terraformignore";
 
 /// Patterns that are always left out, unless that file says otherwise. Modules that were downloaded already come along.
-const ALWAYS: [&str; 3] = [".git", ".terraform/", "!**/.terraform/modules/"];
+const DEFAULT_IGNORES: [&str; 3] = [".git", ".terraform/", "!**/.terraform/modules/"];
 
 /// A `tar.gz` of a directory.
 pub(crate) fn pack(directory: &Path) -> Result<Vec<u8>, Failure> {
@@ -51,7 +51,7 @@ impl Rules {
                 .because(error)
                 .hint("it is written as .gitignore is")
         };
-        for line in ALWAYS {
+        for line in DEFAULT_IGNORES {
             rules.add_line(None, line).map_err(wrong)?;
         }
         let text = fs::read_to_string(root.join(IGNORE_FILE)).unwrap_or_default();

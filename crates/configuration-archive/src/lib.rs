@@ -12,7 +12,7 @@ mod walk;
 pub use error::ArchiveError;
 pub use inspect::{Inspected, inspect};
 pub use limits::{LIMITS, Limits};
-pub use readme::LARGEST_README;
+pub use readme::MAX_README_BYTES;
 pub use walk::{Visitor, walk};
 
 #[cfg(test)]

@@ -9,10 +9,10 @@ use tar::{EntryType, Header};
 use crate::error::ArchiveError;
 use crate::limits::Limits;
 
-const BLOCK: usize = 512;
+const TAR_BLOCK_BYTES: usize = 512;
 
-/// The largest header that describes the next one. Readers of tar keep it in memory whole.
-const LARGEST_DESCRIPTION: u64 = 1024 * 1024;
+/// Maximum size of a header that describes the next one. Readers of tar keep it in memory whole.
+const MAX_EXTENSION_HEADER_BYTES: u64 = 1024 * 1024;
 
 /// Reason why a reader stopped. The library that reads through it knows only that it did.
 pub(crate) type Stop = Rc<RefCell<Option<ArchiveError>>>;
@@ -80,7 +80,7 @@ impl<R: Read> Read for Unpacked<R> {
 pub(crate) struct Frames<R> {
     inner: R,
     stop: Stop,
-    header: [u8; BLOCK],
+    header: [u8; TAR_BLOCK_BYTES],
     /// Number of header bytes read so far.
     filled: usize,
     /// The bytes before the next header.
@@ -90,7 +90,7 @@ pub(crate) struct Frames<R> {
 
 impl<R: Read> Frames<R> {
     pub(crate) fn new(inner: R, stop: Stop) -> Self {
-        Self { inner, stop, header: [0; BLOCK], filled: 0, left: 0, over: false }
+        Self { inner, stop, header: [0; TAR_BLOCK_BYTES], filled: 0, left: 0, over: false }
     }
 
     fn follow(&mut self, mut bytes: &[u8]) -> Result<(), ArchiveError> {
@@ -101,11 +101,11 @@ impl<R: Read> Frames<R> {
                 bytes = &bytes[count..];
                 continue;
             }
-            let count = (BLOCK - self.filled).min(bytes.len());
+            let count = (TAR_BLOCK_BYTES - self.filled).min(bytes.len());
             self.header[self.filled..self.filled + count].copy_from_slice(&bytes[..count]);
             self.filled += count;
             bytes = &bytes[count..];
-            if self.filled == BLOCK {
+            if self.filled == TAR_BLOCK_BYTES {
                 self.filled = 0;
                 self.look()?;
             }
@@ -122,13 +122,15 @@ impl<R: Read> Frames<R> {
         let unreadable = |error: io::Error| ArchiveError::Unreadable(error.to_string());
         let size = header.entry_size().map_err(unreadable)?;
         match header.entry_type() {
-            EntryType::GNULongName | EntryType::GNULongLink | EntryType::XHeader if size > LARGEST_DESCRIPTION => {
+            EntryType::GNULongName | EntryType::GNULongLink | EntryType::XHeader
+                if size > MAX_EXTENSION_HEADER_BYTES =>
+            {
                 return Err(ArchiveError::entry(&header.path_bytes(), "the name is too long"));
             }
             EntryType::GNUSparse => return Err(ArchiveError::entry(&header.path_bytes(), crate::walk::KINDS)),
             _ => {}
         }
-        let whole = size.checked_next_multiple_of(BLOCK as u64);
+        let whole = size.checked_next_multiple_of(TAR_BLOCK_BYTES as u64);
         self.left = whole.ok_or_else(|| ArchiveError::entry(&header.path_bytes(), "it is too large"))?;
         Ok(())
     }

@@ -7,8 +7,8 @@ use tar::{Entry, EntryType};
 
 use crate::walk::Visitor;
 
-/// More of it is not kept.
-pub const LARGEST_README: usize = 64 * 1024;
+/// Maximum size of a README; the rest is cut off.
+pub const MAX_README_BYTES: usize = 64 * 1024;
 
 /// Keeps the README of the working directory, or else that of the root.
 pub(crate) struct Readme {
@@ -43,7 +43,7 @@ impl Visitor for Readme {
             return Ok(());
         };
         let mut bytes = Vec::new();
-        entry.take(LARGEST_README as u64).read_to_end(&mut bytes)?;
+        entry.take(MAX_README_BYTES as u64).read_to_end(&mut bytes)?;
         if kept.is_none() {
             *kept = beginning_of(bytes);
         }

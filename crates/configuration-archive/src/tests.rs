@@ -5,7 +5,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::{Builder, Entry, EntryType, Header};
 
-use crate::{ArchiveError, LARGEST_README, LIMITS, Limits, Visitor, inspect, walk};
+use crate::{ArchiveError, LIMITS, Limits, MAX_README_BYTES, Visitor, inspect, walk};
 
 type Packing = Builder<GzEncoder<Vec<u8>>>;
 
@@ -304,9 +304,9 @@ fn the_readme_of_the_working_directory_comes_first() {
     assert_eq!(readme(&both, "a").as_deref(), Some("of a"));
     assert_eq!(readme(&[("README.md", "of the root"), ("a/x.tf", "")], "a").as_deref(), Some("of the root"));
     assert_eq!(readme(&[("README.txt", ""), ("a/x.tf", ""), ("b/README.md", "")], "a"), None);
-    let long = "ä".repeat(LARGEST_README);
+    let long = "ä".repeat(MAX_README_BYTES);
     let kept = readme(&[("main.tf", ""), ("README.md", &format!("a{long}"))], "").expect("its beginning");
-    assert_eq!((kept.len(), kept.chars().last()), (LARGEST_README - 1, Some('ä')));
+    assert_eq!((kept.len(), kept.chars().last()), (MAX_README_BYTES - 1, Some('ä')));
     let linked = packed(|builder| {
         append(builder, EntryType::Regular, "main.tf", "", b"");
         append(builder, EntryType::Symlink, "README.md", "main.tf", b"");

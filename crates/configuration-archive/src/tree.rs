@@ -9,11 +9,11 @@ use crate::limits::Limits;
 const BEHIND_LINK: &str = "it lies behind a link";
 const LEADS_OUT: &str = "the link leads out of the configuration";
 
-/// No directory on Linux takes a longer name.
-const LONGEST_PART: usize = 255;
+/// Maximum length of a name; no directory on Linux takes a longer one.
+const MAX_NAME_BYTES: usize = 255;
 
 /// Maximum number of links in a row that are followed, as on Linux.
-const LONGEST_CHAIN: usize = 40;
+const MAX_LINKS_FOLLOWED: usize = 40;
 
 #[derive(Default)]
 pub(crate) struct Tree {
@@ -144,7 +144,7 @@ impl Tree {
 
     fn resolve(&self, path: &Path) -> Option<PathBuf> {
         let mut path = path.to_owned();
-        for _ in 0..LONGEST_CHAIN {
+        for _ in 0..MAX_LINKS_FOLLOWED {
             let Some(link) = path.ancestors().find(|ancestor| self.links.contains_key(*ancestor)) else {
                 return Some(path);
             };
@@ -175,7 +175,7 @@ pub(crate) fn inside(base: &Path, path: &Path, may_climb: bool, limits: Limits) 
             return Err("the name leads through too many directories");
         }
         match component {
-            Component::Normal(name) if name.len() > LONGEST_PART => return Err("a part of the name is too long"),
+            Component::Normal(name) if name.len() > MAX_NAME_BYTES => return Err("a part of the name is too long"),
             Component::Normal(name) => inside.push(name),
             Component::CurDir => {}
             // Names may not have it at all; links may lead up as far as the root.

@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 use taco_configuration_archive::{LIMITS, Limits, Visitor, inspect, walk};
 use tar::Entry;
 
-const MOST_ENTRIES: usize = 64;
+const MAX_ENTRIES: usize = 64;
 
 /// No entry leads out of the directory, and nothing is read beyond the limits. The bytes are tried as an archive, and as
 /// what an archive holds once it is decompressed.
@@ -20,10 +20,10 @@ pub fn archives(data: &[u8]) {
 }
 
 fn look(packed: &[u8]) {
-    let limits = Limits { entries: MOST_ENTRIES, unpacked: 1024 * 1024, ..LIMITS };
+    let limits = Limits { entries: MAX_ENTRIES, unpacked: 1024 * 1024, ..LIMITS };
     let mut seen = Seen::default();
     let walked = walk(packed, limits, &mut seen);
-    assert!(seen.entries <= MOST_ENTRIES);
+    assert!(seen.entries <= MAX_ENTRIES);
     if let Ok(inspected) = inspect(packed, limits, "") {
         walked.expect("agents unpack what servers take");
         assert!(inspected.readme.is_none_or(|text| text.len() <= seen.bytes + 1024));

@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use crate::TARGETS;
 
 const VARIATIONS: usize = 2000;
-const LONGEST: usize = 8 * 1024;
+const MAX_INPUT_BYTES: usize = 8 * 1024;
 
 fn fuzz() -> PathBuf {
     Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs the tests")).join("../../fuzz")
@@ -68,7 +68,7 @@ fn variation(seeds: &[Vec<u8>], random: &mut StdRng) -> Vec<u8> {
             }
         }
     }
-    input.truncate(LONGEST);
+    input.truncate(MAX_INPUT_BYTES);
     input
 }
 

@@ -235,8 +235,8 @@ async fn throughput(ledger: &Ledger<Everything>, writers: usize, each: usize) ->
 }
 
 async fn on_a_far_bucket(table: &mut Table) {
-    const AWAY: Duration = Duration::from_millis(30);
-    let ledger = open(Arc::new(Far { bucket: ObjectBucket::in_memory(), away: AWAY })).await;
+    const BUCKET_LATENCY: Duration = Duration::from_millis(30);
+    let ledger = open(Arc::new(Far { bucket: ObjectBucket::in_memory(), away: BUCKET_LATENCY })).await;
     let mut commits = Vec::new();
     for number in 0..20 {
         let begun = Instant::now();
@@ -253,7 +253,7 @@ async fn on_a_far_bucket(table: &mut Table) {
         let begun = Instant::now();
         join_all((0..readers).map(|_| ledger.read())).await;
         let took = begun.elapsed();
-        let target = AWAY + Duration::from_millis(10);
+        let target = BUCKET_LATENCY + Duration::from_millis(10);
         let what = format!("{readers} fresh reads at once, 30 ms added");
         table.row(&what, time(took), "1 round trip + 10 ms", took <= target);
     }

@@ -19,11 +19,11 @@ use crate::seal::MasterKeys;
 use crate::snapshot_chain::Piece;
 use crate::{delta, snapshot, snapshot_loader};
 
-/// So many commits are read at a time.
-const COMMITS_AHEAD: usize = 32;
+/// Number of commits that are read at a time.
+const COMMIT_READ_CONCURRENCY: usize = 32;
 
-/// So many packs are read at a time.
-const PACKS_AHEAD: usize = 4;
+/// Number of packs that are read at a time.
+const PACK_READ_CONCURRENCY: usize = 4;
 
 /// What was found in one ledger.
 #[derive(Serialize, Debug)]
@@ -191,8 +191,8 @@ async fn commits<'a>(
         Stretch::Pack(_) => true,
         Stretch::Commit(seq) => *seq <= last_packed,
     });
-    let packed = stream::iter(packed).map(read.clone()).buffered(PACKS_AHEAD);
-    let others = stream::iter((last_packed + 1..).map(Stretch::Commit)).map(read).buffered(COMMITS_AHEAD);
+    let packed = stream::iter(packed).map(read.clone()).buffered(PACK_READ_CONCURRENCY);
+    let others = stream::iter((last_packed + 1..).map(Stretch::Commit)).map(read).buffered(COMMIT_READ_CONCURRENCY);
     Ok(Box::pin(packed.chain(others).flat_map(stream::iter)))
 }
 

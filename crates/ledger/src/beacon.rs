@@ -19,20 +19,20 @@ use crate::bucket::{Bucket, BucketError, Key};
 use crate::clock::Clock;
 use crate::layout::{self, LedgerName};
 
-/// How often a server shows itself. Two idle servers then cost the bucket 18 requests a minute.
+/// Interval of writing a beacon. Two idle servers then cost the bucket 18 requests a minute.
 pub const BEACON_INTERVAL: Duration = Duration::from_secs(20);
 
-/// After this many intervals without a sign, a peer counts as gone.
-const SILENT_AFTER: u32 = 3;
+/// Number of intervals without a sign after which a peer counts as gone.
+const SILENT_AFTER_INTERVALS: u32 = 3;
 
-/// After this many, its beacon is swept away by whoever sees it.
-const SWEPT_AFTER: u32 = 100;
+/// Number of intervals after which any server that sees its beacon removes it.
+const SWEPT_AFTER_INTERVALS: u32 = 100;
 
-/// A silent peer's beacon is read only every so many rounds, so that a crash does not cost requests for half an hour.
-const ROUNDS_BETWEEN_LOOKS_AT_THE_SILENT: u64 = 5;
+/// Rounds between two reads of a silent peer's beacon, so that a crash does not cost requests for half an hour.
+const SILENT_PEER_POLL_ROUNDS: u64 = 5;
 
-/// A server that stops takes its beacon down, but does not wait long for a bucket that hangs.
-const PATIENCE_TO_RETIRE: Duration = Duration::from_secs(2);
+/// Timeout for removing the own beacon at shutdown: a bucket that hangs must not hold that up.
+const RETIRE_TIMEOUT: Duration = Duration::from_secs(2);
 
 const FORMAT: u32 = 1;
 
@@ -247,7 +247,7 @@ impl Beacons {
 
     /// Takes the own beacon down, without waiting long for a bucket that hangs.
     pub async fn take_down(&self) {
-        match timeout(PATIENCE_TO_RETIRE, self.retire()).await {
+        match timeout(RETIRE_TIMEOUT, self.retire()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::info!(%error, "the beacon of this server stays behind until others sweep it"),
             Err(_) => tracing::info!(key = %self.key, "no time to take the beacon down; others will sweep it"),
@@ -268,7 +268,8 @@ impl Beacons {
 
         heard.round += 1;
         // A change since the round before proves life, unless that round was long ago.
-        let recently = heard.last_round.is_some_and(|last| last.elapsed() < self.interval * (SILENT_AFTER - 1));
+        let recently =
+            heard.last_round.is_some_and(|last| last.elapsed() < self.interval * (SILENT_AFTER_INTERVALS - 1));
         heard.last_round = Some(Instant::now());
 
         // A listing may lag, so those already known are asked for in any case.
@@ -315,7 +316,7 @@ impl Beacons {
         let known = heard.sightings.get_mut(&key);
         if let Some(known) = &known
             && !known.alive
-            && round < known.looked_in_round + ROUNDS_BETWEEN_LOOKS_AT_THE_SILENT
+            && round < known.looked_in_round + SILENT_PEER_POLL_ROUNDS
         {
             return;
         }
@@ -368,8 +369,8 @@ impl Beacons {
         for (key, sighting) in heard.sightings.iter_mut().filter(|(_, one)| one.looked_in_round == round && !one.moved)
         {
             let silence = newest.duration_since(sighting.last_modified);
-            sighting.alive = silence <= intervals(self.interval, SILENT_AFTER);
-            if silence > intervals(self.interval, SWEPT_AFTER) {
+            sighting.alive = silence <= intervals(self.interval, SILENT_AFTER_INTERVALS);
+            if silence > intervals(self.interval, SWEPT_AFTER_INTERVALS) {
                 swept.push(key.clone());
             }
         }

@@ -23,11 +23,11 @@ use crate::bucket::{Bucket, BucketError, BucketErrorKind, ByteStream, Download, 
 use crate::byte_stream;
 use crate::seal::{self, MasterKeys};
 
-/// A body up to this size is kept until it is complete, so that it can be sent again when the bucket stumbles.
-const SMALL: usize = 1024 * 1024;
+/// Maximum size of a body that is buffered whole, so that it can be sent again when the bucket stumbles.
+const MAX_BUFFERED_BYTES: usize = 1024 * 1024;
 
-/// A range that begins nearer to the front than this is cut out of the whole, which saves a second request.
-const NEAR: u64 = 64 * 1024;
+/// Maximum number of bytes before a range that are downloaded and skipped, which saves a second request.
+const MAX_SKIPPED_BYTES: u64 = 64 * 1024;
 
 /// What was stored, for the commit that names it. All of it is about the plain content, sealed or not.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
@@ -95,8 +95,8 @@ impl Blobs {
 
     /// `new` where nothing names the key yet.
     async fn send(&self, key: &Key, body: ByteStream, new: bool) -> Result<(), BucketError> {
-        let (beginning, rest) = byte_stream::split(body, SMALL + 1).await?;
-        if beginning.len() <= SMALL {
+        let (beginning, rest) = byte_stream::split(body, MAX_BUFFERED_BYTES + 1).await?;
+        if beginning.len() <= MAX_BUFFERED_BYTES {
             return if new { self.bucket.put_new(key, beginning).await } else { self.bucket.put(key, beginning).await };
         }
         self.bucket.upload(key, byte_stream::of(beginning).chain(rest).boxed()).await?;
@@ -118,7 +118,7 @@ impl Blobs {
         let size = if sealed { seal::plain_size(stored_size) } else { Some(stored_size) };
         let size = size.ok_or_else(|| damaged(key, format!("no sealed object has {stored_size} bytes")))?;
         if let Some(range) = &range
-            && range.start.min(size) >= NEAR
+            && range.start.min(size) >= MAX_SKIPPED_BYTES
         {
             drop(rest);
             if sealed {

@@ -23,8 +23,8 @@ use crate::layout;
 use crate::location::Location;
 use crate::retry::Backoff;
 
-/// What was written has to be listed, and what was deleted to be gone, within this time.
-const CONSISTENT_WITHIN: Duration = Duration::from_secs(10);
+/// Time within which what was written has to be listed, and what was deleted to be gone.
+const CONSISTENCY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often writers race for one key, and how many of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,8 +48,8 @@ impl Thoroughness {
     }
 }
 
-/// So many rounds race at the same time: each round's writers have a connection of their own.
-const ROUNDS_AT_ONCE: usize = 5;
+/// Number of rounds that race at the same time: each round's writers have a connection of their own.
+const ROUND_CONCURRENCY: usize = 5;
 
 /// Why a server must not start on a bucket. The text says what was seen, why that matters and what to do.
 #[derive(Clone, thiserror::Error, Debug)]
@@ -289,11 +289,11 @@ impl<'a> Attempt<'a> {
             }
             times_missed += 1;
             let pause = backoff.pause();
-            if begun.elapsed() + pause > CONSISTENT_WITHIN {
+            if begun.elapsed() + pause > CONSISTENCY_TIMEOUT {
                 return Err(ProbeError::ForgetsWrites {
                     seen: format!(
                         "{key} was written, but {} s later the listing does not show it",
-                        CONSISTENT_WITHIN.as_secs()
+                        CONSISTENCY_TIMEOUT.as_secs()
                     ),
                 });
             }
@@ -369,7 +369,7 @@ impl<'a> Attempt<'a> {
                 None => {}
             }
             let pause = backoff.pause();
-            if begun.elapsed() + pause > CONSISTENT_WITHIN {
+            if begun.elapsed() + pause > CONSISTENCY_TIMEOUT {
                 return Err(unclear.map_or_else(
                     || ProbeError::ForgetsWrites {
                         seen: format!("{key} cannot be created because it is there, but it cannot be read either"),
@@ -396,7 +396,7 @@ impl<'a> Attempt<'a> {
     /// in one of them, or if none was settled.
     async fn races(&self, thoroughness: Thoroughness) -> Result<usize, ProbeError> {
         let rounds = (0..thoroughness.rounds).map(|round| self.race(round, thoroughness.writers));
-        let rounds: Vec<_> = futures::stream::iter(rounds).buffered(ROUNDS_AT_ONCE).collect().await;
+        let rounds: Vec<_> = futures::stream::iter(rounds).buffered(ROUND_CONCURRENCY).collect().await;
         let mut settled = 0;
         let mut unsettled = None;
         let mut flaws = Vec::new();
@@ -500,10 +500,10 @@ fn expect_content(key: &Key, found: Option<Object>, written: &Bytes) -> Result<(
     Err(ProbeError::ForgetsWrites { seen })
 }
 
-/// A difference beyond this one confuses people who compare times.
-const NOTICEABLE_SKEW: SignedDuration = SignedDuration::from_secs(5);
-/// Beyond this one, signatures and tokens are refused.
-const INTOLERABLE_SKEW: SignedDuration = SignedDuration::from_mins(5);
+/// Clock difference beyond which people who compare times are confused.
+const WARN_CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(5);
+/// Clock difference beyond which signatures and tokens are refused.
+const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
 /// Compares the bucket's time of a write with our times around it.
 fn judge_clock(before: Timestamp, written: Timestamp, after: Timestamp) -> (Outcome, String) {
@@ -515,9 +515,9 @@ fn judge_clock(before: Timestamp, written: Timestamp, after: Timestamp) -> (Outc
         (written.duration_since(after).max(SignedDuration::ZERO), "ahead of")
     };
     let detail = format!("the bucket's clock is {skew:#} {direction} ours");
-    if skew > INTOLERABLE_SKEW {
+    if skew > MAX_CLOCK_SKEW {
         (Outcome::Failed, format!("{detail}. Set this machine's clock (NTP), or the bucket's"))
-    } else if skew > NOTICEABLE_SKEW {
+    } else if skew > WARN_CLOCK_SKEW {
         (Outcome::Warned, format!("{detail}. taco works, but times in lists and logs will look odd"))
     } else {
         (Outcome::Passed, "the bucket's clock agrees with ours".to_owned())

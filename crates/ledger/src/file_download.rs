@@ -14,10 +14,10 @@ use tokio::task::spawn_blocking;
 use crate::bucket::{BucketError, Download, Key, Object, Stat};
 use crate::object_bucket::file_error;
 
-/// A file up to this size is one piece: most states are.
-const SMALL: u64 = 1024 * 1024 + 64 * 1024;
-/// What is read of a larger one at a time.
-const PIECE: u64 = 256 * 1024;
+/// Maximum size of a file that is read in one piece: most states are.
+const MAX_WHOLE_FILE_BYTES: u64 = 1024 * 1024 + 64 * 1024;
+/// Size of the pieces in which a larger one is read.
+const READ_CHUNK_BYTES: u64 = 256 * 1024;
 
 /// A file that is being read, and how much of it is wanted yet.
 struct Reading {
@@ -28,7 +28,7 @@ struct Reading {
 impl Reading {
     /// The next piece, which is empty at the end.
     fn piece(&mut self) -> io::Result<Bytes> {
-        let wanted = if self.left <= SMALL { self.left } else { PIECE };
+        let wanted = if self.left <= MAX_WHOLE_FILE_BYTES { self.left } else { READ_CHUNK_BYTES };
         let mut piece = Vec::with_capacity(wanted as usize);
         (&self.file).take(wanted).read_to_end(&mut piece)?;
         if (piece.len() as u64) < wanted {

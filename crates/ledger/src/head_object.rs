@@ -25,8 +25,8 @@ use crate::seal::{MacTrouble, MasterKeys};
 /// The number of this way to write a head.
 const FORMAT: u64 = 1;
 
-/// A ledger's head is written no more often: several commits in a row share one request.
-const WRITTEN_EVERY: Duration = Duration::from_millis(250);
+/// Minimum interval between two writes of a ledger's head: several commits in a row share one request.
+const MIN_WRITE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A commit and its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -164,7 +164,7 @@ pub(crate) async fn keep_up(
         }
         // Whoever closes the ledger does not wait.
         if newest.has_changed().is_ok() {
-            sleep(WRITTEN_EVERY).await;
+            sleep(MIN_WRITE_INTERVAL).await;
         }
     }
 }

@@ -32,17 +32,17 @@ use crate::snapshot_writer::Snapshots;
 use crate::transaction::{Intent, Transaction};
 use crate::writer::{self, Pending, Request};
 
-/// How many transactions may wait for the writer before callers wait to enqueue.
-const QUEUE: usize = 4096;
+/// Number of transactions that may wait for the writer before callers wait to enqueue.
+const WRITER_QUEUE_CAPACITY: usize = 4096;
 
-/// A server that is far behind reads this many commits at once.
-const WIDEST_WINDOW: u64 = 64;
+/// Number of commits that a server which is far behind reads at once.
+const MAX_PREFETCHED_COMMITS: u64 = 64;
 
-/// Whoever looks back reads this many commits at once.
-const LOOKED_BACK_AT_ONCE: usize = 32;
+/// Number of commits that are read at once to look back.
+const LOOK_BACK_CONCURRENCY: usize = 32;
 
-/// The task that writes heads gets this long to finish; then whoever closes the ledger writes the head.
-const HEAD_AWAITED: Duration = Duration::from_secs(1);
+/// Timeout for the task that writes heads; then the caller that closes the ledger writes the head.
+const HEAD_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -206,7 +206,7 @@ impl<S: State> Ledger<S> {
             shared.snapshots.request(head);
         }
         tokio::spawn(snapshot_task.run(due, shared.options.clone(), shared.head.subscribe()));
-        let (requests, waiting) = mpsc::channel(QUEUE);
+        let (requests, waiting) = mpsc::channel(WRITER_QUEUE_CAPACITY);
         tokio::spawn(writer::run(Arc::clone(&shared), waiting));
         tokio::spawn(heads);
         Ok(Self { shared, requests })
@@ -221,9 +221,9 @@ impl<S: State> Ledger<S> {
     pub async fn flush(&self) {
         let Some(named) = *self.shared.newest_own.borrow() else { return };
         let mut written = self.shared.head_written.clone();
-        if !matches!(timeout(HEAD_AWAITED, written.wait_for(|seq| *seq >= named.seq)).await, Ok(Ok(_))) {
+        if !matches!(timeout(HEAD_WRITE_TIMEOUT, written.wait_for(|seq| *seq >= named.seq)).await, Ok(Ok(_))) {
             // A bucket that does not answer must not keep a process from ending.
-            if !matches!(timeout(HEAD_AWAITED, self.write_head(named)).await, Ok(Ok(()))) {
+            if !matches!(timeout(HEAD_WRITE_TIMEOUT, self.write_head(named)).await, Ok(Ok(()))) {
                 tracing::warn!(event = "head_failed", ledger = %self.shared.name, "the head of a ledger could not be written before the end");
             }
         }
@@ -276,7 +276,7 @@ impl<S: State> Ledger<S> {
                 None => Err(Error::corrupt(&layout::commit(&self.shared.name, seq), "it is missing")),
             }
         };
-        stream::iter(seqs).map(read).buffered(LOOKED_BACK_AT_ONCE).try_collect().await
+        stream::iter(seqs).map(read).buffered(LOOK_BACK_CONCURRENCY).try_collect().await
     }
 
     /// Changes the ledger. When this returns `Ok`, the change is in the bucket.
@@ -396,7 +396,7 @@ impl<S: State> Shared<S> {
                 self.set_aside_report.tell(&self.name, &self.head().state);
                 return Ok(());
             }
-            window = (window * 2).min(WIDEST_WINDOW);
+            window = (window * 2).min(MAX_PREFETCHED_COMMITS);
         }
     }
 

@@ -58,6 +58,6 @@ pub use location::{Location, LocationError};
 pub use log_chunks::{AppendError, LogBlock, LogChunks, LogDigest};
 pub use measured::{Measured, WriteHealth};
 pub use object_bucket::ObjectBucket;
-pub use retry::{PATIENCE, Retrying, TOLD_WITHIN};
+pub use retry::{CALLER_TIMEOUT, OPERATION_TIMEOUT, Retrying};
 pub use seal::{MasterKey, MasterKeys};
 pub use transaction::{Intent, Transaction};

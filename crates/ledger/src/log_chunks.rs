@@ -19,16 +19,16 @@ use tokio::time::{sleep, timeout};
 use crate::bucket::{Bucket, BucketError, BucketErrorKind, Created, Key};
 use crate::clock::SharedRng;
 use crate::layout::{self, LedgerName};
-use crate::retry::{Backoff, PATIENCE, no_answer};
+use crate::retry::{Backoff, OPERATION_TIMEOUT, no_answer};
 use digest::{Digests, VerifiedBlocks};
 pub use digest::{LogBlock, LogDigest};
 use index::Index;
 
-/// A walk along more pieces than this asks for a listing instead of one piece after the other.
-const STEPS_BEFORE_LISTING: usize = 4;
+/// Maximum number of pieces that are asked for one after the other; for more there is a listing.
+const MAX_STEPS_BEFORE_LISTING: usize = 4;
 
-/// How many pieces of a log are fetched at a time, where it is known in advance where they begin.
-const FETCHED_AT_ONCE: usize = 8;
+/// Number of pieces of a log that are fetched at a time, where it is known in advance where they begin.
+const FETCH_CONCURRENCY: usize = 8;
 
 /// Why bytes could not be appended to a log.
 #[derive(Clone, thiserror::Error, Debug)]
@@ -96,10 +96,10 @@ impl LogChunks {
     ) -> Result<u64, AppendError> {
         let log = Log { ledger: ledger.clone(), id: log.to_owned(), epoch };
         let mut trouble = None;
-        match timeout(PATIENCE, self.try_append(&log, offset, bytes, &mut trouble)).await {
+        match timeout(OPERATION_TIMEOUT, self.try_append(&log, offset, bytes, &mut trouble)).await {
             Ok(outcome) => outcome,
             Err(_) => {
-                let error = trouble.unwrap_or_else(|| no_answer("create", &log.piece(offset), PATIENCE));
+                let error = trouble.unwrap_or_else(|| no_answer("create", &log.piece(offset), OPERATION_TIMEOUT));
                 Err(AppendError::Bucket(error))
             }
         }
@@ -172,14 +172,14 @@ impl LogChunks {
                 Place::Border => (at, None),
                 Place::Beyond { .. } => break,
             };
-            if steps == STEPS_BEFORE_LISTING {
+            if steps == MAX_STEPS_BEFORE_LISTING {
                 self.learn_from_listing(&log, at).await?;
             }
             steps += 1;
             let known = self.index().pieces_from(&log, first, stop);
             let fetched: Vec<Option<Bytes>> = stream::iter(known.clone())
                 .map(|(start, end)| self.fetch(&log, start, end, at.max(start)..stop))
-                .buffered(FETCHED_AT_ONCE)
+                .buffered(FETCH_CONCURRENCY)
                 .try_collect()
                 .await?;
             for ((start, _), bytes) in known.into_iter().zip(fetched) {
@@ -218,7 +218,7 @@ impl LogChunks {
                 _ if start == offset => return Ok(Place::Border),
                 _ => {}
             }
-            if steps == STEPS_BEFORE_LISTING {
+            if steps == MAX_STEPS_BEFORE_LISTING {
                 self.learn_from_listing(log, start).await?;
             } else {
                 let Some(bytes) = self.get(log, start).await? else { return Ok(Place::Beyond { end: start }) };

@@ -15,8 +15,8 @@ use crate::error::Error;
 use crate::layout;
 use crate::ledger::{Head, Shared};
 
-/// For this long a commit that was read, or written, counts as being there.
-const CONFIRMED_FOR: Duration = Duration::from_secs(1);
+/// Time for which a commit that was read, or written, counts as being there.
+const CONFIRMATION_LIFETIME: Duration = Duration::from_secs(1);
 
 /// What is known about the newest commit in the bucket.
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl Confirmation {
     }
 
     fn is_fresh(&self, seq: u64) -> bool {
-        let fresh = |(confirmed, at): (u64, Instant)| confirmed == seq && at.elapsed() < CONFIRMED_FOR;
+        let fresh = |(confirmed, at): (u64, Instant)| confirmed == seq && at.elapsed() < CONFIRMATION_LIFETIME;
         self.with(|known| known.confirmed.is_some_and(fresh))
     }
 

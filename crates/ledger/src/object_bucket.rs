@@ -23,13 +23,13 @@ use crate::bucket::{Bucket, BucketError, BucketErrorKind, ByteStream, Created, D
 use crate::retry::no_answer;
 use crate::{file_download, file_upload};
 
-/// Uploads go out in parts of this size, the smallest that S3 takes. No more than one is held in memory.
-const PART: usize = 5 * 1024 * 1024;
+/// Size of the parts of an upload, the smallest that S3 takes. No more than one is held in memory.
+const PART_BYTES: usize = 5 * 1024 * 1024;
 
-/// A directory has no smallest part.
-const PART_OF_FILE: usize = 512 * 1024;
+/// Size of the parts of an upload to a directory, which has no smallest part.
+const FILE_PART_BYTES: usize = 512 * 1024;
 
-/// No single request to the bucket may take longer. Bodies of uploads and downloads are bounded by idle time instead.
+/// Timeout for a single request to the bucket. Bodies of uploads and downloads are bounded by idle time instead.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Two clients of one bucket, because `object_store` retries inside a client: the first never does, so that a
@@ -47,12 +47,12 @@ pub struct ObjectBucket {
 
 impl ObjectBucket {
     pub(crate) fn new(without_retries: Arc<dyn ObjectStore>, with_retries: Arc<dyn ObjectStore>) -> Self {
-        Self { without_retries, with_retries, directory: None, memory: None, part: PART }
+        Self { without_retries, with_retries, directory: None, memory: None, part: PART_BYTES }
     }
 
     pub(crate) fn on_directory(store: Arc<dyn ObjectStore>, directory: PathBuf) -> Self {
         let (without_retries, directory) = (Arc::clone(&store), Some(directory));
-        Self { without_retries, with_retries: store, directory, memory: None, part: PART_OF_FILE }
+        Self { without_retries, with_retries: store, directory, memory: None, part: FILE_PART_BYTES }
     }
 
     /// A bucket that forgets everything when it is dropped.
@@ -68,7 +68,13 @@ impl ObjectBucket {
     fn of_memory(store: InMemory) -> Self {
         let store = Arc::new(store);
         let memory = Some(Arc::clone(&store));
-        Self { without_retries: Arc::clone(&store) as _, with_retries: store, directory: None, memory, part: PART }
+        Self {
+            without_retries: Arc::clone(&store) as _,
+            with_retries: store,
+            directory: None,
+            memory,
+            part: PART_BYTES,
+        }
     }
 
     async fn upload_parts(
@@ -260,7 +266,7 @@ impl Bucket for ObjectBucket {
 
     async fn upload(&self, key: &Key, mut body: ByteStream) -> Result<u64, BucketError> {
         // With room for a whole part from the start: growing step by step would take half as much again.
-        let mut filled = BytesMut::with_capacity(self.part + PART_OF_FILE);
+        let mut filled = BytesMut::with_capacity(self.part + FILE_PART_BYTES);
         while filled.len() < self.part {
             match body.try_next().await? {
                 Some(bytes) => filled.extend_from_slice(&bytes),

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// More than a look at a directory takes, also where the machine is busy and now and then runs somebody else in the
+/// Maximum latency of a local bucket. More than a look at a directory takes, also where the machine is busy and now and then runs somebody else in the
 /// middle of one; less than the way over a network.
-const NEAR_NANOS: u64 = 300_000;
+const MAX_LOCAL_LATENCY_NANOS: u64 = 300_000;
 
 /// Smoothed times of a PUT and a GET. They only set the length of a pause, so a rough figure is enough.
 #[derive(Default, Debug)]
@@ -27,7 +27,7 @@ impl Pace {
 
     /// Whether a GET takes no longer than to let other tasks go first, as on a directory.
     pub(crate) fn is_near(&self) -> bool {
-        (1..NEAR_NANOS).contains(&self.get_nanos.load(Ordering::Relaxed))
+        (1..MAX_LOCAL_LATENCY_NANOS).contains(&self.get_nanos.load(Ordering::Relaxed))
     }
 
     /// One PUT and one GET: what a server that lost a race needs to learn of it and to try again. The winner knows

@@ -19,10 +19,10 @@ use crate::pack::{self, Pack, PackRange};
 use crate::snapshot_loader;
 use crate::snapshot_writer::{beside_the_runtime, create_settled};
 
-/// So many commits are read or overwritten at once.
-const REQUESTS_AT_ONCE: usize = 16;
+/// Number of commits that are read or overwritten at once.
+const REQUEST_CONCURRENCY: usize = 16;
 
-/// A pack ends with the commit that makes it this large.
+/// Size of a pack that no further commit is added to.
 const MAX_PACK_BYTES: usize = 8 * 1024 * 1024;
 
 impl<S: State> Ledger<S> {
@@ -70,7 +70,7 @@ impl<S: State> Shared<S> {
         }
         let mut commits = Vec::new();
         let mut bytes = 0;
-        let mut found = stream::iter(from..=largest).map(|seq| self.object_of(seq)).buffered(REQUESTS_AT_ONCE);
+        let mut found = stream::iter(from..=largest).map(|seq| self.object_of(seq)).buffered(REQUEST_CONCURRENCY);
         while let Some(object) = found.try_next().await? {
             // Somebody else was here.
             if let Some(range) = PackRange::named_by(&object) {
@@ -113,14 +113,14 @@ impl<S: State> Shared<S> {
         let pack = Pack::read(&*self.environment.bucket, &self.name, range).await?;
         self.prove_end(&pack, range).await?;
         let before_last = stream::iter(range.from..range.to).map(|seq| self.prove_equal(&pack, range, seq));
-        let places: Vec<_> = before_last.buffered(REQUESTS_AT_ONCE).try_collect().await?;
+        let places: Vec<_> = before_last.buffered(REQUEST_CONCURRENCY).try_collect().await?;
         let last = self.prove_equal(&pack, range, range.to).await?;
         let open: Vec<u64> = places.into_iter().flatten().collect();
         let overwrite = |seq| async move {
             let key = layout::commit(&self.name, seq);
             self.environment.bucket.put(&key, range.placeholder()).await
         };
-        stream::iter(open).map(overwrite).buffer_unordered(REQUESTS_AT_ONCE).try_collect::<Vec<_>>().await?;
+        stream::iter(open).map(overwrite).buffer_unordered(REQUEST_CONCURRENCY).try_collect::<Vec<_>>().await?;
         if let Some(last) = last {
             overwrite(last).await?;
         }
@@ -157,8 +157,8 @@ impl<S: State> Shared<S> {
     }
 }
 
-/// How long a commit stays in its place at least.
+/// Minimum age of a commit that is packed.
 pub(crate) const PACK_AFTER: SignedDuration = SignedDuration::from_hours(2);
 
-/// How many commits a pack has, unless they are large.
+/// Number of commits in a pack, unless they are large.
 pub(crate) const PACK_COMMITS: u64 = 1_000;

@@ -11,19 +11,19 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::bucket::{Bucket, BucketError, BucketErrorKind, ByteStream, Created, Download, Key, Object, Stat};
 use crate::clock::SharedRng;
 
-/// Whoever sends a request is told within this time that the bucket does not answer. The constants below, and what the
+/// Time within which a caller is told that the bucket does not answer. The constants below, and what the
 /// ledger makes of them, add up to less.
-pub const TOLD_WITHIN: Duration = Duration::from_secs(10);
+pub const CALLER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After this long an operation that got no answer is given up.
-pub const PATIENCE: Duration = Duration::from_secs(6);
+/// Timeout for an operation, with all its retries.
+pub const OPERATION_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// The same when another operation was given up just before: a request that needs several does not wait for each.
-const PATIENCE_IN_OUTAGE: Duration = Duration::from_secs(2);
+const OUTAGE_OPERATION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// For so long after an operation was given up others are given up sooner. Then one gets the whole time again, so that
+/// Time after an operation was given up in which others are given up sooner. Then one gets the whole time again, so that
 /// a bucket that is merely slow is not taken for a silent one for ever.
-const OUTAGE: Duration = Duration::from_secs(5);
+const OUTAGE_DURATION: Duration = Duration::from_secs(5);
 
 /// What is said of an operation that was given up without any answer.
 pub(crate) fn no_answer(operation: &'static str, key: &Key, within: Duration) -> BucketError {
@@ -43,27 +43,27 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    const FIRST: Duration = Duration::from_millis(50);
-    const LONGEST: Duration = Duration::from_secs(2);
+    const FIRST_DELAY: Duration = Duration::from_millis(50);
+    const MAX_DELAY: Duration = Duration::from_secs(2);
 
     pub(crate) fn new(rng: &SharedRng) -> Self {
-        Self { rng: rng.clone(), next: Self::FIRST }
+        Self { rng: rng.clone(), next: Self::FIRST_DELAY }
     }
 
     pub(crate) fn pause(&mut self) -> Duration {
         let pause = self.next.mul_f64(0.5 + self.rng.fraction() / 2.0);
-        self.next = (self.next * 2).min(Self::LONGEST);
+        self.next = (self.next * 2).min(Self::MAX_DELAY);
         pause
     }
 }
 
-/// Repeats reads, overwrites, deletes and listings whose outcome is unclear, within [`PATIENCE`], or sooner in an outage. A conditional
+/// Repeats reads, overwrites, deletes and listings whose outcome is unclear, within [`OPERATION_TIMEOUT`], or sooner in an outage. A conditional
 /// `create` passes straight through: only who knows what was written can tell a lost answer from a lost race.
 #[derive(Debug)]
 pub struct Retrying {
     bucket: Arc<dyn Bucket>,
     rng: SharedRng,
-    /// When an operation was last given up after all of [`PATIENCE`].
+    /// When an operation was last given up after all of [`OPERATION_TIMEOUT`].
     given_up: Mutex<Option<Instant>>,
 }
 
@@ -74,7 +74,11 @@ impl Retrying {
 
     fn patience(&self) -> Duration {
         let given_up = *self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
-        if given_up.is_some_and(|at| at.elapsed() < OUTAGE) { PATIENCE_IN_OUTAGE } else { PATIENCE }
+        if given_up.is_some_and(|at| at.elapsed() < OUTAGE_DURATION) {
+            OUTAGE_OPERATION_TIMEOUT
+        } else {
+            OPERATION_TIMEOUT
+        }
     }
 
     async fn within_patience<T, Attempt>(
@@ -107,7 +111,7 @@ impl Retrying {
             }
             sleep(pause).await;
         }
-        if patience == PATIENCE {
+        if patience == OPERATION_TIMEOUT {
             *self.given_up.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         }
         Err(last.unwrap_or_else(|| no_answer(operation, key, patience)))

@@ -40,8 +40,8 @@ const DATA_KEY: usize = 32;
 const MAGIC: [u8; 8] = *b"\x93taco\r\n\x1a";
 const VERSION: u8 = 1;
 
-/// A secret shorter than this could be guessed.
-const SHORTEST_SECRET: usize = 32;
+/// Minimum length of a secret: a shorter one could be guessed.
+const MIN_SECRET_LENGTH: usize = 32;
 
 /// The name of a master key, which tells nothing about it. Every sealed object bears one in its header.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +69,7 @@ pub struct MasterKey {
 /// A secret that is too short to be random.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 #[error(
-    "a master key needs at least {SHORTEST_SECRET} random characters and this one has {0}: try `openssl rand -hex 32`"
+    "a master key needs at least {MIN_SECRET_LENGTH} random characters and this one has {0}: try `openssl rand -hex 32`"
 )]
 pub struct WeakSecret(usize);
 
@@ -77,7 +77,7 @@ impl MasterKey {
     /// From a random text; blanks around it do not count, since files like to end in a line break.
     pub fn from_secret(secret: &str) -> Result<Self, WeakSecret> {
         let secret = secret.trim();
-        if secret.len() < SHORTEST_SECRET {
+        if secret.len() < MIN_SECRET_LENGTH {
             return Err(WeakSecret(secret.len()));
         }
         let root = hkdf::Salt::new(hkdf::HKDF_SHA256, b"taco seal 1").extract(secret.as_bytes());
@@ -146,7 +146,7 @@ pub enum MacTrouble {
     Wrong,
 }
 
-/// The length of what [`MasterKeys::mac`] returns.
+/// Length of what [`MasterKeys::mac`] returns.
 pub(crate) const MAC_TEXT: usize = 8 + 1 + 64;
 
 /// The key that seals from now on, and older ones that still open.

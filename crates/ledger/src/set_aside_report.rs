@@ -8,8 +8,8 @@ use taco_tables::{RecordKey, State};
 
 use crate::layout::LedgerName;
 
-/// A newer version may write thousands of a kind that this one does not know: so many are named at a time.
-const MOST_NAMED: usize = 20;
+/// Maximum number of records that are named at a time: a newer version may write thousands of a kind that this one\n/// does not know.
+const MAX_LOGGED_RECORDS: usize = 20;
 
 /// The records of one ledger that were told of.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl SetAsideReport {
         });
         let mut more: usize = 0;
         for (number, (key, record)) in set_aside.iter().filter(|(key, _)| !told.contains(key)).enumerate() {
-            if number >= MOST_NAMED {
+            if number >= MAX_LOGGED_RECORDS {
                 more += 1;
                 continue;
             }

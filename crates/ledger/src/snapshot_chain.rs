@@ -12,11 +12,11 @@ use crate::layout::{self, LedgerName};
 /// from there.
 pub(crate) const DELTAS_PER_SNAPSHOT: u64 = 32;
 
-/// So many of the newest whole states stay, with what continues them.
+/// Number of the newest whole states that stay, with what continues them.
 const KEPT_SNAPSHOTS: usize = 2;
 
-/// What is no older than this stays in any case: somebody may be reading it.
-const KEPT_FOR: SignedDuration = SignedDuration::from_hours(1);
+/// Minimum age of what is removed: somebody may be reading anything younger.
+const MIN_KEPT_AGE: SignedDuration = SignedDuration::from_hours(1);
 
 /// A snapshot or a delta, by its numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -147,7 +147,7 @@ impl Pieces {
 
 /// Whether a piece that is superseded may go by now. Both times are of the bucket's clock.
 pub(crate) fn is_old_enough(written: Timestamp, now: Timestamp) -> bool {
-    now.duration_since(written) >= KEPT_FOR
+    now.duration_since(written) >= MIN_KEPT_AGE
 }
 
 /// How large a chain is in the bucket, and how far it leads.

@@ -14,11 +14,11 @@ use crate::error::{CommitError, Error};
 use crate::head_object::Named;
 use crate::layout;
 use crate::ledger::{Head, Shared};
-use crate::retry::{Backoff, PATIENCE, no_answer};
+use crate::retry::{Backoff, OPERATION_TIMEOUT, no_answer};
 use crate::transaction::{Intent, Transaction};
 
-/// Keeps a commit readable, and the time to run its closures again short.
-const LARGEST_BATCH: usize = 1024;
+/// Maximum number of transactions in a commit: keeps it readable, and the time to run its closures again short.
+const MAX_BATCH_TRANSACTIONS: usize = 1024;
 
 /// A transaction that waits, whatever its closure returns.
 pub(crate) trait Pending<S>: Send {
@@ -84,7 +84,7 @@ where
 pub(crate) async fn run<S: State>(shared: Arc<Shared<S>>, mut waiting: mpsc::Receiver<Box<dyn Pending<S>>>) {
     let mut last_commit: Option<Instant> = None;
     let mut batch = Vec::new();
-    while waiting.recv_many(&mut batch, LARGEST_BATCH).await > 0 {
+    while waiting.recv_many(&mut batch, MAX_BATCH_TRANSACTIONS).await > 0 {
         if let Some(last) = last_commit
             && shared.environment.peers.alive() > 0
         {
@@ -104,7 +104,7 @@ pub(crate) async fn run<S: State>(shared: Arc<Shared<S>>, mut waiting: mpsc::Rec
 /// batches fuller than taking the first to arrive.
 async fn gather<S>(waiting: &mut mpsc::Receiver<Box<dyn Pending<S>>>, batch: &mut Vec<Box<dyn Pending<S>>>) {
     tokio::task::yield_now().await;
-    while batch.len() < LARGEST_BATCH
+    while batch.len() < MAX_BATCH_TRANSACTIONS
         && let Ok(next) = waiting.try_recv()
     {
         batch.push(next);
@@ -125,9 +125,9 @@ fn fail_those_who_waited<S>(waiting: &mut mpsc::Receiver<Box<dyn Pending<S>>>, e
 
 /// Decides and writes one batch, again and again until it is in the log or the bucket gives up. `true` if it wrote.
 async fn commit<S: State>(shared: &Arc<Shared<S>>, mut batch: Vec<Box<dyn Pending<S>>>) -> Result<bool, Error> {
-    let end = Instant::now() + PATIENCE_WITH_OTHERS;
+    let end = Instant::now() + CONTENTION_TIMEOUT;
     let outcome = loop {
-        let deadline = end.min(Instant::now() + PATIENCE);
+        let deadline = end.min(Instant::now() + OPERATION_TIMEOUT);
         let head = shared.head();
         let (state, entries) = decide_all(&head, &mut batch);
         if entries.is_empty() {
@@ -160,7 +160,7 @@ async fn commit<S: State>(shared: &Arc<Shared<S>>, mut batch: Vec<Box<dyn Pendin
                 }
                 if Instant::now() >= end {
                     let ledger = shared.name.to_string();
-                    break Err(Error::Busy { ledger, seconds: PATIENCE_WITH_OTHERS.as_secs() });
+                    break Err(Error::Busy { ledger, seconds: CONTENTION_TIMEOUT.as_secs() });
                 }
             }
             Err(error) => break Err(error),
@@ -223,7 +223,7 @@ async fn write<S: State>(shared: &Shared<S>, commit: &Commit, deadline: Instant)
     let (hash, size) = (Hash::of(&bytes), bytes.len() as u64);
     let bucket = &shared.environment.bucket;
     let mut backoff = Backoff::new(&shared.environment.rng);
-    let no_answer = || no_answer("create", &key, PATIENCE);
+    let no_answer = || no_answer("create", &key, OPERATION_TIMEOUT);
     loop {
         let attempt = shared.pace.time_put(bucket.create(&key, bytes.clone()));
         let unclear = match timeout_at(deadline, attempt).await {
@@ -241,7 +241,7 @@ async fn write<S: State>(shared: &Shared<S>, commit: &Commit, deadline: Instant)
             crate::simulation::Sabotage::BlindRetry => return Ok(Written::Lost),
             _ => {}
         }
-        match timeout_at(deadline.max(Instant::now() + READ_BACK), bucket.get(&key)).await {
+        match timeout_at(deadline.max(Instant::now() + READ_BACK_TIMEOUT), bucket.get(&key)).await {
             // It may be packed by now, where this process was stalled in between.
             Ok(Ok(Some(object))) => match is_ours(&shared.resolve(commit.seq, object.bytes).await?, &commit.id) {
                 true => {
@@ -262,11 +262,11 @@ async fn write<S: State>(shared: &Shared<S>, commit: &Commit, deadline: Instant)
     }
 }
 
-/// A batch that loses to other servers again and again is given up after this long.
-const PATIENCE_WITH_OTHERS: std::time::Duration = std::time::Duration::from_secs(8);
+/// Timeout for a batch that loses to other servers again and again.
+const CONTENTION_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(8);
 
-/// A write that used up all patience still gets this long to be found in the bucket.
-const READ_BACK: std::time::Duration = std::time::Duration::from_secs(1);
+/// Timeout for reading back a write that timed out.
+const READ_BACK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Whether a commit in the bucket bears this id. One that cannot be read is nobody's.
 fn is_ours(bytes: &[u8], id: &str) -> bool {

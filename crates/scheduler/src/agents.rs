@@ -417,7 +417,7 @@ impl Drop for AgentLink {
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const REPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
     fn agent(id: AgentId, reach: AgentScope) -> NewAgent {
         NewAgent {
@@ -435,7 +435,7 @@ mod tests {
     }
 
     fn free(agents: &Agents, now: Instant) -> usize {
-        agents.free(PATIENCE, now).len()
+        agents.free(REPORT_TIMEOUT, now).len()
     }
 
     #[tokio::test(start_paused = true)]
@@ -444,8 +444,8 @@ mod tests {
         let link =
             agents.connect(agent(AgentId::from_random([1; 16]), AgentScope::WithinServer), Timestamp::UNIX_EPOCH);
         assert_eq!(free(&agents, Instant::now()), 1);
-        assert_eq!(free(&agents, Instant::now() + PATIENCE), 1);
-        tokio::time::advance(PATIENCE * 2).await;
+        assert_eq!(free(&agents, Instant::now() + REPORT_TIMEOUT), 1);
+        tokio::time::advance(REPORT_TIMEOUT * 2).await;
         assert_eq!(free(&agents, Instant::now()), 0, "its connection is still there, but it may not be");
         link.heard(1, [], false, Timestamp::UNIX_EPOCH);
         assert_eq!(free(&agents, Instant::now()), 1);

@@ -11,10 +11,10 @@ use taco_domain::phase_attempt::PhaseAttempt;
 use tokio::time::Instant;
 
 /// Interval of publishing agents' heartbeats while nothing is executed: what two idle servers cost the bucket.
-const IDLE_ROUND: Duration = Duration::from_secs(20);
+const IDLE_PUBLISH_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Minimum silence of a busy machine.
-const SHORTEST_SILENCE: Duration = Duration::from_secs(2);
+const MIN_SILENCE: Duration = Duration::from_secs(2);
 
 /// Timeouts for silent agents.
 #[derive(Clone, Copy, Debug)]
@@ -43,13 +43,13 @@ impl Leases {
 
     /// Silence after which a connection is as good as dead. An agent that is well comes back at once.
     pub fn silence(&self) -> Duration {
-        (self.heartbeat() * 4).max(SHORTEST_SILENCE)
+        (self.heartbeat() * 4).max(MIN_SILENCE)
     }
 
     /// Interval at which servers publish heartbeats while nothing is executed. A lease outlasts it, together with the
     /// age of the newest heartbeat: an idle agent that is given a phase can begin at once.
     pub(crate) fn idle_round(&self) -> Duration {
-        IDLE_ROUND.min(self.lease * 2 / 3)
+        IDLE_PUBLISH_INTERVAL.min(self.lease * 2 / 3)
     }
 }
 

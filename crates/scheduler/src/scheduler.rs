@@ -14,20 +14,20 @@ use crate::agents::{AgentLink, Agents, Greeting, NewAgent};
 use crate::leases::{Leases, Watch};
 use crate::peers::PeerDirectory;
 
-/// A look without a signal, for signals that got lost.
-const TICK: Duration = Duration::from_secs(5);
+/// Interval of looking without a signal, for signals that got lost.
+const TICK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Delay before a retry after trouble with the bucket.
-const PAUSE: Duration = Duration::from_millis(500);
+const RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// Between two looks at organizations that cannot be read: somebody may have put back what was damaged.
-const LOOK_AT_UNREADABLE: Duration = Duration::from_secs(10);
+/// Interval of trying organizations that cannot be read again: somebody may have put back what was damaged.
+const UNREADABLE_RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Pause in handing out phases of an organization after that failed: the others come first.
-const REST_AFTER_FAILURE: Duration = Duration::from_secs(2);
+const FAILED_ORGANIZATION_DELAY: Duration = Duration::from_secs(2);
 
 /// Timeout for phases that are being handed out when a server stops.
-const HAND_OUT_PATIENCE: Duration = Duration::from_secs(2);
+const HAND_OUT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The part of a server that gives phases to agents. Cheap to clone; clones share everything.
 #[derive(Clone)]
@@ -92,7 +92,7 @@ impl Scheduler {
     pub async fn dismiss_agents(&self) {
         self.agents.give_no_more();
         // What is being handed out should arrive first. A bucket that hangs is not waited for.
-        let _ = timeout(HAND_OUT_PATIENCE, self.agents.turn.lock()).await;
+        let _ = timeout(HAND_OUT_TIMEOUT, self.agents.turn.lock()).await;
         self.agents.dismiss();
     }
 
@@ -139,7 +139,7 @@ impl Scheduler {
     /// Organizations whose phases can be handed out now.
     pub(crate) fn handing_out(&self) -> Vec<OrganizationSnapshot> {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.retain(|_, at| at.elapsed() < REST_AFTER_FAILURE);
+        failed.retain(|_, at| at.elapsed() < FAILED_ORGANIZATION_DELAY);
         let mut served = self.served();
         served.retain(|org| !failed.contains_key(&org.id()));
         served
@@ -177,7 +177,7 @@ impl Scheduler {
                 self.agents.changed.notify_one();
             }
             if !told.is_empty() {
-                sleep(PAUSE).await;
+                sleep(RETRY_DELAY).await;
                 continue;
             }
             if !self.site_changed_or_mended(&mut site, &missing).await {
@@ -213,7 +213,7 @@ impl Scheduler {
     /// closed.
     async fn site_changed_or_mended(&self, site: &mut Changes<Site>, missing: &[OrganizationId]) -> bool {
         loop {
-            if let Ok(is_open) = timeout(LOOK_AT_UNREADABLE, site.next()).await {
+            if let Ok(is_open) = timeout(UNREADABLE_RETRY_INTERVAL, site.next()).await {
                 return is_open;
             }
             // Where all can be read this costs nothing. Someone's request may have found out before.
@@ -251,7 +251,7 @@ impl Scheduler {
 
     async fn reconcile_for_ever(&self) {
         loop {
-            let _ = timeout(TICK, self.agents.changed.notified()).await;
+            let _ = timeout(TICK_INTERVAL, self.agents.changed.notified()).await;
             self.deliver_cancels();
             self.settle_disagreements(Instant::now()).await;
             self.forget_what_ended_elsewhere();
@@ -261,7 +261,7 @@ impl Scheduler {
                     event = "phase_assignment_failed", %error,
                     "a phase could not be given to an agent; trying again"
                 );
-                sleep(PAUSE).await;
+                sleep(RETRY_DELAY).await;
                 self.agents.changed.notify_one();
             }
         }

@@ -11,11 +11,11 @@ use tokio::time::{Instant, sleep};
 
 use crate::scheduler::Scheduler;
 
-/// Between two looks, which are at memory alone.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval of looking for waits, in memory alone.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Minimum wait that is worth a note.
-const MOMENT: Duration = Duration::from_secs(2);
+const MIN_NOTED_WAIT: Duration = Duration::from_secs(2);
 
 /// Reasons that one server has seen runs wait for.
 #[derive(Default)]
@@ -49,7 +49,7 @@ impl Waits {
             let known = before.remove(&(wait.run, wait.kind)).filter(|known| known.subject == wait.subject);
             let fresh = || Seen { subject: wait.subject.clone(), since, from: now, is_noted: false };
             let known = known.unwrap_or_else(fresh);
-            if wait.is_new && !known.is_noted && now >= known.from + MOMENT {
+            if wait.is_new && !known.is_noted && now >= known.from + MIN_NOTED_WAIT {
                 due.push(DueWait { since: known.since, wait: wait.clone() });
             }
             seen.insert((wait.run, wait.kind), known);
@@ -72,7 +72,7 @@ impl Scheduler {
     pub(crate) async fn note_waits_for_ever(&self) {
         let mut waits = Waits::default();
         loop {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
             let followed = self.followed();
             waits.seen.retain(|id, _| followed.iter().any(|org| org.id() == *id));
             for org in followed {

@@ -45,8 +45,8 @@ const MAX_HEAD_BYTES: usize = 32 * 1024;
 /// Requests under way may take this long when the server goes down. Kubernetes kills after 30 s.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// A flood must not fill the log.
-const REFUSALS_TOLD_EVERY: Duration = Duration::from_secs(60);
+/// Minimum interval of logging refusals: a flood must not fill the log.
+const REFUSAL_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Service behind a listener, and its connection limits.
 pub(crate) struct Service {
@@ -77,7 +77,7 @@ pub(crate) async fn serve(listener: TcpListener, service: Service, shutdown: Shu
         let address = peer.ip().to_canonical();
         let Some(slot) = slots.admit((!proxies.contains(address)).then_some(address)).await else {
             metrics::counter!("taco_connections_refused_total").increment(1);
-            if told.is_none_or(|told: Instant| told.elapsed() >= REFUSALS_TOLD_EVERY) {
+            if told.is_none_or(|told: Instant| told.elapsed() >= REFUSAL_LOG_INTERVAL) {
                 told = Some(Instant::now());
                 tracing::warn!(
                     event = "connections_refused",

@@ -20,10 +20,10 @@ use crate::{master_keys, tls};
 pub(crate) const SUPERVISE: &str = "supervise-engine";
 
 /// Bytes between agent and server that wait for either.
-const BUFFER: usize = 256 * 1024;
+const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Grace period for phases under way when the server shuts down; then they are interrupted.
-const PATIENCE: Duration = Duration::from_secs(15);
+const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(15);
 
 /// Executes phases until the server goes down.
 pub(crate) async fn run(options: Options, door: Router, shutdown: Shutdown) {
@@ -34,7 +34,7 @@ pub(crate) async fn run(options: Options, door: Router, shutdown: Shutdown) {
         ended = &mut agent => ended,
         () = shutdown.begun() => {
             urgency.send_replace(taco_agent::Shutdown::Drain);
-            match timeout(PATIENCE, &mut agent).await {
+            match timeout(SHUTDOWN_GRACE_PERIOD, &mut agent).await {
                 Ok(ended) => ended,
                 Err(_) => {
                     urgency.send_replace(taco_agent::Shutdown::Stop);
@@ -62,7 +62,7 @@ pub(crate) async fn run(options: Options, door: Router, shutdown: Shutdown) {
 
 /// A connection to this very server.
 fn open(door: &Router) -> DuplexStream {
-    let (agent, server) = tokio::io::duplex(BUFFER);
+    let (agent, server) = tokio::io::duplex(BUFFER_BYTES);
     let service = TowerToHyperService::new(door.clone());
     tokio::spawn(async move {
         // It is our own, so that nothing limits how long it may take.

@@ -17,14 +17,14 @@ use tokio::time::{Instant, timeout};
 
 use crate::shutdown::Shutdown;
 
-/// The bucket is not asked more often, however many probes there are.
-const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Lifetime of an answer of the bucket, however many probes there are.
+const PROBE_CACHE_LIFETIME: Duration = Duration::from_secs(1);
 
 /// Maximum number of unreadable objects that are named.
-const MOST_NAMED: usize = 20;
+const MAX_LISTED_OBJECTS: usize = 20;
 
-/// Probes of load balancers give up after a few seconds too.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Timeout for the bucket: probes of load balancers give up after a few seconds too.
+const BUCKET_PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
 pub(crate) fn routes(readiness: Readiness) -> Router {
     Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready)).with_state(readiness)
@@ -61,7 +61,7 @@ async fn ready(State(readiness): State<Readiness>, Query(asked): Query<Purpose>)
         (None, damaged) => {
             let mut text = format!("ready, but for organizations that cannot be read: {damaged}\n");
             // The object tells whose it is. What is wrong with it may quote what is stored: that is for the log.
-            organizations.iter().take(MOST_NAMED).for_each(|ledger| text += &format!("{}\n", ledger.object));
+            organizations.iter().take(MAX_LISTED_OBJECTS).for_each(|ledger| text += &format!("{}\n", ledger.object));
             (StatusCode::OK, text)
         }
     }
@@ -98,7 +98,7 @@ impl Readiness {
         // Requests that come while the bucket is being asked wait here, and then find the answer.
         let mut last = self.last.lock().await;
         match *last {
-            Some((asked, verdict)) if asked.elapsed() < ASK_AGAIN_AFTER => verdict,
+            Some((asked, verdict)) if asked.elapsed() < PROBE_CACHE_LIFETIME => verdict,
             before => {
                 let verdict = self.ask_bucket(before.map(|(_, verdict)| verdict)).await;
                 *last = Some((Instant::now(), verdict));
@@ -109,14 +109,16 @@ impl Readiness {
 
     async fn ask_bucket(&self, before: Option<Verdict>) -> Verdict {
         let key = layout::format();
-        let (verdict, cause) = match timeout(PATIENCE, self.bucket.get(&key)).await {
+        let (verdict, cause) = match timeout(BUCKET_PROBE_TIMEOUT, self.bucket.get(&key)).await {
             Ok(Ok(Some(_))) => (Ok(()), String::new()),
             Ok(Ok(None)) => (Err("the bucket is empty or gone"), format!("{key} is missing")),
             Ok(Err(error)) if error.kind == BucketErrorKind::Denied => {
                 (Err("the bucket denies access"), error.to_string())
             }
             Ok(Err(error)) => (Err("the bucket does not answer"), error.to_string()),
-            Err(_) => (Err("the bucket does not answer"), format!("get {key}: no answer within {PATIENCE:?}")),
+            Err(_) => {
+                (Err("the bucket does not answer"), format!("get {key}: no answer within {BUCKET_PROBE_TIMEOUT:?}"))
+            }
         };
         match verdict {
             Err(reason) if before != Some(verdict) => tracing::warn!(event = "not_ready", cause, "not ready: {reason}"),

@@ -60,7 +60,7 @@ where
             });
         }
         let (mut request, pace) = body_pace::enforce(request);
-        DefaultBodyLimit::max(limits::BODY).apply(&mut request);
+        DefaultBodyLimit::max(limits::MAX_BODY_BYTES).apply(&mut request);
         let span = observation.span();
         let answering = span.in_scope(|| catch_unwind(AssertUnwindSafe(|| self.inner.call(request))));
         Box::pin(async move {

@@ -10,17 +10,17 @@ use axum::response::Response;
 use crate::error_document::error_document;
 
 /// Limit of a body that a handler takes whole. Routes that stream uploads set their own.
-pub(crate) const BODY: usize = 1024 * 1024;
+pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// Timeout for handlers that have nothing to wait for but the bucket, which gives up earlier.
-pub(crate) const HANDLER: Duration = Duration::from_secs(30);
+pub(crate) const HANDLER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Marks a request whose head says both that its body is chunked and how long it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AmbiguousLength;
 
-const PATH: usize = 2048;
-const PARAMETERS: usize = 100;
+const MAX_PATH_BYTES: usize = 2048;
+const MAX_QUERY_PARAMETERS: usize = 100;
 
 /// Refuses heads that no client of ours makes.
 pub(crate) fn refuse_head(request: &Request) -> Option<Response> {
@@ -29,13 +29,13 @@ pub(crate) fn refuse_head(request: &Request) -> Option<Response> {
         return Some(error_document(StatusCode::BAD_REQUEST, "bad request", detail));
     }
     let uri = request.uri();
-    if uri.path().len() > PATH {
-        let detail = format!("A path may have {PATH} bytes; this one has {}.", uri.path().len());
+    if uri.path().len() > MAX_PATH_BYTES {
+        let detail = format!("A path may have {MAX_PATH_BYTES} bytes; this one has {}.", uri.path().len());
         return Some(error_document(StatusCode::URI_TOO_LONG, "path too long", &detail));
     }
     let parameters = uri.query().map_or(0, |query| 1 + query.matches('&').count());
-    if parameters > PARAMETERS {
-        let detail = format!("There may be {PARAMETERS} query parameters; here are {parameters}.");
+    if parameters > MAX_QUERY_PARAMETERS {
+        let detail = format!("There may be {MAX_QUERY_PARAMETERS} query parameters; here are {parameters}.");
         return Some(error_document(StatusCode::BAD_REQUEST, "too many query parameters", &detail));
     }
     None

@@ -17,11 +17,11 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::access_log::ACCESS;
 
 /// Maximum time that lines are buffered.
-const GATHERED_FOR: Duration = Duration::from_millis(5);
+const FLUSH_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Maximum size of the buffer; the thread that fills it writes it: a reader who is too slow for the log slows the
 /// server down, rather than filling its memory.
-const MOST_GATHERED: usize = 256 * 1024;
+const MAX_BUFFERED_BYTES: usize = 256 * 1024;
 
 /// Writes log lines, whole and in their order. Clones write to the same place.
 #[derive(Clone)]
@@ -72,7 +72,7 @@ impl Shared {
             self.some.notify_one();
         }
         gathered.extend_from_slice(line);
-        let is_much = gathered.len() >= MOST_GATHERED;
+        let is_much = gathered.len() >= MAX_BUFFERED_BYTES;
         drop(gathered);
         if at_once || is_much {
             self.flush();
@@ -91,7 +91,7 @@ impl Shared {
         loop {
             let gathered = lock(&self.gathered);
             drop(self.some.wait_while(gathered, |gathered| gathered.is_empty()));
-            thread::sleep(GATHERED_FOR);
+            thread::sleep(FLUSH_INTERVAL);
             self.flush();
         }
     }
@@ -178,11 +178,11 @@ mod tests {
     fn no_more_is_gathered_than_there_is_room_for() {
         let (log, seen) = log();
         let line = [b'x'; 1024];
-        let count = MOST_GATHERED / line.len();
+        let count = MAX_BUFFERED_BYTES / line.len();
         for _ in 0..count {
             log.0.add(&line, false);
         }
-        assert_eq!(seen.take().concat().len(), MOST_GATHERED);
+        assert_eq!(seen.take().concat().len(), MAX_BUFFERED_BYTES);
     }
 
     #[test]

@@ -12,10 +12,11 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use crate::shutdown::Shutdown;
 
 /// Histogram buckets, from a file's `stat` to an object store on a bad day.
-const SECONDS: &[f64] = &[0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+const SECONDS_BUCKETS: &[f64] =
+    &[0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Interval of folding recorded times into their histograms. Nothing else would do it if there is no scraping.
-const UPKEEP: Duration = Duration::from_secs(5);
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Starts to record. The recorder belongs to the process, so servers in one process (as in tests) share it.
 pub(crate) fn recorder() -> PrometheusHandle {
@@ -24,7 +25,7 @@ pub(crate) fn recorder() -> PrometheusHandle {
 }
 
 fn install() -> PrometheusHandle {
-    let recorder = PrometheusBuilder::new().set_buckets(SECONDS).expect("there are buckets").build_recorder();
+    let recorder = PrometheusBuilder::new().set_buckets(SECONDS_BUCKETS).expect("there are buckets").build_recorder();
     let handle = recorder.handle();
     // A program that embeds us may have installed its own recorder; then ours stays empty.
     metrics::set_global_recorder(recorder).ok();
@@ -58,7 +59,7 @@ fn install() -> PrometheusHandle {
 }
 
 pub(crate) async fn keep_up(handle: PrometheusHandle, shutdown: Shutdown) {
-    while tokio::time::timeout(UPKEEP, shutdown.begun()).await.is_err() {
+    while tokio::time::timeout(UPKEEP_INTERVAL, shutdown.begun()).await.is_err() {
         handle.run_upkeep();
     }
 }

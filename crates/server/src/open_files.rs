@@ -6,10 +6,10 @@ use crate::connections::ConnectionLimits;
 
 /// Most systems start a process with a soft limit of 1024, for programs that cannot count further. More than this is of
 /// no use, and programs that runs start may try to close each file that could be open.
-const WANTED: u64 = 65_536;
+const MAX_OPEN_FILES: u64 = 65_536;
 
 /// Kept for the bucket, the server's own agent and runs.
-const RESERVED: u64 = 128;
+const RESERVED_FILES: u64 = 128;
 
 /// Default limit of connections, if the limit of open files allows it.
 const MAX_CONNECTIONS: u64 = 10_000;
@@ -17,7 +17,7 @@ const MAX_CONNECTIONS: u64 = 10_000;
 /// Raises the soft limit as far as the system lets us, and returns it.
 pub(crate) fn raise() -> u64 {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return 1024 };
-    let wanted = hard.min(WANTED).max(soft);
+    let wanted = hard.min(MAX_OPEN_FILES).max(soft);
     match wanted > soft && setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).is_ok() {
         true => wanted,
         false => soft,
@@ -26,7 +26,7 @@ pub(crate) fn raise() -> u64 {
 
 /// Connection limits of a server that may open so many files. A request needs a file or two besides its connection.
 pub(crate) fn connection_limits(open_files: u64, max: Option<u16>, per_address: u16) -> ConnectionLimits {
-    let possible = (open_files.saturating_sub(RESERVED) / 2).max(16);
+    let possible = (open_files.saturating_sub(RESERVED_FILES) / 2).max(16);
     let all = match max {
         Some(max) if u64::from(max) > possible => {
             tracing::warn!(

@@ -27,11 +27,11 @@ use crate::shutdown::Shutdown;
 const LOOK_PATH: &str = "/api/peers/look";
 const PEER_SIGNATURE: &str = "x-taco-peer";
 
-/// "Look" is said at most this often: one look finds everything.
-const GATHER: Duration = Duration::from_millis(50);
+/// Minimum interval between two notifications of a peer: one look finds everything.
+const NOTIFY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A peer that does not answer will find out by itself.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Timeout for a peer; one that does not answer will find out by itself.
+const PEER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The message to look, and where. Servers of an earlier version send and read it without the ledgers.
 #[derive(Clone, Default, Serialize, Deserialize, Debug)]
@@ -92,7 +92,7 @@ fn address_outwards() -> Option<IpAddr> {
 /// Says "look" to the others whenever this server has committed something.
 pub(crate) async fn notify_peers(control_plane: Privileged, beacons: Arc<Beacons>, shutdown: Shutdown) {
     let client = reqwest::Client::builder()
-        .timeout(PATIENCE)
+        .timeout(PEER_TIMEOUT)
         // What is said is worth nothing to a listener, and peers' certificates are for the name that clients use.
         .danger_accept_invalid_certs(true)
         .build()
@@ -117,7 +117,7 @@ pub(crate) async fn notify_peers(control_plane: Privileged, beacons: Arc<Beacons
                     }
                 });
             }
-            sleep(GATHER).await;
+            sleep(NOTIFY_INTERVAL).await;
         }
     };
     tokio::select! {

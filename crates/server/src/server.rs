@@ -37,10 +37,10 @@ use crate::trusted_proxies::TrustedProxies;
 use crate::{bucket, connections, embedded_agent, history, http, limits, metrics, no_auth, open_files, packs};
 
 /// Length from which a token cannot be guessed.
-const LONG_TOKEN: usize = 32;
+const MIN_TOKEN_LENGTH: usize = 32;
 
 /// Connection limit of the second listener, which serves little and few.
-const METRICS_CONNECTIONS: usize = 32;
+const MAX_METRICS_CONNECTIONS: usize = 32;
 
 /// Reason why a server did not start.
 #[derive(thiserror::Error, Debug)]
@@ -101,10 +101,10 @@ impl Server {
         if settings.no_auth && !settings.listen.ip().is_loopback() {
             return Err(StartError::NoAuthInPublic { address: settings.listen });
         }
-        if settings.site_token.as_ref().is_some_and(|token| token.expose().chars().count() < LONG_TOKEN) {
+        if settings.site_token.as_ref().is_some_and(|token| token.expose().chars().count() < MIN_TOKEN_LENGTH) {
             tracing::warn!(
                 event = "site_token_weak",
-                "site_token has fewer than {LONG_TOKEN} characters: whoever guesses it is the site's admin. \
+                "site_token has fewer than {MIN_TOKEN_LENGTH} characters: whoever guesses it is the site's admin. \
                  `openssl rand -hex 32` prints one that nobody guesses"
             );
         }
@@ -184,7 +184,7 @@ impl Server {
             None => own = own.merge(metrics_routes),
             Some(listener) => {
                 let routes = http::surround(in_time(metrics_routes), rng.clone());
-                let limits = ConnectionLimits { all: METRICS_CONNECTIONS, per_address: METRICS_CONNECTIONS };
+                let limits = ConnectionLimits { all: MAX_METRICS_CONNECTIONS, per_address: MAX_METRICS_CONNECTIONS };
                 let service = Service { tls: None, routes, limits, proxies: TrustedProxies::default() };
                 under_way.spawn(connections::serve(listener, service, shutdown.clone()));
             }
@@ -365,5 +365,5 @@ async fn until(shutdown: Shutdown, work: impl Future<Output = ()>) {
 
 /// Gives up on handlers that take too long.
 fn in_time(routes: Router) -> Router {
-    routes.layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, limits::HANDLER))
+    routes.layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, limits::HANDLER_TIMEOUT))
 }

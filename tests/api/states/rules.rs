@@ -67,12 +67,12 @@ async fn a_state_of_another_lineage_or_serial_comes_in_no_way() {
 
 #[tokio::test]
 async fn a_serial_is_one_that_clients_can_count_on_from() {
-    const LARGEST: u64 = i64::MAX as u64 - 1;
+    const MAX_SERIAL: u64 = i64::MAX as u64 - 1;
     let server = ApiServer::start().await;
     let admin = server.admin();
     let workspace = locked_workspace(&server).await;
     let old = push(&admin, &workspace, 1, "a", "x").await.expect(StatusCode::CREATED).id();
-    for serial in [LARGEST + 1, u64::MAX] {
+    for serial in [MAX_SERIAL + 1, u64::MAX] {
         let bytes = state(serial, "a", "y");
         let body = described(serial, "a", &bytes);
         for (body, pointer) in [
@@ -84,7 +84,7 @@ async fn a_serial_is_one_that_clients_can_count_on_from() {
             assert_eq!(refused.error().1.as_deref(), Some(pointer), "{:?}", refused.error());
         }
     }
-    push(&admin, &workspace, LARGEST, "a", "y").await.expect(StatusCode::CREATED);
+    push(&admin, &workspace, MAX_SERIAL, "a", "y").await.expect(StatusCode::CREATED);
     let back = json!({ "data": { "type": "state-versions", "relationships": {
         "rollback-state-version": { "data": { "type": "state-versions", "id": old } },
     } } });

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::{announcement, lock, locked_workspace, path_of, push, state};
 
 /// Long enough for a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(60);
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn announce(server: &ApiServer, workspace: &str, serial: u64, bytes: &[u8]) -> Answer {
     let path = format!("/api/v2/workspaces/{workspace}/state-versions");
@@ -76,10 +76,10 @@ fn clients_that_take_their_time_hold_up_nobody() {
                 address(&announce(&server, &workspace, 2, &state(2, "a", &"y".repeat(2 * 1024 * 1024))).await);
             put(&server, &address, state(2, "a", &"y".repeat(2 * 1024 * 1024))).await.expect(StatusCode::OK);
         };
-        timeout(PATIENCE, honest).await.expect("the slow ones hold up nobody");
+        timeout(UPLOAD_TIMEOUT, honest).await.expect("the slow ones hold up nobody");
         say.send_replace(true);
         for slow in slow_ones {
-            let answer = timeout(PATIENCE, slow).await.expect("an answer").expect("no panic");
+            let answer = timeout(UPLOAD_TIMEOUT, slow).await.expect("an answer").expect("no panic");
             answer.expect(StatusCode::OK);
         }
     });

@@ -6,10 +6,10 @@ use super::coverage::Facts;
 use super::shape::{Content, Field, Named, Shape, Shapes, Variant};
 
 /// Fields that may be absent are no deeper.
-const DEEPEST: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// Enough for the longest list of variants.
-const MOST_ROUNDS: usize = 200;
+const MAX_ROUNDS: usize = 200;
 
 /// Makes samples of one shape.
 pub struct Generator<'a> {
@@ -28,12 +28,12 @@ impl<'a> Generator<'a> {
         let wanted = shapes.all_facts(shape);
         let mut generator = Self { shapes, turns: BTreeMap::new(), depth: 0, least_from: usize::MAX };
         let mut samples = Vec::new();
-        for round in 0..MOST_ROUNDS {
+        for round in 0..MAX_ROUNDS {
             if wanted.is_subset(&shown) {
                 return samples;
             }
             // Each variant meets each depth sooner or later.
-            let depth = (round + round / (DEEPEST + 1)) % (DEEPEST + 1);
+            let depth = (round + round / (MAX_DEPTH + 1)) % (MAX_DEPTH + 1);
             generator.least_from = if depth > 0 { depth } else { usize::MAX };
             let sample = generator.value(shape, "value");
             let parsed = serde_json::from_str(&sample).expect("what is generated is JSON");

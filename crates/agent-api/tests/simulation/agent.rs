@@ -20,7 +20,7 @@ use crate::signal::Signal;
 use crate::stage::Stage;
 
 const GREETING_TIMEOUT: Duration = Duration::from_secs(15);
-const FAR: Duration = Duration::from_secs(86_400);
+const FAR_FUTURE: Duration = Duration::from_secs(86_400);
 
 /// Journal on the agent's disk: phases that were begun and not reported.
 pub(crate) type Journal = Arc<Mutex<BTreeMap<PhaseAttempt, Entry>>>;
@@ -123,7 +123,7 @@ impl Agent {
     fn wake_at(&self) -> Instant {
         match &self.link {
             Link::Down { retry_at } => *retry_at,
-            Link::Connecting => Instant::now() + FAR,
+            Link::Connecting => Instant::now() + FAR_FUTURE,
             Link::Up { heard_at, .. } => self.next_heartbeat_at.min(*heard_at + self.silence()),
         }
     }

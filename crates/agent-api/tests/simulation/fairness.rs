@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tower::ServiceExt;
 
 use crate::clock::WallClock;
-use crate::server::{BeaconPeers, GATHER};
+use crate::server::{BeaconPeers, NOTIFY_INTERVAL};
 use crate::stage::{LEASE, given_organization, given_workspace, open, quiet_environment};
 
 const SERVERS: usize = 2;
@@ -192,7 +192,7 @@ async fn start_servers(world: &Arc<World>, begun: Instant, seed: u64, tasks: &mu
             loop {
                 peers.own_commits().notified().await;
                 other.look().await;
-                sleep(GATHER).await;
+                sleep(NOTIFY_INTERVAL).await;
             }
         });
     }

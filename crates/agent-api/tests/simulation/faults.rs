@@ -9,7 +9,7 @@ use crate::network::Place;
 use crate::stage::{AGENTS, SERVERS, Stage};
 
 /// In seconds.
-pub(crate) const LONGEST_PAUSE_OF_A_SERVER: f64 = 75.0;
+pub(crate) const MAX_SERVER_PAUSE_SECONDS: f64 = 75.0;
 
 /// Breaks things until the bad time is over, then mends them.
 pub(crate) async fn make_trouble(stage: Arc<Stage>) {
@@ -29,7 +29,7 @@ pub(crate) async fn make_trouble(stage: Arc<Stage>) {
             }
             5 => stage.network.reset(Place::Agent(agent)),
             6 => stage.kills[agent].notify_one(),
-            7 => stage.server_pauses[server].until(pause(LONGEST_PAUSE_OF_A_SERVER)),
+            7 => stage.server_pauses[server].until(pause(MAX_SERVER_PAUSE_SECONDS)),
             8 => stage.clocks[server].jump(stage.rng.fraction()),
             _ => stage.agent_pauses[agent].until(pause(120.0)),
         }

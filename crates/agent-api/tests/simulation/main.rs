@@ -34,8 +34,8 @@ use crate::sabotage::Sabotage;
 use crate::stage::{AGENTS, LEASE, Mode, SERVERS, Stage};
 
 /// Everything comes to an end this long after the faults, and a little later for each run that has to wait for others.
-const PATIENCE: Duration = Duration::from_secs(60);
-const FOR_EACH_RUN: Duration = Duration::from_secs(8);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
+const SETTLE_TIMEOUT_PER_RUN: Duration = Duration::from_secs(8);
 
 /// Lives through the history of one seed and says which promises broke, or returns a fingerprint of everything that
 /// happened.
@@ -65,7 +65,7 @@ fn live_through(seed: u64, mode: Mode, sabotage: Sabotage) -> Result<String, Bro
             let truth = stage.observer.read().await.expect("the truth");
             let open = truth.runs.iter().filter(|run| !run.status.is_final()).count();
             drop(truth);
-            sleep(LEASE * 2 + PATIENCE + FOR_EACH_RUN * open as u32).await;
+            sleep(LEASE * 2 + SETTLE_TIMEOUT + SETTLE_TIMEOUT_PER_RUN * open as u32).await;
         }
         let mut broken = Broken::default();
         let replay = check::check(&stage, &mut broken);

@@ -15,7 +15,7 @@ const STX: u8 = 2;
 const ETX: u8 = 3;
 
 /// Grace period for an engine whose agent died to write its state.
-const GRACE: Duration = Duration::from_secs(3);
+const ORPHAN_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Deed {
@@ -231,7 +231,7 @@ impl Following {
                 let now = Instant::now();
                 self.receiver = None;
                 self.orders.interrupt_at = Some(now);
-                self.orders.kill_at = Some(self.orders.kill_at.unwrap_or(now + GRACE).min(now + GRACE));
+                self.orders.kill_at = Some(self.orders.kill_at.unwrap_or(now + ORPHAN_GRACE_PERIOD).min(now + ORPHAN_GRACE_PERIOD));
             },
             () = sleep_until(next) => {}
         }

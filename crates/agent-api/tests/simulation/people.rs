@@ -14,7 +14,7 @@ use taco_domain::run_request::RunRequest;
 use taco_domain::run_status::RunStatus;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::faults::LONGEST_PAUSE_OF_A_SERVER;
+use crate::faults::MAX_SERVER_PAUSE_SECONDS;
 use crate::network::Place;
 use crate::promise::Promise;
 use crate::stage::{SITE_TOKEN, Stage};
@@ -203,7 +203,7 @@ pub(crate) async fn lock(stage: Arc<Stage>) {
             Some(Ok(_)) => stage.notes.told().locks.entry(id).or_default().taken += 1,
             Some(Err(_)) => {}
             // A server that is paused may do it when it wakes.
-            None => sleep(Duration::from_secs_f64(LONGEST_PAUSE_OF_A_SERVER)).await,
+            None => sleep(Duration::from_secs_f64(MAX_SERVER_PAUSE_SECONDS)).await,
         }
         sleep(stage.seconds(1.0, 8.0)).await;
         // Until it is certain that it is not locked by us.

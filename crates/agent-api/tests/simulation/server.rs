@@ -21,7 +21,7 @@ use crate::pause::{Pause, WhileAwake};
 use crate::stage::{LEASE, SERVERS, Stage, environment, open};
 
 /// "Look" is said at most this often.
-pub(crate) const GATHER: Duration = Duration::from_millis(50);
+pub(crate) const NOTIFY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// One life of a server.
 pub(crate) struct Server {
@@ -118,7 +118,7 @@ async fn notify_peers(stage: Arc<Stage>, number: usize, beacons: Arc<Beacons>) {
                 }
             });
         }
-        sleep(GATHER).await;
+        sleep(NOTIFY_INTERVAL).await;
     }
 }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use taco_boxed::boxed;
-use taco_configuration_archive::{ArchiveError, Inspected, LARGEST_README, LIMITS, inspect};
+use taco_configuration_archive::{ArchiveError, Inspected, LIMITS, MAX_README_BYTES, inspect};
 use taco_domain::configuration_version::ConfigurationVersion;
 use taco_ledger::blob::{BlobError, Stored};
 use taco_ledger::bucket::Download;
@@ -138,13 +138,13 @@ impl ControlPlane {
     }
 
     /// README of a workspace: the `README.md` of the configuration that its next run would use. It has at most
-    /// [`LARGEST_README`] bytes.
+    /// [`MAX_README_BYTES`] bytes.
     pub async fn readme(&self, caller: &Caller, workspace: &WorkspaceRef) -> Result<Option<String>, Error> {
         let view = self.workspace_with_runs(caller, workspace).await?;
         let version = view.org.state.usable_configuration(view.workspace.id);
         let Some(version) = version.filter(|version| version.has_readme) else { return Ok(None) };
         let key = readme_key(view.org.ledger.name(), &version.blob);
-        let found = self.blobs().read_bytes(&key, LARGEST_README).await.map_err(blob_error)?;
+        let found = self.blobs().read_bytes(&key, MAX_README_BYTES).await.map_err(blob_error)?;
         let Some(bytes) = found else {
             // Between our look and this read the configuration may have been given up.
             let now = view.org.ledger.read().await?;

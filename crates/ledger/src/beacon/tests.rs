@@ -154,7 +154,7 @@ async fn a_peer_that_falls_silent_is_gone_after_three_intervals_and_can_come_bac
         advance(BEACON_INTERVAL).await;
     }
     // Seen again at the latest after the rounds in which a silent one is not looked at.
-    for _ in 0..ROUNDS_BETWEEN_LOOKS_AT_THE_SILENT {
+    for _ in 0..SILENT_PEER_POLL_ROUNDS {
         other.beat().await.expect("works");
         one.beat().await.expect("works");
         advance(BEACON_INTERVAL).await;

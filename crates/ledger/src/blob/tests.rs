@@ -119,7 +119,9 @@ async fn all(body: ByteStream) -> Result<Vec<u8>, BucketError> {
 async fn what_is_stored_is_read_again_and_its_digests_are_those_of_the_content() {
     let bucket = Spy::new();
     for blobs in [plain(&bucket), sealed(&bucket)] {
-        for size in [0, 1, 1_000, PIECE, SMALL - 1, SMALL, SMALL + 1, 6 * 1024 * 1024] {
+        for size in
+            [0, 1, 1_000, PIECE, MAX_BUFFERED_BYTES - 1, MAX_BUFFERED_BYTES, MAX_BUFFERED_BYTES + 1, 6 * 1024 * 1024]
+        {
             let bytes = content(size);
             let stored = blobs.store(&key(), in_pieces(&bytes, 10_007), size as u64).await.expect("works");
             assert_eq!(stored.size, size as u64);
@@ -146,7 +148,7 @@ async fn what_is_stored_is_read_again_and_its_digests_are_those_of_the_content()
 async fn a_body_that_is_too_large_or_breaks_off_leaves_nothing_behind() {
     let bucket = Spy::new();
     for blobs in [plain(&bucket), sealed(&bucket)] {
-        for size in [11, SMALL + 11, 7 * 1024 * 1024] {
+        for size in [11, MAX_BUFFERED_BYTES + 11, 7 * 1024 * 1024] {
             let limit = size as u64 - 1;
             let refused = blobs.store(&key(), in_pieces(&content(size), 10_007), limit).await;
             assert!(matches!(refused, Err(BlobError::TooLarge { limit: named }) if named == limit), "{refused:?}");
@@ -165,11 +167,11 @@ async fn a_body_that_is_too_large_or_breaks_off_leaves_nothing_behind() {
 async fn a_small_blob_survives_a_bucket_that_stumbles() {
     let bucket = Spy::refusing(3);
     let blobs = Blobs::new(Arc::new(Retrying::new(Arc::clone(&bucket) as _, SharedRng::from_seed(1))), None);
-    let stored = blobs.store_bytes(&key(), content(SMALL)).await.expect("sent again");
-    assert_eq!(stored.sha256, hex::encode(Sha256::digest(content(SMALL))));
+    let stored = blobs.store_bytes(&key(), content(MAX_BUFFERED_BYTES)).await.expect("sent again");
+    assert_eq!(stored.sha256, hex::encode(Sha256::digest(content(MAX_BUFFERED_BYTES))));
 
     *bucket.writes_to_refuse.lock().expect("no panic") = 1;
-    let error = blobs.store_bytes(&key(), content(SMALL + 1)).await.expect_err("flows past only once");
+    let error = blobs.store_bytes(&key(), content(MAX_BUFFERED_BYTES + 1)).await.expect_err("flows past only once");
     assert!(matches!(error, BlobError::Bucket(error) if error.is_outcome_unknown()));
 }
 

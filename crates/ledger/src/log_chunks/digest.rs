@@ -11,18 +11,18 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use sha2::{Digest, Sha256};
 
-use super::{FETCHED_AT_ONCE, Log, LogChunks};
+use super::{FETCH_CONCURRENCY, Log, LogChunks};
 use crate::bucket::{BucketError, BucketErrorKind};
 use crate::layout::LedgerName;
 
-/// A log has no more blocks than this: a record of a run holds them all.
-const MOST_BLOCKS: usize = 32;
+/// Maximum number of blocks of a log: a record of a run holds them all.
+const MAX_BLOCKS: usize = 32;
 
-/// So many logs that grow are remembered; what was forgotten is read again.
-const LOGS_REMEMBERED: usize = 4096;
+/// Maximum number of growing logs in the cache; what was evicted is read again.
+const MAX_CACHED_LOGS: usize = 4096;
 
-/// So many bytes that were verified stay in memory: a reader asks for one part of a block after the other.
-const BYTES_KEPT: usize = 8 * 1024 * 1024;
+/// Maximum size of verified bytes in the cache: a reader asks for one part of a block after the other.
+const MAX_CACHED_BYTES: usize = 8 * 1024 * 1024;
 
 /// What a log held when it ended.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -47,7 +47,7 @@ impl LogDigest {
 
     /// Some pieces together where there are many.
     fn of(pieces: &[Piece]) -> Self {
-        let together = pieces.len().div_ceil(MOST_BLOCKS).max(1);
+        let together = pieces.len().div_ceil(MAX_BLOCKS).max(1);
         let block = |pieces: &[Piece]| LogBlock {
             end: pieces.last().map_or(0, |piece| piece.end),
             digest: digest_of(pieces.iter().map(|piece| piece.sha256)),
@@ -82,7 +82,7 @@ impl std::fmt::Debug for Piece {
 impl Digests {
     pub(super) fn note(&self, log: &Log, start: u64, bytes: &[u8]) {
         let mut logs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if logs.len() >= LOGS_REMEMBERED && !logs.contains_key(log) {
+        if logs.len() >= MAX_CACHED_LOGS && !logs.contains_key(log) {
             logs.clear();
         }
         let pieces = logs.entry(log.clone()).or_default();
@@ -115,7 +115,7 @@ impl VerifiedBlocks {
     fn keep(&self, log: &Log, end: u64, bytes: Bytes) {
         let mut blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         blocks.push_back((log.clone(), end, bytes));
-        while blocks.len() > 1 && blocks.iter().map(|(_, _, bytes)| bytes.len()).sum::<usize>() > BYTES_KEPT {
+        while blocks.len() > 1 && blocks.iter().map(|(_, _, bytes)| bytes.len()).sum::<usize>() > MAX_CACHED_BYTES {
             blocks.pop_front();
         }
     }
@@ -214,7 +214,7 @@ impl LogChunks {
         let known = self.index().borders(log, start, end);
         let read = |at: u64| async move { Ok::<_, BucketError>((at, self.get(log, at).await?)) };
         let mut fetched: BTreeMap<u64, Option<Bytes>> =
-            stream::iter(known).map(read).buffered(FETCHED_AT_ONCE).try_collect().await?;
+            stream::iter(known).map(read).buffered(FETCH_CONCURRENCY).try_collect().await?;
         let (mut at, mut before) = (start, start);
         let mut pieces = Vec::new();
         while at < end {
@@ -291,11 +291,11 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_computes_it_a_log_has_one_digest_and_no_more_blocks_than_fit() {
-        for pieces in [0, 1, 5, MOST_BLOCKS, MOST_BLOCKS + 1, 10 * MOST_BLOCKS] {
+        for pieces in [0, 1, 5, MAX_BLOCKS, MAX_BLOCKS + 1, 10 * MAX_BLOCKS] {
             let written = written(pieces).await;
             let other = reader(&written.bucket).digest(&LedgerName::site(), "plan-1", 1).await.expect("a digest");
             assert_eq!(other, written.digest, "{pieces} pieces");
-            assert!(written.digest.blocks.len() <= MOST_BLOCKS);
+            assert!(written.digest.blocks.len() <= MAX_BLOCKS);
             assert_eq!(written.digest.size(), written.text.len() as u64);
             for (offset, limit) in [(0, usize::MAX), (3, 10), (written.text.len() as u64, 5)] {
                 let from = (offset as usize).min(written.text.len());
@@ -307,7 +307,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_piece_that_was_altered_or_deleted_is_named_and_not_served() {
-        for pieces in [1, 5, 3 * MOST_BLOCKS] {
+        for pieces in [1, 5, 3 * MAX_BLOCKS] {
             let written = written(pieces).await;
             for key in written.keys().await {
                 let sound = written.bucket.get(&key).await.expect("read").expect("a piece").bytes;
@@ -322,7 +322,7 @@ mod tests {
                     let error = written.read(0, usize::MAX).await.expect_err("damage");
                     assert_eq!(error.kind, BucketErrorKind::Refused, "{error}");
                     // Where a block has several pieces, its first may stand for all.
-                    assert!(pieces > MOST_BLOCKS || error.key == key, "{error} instead of {key}");
+                    assert!(pieces > MAX_BLOCKS || error.key == key, "{error} instead of {key}");
                 }
                 written.bucket.put(&key, sound).await.expect("restored");
             }

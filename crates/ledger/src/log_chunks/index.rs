@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{FETCHED_AT_ONCE, Log};
+use super::{FETCH_CONCURRENCY, Log};
 
-/// How many pieces the index remembers over all logs: a few megabytes.
-const PIECES_REMEMBERED: usize = 50_000;
+/// Maximum number of pieces that the index has of all logs: a few megabytes.
+const MAX_CACHED_PIECES: usize = 50_000;
 
 /// What is known about where pieces begin and end. It forgets the logs that nobody asked for lately.
 #[derive(Default, Debug)]
@@ -37,7 +37,7 @@ impl Index {
         if let Some(known) = self.logs.get(log) {
             let after = known.borders.range(first.0..).skip_while(|(start, _)| **start == first.0);
             let wanted = after.take_while(|(start, _)| **start < stop);
-            pieces.extend(wanted.map(|(start, end)| (*start, *end)).take(FETCHED_AT_ONCE - 1));
+            pieces.extend(wanted.map(|(start, end)| (*start, *end)).take(FETCH_CONCURRENCY - 1));
         }
         pieces
     }
@@ -74,7 +74,7 @@ impl Index {
     }
 
     pub(super) fn forget_some_but(&mut self, log_in_use: &Log) {
-        if self.pieces <= PIECES_REMEMBERED {
+        if self.pieces <= MAX_CACHED_PIECES {
             return;
         }
         let mut by_last_use: Vec<(u64, Log)> = self
@@ -85,7 +85,7 @@ impl Index {
             .collect();
         by_last_use.sort_unstable();
         for (_, log) in by_last_use {
-            if self.pieces <= PIECES_REMEMBERED / 2 {
+            if self.pieces <= MAX_CACHED_PIECES / 2 {
                 break;
             }
             let forgotten = self.logs.remove(&log).map_or(0, |known| known.borders.len());
@@ -104,13 +104,13 @@ mod tests {
         let mut index = Index::default();
         let log = |number: u64| Log { ledger: LedgerName::site(), id: "plan-1".to_owned(), epoch: number };
         for number in 0..10 {
-            for piece in 0..PIECES_REMEMBERED as u64 / 8 {
+            for piece in 0..MAX_CACHED_PIECES as u64 / 8 {
                 index.learn(&log(number), piece * 10, 10);
             }
             // The first one stays in use.
             index.at_or_before(&log(0), 0);
         }
-        assert!(index.pieces <= PIECES_REMEMBERED, "{}", index.pieces);
+        assert!(index.pieces <= MAX_CACHED_PIECES, "{}", index.pieces);
         assert_eq!(index.pieces, index.logs.values().map(|known| known.borders.len()).sum::<usize>());
         assert_eq!(index.at_or_before(&log(0), 15), (10, Some(20)));
         assert_eq!(index.at_or_before(&log(9), 15), (10, Some(20)));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use taco_ledger::bucket::{ByteStream, Created, Download, Object};
-use taco_ledger::{Bucket, BucketError, BucketErrorKind, CommitError, Error, Key, Ledger, TOLD_WITHIN};
+use taco_ledger::{Bucket, BucketError, BucketErrorKind, CALLER_TIMEOUT, CommitError, Error, Key, Ledger};
 use tokio::time::Instant;
 
 use crate::common::{Counters, add, memory, open};
@@ -94,7 +94,7 @@ async fn is_told_in_time(ledger: &Ledger<Counters>, what: &str, mood: u8) {
         _ => unreachable!("{what}"),
     };
     assert!(matches!(told, Err(Error::Unavailable(_))), "{what} in mood {mood}: {told:?}");
-    assert!(begun.elapsed() < TOLD_WITHIN, "{what} in mood {mood} took {:?}", begun.elapsed());
+    assert!(begun.elapsed() < CALLER_TIMEOUT, "{what} in mood {mood} took {:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use crate::common::{Counter, Counters, add, environment, intent, memory, name, open};
 
-const EVERY: u64 = 10;
+const SNAPSHOT_INTERVAL: u64 = 10;
 
 fn text_of(state: &Counters) -> Vec<String> {
     let mut lines = Vec::new();
@@ -72,7 +72,7 @@ async fn with_many_counters(ledger: &Ledger<Counters>, number: u64) {
 async fn commit_to(bucket: &Arc<dyn Bucket>, ledger: &Ledger<Counters>, seq: u64) {
     loop {
         let now = ledger.read().await.expect("read").seq();
-        if now.is_multiple_of(EVERY) && now > 0 {
+        if now.is_multiple_of(SNAPSHOT_INTERVAL) && now > 0 {
             shortcut_to(bucket, now).await;
         }
         if now >= seq {
@@ -146,7 +146,7 @@ async fn chains_add_up_to_the_log_whatever_happened() {
             // Where something cannot be read, changes may be refused.
             let _ = change.await;
             let seq = ledger.last_seen().seq();
-            if seq.is_multiple_of(EVERY) {
+            if seq.is_multiple_of(SNAPSHOT_INTERVAL) {
                 shortcut_to(&bucket, seq).await;
             }
         }
@@ -306,7 +306,7 @@ async fn two_servers_that_write_the_same_delta_write_the_same_bytes() {
     let key = layout::delta(&name(), 30, 43);
     let mut written = Vec::new();
     for (server, bucket) in [("one", &one), ("the other", &other)] {
-        let options = Options { snapshot_every: EVERY, ..Options::default() };
+        let options = Options { snapshot_every: SNAPSHOT_INTERVAL, ..Options::default() };
         let environment = environment(Arc::clone(bucket), server, 0);
         let ledger = Ledger::<Counters>::open(environment, name(), options).await.expect("opened");
         there(bucket, &key).await;
@@ -320,7 +320,7 @@ async fn two_servers_that_write_the_same_delta_write_the_same_bytes() {
 async fn a_server_continues_the_deltas_of_another() {
     let bucket = memory();
     let server = async |server: &str| {
-        let options = Options { snapshot_every: EVERY, ..Options::default() };
+        let options = Options { snapshot_every: SNAPSHOT_INTERVAL, ..Options::default() };
         let environment = environment(Arc::clone(&bucket), server, 1);
         Ledger::<Counters>::open(environment, name(), options).await.expect("opened")
     };
@@ -330,7 +330,7 @@ async fn a_server_continues_the_deltas_of_another() {
         // Now this one writes the tenth, now that one, who has only followed before.
         let writer = if (seq / 10) % 2 == 0 { &one } else { &other };
         add(writer, "a").await.expect("committed");
-        if seq % EVERY == 0 {
+        if seq % SNAPSHOT_INTERVAL == 0 {
             shortcut_to(&bucket, seq).await;
         }
     }

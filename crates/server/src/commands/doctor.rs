@@ -22,8 +22,8 @@ const RECORDS: &str = "records";
 const OBJECTS: &str = "objects";
 const OBJECT: &str = "object";
 
-/// So many damaged objects are told one by one.
-const MOST_SHOWN: usize = 200;
+/// Maximum number of damaged objects that are listed one by one.
+const MAX_SHOWN_FINDINGS: usize = 200;
 
 /// Check that the bucket can do what taco needs, and that what it holds is sound
 ///
@@ -217,8 +217,8 @@ async fn examine_all_objects(bucket: &Arc<dyn Bucket>, keys: Option<Arc<MasterKe
             vec![Finding::new(OBJECTS, Outcome::Warned, format!("{objects} objects, all sound{not_looked_at}"))]
         }
         (damaged, _) => {
-            let more = damaged.saturating_sub(MOST_SHOWN);
-            findings.truncate(MOST_SHOWN);
+            let more = damaged.saturating_sub(MAX_SHOWN_FINDINGS);
+            findings.truncate(MAX_SHOWN_FINDINGS);
             let shown = if more > 0 { format!(", of which {more} are not shown here") } else { String::new() };
             let detail = format!("damaged: {damaged} of {objects}{shown}{not_looked_at}");
             findings.push(Finding::new(OBJECTS, Outcome::Failed, detail));

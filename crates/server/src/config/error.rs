@@ -48,8 +48,8 @@ impl Shown {
 
 impl fmt::Display for Shown {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const LONGEST: usize = 100;
-        let cut: String = self.0.chars().take(LONGEST).collect();
+        const MAX_SHOWN_CHARS: usize = 100;
+        let cut: String = self.0.chars().take(MAX_SHOWN_CHARS).collect();
         let dots = if cut.len() < self.0.len() { "…" } else { "" };
         write!(formatter, "{cut:?}{dots}")
     }

@@ -14,7 +14,7 @@ use super::slots::Slot;
 
 /// Time to discard the rest of a request after a response to one that was not read to its end. Without that, the kernel
 /// would tell the client that the connection broke, and the client would lose the response.
-const LINGER: Duration = Duration::from_secs(5);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(5);
 /// More than this of the rest is not even thrown away.
 const MAX_LINGER_BYTES: usize = 64 * 1024 * 1024;
 
@@ -63,7 +63,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientStream<S> {
 
     /// Throws away what still comes.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let (until, count) = self.lingering.get_or_insert_with(|| (Box::pin(sleep(LINGER)), 0));
+        let (until, count) = self.lingering.get_or_insert_with(|| (Box::pin(sleep(LINGER_TIMEOUT)), 0));
         let mut scratch = [0; 8 * 1024];
         loop {
             if until.as_mut().poll(cx).is_ready() || *count > MAX_LINGER_BYTES {

@@ -1,8 +1,8 @@
 //! A look at the heads of requests as they come. hyper takes a body that is said to be both chunked and so many bytes
 //! long for a chunked one and does not tell; a proxy in front of us may read it the other way.
 
-/// More than hyper takes.
-const LONGEST_HEAD: usize = 32 * 1024;
+/// Maximum size of a head; hyper takes less.
+const MAX_HEAD_BYTES: usize = 32 * 1024;
 
 #[derive(Default, Debug)]
 pub(super) struct HeadWatch {
@@ -34,7 +34,7 @@ impl HeadWatch {
             self.is_over = true;
             return is_ambiguous(&bytes[..end]);
         }
-        let room = LONGEST_HEAD.saturating_sub(self.head.len());
+        let room = MAX_HEAD_BYTES.saturating_sub(self.head.len());
         // The end may have begun in what came before.
         let from = self.head.len().saturating_sub(2);
         self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -101,6 +101,6 @@ mod tests {
         for _ in 0..100 {
             assert!(!watch.look_at(&[b'x'; 1024]));
         }
-        assert!(watch.head.len() <= LONGEST_HEAD);
+        assert!(watch.head.len() <= MAX_HEAD_BYTES);
     }
 }

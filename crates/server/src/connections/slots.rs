@@ -13,8 +13,8 @@ use tokio::time::{Instant, timeout};
 
 use super::activity::{Activity, Stage};
 
-/// A new connection has so long to send something before it can be made to leave for another one.
-const GRACE: Duration = Duration::from_millis(250);
+/// Time that a new connection has to send something before it can be evicted for another one.
+const EVICTION_GRACE_PERIOD: Duration = Duration::from_millis(250);
 
 /// The share of all slots that is emptied at a time, so that a flood does not cost a search for each connection.
 const EVICTED_SHARE: usize = 64;
@@ -142,7 +142,7 @@ impl Slots {
                 Look::Full => return None,
                 // The permit of a `Notify` is kept, so that nothing is missed in between.
                 Look::Wait => {
-                    _ = timeout(GRACE, self.0.freed.notified()).await;
+                    _ = timeout(EVICTION_GRACE_PERIOD, self.0.freed.notified()).await;
                 }
             }
         }
@@ -160,7 +160,7 @@ impl Slots {
         if taken.connections.len() >= limits.all {
             let share = (limits.all / EVICTED_SHARE).max(1);
             let leave = taken.evicted > 0
-                || taken.evict(share, |_, since| since + GRACE <= now) > 0
+                || taken.evict(share, |_, since| since + EVICTION_GRACE_PERIOD <= now) > 0
                 || taken.connections.values().any(|connection| rank(connection.activity.stage()).is_some());
             return if leave { Look::Wait } else { Look::Full };
         }

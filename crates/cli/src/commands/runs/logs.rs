@@ -12,7 +12,7 @@ use crate::resource::Resource;
 use crate::session::Session;
 
 /// Size of a log chunk in one request.
-const PIECE: usize = 64 * 1024;
+const LOG_CHUNK_BYTES: usize = 64 * 1024;
 
 #[derive(Args, Debug)]
 pub(super) struct Logs {
@@ -79,7 +79,7 @@ async fn piece(runs: &Runs<'_>, run: &str, phase: &Resource, offset: usize) -> R
     let address = phase.text("log-read-url");
     let mut url = Url::parse(&address)
         .map_err(|error| Failure::error(format!("{subject}: the server gave a wrong address")).because(error))?;
-    url.set_query(Some(&format!("limit={PIECE}&offset={offset}")));
+    url.set_query(Some(&format!("limit={LOG_CHUNK_BYTES}&offset={offset}")));
     runs.session.api.download(&subject, url.as_str()).await
 }
 
@@ -103,7 +103,7 @@ async fn so_far(runs: &Runs<'_>, run: &str, phase: Phase) -> Result<(), Failure>
         offset += bytes.len();
         show(runs.session, log.add(&bytes))?;
         // Less than was asked for is all there is.
-        if log.ended || bytes.len() < PIECE {
+        if log.ended || bytes.len() < LOG_CHUNK_BYTES {
             return show(runs.session, log.finish());
         }
     }

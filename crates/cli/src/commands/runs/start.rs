@@ -16,8 +16,8 @@ use crate::resource::Resource;
 use crate::session::WorkspaceName;
 use crate::slug;
 
-/// Between two looks at whether an upload has arrived.
-const PAUSE: Duration = Duration::from_millis(300);
+/// Interval of asking whether an upload has arrived.
+const UPLOAD_POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 #[derive(Args, Debug)]
 pub(super) struct Start {
@@ -144,7 +144,7 @@ async fn upload(
         let version = one(api.get(&subject, &["configuration-versions", announced.id()], &[]).await?)?;
         match version.text("status").as_str() {
             "uploaded" => return Ok(version),
-            "pending" | "fetching" => tokio::time::sleep(PAUSE).await,
+            "pending" | "fetching" => tokio::time::sleep(UPLOAD_POLL_INTERVAL).await,
             status => {
                 return Err(Failure::error(format!("{subject} is {status}")).because(version.text("error-message")));
             }

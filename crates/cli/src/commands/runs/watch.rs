@@ -11,14 +11,14 @@ use crate::failure::{Failure, Kind};
 use crate::output;
 use crate::resource::{Document, Resource};
 
-/// Between two looks at a run that waits.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Interval of asking for a run that waits.
+const RUN_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Of `terraform plan -detailed-exitcode`: it succeeded, and there are changes.
-const CHANGES: u8 = 2;
+/// Exit code of `terraform plan -detailed-exitcode`: it succeeded, and there are changes.
+const CHANGES_EXIT_CODE: u8 = 2;
 
-/// Of shells, for what Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
+/// Exit code that shells give to what Ctrl-C ended.
+const INTERRUPTED_EXIT_CODE: u8 = 130;
 
 #[derive(Args, Clone, Default, Debug)]
 pub(super) struct Options {
@@ -70,7 +70,7 @@ pub(super) async fn watch(runs: &Runs<'_>, id: &str, options: &Options) -> Resul
         }
         _ = tokio::signal::ctrl_c() => {
             eprintln!("\nThe run goes on. `taco run watch {id}` shows it again, `taco run cancel {id}` stops it.");
-            Ok(ExitCode::from(INTERRUPTED))
+            Ok(ExitCode::from(INTERRUPTED_EXIT_CODE))
         }
     }
 }
@@ -100,7 +100,7 @@ async fn until_it_rests(runs: &Runs<'_>, id: &str, options: &Options) -> Result<
         if let Some(ended) = ending(&run, &beside) {
             return ended;
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RUN_POLL_INTERVAL).await;
     }
 }
 
@@ -128,7 +128,7 @@ fn ending(run: &Resource, beside: &Document) -> Option<Result<ExitCode, Failure>
     let id = run.id();
     match status.as_str() {
         "applied" => Some(Ok(ExitCode::SUCCESS)),
-        "planned_and_finished" if run.get("has-changes") == true => Some(Ok(ExitCode::from(CHANGES))),
+        "planned_and_finished" if run.get("has-changes") == true => Some(Ok(ExitCode::from(CHANGES_EXIT_CODE))),
         "planned_and_finished" => Some(Ok(ExitCode::SUCCESS)),
         "errored" | "canceled" | "discarded" | "force_canceled" | "policy_soft_failed" => {
             let errors =
@@ -139,7 +139,7 @@ fn ending(run: &Resource, beside: &Document) -> Option<Result<ExitCode, Failure>
         }
         _ if may(run, "is-confirmable") => {
             eprintln!("`taco run apply {id}` applies it, `taco run discard {id}` does not.");
-            Some(Ok(ExitCode::from(CHANGES)))
+            Some(Ok(ExitCode::from(CHANGES_EXIT_CODE)))
         }
         _ => None,
     }
