@@ -4,7 +4,7 @@ mod archives;
 
 use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};
-use harness::curator::packed;
+use harness::configurations::packed;
 use serde_json::{Value, json};
 
 use crate::states::path_of;

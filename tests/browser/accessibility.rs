@@ -1,29 +1,29 @@
 use harness::chromium::{Chromium, Colours};
-use harness::gallery::Gallery;
 use harness::page_routes::Route;
 use harness::pages::{DESK, NO_PAGES, PAGES, PHONE, Page};
+use harness::sample_site::SampleSite;
 
 use crate::axe;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_page_keeps_anyone_out_and_none_complains_in_the_console() {
-    let gallery = Gallery::open().await;
-    let chromium = gallery.browser().await;
+    let sample_site = SampleSite::open().await;
+    let chromium = sample_site.browser().await;
     let (open, closed): (Vec<&Page>, Vec<&Page>) = PAGES.iter().partition(|page| page.is_for_everyone());
     let mut found = Vec::new();
     for page in open {
-        found.extend(faults(&gallery, &chromium, page).await);
+        found.extend(faults(&sample_site, &chromium, page).await);
     }
-    gallery.let_in(&chromium).await;
+    sample_site.log_in(&chromium).await;
     for page in closed {
-        found.extend(faults(&gallery, &chromium, page).await);
+        found.extend(faults(&sample_site, &chromium, page).await);
     }
     assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
 }
 
-async fn faults(gallery: &Gallery, chromium: &Chromium, page: &Page) -> Vec<String> {
+async fn faults(sample_site: &SampleSite, chromium: &Chromium, page: &Page) -> Vec<String> {
     let mut found = Vec::new();
-    let address = gallery.address(page);
+    let address = sample_site.address(page);
     for colours in Colours::BOTH {
         chromium.prefers(colours).await;
         chromium.goes_to(&address).await;

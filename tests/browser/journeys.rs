@@ -7,7 +7,7 @@ mod tokens;
 mod variables;
 
 use harness::chromium::{Chromium, Scripts};
-use harness::gallery::Gallery;
+use harness::sample_site::SampleSite;
 
 /// Lets a journey be told with scripts and without.
 macro_rules! told_with_and_without_scripts {
@@ -32,16 +32,16 @@ pub(crate) use told_with_and_without_scripts;
 
 /// A fresh site, and the browser of its admin, who is logged in.
 pub(crate) struct Journey {
-    pub(crate) gallery: Gallery,
+    pub(crate) sample_site: SampleSite,
     pub(crate) admin: Chromium,
     pub(crate) scripts: Scripts,
 }
 
 async fn begin(scripts: Scripts) -> Journey {
-    let gallery = Gallery::bare().await;
-    let admin = Chromium::start(&gallery.installation.origin, scripts).await;
-    gallery.let_in(&admin).await;
-    Journey { gallery, admin, scripts }
+    let sample_site = SampleSite::bare().await;
+    let admin = Chromium::start(&sample_site.installation.origin, scripts).await;
+    sample_site.log_in(&admin).await;
+    Journey { sample_site, admin, scripts }
 }
 
 impl Journey {

@@ -1,12 +1,12 @@
 //! Values that hide until someone asks for them.
 
-use harness::gallery::Gallery;
+use harness::sample_site::SampleSite;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sensitive_output_shows_itself_in_its_place() {
-    let gallery = Gallery::open().await;
-    let chromium = gallery.browser().await;
-    gallery.let_in(&chromium).await;
+    let sample_site = SampleSite::open().await;
+    let chromium = sample_site.browser().await;
+    sample_site.log_in(&chromium).await;
     let overview = "/app/acme/workspaces/network";
     chromium.goes_to(overview).await;
     assert!(!chromium.source().await.contains("hunter2"));

@@ -1,21 +1,21 @@
 //! Texts that people write for other people's browsers to execute.
 
+use harness::api_seed::POISON;
 use harness::browser::{Browser, PASSWORD};
 use harness::chromium::Chromium;
-use harness::curator::POISON;
-use harness::gallery::Gallery;
 use harness::pages::PAGES;
+use harness::sample_site::SampleSite;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_people_write_is_text_on_every_page() {
-    let gallery = Gallery::poisoned().await;
-    let chromium = gallery.browser().await;
-    gallery.let_in(&chromium).await;
-    log_in_with_a_poisoned_agent(&gallery).await;
+    let sample_site = SampleSite::poisoned().await;
+    let chromium = sample_site.browser().await;
+    sample_site.log_in(&chromium).await;
+    log_in_with_a_poisoned_agent(&sample_site).await;
     let mut seen = Vec::new();
     let mut faults = Vec::new();
     for page in PAGES.iter().filter(|page| !page.is_for_everyone() && !page.is_missing()) {
-        let address = gallery.address(page);
+        let address = sample_site.address(page);
         chromium.goes_to(&address).await;
         assert_eq!(chromium.place().await, address, "nothing leads away from {}", page.name);
         faults.extend(taken_for_markup(&chromium).await.into_iter().map(|fault| format!("{}: {fault}", page.name)));
@@ -47,9 +47,9 @@ async fn taken_for_markup(chromium: &Chromium) -> Vec<String> {
 }
 
 /// Pages that list sessions show what browsers call themselves.
-async fn log_in_with_a_poisoned_agent(gallery: &Gallery) {
-    let client = gallery.installation.http_client().user_agent(POISON);
-    let browser = Browser::at(gallery.installation.origin.clone(), client);
+async fn log_in_with_a_poisoned_agent(sample_site: &SampleSite) {
+    let client = sample_site.installation.http_client().user_agent(POISON);
+    let browser = Browser::at(sample_site.installation.origin.clone(), client);
     let form = browser.get("/login").await.form("/login");
     let done = browser.send(&form, &[("username", "admin"), ("password", PASSWORD)]).await;
     assert_eq!(done.status, 303, "{}", done.text);

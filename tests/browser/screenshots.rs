@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use harness::chromium::{Chromium, Colours};
-use harness::gallery::Gallery;
 use harness::pages::{DESK, PAGES, PHONE, Page};
+use harness::sample_site::SampleSite;
 
 /// Suffix of a picture's name after its page, and the colours and width with which it is taken.
 const LOOKS: [(&str, Colours, u32); 3] =
@@ -18,22 +18,22 @@ async fn main() {
     let names: Vec<String> = words.collect();
     let wanted = |page: &&Page| names.is_empty() || names.iter().any(|name| page.name.contains(name.as_str()));
 
-    let gallery = Gallery::open().await;
-    let chromium = gallery.browser().await;
+    let sample_site = SampleSite::open().await;
+    let chromium = sample_site.browser().await;
     for page in PAGES.iter().filter(wanted).filter(|page| page.is_for_everyone()) {
-        take(&gallery, &chromium, page, &directory).await;
+        take(&sample_site, &chromium, page, &directory).await;
     }
-    gallery.let_in(&chromium).await;
+    sample_site.log_in(&chromium).await;
     for page in PAGES.iter().filter(wanted).filter(|page| !page.is_for_everyone()) {
-        take(&gallery, &chromium, page, &directory).await;
+        take(&sample_site, &chromium, page, &directory).await;
     }
 }
 
-async fn take(gallery: &Gallery, chromium: &Chromium, page: &Page, directory: &Path) {
+async fn take(sample_site: &SampleSite, chromium: &Chromium, page: &Page, directory: &Path) {
     for (look, colours, width) in LOOKS {
         chromium.prefers(colours).await;
         chromium.is_wide(width).await;
-        chromium.goes_to(&gallery.address(page)).await;
+        chromium.goes_to(&sample_site.address(page)).await;
         let file = directory.join(format!("{}-{look}.png", page.name));
         std::fs::write(&file, chromium.picture().await).expect("there is room for a picture");
     }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use harness::browser::{Browser, PageForm};
-use harness::gallery::Gallery;
 use harness::page_routes::Route;
 use harness::pages::PAGES;
+use harness::sample_site::SampleSite;
 
 /// Forms for which no page of the sender's has to exist: those who log in have none yet, the CLIs never have, and the
 /// theme changes nothing but the sender's own browser.
@@ -16,18 +16,18 @@ const FROM_ANYWHERE: [&str; 1] = ["/oauth/token"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_page_and_every_form_is_guarded() {
-    let gallery = Gallery::open().await;
-    let stranger = Browser::at(gallery.installation.origin.clone(), gallery.installation.http_client());
-    let admin = gallery.installation.browser().await;
-    pages_say_what_they_never_do(&gallery, &stranger, &admin).await;
-    strangers_see_nothing(&gallery, &stranger).await;
-    forms_of_others_are_refused(&gallery, &admin).await;
+    let sample_site = SampleSite::open().await;
+    let stranger = Browser::at(sample_site.installation.origin.clone(), sample_site.installation.http_client());
+    let admin = sample_site.installation.browser().await;
+    pages_say_what_they_never_do(&sample_site, &stranger, &admin).await;
+    strangers_see_nothing(&sample_site, &stranger).await;
+    forms_of_others_are_refused(&sample_site, &admin).await;
 }
 
-async fn pages_say_what_they_never_do(gallery: &Gallery, stranger: &Browser, admin: &Browser) {
+async fn pages_say_what_they_never_do(sample_site: &SampleSite, stranger: &Browser, admin: &Browser) {
     for page in PAGES.iter() {
         let browser = if page.is_for_everyone() { stranger } else { admin };
-        let shown = browser.get(&gallery.address(page)).await;
+        let shown = browser.get(&sample_site.address(page)).await;
         assert!(shown.status.as_u16() < 500, "{}: {}", page.name, shown.status);
         let policy = shown.header("content-security-policy");
         for part in [
@@ -59,16 +59,16 @@ async fn pages_say_what_they_never_do(gallery: &Gallery, stranger: &Browser, adm
     }
 }
 
-async fn strangers_see_nothing(gallery: &Gallery, stranger: &Browser) {
+async fn strangers_see_nothing(sample_site: &SampleSite, stranger: &Browser) {
     for page in PAGES.iter().filter(|page| !page.is_for_everyone() && !page.is_missing()) {
-        let address = gallery.address(page);
+        let address = sample_site.address(page);
         let answer = stranger.get(&address).await;
         assert!(answer.location().starts_with("/login"), "{address} is answered with {}", answer.status);
         assert!(answer.text.is_empty(), "{address} tells something: {}", answer.text);
     }
 }
 
-async fn forms_of_others_are_refused(gallery: &Gallery, admin: &Browser) {
+async fn forms_of_others_are_refused(sample_site: &SampleSite, admin: &Browser) {
     let own = admin.origin.clone();
     let ours = [("origin", own.as_str()), ("sec-fetch-site", "same-origin")];
     let foreign = [
@@ -79,7 +79,7 @@ async fn forms_of_others_are_refused(gallery: &Gallery, admin: &Browser) {
     ];
     let proof = admin.get("/app/settings/tokens").await.form("/logout").hidden;
     for route in Route::all().into_iter().filter(|route| route.takes_forms) {
-        let form = PageForm { action: filled(gallery, &route.path), hidden: proof.clone() };
+        let form = PageForm { action: filled(sample_site, &route.path), hidden: proof.clone() };
         for headers in &foreign {
             if !FROM_ANYWHERE.contains(&route.path.as_str()) {
                 let refused = admin.send_from(&form, &[], headers).await;
@@ -97,16 +97,16 @@ async fn forms_of_others_are_refused(gallery: &Gallery, admin: &Browser) {
 }
 
 /// The path of a route in which something real takes the place of each name.
-fn filled(gallery: &Gallery, path: &str) -> String {
+fn filled(sample_site: &SampleSite, path: &str) -> String {
     let real = HashMap::from([
         ("{organization}", "acme".to_owned()),
         ("{workspace}", "network".to_owned()),
-        ("{run}", gallery.word("run-planned")),
-        ("{state}", gallery.word("state")),
-        ("{pool}", gallery.word("pool")),
-        ("{project}", gallery.word("project")),
-        ("{variable}", gallery.word("variable")),
-        ("{variable_set}", gallery.word("variable-set")),
+        ("{run}", sample_site.placeholder("run-planned")),
+        ("{state}", sample_site.placeholder("state")),
+        ("{pool}", sample_site.placeholder("pool")),
+        ("{project}", sample_site.placeholder("project")),
+        ("{variable}", sample_site.placeholder("variable")),
+        ("{variable_set}", sample_site.placeholder("variable-set")),
     ]);
     let parts = path.split('/').map(|part| match (part.starts_with('{'), real.get(part)) {
         (false, _) => part.to_owned(),

@@ -1,14 +1,14 @@
 use harness::browser::PASSWORD;
 use harness::chromium::{Chromium, Colours, Scripts};
-use harness::gallery::Gallery;
+use harness::sample_site::SampleSite;
 
 const BACKGROUND: &str = "return getComputedStyle(document.body).backgroundColor";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn colours_follow_the_system_until_someone_chooses() {
-    let gallery = Gallery::bare().await;
-    let chromium = gallery.browser().await;
-    gallery.let_in(&chromium).await;
+    let sample_site = SampleSite::bare().await;
+    let chromium = sample_site.browser().await;
+    sample_site.log_in(&chromium).await;
     let mut backgrounds = Vec::new();
     for colours in Colours::BOTH {
         chromium.prefers(colours).await;
@@ -27,7 +27,7 @@ async fn colours_follow_the_system_until_someone_chooses() {
     assert_eq!(chromium.evaluates(BACKGROUND).await, dark);
     // No script has a part in it, so that there is no moment in which the page has other colours.
     let source =
-        gallery.installation.http_client().build().expect("a client").get(format!("{}/login", chromium.origin));
+        sample_site.installation.http_client().build().expect("a client").get(format!("{}/login", chromium.origin));
     let source = source.header("cookie", "taco-theme=dark").send().await.expect("it answers");
     assert!(source.text().await.expect("text").contains(r#"data-theme="dark""#), "the server's first answer says it");
     assert_eq!(chromium.complaints().await, Vec::<String>::new());
@@ -35,9 +35,9 @@ async fn colours_follow_the_system_until_someone_chooses() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_theme_is_chosen_without_scripts() {
-    let gallery = Gallery::bare().await;
-    let chromium = Chromium::start(&gallery.installation.origin, Scripts::Blocked).await;
-    gallery.let_in(&chromium).await;
+    let sample_site = SampleSite::bare().await;
+    let chromium = Chromium::start(&sample_site.installation.origin, Scripts::Blocked).await;
+    sample_site.log_in(&chromium).await;
     chromium.clicks("details.menu summary").await;
     chromium.presses("dark").await;
     chromium.find("html[data-theme=dark]").await;

@@ -2,8 +2,8 @@
 
 mod directories;
 mod login;
-mod manners;
 mod organizations;
+mod output_modes;
 mod person;
 mod pools;
 mod refusals;

@@ -1,7 +1,7 @@
 use std::fs;
 
 use axum::http::Method;
-use harness::way_station::{Fate, Moment, WayStation};
+use harness::trap_proxy::{Fate, Moment, TrapProxy};
 use serde_json::{Value, json};
 
 use crate::person::{Done, Person};
@@ -115,17 +115,17 @@ fn a_state_that_the_server_refuses_leaves_nothing_locked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_leaves_a_lock_behind_hears_of_it() {
     let person = Person::with_workspace();
-    let station = WayStation::in_front_of(&format!("http://{}", person.server.address)).await;
+    let proxy = TrapProxy::in_front_of(&format!("http://{}", person.server.address)).await;
     fs::write(person.home.path().join("it.tfstate"), state(1, "a", &[])).expect("it is written");
     let mut taco = person.taco(&words(&["state", "push", "it.tfstate"]));
-    taco.env("TACO_HOST", station.address().trim_start_matches("http://"));
+    taco.env("TACO_HOST", proxy.address().trim_start_matches("http://"));
     let is_upload = |method: &Method, path: &str| *method == Method::PUT && path.contains("/signed/state/");
-    let mut caught = station.stop(Moment::Before, Fate::IsCutOff, is_upload);
+    let mut caught = proxy.stop(Moment::Before, Fate::IsCutOff, is_upload);
     let pushing = tokio::task::spawn_blocking(move || Done::of(&mut taco, ""));
     // It tries three times, and the server goes on waiting for the bytes.
     for _ in 0..2 {
         caught.wait().await;
-        caught = station.stop(Moment::Before, Fate::IsCutOff, is_upload);
+        caught = proxy.stop(Moment::Before, Fate::IsCutOff, is_upload);
     }
     caught.wait().await;
     let pushed = pushing.await.expect("no panic");

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use harness::kill_point::{KillPoint, path_of, wish};
 use harness::run_site::{configuration, text};
 use harness::stand_in_engine::Step;
-use harness::way_station::Moment;
+use harness::trap_proxy::Moment;
 use md5::{Digest as _, Md5};
 use serde_json::{Value, json};
 

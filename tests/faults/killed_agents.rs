@@ -1,6 +1,6 @@
 //! `kill -9` of an agent at each step of a run. The engine's own ledger says what really happened.
 
-use harness::cable::{Cable, Flow};
+use harness::cuttable_proxy::{CuttableProxy, Flow};
 use harness::run_site::{RunSite, admin_of, until};
 use harness::stand_in_engine::Step;
 use nix::sys::signal::{Signal, kill};
@@ -254,9 +254,9 @@ async fn a_plan_that_its_agent_never_heard_of_is_done_by_another() {
     let (site, server) = RunSite::with_lease(LEASE).await;
     let admin = admin_of(&server.address);
     let workspace = site.given_workspace(&admin, "web").await;
-    let cable = Cable::to(&server.address).await;
-    let one = site.agent("one", &cable.address());
-    cable.let_through(Flow::RequestsOnly);
+    let proxy = CuttableProxy::to(&server.address).await;
+    let one = site.agent("one", &proxy.address());
+    proxy.let_through(Flow::RequestsOnly);
     let run = admin.start_run(&workspace).await;
     until("it is given out", async || admin.run(&run).await["status"] == "planning").await;
     drop(one);
@@ -273,10 +273,10 @@ async fn an_apply_that_its_agent_never_heard_of_waits_for_a_person() {
     let (site, server) = RunSite::with_lease(LEASE).await;
     let admin = admin_of(&server.address);
     let workspace = site.given_workspace(&admin, "web").await;
-    let cable = Cable::to(&server.address).await;
-    let one = site.agent("one", &cable.address());
+    let proxy = CuttableProxy::to(&server.address).await;
+    let one = site.agent("one", &proxy.address());
     let run = admin.given_planned_run(&workspace).await;
-    cable.let_through(Flow::RequestsOnly);
+    proxy.let_through(Flow::RequestsOnly);
     admin.post(&format!("/api/v2/runs/{run}/actions/apply"), json!({})).await;
     until("it is given out", async || admin.run(&run).await["status"] == "applying").await;
     drop(one);

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use harness::bucket_servers::BucketServer;
-use harness::cable::Cable;
+use harness::cuttable_proxy::CuttableProxy;
 use harness::kill_point::path_of;
 use harness::run_site::{RunSite, SITE_TOKEN, admin_of, configuration, run_that_applies_itself, text};
 use harness::stand_in_engine::Step;
-use harness::way_station::{Fate, Moment, WayStation};
+use harness::trap_proxy::{Fate, Moment, TrapProxy};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use taco_ledger::Location;
@@ -86,29 +86,29 @@ impl Persistent {
 async fn at_every_write(moment: Moment) {
     let bucket = BucketServer::gofakes3().await.expect("gofakes3");
     let location = bucket.location();
-    let station = WayStation::in_front_of(location.s3_endpoint.as_deref().expect("an endpoint")).await;
-    let by_way = Location { s3_endpoint: Some(station.address()), ..location.clone() };
+    let trap_proxy = TrapProxy::in_front_of(location.s3_endpoint.as_deref().expect("an endpoint")).await;
+    let by_way = Location { s3_endpoint: Some(trap_proxy.address()), ..location.clone() };
     let (site, survivor) = RunSite::on(Some(location), LEASE).await;
     let admin = admin_of(&survivor.address);
     for number in 0.. {
         let body = site.workspace_for_agents(&format!("web-{number}"));
         let workspace = text(&admin.post("/api/v2/organizations/acme/workspaces", body).await["data"]["id"]);
         let victim = site.server_at(Some(&by_way));
-        let cable = Cable::to(&victim.address).await;
-        let agent = site.agent(&format!("agent-{number}"), &cable.address());
+        let cuttable_proxy = CuttableProxy::to(&victim.address).await;
+        let agent = site.agent(&format!("agent-{number}"), &cuttable_proxy.address());
         let writes = AtomicUsize::new(0);
-        let caught = station.stop(moment, Fate::Waits, move |method, path| {
+        let caught = trap_proxy.stop(moment, Fate::Waits, move |method, path| {
             // Signs of life are written all the time.
             let counts = matches!(*method, Method::PUT | Method::POST) && !path.contains("/beacons/");
             counts && writes.fetch_add(1, Ordering::Relaxed) == number
         });
         let kill = async {
             let key = caught.wait().await;
-            cable.lead_to(&survivor.address);
+            cuttable_proxy.redirect_to(&survivor.address);
             drop(victim);
             key
         };
-        let client = Persistent::at(cable.address());
+        let client = Persistent::at(cuttable_proxy.address());
         let story = client.uploads_and_applies(&workspace);
         tokio::pin!(kill, story);
         let (key, (run, status)) = tokio::select! {

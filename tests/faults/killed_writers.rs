@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use harness::bucket_servers::{BucketServer, variables_of};
-use harness::shelves::{Shelves, append};
+use harness::operation_lists::{OperationLists, append};
 use taco_ledger::{
     Bucket, Environment, Ledger, LedgerName, Location, Options, Peers, Retrying, SharedRng, SystemClock, audit,
 };
@@ -81,11 +81,11 @@ async fn nothing_is_lost_on(location: &Location) {
         server: "survivor".into(),
         peers: Peers::none(),
     };
-    let ledger: Ledger<Shelves> =
+    let ledger: Ledger<OperationLists> =
         Ledger::open(environment, LedgerName::site(), Options::default()).await.expect("no repair is needed");
     append(&ledger, "survivor", "last words").await.expect("it goes on");
     let view = ledger.read().await.expect("read");
-    let all: Vec<&String> = view.shelves.iter().flat_map(|shelf| &shelf.operations).collect();
+    let all: Vec<&String> = view.lists.iter().flat_map(|list| &list.operations).collect();
     let distinct: BTreeSet<&String> = all.iter().copied().collect();
     assert_eq!(all.len(), distinct.len(), "an operation happened twice");
     let missing: Vec<&String> = acknowledged.iter().filter(|operation| !distinct.contains(operation)).collect();

@@ -2,7 +2,7 @@
 
 mod balanced_site;
 mod damaged_organizations;
-mod fair_turns;
+mod fairness;
 mod kill_points;
 mod killed_agents;
 mod killed_in_runs;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use harness::api_client::ApiClient;
 use harness::bucket_servers::BucketServer;
-use harness::cable::{Cable, Flow};
+use harness::cuttable_proxy::{CuttableProxy, Flow};
 use harness::home::ServerProcess;
 use harness::run_site::{RunSite, admin_of, text, until};
 use harness::stand_in_engine::{Deed, Step};
@@ -80,15 +80,15 @@ impl HalfDone {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cut_that_is_shorter_than_the_lease_is_not_noticed() {
     let (site, server) = RunSite::with_lease(60).await;
-    let cable = Cable::to(&server.address).await;
-    let _agent = site.agent("one", &cable.address());
+    let proxy = CuttableProxy::to(&server.address).await;
+    let _agent = site.agent("one", &proxy.address());
     let story = HalfDone::at(&site, &server).await;
-    cable.let_through(Flow::Neither);
+    proxy.let_through(Flow::Neither);
     site.engine.let_go(Step::ApplyIsHalfDone);
     site.engine.comes_to(Step::ApplyEnds, &story.run, 1).await;
     until("the engine has ended", async || !story.deed.lives()).await;
     assert_eq!(story.admin.run(&story.run).await["status"], "applying");
-    cable.let_through(Flow::Both);
+    proxy.let_through(Flow::Both);
     assert_eq!(story.admin.end_of(&story.run).await, "applied");
     assert_eq!(story.admin.work_in_state(&story.workspace).await, Some(format!("all of {}", story.run)));
     story.is_applied_once_at_most(&site).await;
@@ -97,12 +97,12 @@ async fn a_cut_that_is_shorter_than_the_lease_is_not_noticed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_is_cut_off_stops_its_apply_before_its_server_gives_it_up() {
     let (site, server) = RunSite::with_lease(LEASE).await;
-    let cable = Cable::to(&server.address).await;
-    let agent = site.agent("one", &cable.address());
+    let proxy = CuttableProxy::to(&server.address).await;
+    let agent = site.agent("one", &proxy.address());
     let story = HalfDone::at(&site, &server).await;
-    cable.let_through(Flow::Neither);
+    proxy.let_through(Flow::Neither);
     story.is_given_up(&site).await;
-    cable.let_through(Flow::Both);
+    proxy.let_through(Flow::Both);
     story.lets_others_go_on(&site).await;
     drop(agent);
 }
@@ -110,12 +110,12 @@ async fn an_agent_that_is_cut_off_stops_its_apply_before_its_server_gives_it_up(
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_hears_no_answers_stops_its_apply_too() {
     let (site, server) = RunSite::with_lease(LEASE).await;
-    let cable = Cable::to(&server.address).await;
-    let _agent = site.agent("one", &cable.address());
+    let proxy = CuttableProxy::to(&server.address).await;
+    let _agent = site.agent("one", &proxy.address());
     let story = HalfDone::at(&site, &server).await;
-    cable.let_through(Flow::RequestsOnly);
+    proxy.let_through(Flow::RequestsOnly);
     until("the engine is stopped", async || !story.deed.lives()).await;
-    cable.let_through(Flow::Both);
+    proxy.let_through(Flow::Both);
     assert_eq!(story.admin.end_of(&story.run).await, "errored");
     story.is_applied_once_at_most(&site).await;
     story.lets_others_go_on(&site).await;
@@ -136,15 +136,15 @@ async fn an_agent_that_sleeps_through_its_lease_wakes_without_an_engine_and_with
 async fn an_agent_that_is_cut_off_is_unknown_until_it_is_heard_again() {
     let (site, server) = RunSite::with_lease(LEASE).await;
     let admin = admin_of(&server.address);
-    let cable = Cable::to(&server.address).await;
-    let _agent = site.agent("one", &cable.address());
+    let proxy = CuttableProxy::to(&server.address).await;
+    let _agent = site.agent("one", &proxy.address());
     let comes_to = async |status: &str| {
         until(status, async || site.status_of_agent(&admin, "one").await == status).await;
     };
     comes_to("idle").await;
-    cable.let_through(Flow::Neither);
+    proxy.let_through(Flow::Neither);
     comes_to("unknown").await;
-    cable.let_through(Flow::Both);
+    proxy.let_through(Flow::Both);
     comes_to("idle").await;
     let workspace = site.given_workspace(&admin, "web").await;
     let run = admin.start_run(&workspace).await;
@@ -212,21 +212,21 @@ async fn an_agent_that_is_silent_is_given_nothing_although_its_connection_is_the
 }
 
 /// A site on S3: one server that can be cut off from the bucket, and one that cannot.
-async fn on_a_bucket_that_can_be_cut_off() -> (BucketServer, Cable, RunSite, ServerProcess, ServerProcess) {
+async fn on_a_bucket_that_can_be_cut_off() -> (BucketServer, CuttableProxy, RunSite, ServerProcess, ServerProcess) {
     let bucket = BucketServer::gofakes3().await.expect("gofakes3");
     let location = bucket.location();
-    let cable = Cable::to(&location.s3_endpoint.clone().expect("an endpoint")).await;
+    let proxy = CuttableProxy::to(&location.s3_endpoint.clone().expect("an endpoint")).await;
     let (site, steady) = RunSite::on(Some(location.clone()), LEASE).await;
-    let cut_off = site.server_at(Some(&Location { s3_endpoint: Some(cable.address()), ..location }));
-    (bucket, cable, site, steady, cut_off)
+    let cut_off = site.server_at(Some(&Location { s3_endpoint: Some(proxy.address()), ..location }));
+    (bucket, proxy, site, steady, cut_off)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_cut_off_from_the_bucket_keeps_no_agent_and_acknowledges_nothing() {
-    let (_bucket, cable, site, steady, cut_off) = on_a_bucket_that_can_be_cut_off().await;
+    let (_bucket, proxy, site, steady, cut_off) = on_a_bucket_that_can_be_cut_off().await;
     let agent = site.agent("one", &cut_off.address);
     let story = HalfDone::at(&site, &steady).await;
-    cable.let_through(Flow::Neither);
+    proxy.let_through(Flow::Neither);
     let describe = serde_json::json!({ "data": { "type": "workspaces", "attributes": { "description": "cut off" } } });
     let path = format!("/api/v2/workspaces/{}", story.workspace);
     let client = reqwest::Client::new();
@@ -238,7 +238,7 @@ async fn a_server_that_is_cut_off_from_the_bucket_keeps_no_agent_and_acknowledge
         let shown = story.admin.get(&path).await;
         assert_ne!(shown["data"]["attributes"]["description"], "cut off", "what was refused did not happen");
     }
-    cable.let_through(Flow::Both);
+    proxy.let_through(Flow::Both);
     // The server that was away sees what the other one decided, and its agent works again.
     let back = admin_of(&cut_off.address);
     until("it answers again", async || back.send("GET", &path, None).await.0.is_success()).await;
@@ -252,10 +252,10 @@ async fn a_server_that_is_cut_off_from_the_bucket_keeps_no_agent_and_acknowledge
 async fn an_agent_whose_server_dies_goes_on_at_another_one() {
     let (site, first) = RunSite::with_lease(60).await;
     let second = site.server();
-    let cable = Cable::to(&first.address).await;
-    let _agent = site.agent("one", &cable.address());
+    let proxy = CuttableProxy::to(&first.address).await;
+    let _agent = site.agent("one", &proxy.address());
     let HalfDone { workspace, run, deed, .. } = HalfDone::at(&site, &first).await;
-    cable.lead_to(&second.address);
+    proxy.redirect_to(&second.address);
     drop(first);
     let admin = admin_of(&second.address);
     site.engine.let_go(Step::ApplyIsHalfDone);
@@ -267,11 +267,11 @@ async fn an_agent_whose_server_dies_goes_on_at_another_one() {
 }
 
 /// Reads a log as clients do, by offset, from whichever server answers, until it ends.
-async fn follow_log(cable: String, path: String) -> Vec<u8> {
+async fn follow_log(proxy: String, path: String) -> Vec<u8> {
     let client = reqwest::Client::builder().timeout(Duration::from_secs(5)).build().expect("a client");
     let mut log = Vec::new();
     while log.last() != Some(&3) {
-        let address = format!("{cable}{path}?limit=65536&offset={}", log.len());
+        let address = format!("{proxy}{path}?limit=65536&offset={}", log.len());
         match client.get(address).send().await {
             Ok(answer) if answer.status().is_success() => log.extend(answer.bytes().await.unwrap_or_default()),
             _ => {}
@@ -281,8 +281,8 @@ async fn follow_log(cable: String, path: String) -> Vec<u8> {
     log
 }
 
-async fn length_of(cable: &str, path: &str) -> usize {
-    match reqwest::get(format!("{cable}{path}?limit=1000000&offset=0")).await {
+async fn length_of(proxy: &str, path: &str) -> usize {
+    match reqwest::get(format!("{proxy}{path}?limit=1000000&offset=0")).await {
         Ok(answer) => answer.bytes().await.map_or(0, |log| log.len()),
         Err(_) => 0,
     }
@@ -291,8 +291,8 @@ async fn length_of(cable: &str, path: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn followers_of_a_log_miss_nothing_when_their_server_is_killed() {
     let (site, first) = RunSite::with_lease(60).await;
-    let cable = Cable::to(&first.address).await;
-    let _agent = site.agent("one", &cable.address());
+    let proxy = CuttableProxy::to(&first.address).await;
+    let _agent = site.agent("one", &proxy.address());
     let admin = admin_of(&first.address);
     let workspace = site.given_workspace(&admin, "web").await;
     site.engine.hold(Step::Plan);
@@ -300,14 +300,14 @@ async fn followers_of_a_log_miss_nothing_when_their_server_is_killed() {
     site.engine.comes_to(Step::Plan, &run, 1).await;
     let plan = admin.get(&format!("/api/v2/runs/{run}/plan")).await;
     let path = harness::kill_point::path_of(&text(&plan["data"]["attributes"]["log-read-url"]));
-    let followers: Vec<_> = (0..5).map(|_| tokio::spawn(follow_log(cable.address(), path.clone()))).collect();
+    let followers: Vec<_> = (0..5).map(|_| tokio::spawn(follow_log(proxy.address(), path.clone()))).collect();
     let mut server = first;
     for _ in 0..2 {
-        let before = length_of(&cable.address(), &path).await;
+        let before = length_of(&proxy.address(), &path).await;
         let next = site.server();
-        cable.lead_to(&next.address);
+        proxy.redirect_to(&next.address);
         drop(std::mem::replace(&mut server, next));
-        until("the log goes on", async || length_of(&cable.address(), &path).await > before + 500).await;
+        until("the log goes on", async || length_of(&proxy.address(), &path).await > before + 500).await;
     }
     site.engine.let_go(Step::Plan);
     for follower in followers {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::sync::Arc;
 
-use harness::shelves::{Shelf, Shelves, append};
+use harness::operation_lists::{OperationList, OperationLists, append};
 use taco_ledger::beacon::Beacons;
 use taco_ledger::{Environment, Ledger, LedgerName, Location, Options, Retrying, SharedRng, SystemClock};
 
@@ -23,7 +23,7 @@ async fn main() -> anyhow::Result<()> {
     let peers = beacons.peers();
     tokio::spawn(async move { beacons.run(std::future::pending()).await });
     let environment = Environment { bucket, clock, rng: rng.clone(), server: name.clone(), peers };
-    let ledger: Ledger<Shelves> =
+    let ledger: Ledger<OperationLists> =
         Ledger::open(environment, LedgerName::site(), Options { snapshot_every: 25, ..Options::default() }).await?;
 
     let tasks = (0..TASKS).map(|task| {
@@ -32,8 +32,8 @@ async fn main() -> anyhow::Result<()> {
             let mut done = BTreeSet::new();
             loop {
                 let operation = rng.unique();
-                let shelf = format!("{name}-{task}");
-                if append(&ledger, &shelf, &operation).await.is_ok() {
+                let list = format!("{name}-{task}");
+                if append(&ledger, &list, &operation).await.is_ok() {
                     let mut out = std::io::stdout().lock();
                     let _ = writeln!(out, "done {operation}");
                     let _ = out.flush();
@@ -42,7 +42,7 @@ async fn main() -> anyhow::Result<()> {
                 if done.len().is_multiple_of(20)
                     && let Ok(view) = ledger.read().await
                 {
-                    let seen = view.shelves.get(&shelf).map(Shelf::operations).unwrap_or_default();
+                    let seen = view.lists.get(&list).map(OperationList::operations).unwrap_or_default();
                     assert!(done.is_subset(&seen), "a read does not show what this process was told");
                 }
             }

@@ -1,5 +1,8 @@
 //! Configurations that need no provider, and of which there is much to see.
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 pub const NETWORK_README: &str = "# Network\n\nThe network of *production*: subnets, routes and names.\n\n\
     1. Change `subnets`.\n2. Look at the plan.\n3. Confirm it.\n";
 
@@ -80,3 +83,15 @@ resource "terraform_data" "service" {
 }
 output "count" { value = 4 }
 "#;
+
+/// An archive as clients upload it.
+pub fn packed(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (name, text) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, name, text.as_bytes()).expect("in memory");
+    }
+    archive.into_inner().and_then(GzEncoder::finish).expect("in memory")
+}

@@ -14,8 +14,8 @@ use crate::browser::Browser;
 use crate::certificate::Certificate;
 use crate::engine::Engine;
 use crate::home::{Home, ServerProcess};
+use crate::load_balancer::{LoadBalancer, UnstartedLoadBalancer};
 use crate::process::Process;
-use crate::proxy::{Proxy, Unconnected};
 
 /// The token of the site's admin.
 pub const SITE_TOKEN: &str = "a-token-for-automation-of-more-than-32-letters";
@@ -33,7 +33,7 @@ pub struct Installation {
     pub home: Home,
     pub servers: Vec<Arc<ServerProcess>>,
     /// Stands before the servers, unless there is only one.
-    pub proxy: Option<Proxy>,
+    pub proxy: Option<LoadBalancer>,
     /// Scheme, host and port.
     pub origin: String,
     /// CA certificate that clients have to trust.
@@ -53,7 +53,7 @@ impl Installation {
 
     fn of_two_servers_with(transport: Transport, prepare: impl Fn(&mut Command)) -> Self {
         let home = Home::default();
-        let unconnected = Unconnected::bind();
+        let unconnected = UnstartedLoadBalancer::bind();
         let (scheme, certificate) = match transport {
             Transport::Http => ("http", None),
             Transport::Https => ("https", Some(Certificate::make_in(home.path()))),

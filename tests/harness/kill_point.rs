@@ -1,6 +1,6 @@
 //! `kill -9` of a server exactly at one of its writes.
 //!
-//! The server under test reaches its bucket through a way station, which stops one write before the bucket gets it, or
+//! The server under test reaches its bucket through a proxy, which stops one write before the bucket gets it, or
 //! after: then the server is killed, and never hears how the write ended. Another server of the same site lives on, and
 //! is sent the same request again.
 
@@ -15,14 +15,14 @@ use crate::bucket_servers::{BucketServer, variables_of};
 use crate::home::{Home, ServerProcess, packs_soon};
 use crate::run_site::{SITE_TOKEN, admin_of};
 use crate::stand_in_engine::StandInEngine;
-use crate::way_station::{Moment, WayStation};
+use crate::trap_proxy::{Moment, TrapProxy};
 
 /// A bucket, a server that lives on and executes all runs, and the place where others are caught.
 pub struct KillPoint {
     home: Home,
     pub engine: StandInEngine,
     bucket: BucketServer,
-    station: WayStation,
+    proxy: TrapProxy,
     survivor: ServerProcess,
     client: Client,
 }
@@ -59,12 +59,12 @@ impl KillPoint {
         let home = Home::default();
         let bucket = BucketServer::versitygw().await.expect("versitygw");
         let endpoint = bucket.location().s3_endpoint.expect("an endpoint");
-        let station = WayStation::in_front_of(&endpoint).await;
+        let proxy = TrapProxy::in_front_of(&endpoint).await;
         let engine = StandInEngine::install();
         let mut command = server(&home, &bucket.location());
         command.env("PATH", engine.search_path()).env("TACO_ENGINE_MIRROR", "http://127.0.0.1:9");
         let survivor = ServerProcess::start(&mut command);
-        let site = Self { home, engine, bucket, station, survivor, client: Client::new() };
+        let site = Self { home, engine, bucket, proxy, survivor, client: Client::new() };
         let acme = json!({ "data": { "type": "organizations", "attributes": { "name": "acme", "email": "a@b.c" } } });
         site.done(&wish("POST", "/api/v2/organizations", acme)).await;
         site
@@ -109,11 +109,11 @@ impl KillPoint {
     /// Sends a request to a server that is killed at the `moment` of its first write of such a key. No response is
     /// sent.
     pub async fn kill_at(&self, moment: Moment, part_of_key: &str, wish: &Wish) {
-        let location = Location { s3_endpoint: Some(self.station.address()), ..self.bucket.location() };
+        let location = Location { s3_endpoint: Some(self.proxy.address()), ..self.bucket.location() };
         let mut command = server(&self.home, &location);
         let command = command.env("TACO_AGENT_CONCURRENCY", "0");
         let victim = tokio::task::block_in_place(|| ServerProcess::start(command));
-        let caught = self.station.stop_write(moment, part_of_key);
+        let caught = self.proxy.stop_write(moment, part_of_key);
         let address = victim.address.clone();
         let asked = self.send(&address, wish);
         let killed = async {
@@ -127,8 +127,8 @@ impl KillPoint {
     /// A server that nobody asks for anything packs old commits, and is killed at the `moment` of its first write of
     /// such a key.
     pub async fn kill_packing_at(&self, moment: Moment, part_of_key: &str) {
-        let location = Location { s3_endpoint: Some(self.station.address()), ..self.bucket.location() };
-        let caught = self.station.stop_write(moment, part_of_key);
+        let location = Location { s3_endpoint: Some(self.proxy.address()), ..self.bucket.location() };
+        let caught = self.proxy.stop_write(moment, part_of_key);
         let mut command = server(&self.home, &location);
         let command = packs_soon(&mut command).env("TACO_AGENT_CONCURRENCY", "0");
         let victim = tokio::task::block_in_place(|| ServerProcess::start(command));
@@ -154,7 +154,7 @@ impl KillPoint {
         self.audit();
     }
 
-    /// How many of the organization's commits are packed, once everything proved sound.
+    /// Number of the organization's commits that are packed, once everything proved sound.
     pub fn packed_commits(&self) -> u64 {
         let reports = self.audit();
         let mut reports = reports.as_array().expect("a list").iter();

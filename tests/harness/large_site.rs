@@ -16,7 +16,7 @@ use taco_web::Web;
 use url::Url;
 
 use crate::api_server::ApiServer;
-use crate::curator::packed;
+use crate::configurations::packed;
 
 /// Size of the chunks in which an agent sends a log.
 const LOG_CHUNK_BYTES: usize = 512 * 1024;

@@ -1,4 +1,4 @@
-//! Every page, and where to look at it once there is something to see: see [`crate::gallery`].
+//! Every page, and where to look at it once there is something to see: see [`crate::sample_site`].
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ pub struct Page {
     pub name: &'static str,
     /// As `crates/web/src/app.rs` has it, or nothing if there is no page to be found.
     pub route: &'static str,
-    /// Placeholders in braces are ids that only the gallery knows.
+    /// Placeholders in braces are ids that only the sample site knows.
     pub address: &'static str,
 }
 

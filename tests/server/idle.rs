@@ -7,7 +7,7 @@ use harness::home::ServerProcess;
 use harness::process::Process;
 use harness::run_site::{RunSite, admin_of, until};
 use harness::stand_in_engine::Step;
-use harness::way_station::WayStation;
+use harness::trap_proxy::TrapProxy;
 use serde_json::json;
 use taco_ledger::Location;
 use tokio::time::{Instant, sleep};
@@ -23,7 +23,7 @@ const MAX_REQUESTS_PER_MINUTE: f64 = 25.0;
 /// Two servers, each of which reaches the bucket by a way of its own, so that its requests can be counted.
 struct Watched {
     _bucket: BucketServer,
-    ways: [WayStation; 2],
+    ways: [TrapProxy; 2],
     site: RunSite,
     servers: [ServerProcess; 2],
 }
@@ -33,8 +33,8 @@ impl Watched {
         let bucket = BucketServer::gofakes3().await.expect("gofakes3");
         let location = bucket.location();
         let endpoint = location.s3_endpoint.clone().expect("an endpoint");
-        let ways = [WayStation::in_front_of(&endpoint).await, WayStation::in_front_of(&endpoint).await];
-        let by = |way: &WayStation| Location { s3_endpoint: Some(way.address()), ..location.clone() };
+        let ways = [TrapProxy::in_front_of(&endpoint).await, TrapProxy::in_front_of(&endpoint).await];
+        let by = |way: &TrapProxy| Location { s3_endpoint: Some(way.address()), ..location.clone() };
         let (site, first) = RunSite::on(Some(by(&ways[0])), LEASE).await;
         let second = site.server_at(Some(&by(&ways[1])));
         Self { _bucket: bucket, ways, site, servers: [first, second] }
@@ -42,7 +42,7 @@ impl Watched {
 }
 
 /// Waits until a server has shown itself so many times from now on.
-async fn beats(way: &WayStation, times: usize) {
+async fn beats(way: &TrapProxy, times: usize) {
     let shown =
         || way.requests().iter().filter(|request| request.starts_with("PUT") && request.contains(BEACON)).count();
     let before = shown();
@@ -55,7 +55,7 @@ async fn beats(way: &WayStation, times: usize) {
 
 /// Number of requests that a server makes in a minute, counted from one heartbeat to a later one: where the machine is
 /// slow, both the requests and the time between them grow.
-async fn requests_in_a_minute(way: &WayStation) -> (f64, Vec<String>) {
+async fn requests_in_a_minute(way: &TrapProxy) -> (f64, Vec<String>) {
     beats(way, 1).await;
     let (since, before) = (Instant::now(), way.requests().len());
     beats(way, ROUNDS).await;

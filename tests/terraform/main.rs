@@ -6,7 +6,7 @@
 //! runs find around them on the agent within one server.
 
 mod applies;
-mod bad_days;
+mod client_failures;
 mod encryption;
 mod http_backend;
 mod laptop;
@@ -15,12 +15,12 @@ mod login;
 mod migrations;
 mod remote_applies;
 mod remote_choices;
+mod remote_environment;
 mod remote_matrix;
 mod remote_providers;
 mod remote_run_tokens;
 mod remote_scene;
 mod remote_state;
-mod remote_surroundings;
 mod remote_waits;
 mod scene;
 mod state_commands;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use harness::api_client::ApiClient;
 use harness::engine::{Directory, Engine, User};
 use harness::installation::{Installation, SITE_TOKEN, Transport};
-use harness::proxy::Proxy;
+use harness::load_balancer::LoadBalancer;
 use serde_json::Value;
 
 /// Backend with which a configuration keeps its state in a workspace of `acme`.
@@ -47,7 +47,7 @@ impl Scene {
         Self { installation, user, backend, name: name.to_owned(), admin }
     }
 
-    pub(crate) fn proxy(&self) -> &Proxy {
+    pub(crate) fn proxy(&self) -> &LoadBalancer {
         self.installation.proxy.as_ref().expect("there are two servers")
     }
 

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use harness::browser::Page;
-use harness::curator::packed;
+use harness::configurations::packed;
 use serde_json::json;
 
 use crate::run_scene::{RunScene, is_harmless, planned};

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use harness::browser::{Browser, Page};
-use harness::curator::packed;
+use harness::configurations::packed;
 use harness::page_server::PageServer;
 use serde_json::{Value, json};
 use taco_control_plane::{DueWait, PhaseCaller, PhaseOutcome, PhaseRequest, PlanForm, RequestInfo};

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use harness::api_server::ApiServer;
 use harness::browser::PageForm;
-use harness::curator::packed;
+use harness::configurations::packed;
 use harness::page_server::PageServer;
 use jiff::SignedDuration;
 use md5::{Digest, Md5};

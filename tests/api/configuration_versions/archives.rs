@@ -10,7 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::stream;
 use harness::api_server::{Answer, ApiServer};
-use harness::curator::packed;
+use harness::configurations::packed;
 use serde_json::json;
 use taco_control_plane::{LARGEST_CONFIGURATION, WorkspaceRef};
 use taco_domain::configuration_version::ConfigurationVersion;

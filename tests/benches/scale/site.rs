@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use harness::api_server::ApiServer;
-use harness::curator::packed;
+use harness::configurations::packed;
 use jiff::{SignedDuration, Timestamp};
 use reqwest::StatusCode;
 use serde::{Deserialize, Serialize};

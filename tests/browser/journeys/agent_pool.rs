@@ -15,7 +15,7 @@ async fn an_agent_comes_with_the_line_that_the_page_shows(journey: Journey) {
     admin.presses("Make token").await;
     let line = admin.text_of(".secret code").await;
     let token = line.split_whitespace().find(|word| word.starts_with("taco_")).expect("a token").to_owned();
-    let _agent = journey.gallery.installation.agent("host-7", &token);
+    let _agent = journey.sample_site.installation.agent("host-7", &token);
     loop {
         admin.goes_to(pool).await;
         assert!(!admin.source().await.contains(&token), "it is shown once");

@@ -1,9 +1,9 @@
 //! Pages for visitors who may see little, or nothing.
 
+use harness::api_seed::ApiSeed;
 use harness::browser::PASSWORD;
 use harness::chromium::Chromium;
 use harness::configurations::SMALL;
-use harness::curator::Curator;
 use serde_json::json;
 
 use super::{Journey, told_with_and_without_scripts};
@@ -12,11 +12,11 @@ told_with_and_without_scripts!(a_person_without_rights_sees_why);
 
 async fn a_person_without_rights_sees_why(journey: Journey) {
     let admin = &journey.admin;
-    let curator = Curator::found(journey.gallery.installation.admin(), "acme", true).await;
-    let project = curator.makes("projects", json!({ "name": "platform" }), json!({})).await;
-    let workspace = curator.workspace(&project, "web", "").await;
-    curator.configuration(&workspace, &[("main.tf", SMALL)]).await;
-    let run = curator.run(&workspace, json!({ "message": "Four of them" }), "planned").await;
+    let seed = ApiSeed::of_organization(journey.sample_site.installation.admin(), "acme", true).await;
+    let project = seed.create("projects", json!({ "name": "platform" }), json!({})).await;
+    let workspace = seed.workspace(&project, "web", "").await;
+    seed.configuration(&workspace, &[("main.tf", SMALL)]).await;
+    let run = seed.run(&workspace, json!({ "message": "Four of them" }), "planned").await;
     let address = format!("/app/acme/workspaces/web/runs/{run}");
 
     admin.goes_to("/app/admin").await;
@@ -37,9 +37,9 @@ async fn a_person_without_rights_sees_why(journey: Journey) {
         assert!(text.contains("404") && !text.contains("Four of them"), "{path} tells a stranger: {text}");
     }
 
-    let team = curator.makes("teams", json!({ "name": "readers" }), json!({})).await;
+    let team = seed.create("teams", json!({ "name": "readers" }), json!({})).await;
     let teams = json!({ "teams": { "data": [{ "type": "teams", "id": team }] } });
-    curator.makes("organization-memberships", json!({ "email": "jane@acme.test" }), teams).await;
+    seed.create("organization-memberships", json!({ "email": "jane@acme.test" }), teams).await;
     jane.goes_to("/app").await;
     jane.presses("Accept").await;
     jane.reads("you are a member now").await;
@@ -48,7 +48,7 @@ async fn a_person_without_rights_sees_why(journey: Journey) {
         "workspace": { "data": { "type": "workspaces", "id": workspace } },
     });
     let access = json!({ "access": "read" });
-    curator.makes_at("/api/v2/team-workspaces", "team-workspaces", access, relationships).await;
+    seed.create_at("/api/v2/team-workspaces", "team-workspaces", access, relationships).await;
 
     jane.goes_to(&address).await;
     jane.reads("Four of them").await;

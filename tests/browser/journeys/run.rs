@@ -25,7 +25,7 @@ async fn a_run_is_seen_live_confirmed_and_taken_back(journey: Journey) {
     admin.types("[name=description]", "laptop").await;
     admin.clicks("main form button").await;
     let token = admin.text_of(".secret code").await;
-    let installation = &journey.gallery.installation;
+    let installation = &journey.sample_site.installation;
     let user = User::new(Engine::Terraform, installation).holds(installation.host(), &token);
     let block = format!(
         "terraform {{\n cloud {{\n hostname = \"{}\"\n organization = \"acme\"\n workspaces {{\n name = \"web\"\n }}\n }}\n}}\n",

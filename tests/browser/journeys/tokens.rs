@@ -19,7 +19,7 @@ async fn a_token_is_made_and_revoked(journey: Journey) {
     admin.types("[name=description]", "laptop").await;
     admin.clicks("main form button").await;
     let token = admin.text_of(".secret code").await;
-    let client = journey.gallery.installation.with_token(&token);
+    let client = journey.sample_site.installation.with_token(&token);
     assert_eq!(client.get("/api/v2/account/details").await["data"]["attributes"]["username"], "admin");
     admin.goes_to("/app/settings/tokens").await;
     let text = admin.text().await;

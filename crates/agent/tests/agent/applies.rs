@@ -1,24 +1,24 @@
 use taco_agent_protocol::{Engine, Outcome, PhaseKind};
 
 use crate::plans::TWO;
-use crate::story::{Run, Story};
+use crate::scenario::{Run, Scenario};
 
 #[tokio::test]
 async fn an_apply_sends_its_state_before_its_outcome() {
-    let story = Story::begin().await;
+    let scenario = Scenario::begin().await;
     for engine in Engine::ALL {
         for structured_output in [false, true] {
-            story.server.seen().state = None;
+            scenario.server.seen().state = None;
             let run = Run::of(engine, &[("main.tf", TWO)]).with(|run| run.structured_output = structured_output);
-            let (phase, counts) = story.apply(&run).await;
+            let (phase, counts) = scenario.apply(&run).await;
             assert_eq!(counts.additions, 2);
-            assert_eq!(story.server.state()["resources"].as_array().map(Vec::len), Some(2));
+            assert_eq!(scenario.server.state()["resources"].as_array().map(Vec::len), Some(2));
             let arrivals: Vec<_> =
-                story.server.seen().arrivals.iter().filter(|(of, _)| *of == phase).cloned().collect();
+                scenario.server.seen().arrivals.iter().filter(|(of, _)| *of == phase).cloned().collect();
             let state = arrivals.iter().rposition(|(_, word)| word == "state").expect("a state");
             let outcome = arrivals.iter().rposition(|(_, word)| word == "outcome").expect("an outcome");
             assert!(state < outcome && outcome == arrivals.len() - 1, "{arrivals:?}");
-            let log = story.server.log(&phase);
+            let log = scenario.server.log(&phase);
             assert!(log.lines().nth(2).is_some_and(|line| line.contains("Initializing")), "{log}");
             assert!(log.contains("Apply complete!") && log.ends_with('\u{3}'), "{log}");
         }
@@ -27,7 +27,7 @@ async fn an_apply_sends_its_state_before_its_outcome() {
 
 #[tokio::test]
 async fn the_state_is_sent_while_the_apply_goes_on() {
-    let story = Story::begin().await;
+    let scenario = Scenario::begin().await;
     let slow = r#"
         resource "terraform_data" "first" {}
         resource "terraform_data" "second" {
@@ -36,16 +36,16 @@ async fn the_state_is_sent_while_the_apply_goes_on() {
         }
     "#;
     let run = Run::of(Engine::Terraform, &[("main.tf", slow)]);
-    story.plan(&run).await;
-    let phase = story.hand_out(&run, PhaseKind::Apply).await;
-    crate::agent_process::eventually("a state comes", || story.server.seen().states > 0).await;
-    assert!(story.server.state().to_string().contains("first"));
-    assert!(!story.server.seen().outcomes.contains_key(&phase));
+    scenario.plan(&run).await;
+    let phase = scenario.hand_out(&run, PhaseKind::Apply).await;
+    crate::agent_process::eventually("a state comes", || scenario.server.seen().states > 0).await;
+    assert!(scenario.server.state().to_string().contains("first"));
+    assert!(!scenario.server.seen().outcomes.contains_key(&phase));
 }
 
 #[tokio::test]
 async fn a_failed_apply_keeps_what_was_made() {
-    let story = Story::begin().await;
+    let scenario = Scenario::begin().await;
     let failing = r#"
         resource "terraform_data" "first" {}
         resource "terraform_data" "second" {
@@ -54,13 +54,13 @@ async fn a_failed_apply_keeps_what_was_made() {
         }
     "#;
     for engine in Engine::ALL {
-        story.server.seen().state = None;
+        scenario.server.seen().state = None;
         let run = Run::of(engine, &[("main.tf", failing)]);
-        story.plan(&run).await;
-        let phase = story.hand_out(&run, PhaseKind::Apply).await;
-        let Outcome::Errored { message, .. } = story.server.outcome(&phase).await else { panic!("it fails") };
+        scenario.plan(&run).await;
+        let phase = scenario.hand_out(&run, PhaseKind::Apply).await;
+        let Outcome::Errored { message, .. } = scenario.server.outcome(&phase).await else { panic!("it fails") };
         assert!(message.contains("local-exec"), "{message}");
-        assert!(story.server.state().to_string().contains("first"));
-        assert!(story.server.log(&phase).contains("no way"));
+        assert!(scenario.server.state().to_string().contains("first"));
+        assert!(scenario.server.log(&phase).contains("no way"));
     }
 }

@@ -13,10 +13,10 @@ use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
 use crate::agent_process::{AgentProcess, directory, tool};
+use crate::fake_server::FakeServer;
 use crate::plans::ONE;
+use crate::scenario::{Run, Scenario};
 use crate::signer::Signer;
-use crate::stand_in::StandIn;
-use crate::story::{Run, Story};
 
 /// Contents of a mirror: one version of tofu, which is the installed one under another number.
 struct Release {
@@ -80,8 +80,8 @@ impl Release {
 }
 
 /// An agent with a mirror, and perhaps files with keys and with checksums.
-async fn with_mirror(address: &str, keys: Option<&Path>, checksums: Option<&Path>) -> Story {
-    let server = StandIn::start().await;
+async fn with_mirror(address: &str, keys: Option<&Path>, checksums: Option<&Path>) -> Scenario {
+    let server = FakeServer::start().await;
     let work_dir = directory();
     let agent = AgentProcess::start(&server.address, work_dir.path(), |command| {
         command.args(["--engine-mirror", address]);
@@ -89,7 +89,7 @@ async fn with_mirror(address: &str, keys: Option<&Path>, checksums: Option<&Path
             command.args(file.into_iter().flat_map(|file| [flag.as_ref(), file.as_os_str()]));
         }
     });
-    Story { server, agent, work_dir }
+    Scenario { server, agent, work_dir }
 }
 
 fn file(place: &TempDir, name: &str, text: &str) -> PathBuf {
@@ -103,9 +103,9 @@ fn tofu(version: &str) -> Run {
 }
 
 /// The message with which the agent refuses it; nothing of it is stored.
-async fn refusal(story: &Story) -> String {
-    let message = story.failure(&tofu("1.99.0"), PhaseKind::Plan).await;
-    assert!(!story.work_dir.path().join("engines/tofu/1.99.0").exists());
+async fn refusal(scenario: &Scenario) -> String {
+    let message = scenario.failure(&tofu("1.99.0"), PhaseKind::Plan).await;
+    assert!(!scenario.work_dir.path().join("engines/tofu/1.99.0").exists());
     message
 }
 
@@ -114,12 +114,12 @@ async fn a_version_that_is_not_here_is_downloaded_once_and_checked() {
     let (signer, place) = (Signer::new(), directory());
     let keys = file(&place, "keys.asc", &signer.armored_key());
     let (_mirror, address) = Release::signed_by(&signer).in_directory();
-    let story = with_mirror(&address, Some(&keys), None).await;
+    let scenario = with_mirror(&address, Some(&keys), None).await;
     for version in ["latest", "~> 1.98", "1.99.0"] {
-        assert_eq!(story.plan(&tofu(version)).await.1.engine.version, "1.99.0", "{version}");
+        assert_eq!(scenario.plan(&tofu(version)).await.1.engine.version, "1.99.0", "{version}");
     }
-    assert!(story.work_dir.path().join("engines/tofu/1.99.0/tofu").is_file());
-    let message = story.failure(&tofu("~> 3.0"), PhaseKind::Plan).await;
+    assert!(scenario.work_dir.path().join("engines/tofu/1.99.0/tofu").is_file());
+    let message = scenario.failure(&tofu("~> 3.0"), PhaseKind::Plan).await;
     assert!(message.contains("no tofu fits ~> 3.0"), "{message}");
 }
 
@@ -173,6 +173,6 @@ async fn plain_http_needs_a_checksum_that_somebody_has_pinned() {
     let message = refusal(&with_mirror(&address, Some(&keys), Some(&wrong)).await).await;
     assert!(message.contains("has the checksum") && message.contains("pinned is 0000"), "{message}");
     // A pinned checksum needs no signature.
-    let story = with_mirror(&address, None, Some(&right)).await;
-    assert_eq!(story.plan(&tofu("1.99.0")).await.1.engine.version, "1.99.0");
+    let scenario = with_mirror(&address, None, Some(&right)).await;
+    assert_eq!(scenario.plan(&tofu("1.99.0")).await.1.engine.version, "1.99.0");
 }

@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use taco_agent_protocol::PhaseKind;
 
 use crate::agent_process::{POOL_TOKEN, directory, eventually};
+use crate::fake_server::FakeServer;
 use crate::scripted_engine;
-use crate::stand_in::StandIn;
 
 /// A step of a job that runs something.
 #[derive(Default, Debug)]
@@ -78,7 +78,7 @@ async fn a_run_in_github_actions_finds_the_token_in_no_process_above_it() {
     let steps = steps(&std::fs::read_to_string(workflow).expect("the example"));
     let [_install, before @ .., last] = steps.as_slice() else { panic!("{steps:?}") };
     assert_eq!(last.name, "Take one phase");
-    let (server, home, found) = (StandIn::start().await, directory(), directory());
+    let (server, home, found) = (FakeServer::start().await, directory(), directory());
     let found = found.path().join("found");
     let look = format!(
         "p=$$; while [ $p -gt 1 ]; do tr '\\0' '\\n' < /proc/$p/environ; tr '\\0' ' ' < /proc/$p/cmdline; echo process $p; \

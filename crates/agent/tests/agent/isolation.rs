@@ -9,9 +9,9 @@ use taco_agent_protocol::{Engine, FromServer, Outcome, PhaseKind};
 
 use crate::agent_process::{AgentProcess, directory, eventually, lives, parent};
 use crate::cancellations::{endless, pid};
+use crate::fake_server::FakeServer;
+use crate::scenario::{Run, Scenario};
 use crate::scripted_engine;
-use crate::stand_in::StandIn;
-use crate::story::{Run, Story};
 
 fn kernel_keeps_signals() -> bool {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
@@ -46,17 +46,17 @@ async fn a_run_can_end_neither_another_run_nor_its_own_supervisor_nor_the_agent(
         println!("this kernel cannot keep runs from sending signals: nothing was tried");
         return;
     }
-    let story = Story::begin().await;
+    let scenario = Scenario::begin().await;
     let place = directory();
     let victim = Run::of(Engine::Terraform, &[("main.tf", &endless(place.path(), "sleep 600"))]);
-    story.plan(&victim).await;
-    let applying = story.hand_out(&victim, PhaseKind::Apply).await;
+    scenario.plan(&victim).await;
+    let applying = scenario.hand_out(&victim, PhaseKind::Apply).await;
     let shell = pid(place.path()).await;
     // The other run must not meet a state that changes.
-    eventually("its state is sent", || story.server.seen().state.is_some()).await;
+    eventually("its state is sent", || scenario.server.seen().state.is_some()).await;
     let engine = parent(shell);
     let supervisor = parent(engine);
-    assert_eq!(parent(supervisor), story.agent.pid().as_raw());
+    assert_eq!(parent(supervisor), scenario.agent.pid().as_raw());
     let group = getpgid(Some(nix::unistd::Pid::from_raw(engine))).expect("it lives");
     let attempts = [
         format!("kill -9 {shell} || echo refused the shell"),
@@ -64,11 +64,11 @@ async fn a_run_can_end_neither_another_run_nor_its_own_supervisor_nor_the_agent(
         format!("kill -9 -{group} || echo refused the group"),
         format!("kill -9 {supervisor} || echo refused the supervisor"),
         format!("kill -9 {SUPERVISOR} || echo refused its own supervisor"),
-        format!("kill -9 {} || echo refused the agent", story.agent.pid()),
+        format!("kill -9 {} || echo refused the agent", scenario.agent.pid()),
     ];
-    story.server.seen().state = None;
-    let (phase, _) = story.apply(&executes(&attempts.join("; "))).await;
-    let log = story.server.log(&phase);
+    scenario.server.seen().state = None;
+    let (phase, _) = scenario.apply(&executes(&attempts.join("; "))).await;
+    let log = scenario.server.log(&phase);
     for whom in ["shell", "engine", "group", "supervisor", "its own supervisor", "agent"] {
         let refused = if whom.starts_with("its") { format!("refused {whom}") } else { format!("refused the {whom}") };
         assert!(log.lines().any(|line| line.ends_with(&refused)), "{refused} in {log}");
@@ -76,14 +76,18 @@ async fn a_run_can_end_neither_another_run_nor_its_own_supervisor_nor_the_agent(
     for process in [shell, engine, supervisor] {
         assert!(lives(process));
     }
-    story.server.say(FromServer::Cancel { phase: applying, force: false });
-    assert_eq!(story.server.outcome(&applying).await, Outcome::Canceled { incomplete: false }, "its agent may stop it");
+    scenario.server.say(FromServer::Cancel { phase: applying, force: false });
+    assert_eq!(
+        scenario.server.outcome(&applying).await,
+        Outcome::Canceled { incomplete: false },
+        "its agent may stop it"
+    );
 }
 
 /// As on a kernel that cannot keep a run from it.
 #[tokio::test]
 async fn what_a_run_leaves_behind_that_has_killed_its_supervisor_is_ended_and_told() {
-    let (server, work_dir, place) = (StandIn::start().await, directory(), directory());
+    let (server, work_dir, place) = (FakeServer::start().await, directory(), directory());
     let said = place.path().join("said");
     let agent = AgentProcess::start(&server.address, work_dir.path(), |command| {
         command.arg("--unconfined").stderr(fs::File::create(&said).expect("a file"));
@@ -91,24 +95,24 @@ async fn what_a_run_leaves_behind_that_has_killed_its_supervisor_is_ended_and_to
     server.agent_is_connected().await;
     let said = || fs::read_to_string(&said).expect("a file");
     assert!(said().contains("runs are not wholly kept apart: ") && said().contains("a run can end its agent"));
-    let story = Story { server, agent, work_dir };
+    let scenario = Scenario { server, agent, work_dir };
     let run = executes(&format!("{}; kill -9 {SUPERVISOR}; sleep 600", daemon(place.path())));
-    story.plan(&run).await;
-    let phase = story.hand_out(&run, PhaseKind::Apply).await;
-    let outcome = story.server.outcome(&phase).await;
+    scenario.plan(&run).await;
+    let phase = scenario.hand_out(&run, PhaseKind::Apply).await;
+    let outcome = scenario.server.outcome(&phase).await;
     let Outcome::Errored { message, incomplete: true, .. } = &outcome else { panic!("{outcome:?}") };
     assert!(message.contains("together with the process that watches over it"), "{message}");
     let daemon = pid(place.path()).await;
     assert!(!lives(daemon), "it was gone before the outcome came");
-    let log = story.server.log(&phase);
+    let log = scenario.server.log(&phase);
     let told = log.lines().find(|line| line.contains("the run left processes behind, which were ended"));
     let told = told.unwrap_or_else(|| panic!("{log}"));
     for name in [format!("sleep ({daemon})"), "terraform (".to_owned()] {
         assert!(told.contains(&name) && said().contains(&name), "{name} in {told}");
     }
     // What the agent started itself is not taken for it.
-    story.server.seen().state = None;
-    story.apply(&executes("true")).await;
+    scenario.server.seen().state = None;
+    scenario.apply(&executes("true")).await;
 }
 
 /// Only root can start programs as someone else.
@@ -118,7 +122,7 @@ async fn runs_at_the_same_time_have_users_of_their_own() {
         println!("only root can give runs other users: nothing was tried");
         return;
     }
-    let (server, place, home) = (StandIn::start().await, directory(), directory());
+    let (server, place, home) = (FakeServer::start().await, directory(), directory());
     for directory in [&place, &home] {
         fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("a mode");
     }
@@ -145,15 +149,15 @@ async fn runs_at_the_same_time_have_users_of_their_own() {
         command.args(["--run-as", "64000-64001", "--unconfined"]);
     });
     server.agent_is_connected().await;
-    let story = Story { server, agent, work_dir: home };
+    let scenario = Scenario { server, agent, work_dir: home };
     let runs = [scripted_engine::run(), scripted_engine::run()];
     let mut phases = Vec::new();
     for run in &runs {
-        phases.push(story.hand_out(run, PhaseKind::Plan).await);
+        phases.push(scenario.hand_out(run, PhaseKind::Plan).await);
     }
     for phase in &phases {
-        let outcome = story.server.outcome(phase).await;
-        assert!(matches!(outcome, Outcome::Planned(_)), "{outcome:?}: {}", story.server.log(phase));
+        let outcome = scenario.server.outcome(phase).await;
+        assert!(matches!(outcome, Outcome::Planned(_)), "{outcome:?}: {}", scenario.server.log(phase));
     }
     let user = |run: &Run| fs::read_to_string(place.path().join(format!("user-{}", run.id))).expect("a file");
     let mut users = runs.each_ref().map(user);

@@ -1,6 +1,6 @@
 use taco_agent_protocol::{Engine, PhaseKind};
 
-use crate::story::{Run, Story};
+use crate::scenario::{Run, Scenario};
 
 const SLOW: &str = r#"
 resource "terraform_data" "slow" {
@@ -10,16 +10,16 @@ resource "terraform_data" "slow" {
 
 #[tokio::test]
 async fn a_log_is_followed_while_it_grows_and_goes_on_where_the_server_is() {
-    let story = Story::begin().await;
+    let scenario = Scenario::begin().await;
     let run = Run::of(Engine::Tofu, &[("main.tf", SLOW)]);
-    story.plan(&run).await;
-    let phase = story.hand_out(&run, PhaseKind::Apply).await;
-    story.server.log_has(&phase, "begun").await;
-    story.server.forget_log();
-    let go = story.work_dir.path().join("runs").join(run.id.to_string()).join("configuration/go");
+    scenario.plan(&run).await;
+    let phase = scenario.hand_out(&run, PhaseKind::Apply).await;
+    scenario.server.log_has(&phase, "begun").await;
+    scenario.server.forget_log();
+    let go = scenario.work_dir.path().join("runs").join(run.id.to_string()).join("configuration/go");
     std::fs::write(go, "").expect("a file");
-    story.server.outcome(&phase).await;
-    let log = story.server.log(&phase);
+    scenario.server.outcome(&phase).await;
+    let log = scenario.server.log(&phase);
     for word in ["begun", "ended"] {
         assert_eq!(log.lines().filter(|line| line.ends_with(word)).count(), 1, "{word} in {log}");
     }
@@ -28,27 +28,27 @@ async fn a_log_is_followed_while_it_grows_and_goes_on_where_the_server_is() {
 
 #[tokio::test]
 async fn a_server_that_is_away_for_a_while_misses_nothing() {
-    let story = Story::begin().await;
+    let scenario = Scenario::begin().await;
     let run = Run::of(Engine::Tofu, &[("main.tf", SLOW)]);
-    story.plan(&run).await;
-    let phase = story.hand_out(&run, PhaseKind::Apply).await;
-    story.server.log_has(&phase, "begun").await;
-    story.server.answer(false);
-    let before = story.server.seen().hellos.len();
-    story.server.cut();
-    let go = story.work_dir.path().join("runs").join(run.id.to_string()).join("configuration/go");
+    scenario.plan(&run).await;
+    let phase = scenario.hand_out(&run, PhaseKind::Apply).await;
+    scenario.server.log_has(&phase, "begun").await;
+    scenario.server.answer(false);
+    let before = scenario.server.seen().hellos.len();
+    scenario.server.cut();
+    let go = scenario.work_dir.path().join("runs").join(run.id.to_string()).join("configuration/go");
     std::fs::write(go, "").expect("a file");
-    crate::agent_process::eventually("the agent comes back", || story.server.seen().hellos.len() > before).await;
+    crate::agent_process::eventually("the agent comes back", || scenario.server.seen().hellos.len() > before).await;
     {
-        let seen = story.server.seen();
+        let seen = scenario.server.seen();
         let taco_agent_protocol::FromAgent::Hello { agent, running, .. } = &seen.hellos[before] else {
             panic!("a hello")
         };
         assert!(agent.is_some(), "it knows its name");
         assert_eq!(running, &[phase], "and what it does");
     }
-    story.server.answer(true);
-    assert!(matches!(story.server.outcome(&phase).await, taco_agent_protocol::Outcome::Applied { .. }));
-    let log = story.server.log(&phase);
+    scenario.server.answer(true);
+    assert!(matches!(scenario.server.outcome(&phase).await, taco_agent_protocol::Outcome::Applied { .. }));
+    let log = scenario.server.log(&phase);
     assert!(log.lines().any(|line| line.ends_with("ended")), "{log}");
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use taco_agent_protocol::Engine;
 
-use crate::story::Run;
+use crate::scenario::Run;
 
 const VERSION: &str = "1.77.0";
 

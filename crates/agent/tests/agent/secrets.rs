@@ -8,20 +8,20 @@ use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetA
 use taco_agent_protocol::{Engine, Outcome, PhaseKind, VariableCategory};
 
 use crate::agent_process::{AgentProcess, POOL_TOKEN, directory, tool};
+use crate::fake_server::FakeServer;
+use crate::scenario::{Run, Scenario};
 use crate::scripted_engine;
-use crate::stand_in::StandIn;
-use crate::story::{Run, Story};
 
 #[tokio::test]
 async fn a_run_sees_no_secret_of_the_agent() {
-    let server = StandIn::start().await;
+    let server = FakeServer::start().await;
     let (work_dir, found) = (directory(), directory());
     let agent = AgentProcess::start(&server.address, work_dir.path(), |command| {
         command.env("AWS_SECRET_ACCESS_KEY", "s3cr3t-of-the-host");
         // Not every kernel keeps runs from looking.
         command.arg("--unconfined");
     });
-    let story = Story { server, agent, work_dir };
+    let scenario = Scenario { server, agent, work_dir };
     let file = found.path().join("found");
     let look = format!(
         r#"resource "terraform_data" "look" {{
@@ -30,7 +30,7 @@ async fn a_run_sees_no_secret_of_the_agent() {
           }}
         }}"#,
         file.display(),
-        story.work_dir.path().display(),
+        scenario.work_dir.path().display(),
     );
     let run = Run::of(Engine::Terraform, &[("main.tf", &look)])
         .variable("OWN", "s3cr3t-of-the-run", |variable| {
@@ -38,7 +38,7 @@ async fn a_run_sees_no_secret_of_the_agent() {
             variable.sensitive = true;
         })
         .variable("PLAIN", "open", |variable| variable.category = VariableCategory::Env);
-    let (phase, _) = story.apply(&run).await;
+    let (phase, _) = scenario.apply(&run).await;
     let found = String::from_utf8_lossy(&std::fs::read(file).expect("it looked")).into_owned();
     assert!(found.contains(&format!("process {}\n", std::process::id())), "it looked as far as this test");
     for own in ["s3cr3t-of-the-run", "s3cr3t-run-token"] {
@@ -47,7 +47,7 @@ async fn a_run_sees_no_secret_of_the_agent() {
     for secret in [POOL_TOKEN, "s3cr3t-of-the-host", "s3cr3t-phase-token"] {
         assert!(!found.contains(secret), "{secret}");
     }
-    let log = story.server.log(&phase);
+    let log = scenario.server.log(&phase);
     assert!(!log.contains("s3cr3t-"), "nothing of it is in the log: {log}");
     for line in [
         "PLAIN=open",
@@ -66,7 +66,7 @@ async fn engines_run_as_another_user_that_cannot_read_what_is_the_agents() {
     if !nix::unistd::geteuid().is_root() {
         return;
     }
-    let server = StandIn::start().await;
+    let server = FakeServer::start().await;
     let work_dir = directory();
     std::fs::set_permissions(work_dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
     // Wherever the engine is installed, the other user may not come there.
@@ -77,19 +77,19 @@ async fn engines_run_as_another_user_that_cannot_read_what_is_the_agents() {
         command.args(["--run-as", "nobody"]);
     });
     let work = work_dir.path().join("work").display().to_string();
-    let story = Story { server, agent, work_dir };
+    let scenario = Scenario { server, agent, work_dir };
     let look = format!(
         r#"resource "terraform_data" "look" {{
           provisioner "local-exec" {{
             command = "echo I am $(id -un); ls {work} || echo refused 1; ls {work}/journal || echo refused 2; cat /proc/{}/environ || echo refused 3; touch ../own || echo refused 4; rm -f ../log || echo refused 5; cat ../log || echo refused 6; ls .. || echo refused 7; touch own $HOME/own $TMPDIR/own"
           }}
         }}"#,
-        story.agent.pid()
+        scenario.agent.pid()
     );
     let run = Run::of(Engine::Terraform, &[("main.tf", &look)]).with(|run| run.version = "1.77.0".to_owned());
-    let (phase, counts) = story.apply(&run).await;
+    let (phase, counts) = scenario.apply(&run).await;
     assert_eq!(counts.additions, 1);
-    let log = story.server.log(&phase);
+    let log = scenario.server.log(&phase);
     for line in
         ["I am nobody", "refused 1", "refused 2", "refused 3", "refused 4", "refused 5", "refused 6", "refused 7"]
     {
@@ -99,16 +99,16 @@ async fn engines_run_as_another_user_that_cannot_read_what_is_the_agents() {
 
 #[tokio::test]
 async fn the_process_between_agent_and_engine_has_none_of_the_runs_variables() {
-    let (server, work_dir, found) = (StandIn::start().await, directory(), directory());
+    let (server, work_dir, found) = (FakeServer::start().await, directory(), directory());
     let found = found.path().join("found");
     let look =
         format!("tr '\\0' '\\n' < /proc/$PPID/environ > {0}; echo looked >> {0}; echo plan > $out", found.display());
     scripted_engine::install(work_dir.path(), &look, "");
     let agent = AgentProcess::start(&server.address, work_dir.path(), |_| {});
-    let story = Story { server, agent, work_dir };
+    let scenario = Scenario { server, agent, work_dir };
     let env = |variable: &mut taco_agent_protocol::Variable| variable.category = VariableCategory::Env;
     let run = scripted_engine::run().variable("LD_PRELOAD", "/no/such/library.so", env).variable("OWN", "marker", env);
-    story.plan(&run).await;
+    scenario.plan(&run).await;
     let found = std::fs::read_to_string(found).expect("it looked");
     assert_eq!(found, "looked\n");
 }
@@ -116,7 +116,7 @@ async fn the_process_between_agent_and_engine_has_none_of_the_runs_variables() {
 /// The agent may read more than its runs: with another user, and where the kernel keeps runs from its files.
 #[tokio::test]
 async fn a_run_cannot_let_its_agent_send_something_else_by_a_link() {
-    let (server, work_dir) = (StandIn::start().await, directory());
+    let (server, work_dir) = (FakeServer::start().await, directory());
     let work = work_dir.path().display().to_string();
     for directory in ["", "elsewhere/prod"] {
         let directory = work_dir.path().join(directory);
@@ -132,20 +132,20 @@ async fn a_run_cannot_let_its_agent_send_something_else_by_a_link() {
     );
     scripted_engine::install(work_dir.path(), &plan, &apply);
     let agent = AgentProcess::start(&server.address, work_dir.path(), |_| {});
-    let story = Story { server, agent, work_dir };
+    let scenario = Scenario { server, agent, work_dir };
     let linking =
         |how: &str| scripted_engine::run().variable("LINKS", how, |variable| variable.category = VariableCategory::Env);
-    let message = story.failure(&linking("plan"), PhaseKind::Plan).await;
+    let message = scenario.failure(&linking("plan"), PhaseKind::Plan).await;
     assert!(message.contains("the plan on the agent's disk cannot be sent"), "{message}");
     for how in ["file", "directory", "errored", "pipe"] {
         let run = scripted_engine::run();
-        story.plan(&run).await;
+        scenario.plan(&run).await;
         let variables = linking(how).variables;
-        let phase = story.hand_out(&run.with(|run| run.variables = variables), PhaseKind::Apply).await;
-        let outcome = story.server.outcome(&phase).await;
+        let phase = scenario.hand_out(&run.with(|run| run.variables = variables), PhaseKind::Apply).await;
+        let outcome = scenario.server.outcome(&phase).await;
         assert!(matches!(outcome, Outcome::Applied { .. }), "{how}: {outcome:?}");
     }
-    let seen = story.server.seen();
+    let seen = scenario.server.seen();
     assert!(seen.state.is_none(), "{:?}", seen.state);
     for ((phase, word), blob) in &seen.blobs {
         assert!(!String::from_utf8_lossy(blob).contains("s3cr3t-of-the-agent"), "{phase} {word}");
@@ -197,7 +197,7 @@ enum Users {
 }
 
 async fn keeps_runs_apart(users: Users) {
-    let (server, place, found) = (StandIn::start().await, directory(), directory());
+    let (server, place, found) = (FakeServer::start().await, directory(), directory());
     for directory in [&place, &found] {
         // For another user, who also cannot come to where the engine is installed.
         std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
@@ -234,12 +234,12 @@ async fn keeps_runs_apart(users: Users) {
             }
         }
     });
-    let story = Story { server, agent, work_dir: place };
-    let waiting = story.hand_out(&victim, PhaseKind::Plan).await;
-    story.server.log_has(&waiting, "victim-of-log").await;
-    story.plan(&looker).await;
+    let scenario = Scenario { server, agent, work_dir: place };
+    let waiting = scenario.hand_out(&victim, PhaseKind::Plan).await;
+    scenario.server.log_has(&waiting, "victim-of-log").await;
+    scenario.plan(&looker).await;
     std::fs::write(found.path().join("go"), "").expect("a file");
-    let outcome = story.server.outcome(&waiting).await;
+    let outcome = scenario.server.outcome(&waiting).await;
     assert!(matches!(outcome, Outcome::Planned(_)), "{outcome:?}");
     let found = String::from_utf8_lossy(&std::fs::read(file).expect("it looked")).into_owned();
     assert!(
@@ -255,7 +255,7 @@ async fn keeps_runs_apart(users: Users) {
 
 #[tokio::test]
 async fn a_wrong_token_ends_the_agent_with_one_line() {
-    let server = StandIn::start().await;
+    let server = FakeServer::start().await;
     let work_dir = directory();
     let mut agent = AgentProcess::start(&server.address, work_dir.path(), |command| {
         command.env("TACO_AGENT_TOKEN", "wrong").env("RUST_LOG", "error").stderr(Stdio::piped());

@@ -1,6 +1,6 @@
 use taco_agent_protocol::{Engine, VariableCategory};
 
-use crate::story::{Run, Story};
+use crate::scenario::{Run, Scenario};
 
 const SHOW: &str = r#"
 variable "from_default" { default = "default" }
@@ -21,10 +21,10 @@ output "run" { value = var.TFC_RUN_ID }
 
 #[tokio::test]
 async fn variables_of_the_workspace_win_over_files_and_files_stay_as_they_are() {
-    let story = Story::begin().await;
+    let scenario = Scenario::begin().await;
     let odd = "a \"quoted\" ${not.code} %{ if }\nsecond line \\ end";
     for engine in Engine::ALL {
-        story.server.seen().state = None;
+        scenario.server.seen().state = None;
         let run = Run::of(
             engine,
             &[
@@ -37,8 +37,8 @@ async fn variables_of_the_workspace_win_over_files_and_files_stay_as_they_are() 
         .variable("list", "[1, \"two\"]", |variable| variable.hcl = true)
         .variable("odd", odd, |_| {})
         .variable("TF_VAR_from_environment", "environment", |variable| variable.category = VariableCategory::Env);
-        story.apply(&run).await;
-        let outputs = story.server.state()["outputs"].clone();
+        scenario.apply(&run).await;
+        let outputs = scenario.server.state()["outputs"].clone();
         let expected = serde_json::json!(["default", "tfvars", "auto", "workspace", "environment"]);
         assert_eq!(outputs["all"]["value"], expected, "{engine}");
         assert_eq!(outputs["list"]["value"], serde_json::json!([1, "two"]));

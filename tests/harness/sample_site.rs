@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use taco_domain::grant::challenge_of;
 
+use crate::api_seed::ApiSeed;
 use crate::browser::PASSWORD;
 use crate::chromium::Chromium;
-use crate::curator::Curator;
 use crate::installation::{Installation, Transport};
 use crate::pages::Page;
 use crate::process::Process;
 
-pub struct Gallery {
+pub struct SampleSite {
     pub installation: Installation,
     /// Values of the placeholders in braces in addresses.
     words: BTreeMap<&'static str, String>,
-    /// Works as long as the gallery is open.
+    /// Works as long as the sample site is open.
     pub(crate) agent: Option<Process>,
 }
 
-impl Gallery {
+impl SampleSite {
     /// A fresh site.
     pub async fn bare() -> Self {
         let installation = Installation::with_engines(Transport::Http);
@@ -43,26 +43,26 @@ impl Gallery {
     }
 
     async fn filled(honest: bool) -> Self {
-        let mut gallery = Self::bare().await;
+        let mut sample_site = Self::bare().await;
         for name in ["empty", "labs"] {
-            Curator::found(gallery.installation.admin(), name, honest).await;
+            ApiSeed::of_organization(sample_site.installation.admin(), name, honest).await;
         }
-        let curator = Curator::found(gallery.installation.admin(), "acme", honest).await;
-        let projects = gallery.fill_lists(&curator).await;
-        gallery.fill_network(&curator, &projects[0]).await;
-        gallery.fill_workshop(&curator, &projects[1]).await;
-        gallery.start_agent(&curator).await;
-        gallery.fill_account(&curator).await;
-        gallery
+        let seed = ApiSeed::of_organization(sample_site.installation.admin(), "acme", honest).await;
+        let projects = sample_site.fill_lists(&seed).await;
+        sample_site.fill_network(&seed, &projects[0]).await;
+        sample_site.fill_workshop(&seed, &projects[1]).await;
+        sample_site.start_agent(&seed).await;
+        sample_site.fill_account(&seed).await;
+        sample_site
     }
 
-    pub(crate) fn knows(&mut self, word: &'static str, meaning: String) {
+    pub(crate) fn set_placeholder(&mut self, word: &'static str, meaning: String) {
         self.words.insert(word, meaning);
     }
 
     /// Value of a placeholder.
-    pub fn word(&self, word: &str) -> String {
-        self.words.get(word).cloned().unwrap_or_else(|| panic!("the gallery has no {word}"))
+    pub fn placeholder(&self, word: &str) -> String {
+        self.words.get(word).cloned().unwrap_or_else(|| panic!("the sample site has no {word}"))
     }
 
     /// Address of a page.
@@ -71,7 +71,7 @@ impl Gallery {
         for (word, meaning) in &self.words {
             address = address.replace(&format!("{{{word}}}"), meaning);
         }
-        assert!(!address.contains('{'), "the gallery has nothing for {address}");
+        assert!(!address.contains('{'), "the sample site has nothing for {address}");
         address
     }
 
@@ -80,7 +80,7 @@ impl Gallery {
     }
 
     /// The first admin sets a password, which logs them in.
-    pub async fn let_in(&self, chromium: &Chromium) {
+    pub async fn log_in(&self, chromium: &Chromium) {
         chromium.goes_to(&self.installation.setup_link()).await;
         chromium.types("[name=password]", PASSWORD).await;
         chromium.types("[name=repeated]", PASSWORD).await;

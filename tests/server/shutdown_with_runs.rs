@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use harness::api_client::ApiClient;
-use harness::cable::Cable;
+use harness::cuttable_proxy::CuttableProxy;
 use harness::home::{Home, ServerProcess};
 use harness::run_site::{RunSite, SITE_TOKEN, admin_of, configuration, text, until};
 use harness::stand_in_engine::{StandInEngine, Step};
@@ -30,8 +30,8 @@ fn half_a_request(server: &ServerProcess) -> TcpStream {
 async fn agents_of_a_server_that_stops_go_on_at_another_one() {
     let (site, mut first) = RunSite::with_lease(LEASE).await;
     let second = site.server();
-    let cable = Cable::to(&first.address).await;
-    let agent = site.agent("one", &cable.address());
+    let proxy = CuttableProxy::to(&first.address).await;
+    let agent = site.agent("one", &proxy.address());
     let admin = admin_of(&second.address);
     let workspace = site.given_workspace(&admin, "web").await;
     site.engine.hold(Step::ApplyIsHalfDone);
@@ -39,7 +39,7 @@ async fn agents_of_a_server_that_stops_go_on_at_another_one() {
     let deed = site.engine.comes_to(Step::ApplyIsHalfDone, &run, 1).await;
     let under_way = half_a_request(&first);
     sleep(Duration::from_millis(300)).await;
-    cable.lead_to(&second.address);
+    proxy.redirect_to(&second.address);
     first.process.signal(Signal::SIGTERM);
     agent.line_of_stderr(|line| line.contains("the server is stopping"));
     sleep(Duration::from_secs(LEASE.into()) * 2).await;

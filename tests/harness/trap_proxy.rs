@@ -1,4 +1,4 @@
-//! A way station between a client and its server, at which a request or its answer can be stopped.
+//! An HTTP proxy between a client and its server with traps: a request or its answer can be stopped there.
 //!
 //! It passes everything on, until someone sets a trap: the first request that the trap is for is stopped, either before
 //! the server gets it or after the server has done it. What the client then sees is up to the trap: nothing, for as long
@@ -52,14 +52,14 @@ struct Trap {
 }
 
 #[derive(Clone)]
-struct Station {
+struct ProxyState {
     upstream: String,
     client: reqwest::Client,
     trap: Arc<Mutex<Option<Trap>>>,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-pub struct WayStation {
+pub struct TrapProxy {
     address: SocketAddr,
     trap: Arc<Mutex<Option<Trap>>>,
     requests: Arc<Mutex<Vec<String>>>,
@@ -67,14 +67,14 @@ pub struct WayStation {
 }
 
 /// A trap that was set.
-pub struct Caught(oneshot::Receiver<String>);
+pub struct TrapHandle(oneshot::Receiver<String>);
 
 /// The answer goes nowhere: hyper closes the connection.
 #[derive(thiserror::Error, Debug)]
 #[error("the connection is cut")]
 struct CutOff;
 
-impl WayStation {
+impl TrapProxy {
     /// In front of a server's address, such as `http://127.0.0.1:9000`.
     pub async fn in_front_of(upstream: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -83,11 +83,11 @@ impl WayStation {
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
         let requests = Arc::new(Mutex::new(Vec::new()));
         let upstream = upstream.trim_end_matches('/').to_owned();
-        let station = Station { upstream, client, trap: Arc::clone(&trap), requests: Arc::clone(&requests) };
+        let proxy = ProxyState { upstream, client, trap: Arc::clone(&trap), requests: Arc::clone(&requests) };
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let station = station.clone();
-                let service = tower::service_fn(move |request| pass(station.clone(), request));
+                let proxy = proxy.clone();
+                let service = tower::service_fn(move |request| pass(proxy.clone(), request));
                 tokio::spawn(async move {
                     let http = auto::Builder::new(TokioExecutor::new()).http1_only();
                     // It fails when a connection is cut, which is what we are here for.
@@ -109,15 +109,20 @@ impl WayStation {
     }
 
     /// Stops the next request that is `wanted` by its method and its path.
-    pub fn stop(&self, moment: Moment, fate: Fate, wanted: impl Fn(&Method, &str) -> bool + Send + 'static) -> Caught {
+    pub fn stop(
+        &self,
+        moment: Moment,
+        fate: Fate,
+        wanted: impl Fn(&Method, &str) -> bool + Send + 'static,
+    ) -> TrapHandle {
         let (caught, catching) = oneshot::channel();
         let trap = Trap { wanted: Box::new(wanted), moment, fate, caught };
         *self.trap.lock().expect("no thread panicked") = Some(trap);
-        Caught(catching)
+        TrapHandle(catching)
     }
 
     /// Stops the next write of an object whose key has this in it, and lets the writer wait to be killed.
-    pub fn stop_write(&self, moment: Moment, part_of_key: &str) -> Caught {
+    pub fn stop_write(&self, moment: Moment, part_of_key: &str) -> TrapHandle {
         let part = part_of_key.to_owned();
         self.stop(moment, Fate::Waits, move |method, path| {
             matches!(*method, Method::PUT | Method::POST) && path.contains(&part)
@@ -125,21 +130,21 @@ impl WayStation {
     }
 }
 
-impl Drop for WayStation {
+impl Drop for TrapProxy {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Caught {
+impl TrapHandle {
     /// Waits until the request is where it was to be stopped; returns its path.
     pub async fn wait(self) -> String {
         let caught = tokio::time::timeout(TRAP_TIMEOUT, self.0).await;
-        caught.expect("such a request did not come").expect("the station is there")
+        caught.expect("such a request did not come").expect("the proxy runs")
     }
 }
 
-impl Station {
+impl ProxyState {
     /// The trap, if it is for this request. It catches once.
     fn springs(&self, request: &Request<Incoming>) -> Option<Trap> {
         let mut trap = self.trap.lock().expect("no thread panicked");
@@ -150,13 +155,13 @@ impl Station {
     }
 }
 
-async fn pass(station: Station, request: Request<Incoming>) -> Result<Response<Body>, CutOff> {
-    station.requests.lock().expect("no thread panicked").push(format!("{} {}", request.method(), request.uri()));
-    let trap = station.springs(&request);
+async fn pass(proxy: ProxyState, request: Request<Incoming>) -> Result<Response<Body>, CutOff> {
+    proxy.requests.lock().expect("no thread panicked").push(format!("{} {}", request.method(), request.uri()));
+    let trap = proxy.springs(&request);
     let path = request.uri().path().to_owned();
     if let Some(trap) = trap {
         if trap.moment == Moment::After {
-            forward(&station, request).await.ok();
+            forward(&proxy, request).await.ok();
         }
         trap.caught.send(path).ok();
         if trap.fate == Fate::Waits {
@@ -164,15 +169,15 @@ async fn pass(station: Station, request: Request<Incoming>) -> Result<Response<B
         }
         return Err(CutOff);
     }
-    forward(&station, request).await.map_err(|_| CutOff)
+    forward(&proxy, request).await.map_err(|_| CutOff)
 }
 
 /// Passes a request on as it is: also its `Host`, which is part of what S3's clients sign.
-async fn forward(station: &Station, request: Request<Incoming>) -> anyhow::Result<Response<Body>> {
+async fn forward(proxy: &ProxyState, request: Request<Incoming>) -> anyhow::Result<Response<Body>> {
     let (parts, body) = request.into_parts();
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let body = to_bytes(Body::new(body), usize::MAX).await?;
-    let outgoing = station.client.request(parts.method, format!("{}{target}", station.upstream));
+    let outgoing = proxy.client.request(parts.method, format!("{}{target}", proxy.upstream));
     let answer = outgoing.headers(parts.headers).body(body).send().await?;
     let mut response = Response::builder().status(answer.status());
     for (name, value) in answer.headers() {

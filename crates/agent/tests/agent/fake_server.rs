@@ -39,7 +39,7 @@ pub(crate) struct Seen {
 }
 
 #[derive(Clone)]
-pub(crate) struct StandIn {
+pub(crate) struct FakeServer {
     pub(crate) address: String,
     inner: Arc<Inner>,
 }
@@ -59,7 +59,7 @@ struct Inner {
     doubts_ids: AtomicBool,
 }
 
-impl StandIn {
+impl FakeServer {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));

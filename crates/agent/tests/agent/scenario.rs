@@ -12,18 +12,18 @@ use taco_domain::id::{RunId, WorkspaceId};
 use tempfile::TempDir;
 
 use crate::agent_process::{AgentProcess, directory};
-use crate::stand_in::StandIn;
+use crate::fake_server::FakeServer;
 
 /// A server and an agent that is connected to it.
-pub(crate) struct Story {
-    pub(crate) server: StandIn,
+pub(crate) struct Scenario {
+    pub(crate) server: FakeServer,
     pub(crate) agent: AgentProcess,
     pub(crate) work_dir: TempDir,
 }
 
-impl Story {
+impl Scenario {
     pub(crate) async fn begin() -> Self {
-        let server = StandIn::start().await;
+        let server = FakeServer::start().await;
         let work_dir = directory();
         let agent = AgentProcess::start(&server.address, work_dir.path(), |_| {});
         server.agent_is_connected().await;

@@ -1,13 +1,12 @@
-//! Someone who fills a site through the API, as its users would.
+//! Fills a site through the API, as its users would.
 
 use std::time::Duration;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::api_client::ApiClient;
+use crate::configurations::packed;
 
 /// Long enough for a machine that is busy with other tests.
 const RUN_TIMEOUT: Duration = Duration::from_secs(180);
@@ -21,15 +20,16 @@ pub const POISON: &str = "\"'><img src=x onerror=alert(1) data-poison></title></
 /// As much of it as fits into a name.
 pub const SHORT_POISON: &str = "\"'></title><img src=x onerror=alert(1) data-poison>";
 
-/// Someone who fills an organization.
-pub struct Curator {
+/// Creates things in one organization.
+pub struct ApiSeed {
     pub admin: ApiClient,
     pub organization: &'static str,
     pub honest: bool,
 }
 
-impl Curator {
-    pub async fn found(admin: ApiClient, organization: &'static str, honest: bool) -> Self {
+impl ApiSeed {
+    /// Creates the organization.
+    pub async fn of_organization(admin: ApiClient, organization: &'static str, honest: bool) -> Self {
         let attributes = json!({ "name": organization, "email": "ops@acme.test" });
         let body = json!({ "data": { "type": "organizations", "attributes": attributes } });
         admin.post("/api/v2/organizations", body).await;
@@ -37,18 +37,18 @@ impl Curator {
     }
 
     /// A text for others to read.
-    pub fn told(&self, text: &str) -> String {
+    pub fn text(&self, text: &str) -> String {
         if self.honest { text.to_owned() } else { format!("{text} {POISON}") }
     }
 
     /// A name that may hold any character.
-    pub fn called(&self, name: &str) -> String {
+    pub fn name(&self, name: &str) -> String {
         if self.honest { name.to_owned() } else { format!("{name} {SHORT_POISON}") }
     }
 
-    /// Makes something in the organization, and tells its id.
-    pub async fn makes(&self, collection: &str, attributes: Value, relationships: Value) -> String {
-        self.makes_at(
+    /// Creates something in the organization, and returns its id.
+    pub async fn create(&self, collection: &str, attributes: Value, relationships: Value) -> String {
+        self.create_at(
             &format!("/api/v2/organizations/{}/{collection}", self.organization),
             collection,
             attributes,
@@ -57,7 +57,7 @@ impl Curator {
         .await
     }
 
-    pub async fn makes_at(&self, path: &str, kind: &str, attributes: Value, relationships: Value) -> String {
+    pub async fn create_at(&self, path: &str, kind: &str, attributes: Value, relationships: Value) -> String {
         let data = json!({ "type": kind, "attributes": attributes, "relationships": relationships });
         let made = self.admin.post(path, json!({ "data": data })).await;
         made["data"]["id"].as_str().expect("an id").to_owned()
@@ -65,12 +65,12 @@ impl Curator {
 
     pub async fn workspace(&self, project: &str, name: &str, description: &str) -> String {
         let relationships = json!({ "project": { "data": { "type": "projects", "id": project } } });
-        let attributes = json!({ "name": name, "description": self.told(description), "execution-mode": "remote", "taco-engine": "terraform" });
-        self.makes("workspaces", attributes, relationships).await
+        let attributes = json!({ "name": name, "description": self.text(description), "execution-mode": "remote", "taco-engine": "terraform" });
+        self.create("workspaces", attributes, relationships).await
     }
 
     pub async fn variable(&self, workspace: &str, attributes: Value) -> String {
-        self.makes_at(&format!("/api/v2/workspaces/{workspace}/vars"), "vars", attributes, json!({})).await
+        self.create_at(&format!("/api/v2/workspaces/{workspace}/vars"), "vars", attributes, json!({})).await
     }
 
     /// Uploads a configuration of these files, without a run.
@@ -86,7 +86,7 @@ impl Curator {
     /// Starts a run of the newest configuration, and waits until it has this status.
     pub async fn run(&self, workspace: &str, attributes: Value, status: &str) -> String {
         let relationships = json!({ "workspace": { "data": { "type": "workspaces", "id": workspace } } });
-        let run = self.makes_at("/api/v2/runs", "runs", attributes, relationships).await;
+        let run = self.create_at("/api/v2/runs", "runs", attributes, relationships).await;
         self.until(&run, status).await;
         run
     }
@@ -112,16 +112,4 @@ impl Curator {
         let listed = listed["data"].as_array().expect("a list").clone();
         listed.iter().map(|version| version["id"].as_str().expect("an id").to_owned()).collect()
     }
-}
-
-/// An archive as clients upload it.
-pub fn packed(files: &[(&str, &str)]) -> Vec<u8> {
-    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    for (name, text) in files {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(text.len() as u64);
-        header.set_mode(0o644);
-        archive.append_data(&mut header, name, text.as_bytes()).expect("in memory");
-    }
-    archive.into_inner().and_then(GzEncoder::finish).expect("in memory")
 }

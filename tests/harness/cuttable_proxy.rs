@@ -1,4 +1,4 @@
-//! A cable between a client and a server, for any protocol, that can be cut, mended and led elsewhere.
+//! A TCP proxy between a client and a server, for any protocol, that can be cut, mended and redirected.
 //!
 //! As in a network that drops packets, neither end is told of a cut: bytes under way wait, and so do those who want an
 //! answer.
@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Direction that the cable lets through.
+/// Direction that the proxy lets through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flow {
     Both,
@@ -20,14 +20,14 @@ pub enum Flow {
     Neither,
 }
 
-pub struct Cable {
+pub struct CuttableProxy {
     address: SocketAddr,
     target: Arc<Mutex<String>>,
     flow: watch::Sender<Flow>,
     task: JoinHandle<()>,
 }
 
-impl Cable {
+impl CuttableProxy {
     /// To a host and port, or an address that begins with `http://`.
     pub async fn to(target: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -50,7 +50,7 @@ impl Cable {
     }
 
     /// New connections lead there.
-    pub fn lead_to(&self, target: &str) {
+    pub fn redirect_to(&self, target: &str) {
         *self.target.lock().expect("no thread panicked") = host(target);
     }
 
@@ -59,7 +59,7 @@ impl Cable {
     }
 }
 
-impl Drop for Cable {
+impl Drop for CuttableProxy {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -70,7 +70,7 @@ fn host(address: &str) -> String {
 }
 
 async fn carry(client: TcpStream, target: String, flow: watch::Receiver<Flow>) {
-    // A cut cable does not let anyone connect either.
+    // A cut proxy does not let anyone connect either.
     let mut before = flow.clone();
     let Ok(_) = before.wait_for(|flow| *flow != Flow::Neither).await else { return };
     let Ok(server) = TcpStream::connect(&target).await else { return };

@@ -26,10 +26,10 @@ type Between = Box<dyn FnMut(&Method, &Uri, usize) -> Option<StatusCode> + Send>
 
 /// Has an address from the beginning, so that servers can be told under which one they are reached.
 #[derive(Debug)]
-pub struct Unconnected(TcpListener);
+pub struct UnstartedLoadBalancer(TcpListener);
 
 #[derive(Clone)]
-pub struct Proxy(Arc<Inner>);
+pub struct LoadBalancer(Arc<Inner>);
 
 struct Inner {
     servers: Vec<Upstream>,
@@ -46,7 +46,7 @@ struct Upstream {
     alive: AtomicBool,
 }
 
-impl Unconnected {
+impl UnstartedLoadBalancer {
     pub fn bind() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("it can be asynchronous");
@@ -58,9 +58,9 @@ impl Unconnected {
     }
 
     /// Begins to serve, until the runtime ends.
-    pub fn connect(self, servers: Vec<String>, client: Client, tls: Option<TlsAcceptor>) -> Proxy {
+    pub fn connect(self, servers: Vec<String>, client: Client, tls: Option<TlsAcceptor>) -> LoadBalancer {
         let upstream = |address| Upstream { address, alive: AtomicBool::new(true) };
-        let proxy = Proxy(Arc::new(Inner {
+        let proxy = LoadBalancer(Arc::new(Inner {
             servers: servers.into_iter().map(upstream).collect(),
             client,
             turns: AtomicUsize::new(0),
@@ -79,7 +79,7 @@ impl Unconnected {
     }
 }
 
-impl Proxy {
+impl LoadBalancer {
     /// From now on this sees every request first.
     pub fn step_between(&self, between: impl FnMut(&Method, &Uri, usize) -> Option<StatusCode> + Send + 'static) {
         *self.0.between.lock().expect("not poisoned") = Some(Box::new(between));
@@ -117,7 +117,7 @@ fn switch(upgrade: OnUpgrade, answer: reqwest::Response) -> Response {
     (status, headers).into_response()
 }
 
-async fn pass_on(State(Proxy(proxy)): State<Proxy>, mut request: Request) -> Response {
+async fn pass_on(State(LoadBalancer(proxy)): State<LoadBalancer>, mut request: Request) -> Response {
     let upgrade = request.headers().contains_key(UPGRADE).then(|| hyper::upgrade::on(&mut request));
     let (parts, body) = request.into_parts();
     proxy.seen.lock().expect("not poisoned").push(format!("{} {}", parts.method, parts.uri));

@@ -8,19 +8,19 @@ use taco_tables::{Record, tables};
 
 /// A list that operations are appended to.
 #[derive(Clone, Default, Serialize, Deserialize)]
-pub struct Shelf {
+pub struct OperationList {
     pub id: String,
     pub operations: Vec<String>,
 }
 
-impl Shelf {
+impl OperationList {
     pub fn operations(&self) -> BTreeSet<String> {
         self.operations.iter().cloned().collect()
     }
 }
 
-impl Record for Shelf {
-    const KIND: &'static str = "shelf";
+impl Record for OperationList {
+    const KIND: &'static str = "list";
     type Id = String;
     type Indexes = ();
 
@@ -30,20 +30,20 @@ impl Record for Shelf {
 }
 
 tables! {
-    pub struct Shelves {
-        pub shelves: Shelf;
+    pub struct OperationLists {
+        pub lists: OperationList;
     }
 }
 
-pub async fn append(ledger: &Ledger<Shelves>, shelf: &str, operation: &str) -> Result<(), CommitError<()>> {
-    let (id, operation) = (shelf.to_owned(), operation.to_owned());
-    let intent = Intent { actor: "writer".into(), action: "shelf.append", request: Some(operation.clone()) };
+pub async fn append(ledger: &Ledger<OperationLists>, list: &str, operation: &str) -> Result<(), CommitError<()>> {
+    let (id, operation) = (list.to_owned(), operation.to_owned());
+    let intent = Intent { actor: "writer".into(), action: "list.append", request: Some(operation.clone()) };
     ledger
         .commit(intent, move |transaction| {
-            let mut shelf = transaction.state().shelves.get(&id).cloned().unwrap_or_default();
-            shelf.id.clone_from(&id);
-            shelf.operations.push(operation.clone());
-            transaction.put(&shelf);
+            let mut list = transaction.state().lists.get(&id).cloned().unwrap_or_default();
+            list.id.clone_from(&id);
+            list.operations.push(operation.clone());
+            transaction.put(&list);
             Ok(())
         })
         .await

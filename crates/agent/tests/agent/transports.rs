@@ -17,13 +17,13 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 
 use crate::agent_process::{AgentProcess, POOL_TOKEN, directory, eventually, tool};
+use crate::fake_server::FakeServer;
 use crate::plans::ONE;
-use crate::stand_in::StandIn;
-use crate::story::{Run, Story};
+use crate::scenario::{Run, Scenario};
 
 #[tokio::test]
 async fn an_agent_within_a_server_needs_no_network() {
-    let server = StandIn::at("http://localhost:1".to_owned());
+    let server = FakeServer::at("http://localhost:1".to_owned());
     let router = server.router();
     let dial = Dial::embedded(move || {
         let (near, far) = tokio::io::duplex(64 * 1024);
@@ -76,9 +76,9 @@ async fn tls_needs_an_authority_that_is_trusted_and_runs_trust_it_too() {
     let agent = AgentProcess::start(&server.address, &directory.path().join("trusting"), |command| {
         command.arg("--ca-file").arg(&authority);
     });
-    let story = Story { server: server.clone(), agent, work_dir: crate::agent_process::directory() };
+    let scenario = Scenario { server: server.clone(), agent, work_dir: crate::agent_process::directory() };
     let show = "resource \"terraform_data\" \"show\" {\n  provisioner \"local-exec\" { command = \"cat $SSL_CERT_FILE\" }\n}\n";
-    let (phase, _) = story.apply(&Run::of(Engine::Terraform, &[("main.tf", show)])).await;
+    let (phase, _) = scenario.apply(&Run::of(Engine::Terraform, &[("main.tf", show)])).await;
     let own = certificate.cert.pem();
     let line = own.lines().nth(1).expect("a line of base64");
     assert!(server.log(&phase).contains(line), "the run trusts the server's authority");
@@ -97,7 +97,7 @@ async fn an_agent_that_does_not_trust_its_server_says_so_and_gives_it_no_token()
     assert!(server.seen().hellos.is_empty());
 }
 
-async fn serve_tls(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> StandIn {
+async fn serve_tls(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> FakeServer {
     let key = certificate.signing_key.serialize_der().try_into().expect("a key");
     let provider = Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider());
     let configuration = ServerConfig::builder_with_provider(provider)
@@ -108,7 +108,7 @@ async fn serve_tls(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> StandIn
         .expect("a configuration");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
-    let server = StandIn::at(format!("https://localhost:{port}"));
+    let server = FakeServer::at(format!("https://localhost:{port}"));
     let listener = TlsListener { listener, acceptor: TlsAcceptor::from(Arc::new(configuration)) };
     let router = server.router();
     tokio::spawn(async move { axum::serve(listener, router).await });

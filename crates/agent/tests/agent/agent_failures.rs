@@ -6,16 +6,16 @@ use taco_agent_protocol::{Engine, Outcome, PhaseAttempt, PhaseKind};
 
 use crate::agent_process::{AgentProcess, directory, eventually, lives, parent};
 use crate::cancellations::{endless, pid};
+use crate::fake_server::FakeServer;
 use crate::plans::ONE;
+use crate::scenario::{Run, Scenario};
 use crate::scripted_engine;
-use crate::stand_in::StandIn;
-use crate::story::{Run, Story};
 
-async fn applying(story: &Story, engine: Engine) -> (PhaseAttempt, i32, tempfile::TempDir) {
+async fn applying(scenario: &Scenario, engine: Engine) -> (PhaseAttempt, i32, tempfile::TempDir) {
     let directory = directory();
     let run = Run::of(engine, &[("main.tf", &endless(directory.path(), "sleep 600"))]);
-    story.plan(&run).await;
-    let phase = story.hand_out(&run, PhaseKind::Apply).await;
+    scenario.plan(&run).await;
+    let phase = scenario.hand_out(&run, PhaseKind::Apply).await;
     let pid = pid(directory.path()).await;
     (phase, pid, directory)
 }
@@ -30,21 +30,23 @@ fn message(outcome: Outcome) -> String {
 #[tokio::test]
 async fn a_killed_agent_leaves_no_engine_behind_and_its_successor_reports() {
     for engine in Engine::ALL {
-        let mut story = Story::begin().await;
-        let (phase, pid, _directory) = applying(&story, engine).await;
-        story.server.answer(false);
-        story.agent.kill();
+        let mut scenario = Scenario::begin().await;
+        let (phase, pid, _directory) = applying(&scenario, engine).await;
+        scenario.server.answer(false);
+        scenario.agent.kill();
         eventually("the engine does not outlive its agent", || !lives(pid)).await;
-        assert!(!story.server.seen().outcomes.contains_key(&phase));
-        story.server.answer(true);
-        story.agent = AgentProcess::start(&story.server.address, story.work_dir.path(), |_| {});
-        let Outcome::Errored { message, incomplete, .. } = story.server.outcome(&phase).await else { panic!("killed") };
+        assert!(!scenario.server.seen().outcomes.contains_key(&phase));
+        scenario.server.answer(true);
+        scenario.agent = AgentProcess::start(&scenario.server.address, scenario.work_dir.path(), |_| {});
+        let Outcome::Errored { message, incomplete, .. } = scenario.server.outcome(&phase).await else {
+            panic!("killed")
+        };
         assert!(incomplete && message.contains("was killed while it applied"), "{message}");
-        assert!(story.server.state().to_string().contains("first"), "{engine}");
-        let log = story.server.log(&phase);
+        assert!(scenario.server.state().to_string().contains("first"), "{engine}");
+        let log = scenario.server.log(&phase);
         assert!(log.starts_with('\u{2}') && log.contains("was killed") && log.ends_with('\u{3}'), "{log}");
         eventually("the journal is empty", || {
-            std::fs::read_dir(story.work_dir.path().join("journal")).expect("a directory").count() == 0
+            std::fs::read_dir(scenario.work_dir.path().join("journal")).expect("a directory").count() == 0
         })
         .await;
     }
@@ -53,26 +55,28 @@ async fn a_killed_agent_leaves_no_engine_behind_and_its_successor_reports() {
 /// As the kernel does it when memory runs out.
 #[tokio::test]
 async fn an_apply_whose_engine_is_killed_says_that_its_state_may_lack_something() {
-    let story = Story::begin().await;
+    let scenario = Scenario::begin().await;
     for engine in Engine::ALL {
-        story.server.seen().state = None;
-        let (phase, shell, _directory) = applying(&story, engine).await;
+        scenario.server.seen().state = None;
+        let (phase, shell, _directory) = applying(&scenario, engine).await;
         kill(Pid::from_raw(parent(shell)), Signal::SIGKILL).expect("the engine lives");
-        let Outcome::Errored { message, incomplete, .. } = story.server.outcome(&phase).await else { panic!("killed") };
+        let Outcome::Errored { message, incomplete, .. } = scenario.server.outcome(&phase).await else {
+            panic!("killed")
+        };
         assert!(incomplete && message.starts_with(&format!("{engine} was killed (signal 9")), "{message}");
         assert!(!lives(shell), "nothing of it is left");
         // OpenTofu writes its state every 20 seconds at most, and at its end.
         if engine == Engine::Terraform {
-            assert!(story.server.state().to_string().contains("first"), "what it wrote is kept");
+            assert!(scenario.server.state().to_string().contains("first"), "what it wrote is kept");
         }
-        let log = story.server.log(&phase);
+        let log = scenario.server.log(&phase);
         assert!(log.contains("not all that it did may be in the state") && log.ends_with('\u{3}'), "{log}");
     }
 }
 
 #[tokio::test]
 async fn a_plan_that_comes_again_is_not_disturbed_by_what_is_left_of_it() {
-    let (server, work_dir, place) = (StandIn::start().await, directory(), directory());
+    let (server, work_dir, place) = (FakeServer::start().await, directory(), directory());
     let first = place.path().join("first");
     // The first hears no interrupt, so that it is there for a while after its agent.
     let plan = format!(
@@ -81,21 +85,21 @@ async fn a_plan_that_comes_again_is_not_disturbed_by_what_is_left_of_it() {
     );
     scripted_engine::install(work_dir.path(), &plan, "");
     let agent = AgentProcess::start(&server.address, work_dir.path(), |_| {});
-    let mut story = Story { server, agent, work_dir };
+    let mut scenario = Scenario { server, agent, work_dir };
     let run = scripted_engine::run();
-    story.hand_out(&run, PhaseKind::Plan).await;
+    scenario.hand_out(&run, PhaseKind::Plan).await;
     eventually("the engine plans", || first.exists()).await;
-    let before = story.server.seen().hellos.len();
-    story.agent.kill();
-    story.agent = AgentProcess::start(&story.server.address, story.work_dir.path(), |_| {});
-    eventually("it comes back", || story.server.seen().hellos.len() > before).await;
-    let mut job = run.job(PhaseKind::Plan, false, &story.server.address);
+    let before = scenario.server.seen().hellos.len();
+    scenario.agent.kill();
+    scenario.agent = AgentProcess::start(&scenario.server.address, scenario.work_dir.path(), |_| {});
+    eventually("it comes back", || scenario.server.seen().hellos.len() > before).await;
+    let mut job = run.job(PhaseKind::Plan, false, &scenario.server.address);
     job.phase.epoch = 2;
-    let phase = story.server.hand_out(job).await;
-    let outcome = story.server.outcome(&phase).await;
-    assert!(matches!(outcome, Outcome::Planned(_)), "{outcome:?}: {}", story.server.log(&phase));
+    let phase = scenario.server.hand_out(job).await;
+    let outcome = scenario.server.outcome(&phase).await;
+    assert!(matches!(outcome, Outcome::Planned(_)), "{outcome:?}: {}", scenario.server.log(&phase));
     eventually("nothing is left of either", || {
-        let count = |name: &str| std::fs::read_dir(story.work_dir.path().join(name)).expect("a directory").count();
+        let count = |name: &str| std::fs::read_dir(scenario.work_dir.path().join(name)).expect("a directory").count();
         count("runs") + count("unsent") + count("journal") == 0
     })
     .await;
@@ -103,50 +107,50 @@ async fn a_plan_that_comes_again_is_not_disturbed_by_what_is_left_of_it() {
 
 #[tokio::test]
 async fn an_agent_whose_lease_ends_stops_its_engines_and_sends_the_state_later() {
-    let server = StandIn::start().await;
+    let server = FakeServer::start().await;
     server.lease(10_000);
     let work_dir = directory();
     let agent = AgentProcess::start(&server.address, work_dir.path(), |_| {});
-    let story = Story { server, agent, work_dir };
-    let (phase, pid, _directory) = applying(&story, Engine::Terraform).await;
-    story.server.publish(false);
+    let scenario = Scenario { server, agent, work_dir };
+    let (phase, pid, _directory) = applying(&scenario, Engine::Terraform).await;
+    scenario.server.publish(false);
     eventually("the engine is stopped", || !lives(pid)).await;
-    let message = message(story.server.outcome(&phase).await);
+    let message = message(scenario.server.outcome(&phase).await);
     assert!(message.contains("lost its server"), "{message}");
-    assert!(story.server.state().to_string().contains("first"));
+    assert!(scenario.server.state().to_string().contains("first"));
 }
 
 #[tokio::test]
 async fn an_agent_that_sleeps_through_its_lease_has_no_engine_when_it_wakes() {
-    let server = StandIn::start().await;
+    let server = FakeServer::start().await;
     server.lease(10_000);
     let work_dir = directory();
     let agent = AgentProcess::start(&server.address, work_dir.path(), |_| {});
-    let story = Story { server, agent, work_dir };
-    let (phase, pid, _directory) = applying(&story, Engine::Terraform).await;
-    story.agent.signal(Signal::SIGSTOP);
+    let scenario = Scenario { server, agent, work_dir };
+    let (phase, pid, _directory) = applying(&scenario, Engine::Terraform).await;
+    scenario.agent.signal(Signal::SIGSTOP);
     eventually("the engine is stopped", || !lives(pid)).await;
-    story.agent.signal(Signal::SIGCONT);
-    let message = message(story.server.outcome(&phase).await);
+    scenario.agent.signal(Signal::SIGCONT);
+    let message = message(scenario.server.outcome(&phase).await);
     assert!(message.contains("lost its server"), "{message}");
 }
 
 #[tokio::test]
 async fn a_lost_phase_is_killed_and_says_nothing_more() {
-    let story = Story::begin().await;
-    let (phase, pid, _directory) = applying(&story, Engine::Terraform).await;
-    story.server.seen().jobs.remove(&phase);
-    story.server.say(taco_agent_protocol::FromServer::Lost { phase });
+    let scenario = Scenario::begin().await;
+    let (phase, pid, _directory) = applying(&scenario, Engine::Terraform).await;
+    scenario.server.seen().jobs.remove(&phase);
+    scenario.server.say(taco_agent_protocol::FromServer::Lost { phase });
     eventually("the engine is stopped", || !lives(pid)).await;
-    let kept = story.work_dir.path().join("kept-states").join(format!("{}.tfstate", phase.run));
+    let kept = scenario.work_dir.path().join("kept-states").join(format!("{}.tfstate", phase.run));
     eventually("nothing is left of it", || {
-        let count = |name: &str| std::fs::read_dir(story.work_dir.path().join(name)).expect("a directory").count();
+        let count = |name: &str| std::fs::read_dir(scenario.work_dir.path().join(name)).expect("a directory").count();
         count("runs") + count("unsent") == 0
     })
     .await;
-    assert!(!story.server.seen().outcomes.contains_key(&phase));
+    assert!(!scenario.server.seen().outcomes.contains_key(&phase));
     // The server may have taken the state before it took the phase away; what it has not, the agent keeps.
-    let taken = story.server.seen().state.clone().unwrap_or_default();
+    let taken = scenario.server.seen().state.clone().unwrap_or_default();
     let at_server = String::from_utf8_lossy(&taken).contains("first");
     let kept = std::fs::read_to_string(kept).unwrap_or_default().contains("first");
     assert!(at_server || kept, "but its state");
@@ -154,13 +158,13 @@ async fn a_lost_phase_is_killed_and_says_nothing_more() {
 
 #[tokio::test]
 async fn an_agent_whose_id_is_another_s_comes_as_a_new_one() {
-    let story = Story::begin().await;
-    story.server.agent_is_connected().await;
-    let before = story.server.seen().hellos.len();
-    story.server.doubt_ids();
-    story.server.cut();
-    eventually("it comes twice more", || story.server.seen().hellos.len() >= before + 2).await;
-    let seen = story.server.seen();
+    let scenario = Scenario::begin().await;
+    scenario.server.agent_is_connected().await;
+    let before = scenario.server.seen().hellos.len();
+    scenario.server.doubt_ids();
+    scenario.server.cut();
+    eventually("it comes twice more", || scenario.server.seen().hellos.len() >= before + 2).await;
+    let seen = scenario.server.seen();
     let said = seen.hellos.iter().map(|hello| match hello {
         taco_agent_protocol::FromAgent::Hello { agent, instance, .. } => (agent.is_some(), instance.clone()),
         other => panic!("no hello: {other:?}"),
@@ -175,15 +179,15 @@ async fn an_agent_whose_id_is_another_s_comes_as_a_new_one() {
 
 #[tokio::test]
 async fn an_agent_for_one_phase_leaves_after_it() {
-    let server = StandIn::start().await;
+    let server = FakeServer::start().await;
     let work_dir = directory();
     let agent = AgentProcess::start(&server.address, work_dir.path(), |command| {
         command.arg("--once");
     });
-    let mut story = Story { server, agent, work_dir };
-    story.plan(&Run::of(Engine::Terraform, &[("main.tf", ONE)])).await;
-    assert_eq!(story.agent.exit().await, Some(0));
-    let seen = story.server.seen();
+    let mut scenario = Scenario { server, agent, work_dir };
+    scenario.plan(&Run::of(Engine::Terraform, &[("main.tf", ONE)])).await;
+    assert_eq!(scenario.agent.exit().await, Some(0));
+    let seen = scenario.server.seen();
     let taco_agent_protocol::FromAgent::Hello { once, concurrency, engines, .. } = &seen.hellos[0] else {
         panic!("a hello")
     };
