@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket};
-use taco_agent_protocol::{FromAgent, FromServer, PROTOCOL, PhaseAttempt, Refusal};
+use taco_agent_protocol::{FromAgent, FromServer, MAX_AGENT_ENGINES, PROTOCOL, PhaseAttempt, Refusal};
 use taco_control_plane::{ConnectedAgent, Error, OrganizationSnapshot};
-use taco_domain::agent::{Introduction, MAX_AGENT_CONCURRENCY, MAX_AGENT_ENGINES};
+use taco_domain::agent::{Introduction, MAX_AGENT_CONCURRENCY};
 use taco_domain::global_queue::AgentScope;
 use taco_domain::id::AgentId;
 use taco_scheduler::{AgentLink, NewAgent, ToAgent};

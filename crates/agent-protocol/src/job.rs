@@ -1,11 +1,11 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-pub use taco_domain::engine::Engine;
-use taco_domain::id::WorkspaceId;
-pub use taco_domain::phase::{PhaseKind, ResourceCounts};
-pub use taco_domain::phase_attempt::PhaseAttempt;
-pub use taco_domain::variable::VariableCategory;
+pub use taco_words::engine::Engine;
+use taco_words::id::WorkspaceId;
+pub use taco_words::phase::{PhaseKind, ResourceCounts};
+pub use taco_words::phase_attempt::PhaseAttempt;
+pub use taco_words::variable::VariableCategory;
 
 /// Program and version: `latest`, `1.11.4`, or a constraint such as `~> 1.11.0`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]

@@ -15,5 +15,8 @@ pub use job::{
 pub use message::{FromAgent, FromServer, Refusal};
 pub use paths::{CONNECT_PATH, LogConflict, Upload, phase_path};
 
+/// The most engines that an agent is believed to have; all servers keep the list in memory and in their beacons.
+pub const MAX_AGENT_ENGINES: usize = 64;
+
 /// Protocol version. A server accepts agents of this version and of the one before it.
 pub const PROTOCOL: u32 = 1;

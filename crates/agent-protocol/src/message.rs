@@ -1,5 +1,5 @@
 use serde::{Deserialize, Serialize};
-use taco_domain::id::AgentId;
+use taco_words::id::AgentId;
 
 use crate::job::{EngineRequest, Job, PhaseAttempt};
 

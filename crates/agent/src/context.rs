@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use serde_json::json;
-use taco_domain::id::RunId;
+use taco_words::id::RunId;
 use tokio::sync::OnceCell;
 
 use crate::cli_configuration::Services;

@@ -9,8 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use semver::Version;
 use serde::Deserialize;
-use taco_agent_protocol::{Engine, EngineRequest};
-use taco_domain::agent::MAX_AGENT_ENGINES;
+use taco_agent_protocol::{Engine, EngineRequest, MAX_AGENT_ENGINES};
 use tokio::process::Command;
 
 use crate::engine_download::Downloads;

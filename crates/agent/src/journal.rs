@@ -180,7 +180,7 @@ impl JournalRecord {
 
 #[cfg(test)]
 mod tests {
-    use taco_domain::id::RunId;
+    use taco_words::id::RunId;
 
     use super::*;
 

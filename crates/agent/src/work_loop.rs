@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use taco_agent_protocol::{FromAgent, FromServer, Job, PROTOCOL, PhaseAttempt, PhaseKind, Refusal};
-use taco_domain::id::AgentId;
+use taco_words::id::AgentId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::Instant;

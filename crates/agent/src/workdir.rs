@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-use taco_domain::id::RunId;
+use taco_words::id::RunId;
 
 use crate::file_of_run::FileOfRun;
 use crate::state_upload::StateFiles;

@@ -1,9 +1,9 @@
-//! Format of a file that variables are read from. `taco_domain::variable_file` parses it.
+//! Format of a file that variables are read from. `taco_words::variable_file` parses it.
 
 use std::path::Path;
 
 use clap::ValueEnum;
-use taco_domain::variable_file::VariableFormat;
+use taco_words::variable_file::VariableFormat;
 
 /// File format of variables.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]

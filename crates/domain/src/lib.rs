@@ -9,7 +9,6 @@ mod agents;
 pub mod attribute;
 pub mod author;
 pub mod history;
-pub mod id;
 pub mod idempotency_record;
 pub mod name;
 pub mod organization_state;
@@ -31,15 +30,15 @@ pub use accounts::{grant, password_link, session, token, user};
 pub use agents::{agent, agent_pool};
 pub use organizations::{invitation, membership, organization, token_lifetime};
 pub use runs::{
-    comment, configuration_version, cost_estimate, engine, engine_version, global_queue, phase, phase_attempt,
-    phase_loss, plan_end, run, run_cancel, run_queue, run_request, run_statistics, run_status, run_trigger, wait_note,
-    wait_reason,
+    comment, configuration_version, cost_estimate, engine_version, global_queue, phase, phase_loss, plan_end, run,
+    run_cancel, run_queue, run_request, run_statistics, run_status, run_trigger, wait_note, wait_reason,
 };
 pub use states::{
     json_cut, json_tree, output, resource_address, state_diff, state_file, state_mask, state_rules, state_version,
 };
+pub use taco_words::{engine, id, phase_attempt, variable_file};
 pub use teams::{team, team_access, team_access_patch};
-pub use variables::{variable, variable_file, variable_import, variable_precedence, variable_set};
+pub use variables::{variable, variable_import, variable_precedence, variable_set};
 pub use workspaces::{execution, lock, tag, workspace, workspace_settings};
 
 pub use attribute::InvalidAttribute;

@@ -3,11 +3,9 @@
 pub mod comment;
 pub mod configuration_version;
 pub mod cost_estimate;
-pub mod engine;
 pub mod engine_version;
 pub mod global_queue;
 pub mod phase;
-pub mod phase_attempt;
 pub mod phase_loss;
 pub mod plan_end;
 pub mod run;

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taco_tables::{Record, indexes};
+use taco_words::id_kinds;
 
-use crate::id::id_kinds;
 use crate::name::{NameKey, check_label, name_kinds};
 
 id_kinds! {

@@ -14,7 +14,7 @@ impl Scheduler {
         for organization in self.served() {
             let state = self.control_plane.last_seen(&organization);
             for (id, attempt) in self.agents.occupied() {
-                if state.runs.get(&attempt.run).is_some_and(|run| attempt.is_lost_in(run)) {
+                if state.runs.get(&attempt.run).is_some_and(|run| run.is_lost_attempt(attempt)) {
                     self.agents.lose(id, attempt);
                 }
             }

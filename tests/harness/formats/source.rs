@@ -21,6 +21,9 @@ const CRATES: [(&str, &[&str]); 7] = [
     ("server", &["domain"]),
 ];
 
+/// Types of the first crate are named as if the second declared them, which re-exports them.
+const RE_EXPORTED: (&str, &str) = ("words", "domain");
+
 pub enum Declared {
     Struct(ItemStruct),
     Enum(ItemEnum),
@@ -48,8 +51,9 @@ pub struct Source {
 impl Source {
     pub fn read() -> Self {
         let mut source = Self::default();
-        for (crate_name, _) in CRATES {
-            source.read_directory(crate_name, &repository().join("crates").join(crate_name).join("src"));
+        let named = CRATES.map(|(crate_name, _)| (crate_name, crate_name));
+        for (folder, crate_name) in named.into_iter().chain([RE_EXPORTED]) {
+            source.read_directory(crate_name, &repository().join("crates").join(folder).join("src"));
         }
         source
     }

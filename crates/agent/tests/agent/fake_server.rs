@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use taco_agent_protocol::{
     CONNECT_PATH, FromAgent, FromServer, Job, LogConflict, Outcome, PROTOCOL, PhaseAttempt, PhaseKind, Refusal,
 };
-use taco_domain::id::{AgentId, RunId};
+use taco_words::id::{AgentId, RunId};
 use tokio::net::TcpListener;
 use tokio::sync::broadcast;
 

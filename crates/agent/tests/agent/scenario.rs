@@ -8,7 +8,7 @@ use taco_agent_protocol::{
     Engine, EngineRequest, Job, Operation, Outcome, PhaseAttempt, PhaseKind, PlanSummary, ResourceCounts, Variable,
     VariableCategory,
 };
-use taco_domain::id::{RunId, WorkspaceId};
+use taco_words::id::{RunId, WorkspaceId};
 use tempfile::TempDir;
 
 use crate::agent_process::{AgentProcess, directory};

@@ -41,7 +41,7 @@ impl ControlPlane {
         };
         let taken = org.commit(Self::own_intent(intent), move |tx| {
             let state = tx.state();
-            let Some(run) = state.runs.get(&attempt.run).filter(|run| attempt.is_current_in(run)) else {
+            let Some(run) = state.runs.get(&attempt.run).filter(|run| run.is_current_attempt(attempt)) else {
                 return Ok(false);
             };
             let workspace = state.workspaces.get(&run.workspace).ok_or(Error::NotFound("workspace"))?;
@@ -77,7 +77,7 @@ impl ControlPlane {
         let site = self.read_site().await?;
         let Some(entry) = site.organization_at(attempt.run.organization_prefix()) else { return Ok(false) };
         let org = self.open_organization(&site, entry.id).await?;
-        let run = find_if_there::<Run, _>(&*org.state, &attempt.run)?.filter(|run| attempt.is_current_in(run));
+        let run = find_if_there::<Run, _>(&*org.state, &attempt.run)?.filter(|run| run.is_current_attempt(attempt));
         let executor = run.and_then(|run| run.phase(attempt.phase).executor.as_ref());
         Ok(executor.is_some_and(|executor| executor.agent == agent))
     }

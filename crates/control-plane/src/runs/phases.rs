@@ -85,7 +85,7 @@ impl PhaseCaller {
     /// The run, if its attempt is still in progress: no agent begins with one that was given up.
     fn run_under_way(&self) -> Result<&Run, Error> {
         let (attempt, run) = (self.attempt, self.run()?);
-        match attempt.is_current_in(run) {
+        match run.is_current_attempt(attempt) {
             true => Ok(run),
             false => Err(is_over(attempt)),
         }
@@ -99,7 +99,7 @@ impl PhaseCaller {
     /// has ended stays as it ended.
     pub(crate) fn run_not_ended(&self) -> Result<&Run, Error> {
         let (attempt, run) = (self.attempt, self.run()?);
-        match attempt.is_current_in(run) || is_lost_apply(run, attempt) {
+        match run.is_current_attempt(attempt) || is_lost_apply(run, attempt) {
             true => Ok(run),
             false => Err(is_over(attempt)),
         }
@@ -181,7 +181,7 @@ impl ControlPlane {
         let entry = site.organization_at(attempt.run.organization_prefix()).ok_or_else(attempt_over_error)?;
         let org = self.open_organization(site, entry.id).await?;
         let run = find::<Run, _>(&*org.state, &attempt.run, WHAT).map_err(gone)?;
-        if !attempt.is_current_in(run) {
+        if !run.is_current_attempt(attempt) {
             return Err(attempt_over_error());
         }
         Ok(Actor::Run { organization: entry.id, run: run.id, workspace: run.workspace })
@@ -194,7 +194,7 @@ impl ControlPlane {
         let attempt = self.read_agents_token(token)?;
         let org = self.organization_unchecked(attempt.run.organization_prefix(), WHAT).await.map_err(gone)?;
         let run = find::<Run, _>(&*org.state, &attempt.run, WHAT).map_err(gone)?;
-        if !attempt.is_current_in(run) && !is_lost_apply(run, attempt) && !ended_with(run, attempt) {
+        if !run.is_current_attempt(attempt) && !is_lost_apply(run, attempt) && !ended_with(run, attempt) {
             return Err(Error::Conflict(format!(
                 "{} {} of {} is over: the run is {} and its {} is at attempt {}",
                 attempt.phase,
@@ -222,7 +222,7 @@ impl ControlPlane {
     pub async fn phase_sender(&self, token: &str, request: RequestInfo) -> Result<PhaseCaller, Error> {
         let attempt = self.read_agents_token(token)?;
         if let Some(org) = self.organization_last_seen(attempt.run.organization_prefix())
-            && let Some(run) = org.state.runs.get(&attempt.run).filter(|run| attempt.is_current_in(run))
+            && let Some(run) = org.state.runs.get(&attempt.run).filter(|run| run.is_current_attempt(attempt))
         {
             let actor = agent_of(&org, run, attempt.phase);
             let caller = Caller {
@@ -293,7 +293,7 @@ impl ControlPlane {
             .commit(intent, move |tx| {
                 let run = tx.state().runs.get(&attempt.run).cloned().ok_or(Error::NotFound(WHAT))?;
                 match () {
-                    () if attempt.is_current_in(&run)
+                    () if run.is_current_attempt(attempt)
                         && let PhaseOutcome::Incomplete { message, canceled } = &outcome =>
                     {
                         let workspace = tx.state().workspaces.get(&run.workspace).ok_or(Error::NotFound(WHAT))?;
@@ -301,7 +301,7 @@ impl ControlPlane {
                         let (run, workspace) = after.map_err(illegal)?;
                         put_run_and_follow_up_in(tx, run, workspace, now)
                     }
-                    () if attempt.is_current_in(&run) => {
+                    () if run.is_current_attempt(attempt) => {
                         let mut run = with_outcome(run, attempt.phase, &outcome, now)?;
                         if attempt.phase == PhaseKind::Plan {
                             run.plan.files.clone_from(&files);
@@ -347,7 +347,7 @@ fn may_still_take(state: &OrganizationState, reach: AgentScope, token: Option<To
 
 /// The apply was given up with this attempt.
 fn is_lost_apply(run: &Run, attempt: PhaseAttempt) -> bool {
-    attempt.phase == PhaseKind::Apply && run.apply.epoch == attempt.epoch && attempt.is_lost_in(run)
+    attempt.phase == PhaseKind::Apply && run.apply.epoch == attempt.epoch && run.is_lost_attempt(attempt)
 }
 
 /// The end of an apply, as an agent tells it that comes back.

@@ -50,8 +50,6 @@ indexes! {
     }
 }
 
-/// The most engines that an agent is believed to have; all servers keep the list in memory and in their beacons.
-pub const MAX_AGENT_ENGINES: usize = 64;
 /// The most phases that an agent executes at a time.
 pub const MAX_AGENT_CONCURRENCY: u32 = 1000;
 /// Bytes of an agent's name and of its version.

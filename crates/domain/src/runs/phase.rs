@@ -1,47 +1,13 @@
 //! The two parts of a run that an agent executes, and how far each has come.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+pub use taco_words::phase::{PhaseKind, ResourceCounts, UnknownPhase};
 
 use crate::id::{AgentId, AgentPoolId};
 use crate::wait_note::WaitNote;
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
-#[serde(rename_all = "kebab-case")]
-pub enum PhaseKind {
-    Plan,
-    Apply,
-}
-
-impl fmt::Display for PhaseKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Plan => "plan",
-            Self::Apply => "apply",
-        })
-    }
-}
-
-/// There are two phases, and this is none of them.
-#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error, Debug)]
-#[error("phases are plan and apply")]
-pub struct UnknownPhase;
-
-impl FromStr for PhaseKind {
-    type Err = UnknownPhase;
-
-    fn from_str(word: &str) -> Result<Self, UnknownPhase> {
-        match word {
-            "plan" => Ok(Self::Plan),
-            "apply" => Ok(Self::Apply),
-            _ => Err(UnknownPhase),
-        }
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "snake_case")]
@@ -66,16 +32,6 @@ impl PhaseStatus {
             Self::Finished | Self::Errored | Self::Canceled | Self::Unreachable => true,
         }
     }
-}
-
-/// Resources that a phase adds, changes, destroys and imports.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
-#[serde(default)]
-pub struct ResourceCounts {
-    pub additions: u64,
-    pub changes: u64,
-    pub destructions: u64,
-    pub imports: u64,
 }
 
 /// The agent whose phase it is.

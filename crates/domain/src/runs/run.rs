@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::id::{self, AgentId, ApplyId, CommentId, ConfigurationVersionId, PlanId, RunEventId, RunId, WorkspaceId};
 use crate::organization_state::OrganizationState;
 use crate::phase::{Executor, Phase, PhaseKind, PhaseStatus};
+use crate::phase_attempt::PhaseAttempt;
 use crate::run_status::{IllegalTransition, RunEvent, RunStatus};
 
 /// Through what a run came to be.
@@ -235,6 +236,16 @@ impl Run {
         self.timestamps.get(&timestamp_name(self.status)).copied().unwrap_or(self.created_at)
     }
 
+    /// True if this attempt is under way.
+    pub fn is_current_attempt(&self, attempt: PhaseAttempt) -> bool {
+        self.executing_phase() == Some(attempt.phase) && self.phase(attempt.phase).epoch == attempt.epoch
+    }
+
+    /// True if this attempt was given up.
+    pub fn is_lost_attempt(&self, attempt: PhaseAttempt) -> bool {
+        self.phase(attempt.phase).is_lost(attempt.epoch)
+    }
+
     /// The phase that an agent is executing.
     pub fn executing_phase(&self) -> Option<PhaseKind> {
         match self.status {
@@ -336,14 +347,6 @@ fn runs_with_event(event: RunEventId) -> impl Iterator<Item = (RunId, usize)> {
         let characters = id::turned(event.to_bytes(), id::MAX_TURNS - (index + 1) % id::MAX_TURNS);
         Some((RunId::from_characters(&characters).ok()?, index))
     })
-}
-
-impl RunId {
-    /// True if a run with this id could have such an event.
-    pub fn could_have(&self, event: RunEventId) -> bool {
-        let unturned = |id: [u8; 16]| <[u8; 14]>::try_from(&id[..14]).unwrap_or_default();
-        unturned(self.to_bytes()) == unturned(event.to_bytes())
-    }
 }
 
 impl OrganizationState {

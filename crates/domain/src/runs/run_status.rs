@@ -175,18 +175,18 @@ impl RunStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
-        Self::PlanQueued => "plan_queued",
-        Self::Planning => "planning",
-        Self::Planned => "planned",
-        Self::PlannedAndFinished => "planned_and_finished",
-        Self::PlannedAndSaved => "planned_and_saved",
-        Self::Confirmed => "confirmed",
-        Self::ApplyQueued => "apply_queued",
-        Self::Applying => "applying",
-        Self::Applied => "applied",
-        Self::Discarded => "discarded",
-        Self::Canceled => "canceled",
-        Self::Errored => "errored",
+            Self::PlanQueued => "plan_queued",
+            Self::Planning => "planning",
+            Self::Planned => "planned",
+            Self::PlannedAndFinished => "planned_and_finished",
+            Self::PlannedAndSaved => "planned_and_saved",
+            Self::Confirmed => "confirmed",
+            Self::ApplyQueued => "apply_queued",
+            Self::Applying => "applying",
+            Self::Applied => "applied",
+            Self::Discarded => "discarded",
+            Self::Canceled => "canceled",
+            Self::Errored => "errored",
         }
     }
 }

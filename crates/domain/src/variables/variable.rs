@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use hcl_edit::expr::Expression;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use taco_tables::{KeyBytes, Record, SortKey, indexes};
+pub use taco_words::variable::VariableCategory;
 
 use crate::attribute::{InvalidAttribute, is_plain_text, nullable, shown};
 use crate::id::{VariableId, VariableSetId, WorkspaceId};
@@ -16,28 +16,12 @@ const LONGEST_KEY: usize = 128;
 const LARGEST_VALUE: usize = 256 * 1024;
 const LONGEST_DESCRIPTION: usize = 512;
 
-/// Destination of a variable.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
-#[serde(rename_all = "kebab-case")]
-pub enum VariableCategory {
-    /// Into the configuration's `variable` blocks.
-    Terraform,
-    /// Into the environment of the engine.
-    Env,
-}
-
 /// Owner of a variable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum VariableOwner {
     Workspace(WorkspaceId),
     VariableSet(VariableSetId),
-}
-
-impl SortKey for VariableCategory {
-    fn encode(&self, key: &mut KeyBytes) {
-        (*self as u8).encode(key);
-    }
 }
 
 impl SortKey for VariableOwner {
@@ -270,11 +254,7 @@ fn check_description(text: &str) -> Result<(), InvalidAttribute> {
 }
 
 fn check_expression(value: &str) -> Result<(), InvalidAttribute> {
-    value.trim().parse::<Expression>().map(drop).map_err(|error| {
-        let place = error.location();
-        let detail = format!("is no HCL expression: look at line {}, column {} of it", place.line(), place.column());
-        refusal("value", detail)
-    })
+    taco_words::variable::check_expression(value).map_err(|error| refusal("value", error.to_string()))
 }
 
 /// A variable that a request gives to one run. Its value is an expression, as `-var` becomes one; plain text, which

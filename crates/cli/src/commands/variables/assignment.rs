@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Map, Value};
-use taco_domain::variable::VariableCategory;
-use taco_domain::variable_file::{FileVariable, VariableFormat};
+use taco_words::variable::VariableCategory;
+use taco_words::variable_file::{FileVariable, VariableFormat};
 
 use crate::commands::{given, text};
 use crate::failure::Failure;

@@ -8,7 +8,8 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 use taco_tables::{KeyBytes, SortKey};
 
-pub(crate) const LENGTH: usize = 16;
+/// Characters of an id after its prefix.
+pub const LENGTH: usize = 16;
 const PREFIX_LENGTH: usize = 5;
 /// Bitcoin's alphabet: without `0`, `O`, `I` and `l`, which people confuse.
 const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
@@ -26,7 +27,8 @@ impl OrganizationPrefix {
         is_id.then(|| Self::at(&characters))
     }
 
-    pub(crate) fn at(characters: &[u8; LENGTH]) -> Self {
+    /// Prefix of the characters of an id.
+    pub fn at(characters: &[u8; LENGTH]) -> Self {
         let mut prefix = [0; PREFIX_LENGTH];
         prefix.copy_from_slice(&characters[..PREFIX_LENGTH]);
         Self(prefix)
@@ -58,11 +60,13 @@ pub struct InvalidId {
     pub prefix: &'static str,
 }
 
-pub(crate) fn text(characters: &[u8]) -> &str {
+/// Characters of an id as text.
+pub fn text(characters: &[u8]) -> &str {
     std::str::from_utf8(characters).unwrap_or_default()
 }
 
-pub(crate) fn base58(random: [u8; 16]) -> [u8; LENGTH] {
+/// Characters of a new id.
+pub fn base58(random: [u8; 16]) -> [u8; LENGTH] {
     let mut rest = u128::from_be_bytes(random);
     let mut characters = [0; LENGTH];
     for character in &mut characters {
@@ -72,7 +76,8 @@ pub(crate) fn base58(random: [u8; 16]) -> [u8; LENGTH] {
     characters
 }
 
-pub(crate) fn parse(prefix: &'static str, id: &str) -> Result<[u8; LENGTH], InvalidId> {
+/// Characters of an id that begins with `prefix`.
+pub fn parse(prefix: &'static str, id: &str) -> Result<[u8; LENGTH], InvalidId> {
     let characters = id.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('-'));
     match characters.and_then(|characters| <[u8; LENGTH]>::try_from(characters.as_bytes()).ok()) {
         Some(characters) if characters.iter().all(|character| ALPHABET.contains(character)) => Ok(characters),
@@ -80,12 +85,14 @@ pub(crate) fn parse(prefix: &'static str, id: &str) -> Result<[u8; LENGTH], Inva
     }
 }
 
-pub(crate) fn within(prefix: OrganizationPrefix, mut characters: [u8; LENGTH]) -> [u8; LENGTH] {
+/// Characters of an id that belongs to an organization.
+pub fn within(prefix: OrganizationPrefix, mut characters: [u8; LENGTH]) -> [u8; LENGTH] {
     characters[..PREFIX_LENGTH].copy_from_slice(&prefix.0);
     characters
 }
 
-pub(crate) fn derived(prefix: &OrganizationPrefix, purpose: &str) -> [u8; LENGTH] {
+/// Characters that depend on the organization and the purpose alone.
+pub fn derived(prefix: &OrganizationPrefix, purpose: &str) -> [u8; LENGTH] {
     let digest: [u8; 32] =
         Sha256::new().chain_update(prefix.0).chain_update([0]).chain_update(purpose).finalize().into();
     let mut random = [0; 16];
@@ -94,10 +101,10 @@ pub(crate) fn derived(prefix: &OrganizationPrefix, purpose: &str) -> [u8; LENGTH
 }
 
 /// Number of times that an id can be turned before it comes back to what it was.
-pub(crate) const MAX_TURNS: usize = 58 * 58;
+pub const MAX_TURNS: usize = 58 * 58;
 
 /// The characters of an id with the last two moved on in the alphabet, as a number of two digits.
-pub(crate) fn turned(characters: [u8; LENGTH], times: usize) -> String {
+pub fn turned(characters: [u8; LENGTH], times: usize) -> String {
     let digit = |character: u8| ALPHABET.iter().position(|other| *other == character).unwrap_or_default();
     let mut turned = characters;
     let number = digit(characters[LENGTH - 2]) * 58 + digit(characters[LENGTH - 1]);
@@ -108,6 +115,7 @@ pub(crate) fn turned(characters: [u8; LENGTH], times: usize) -> String {
 }
 
 /// Stamps out kinds of ids, so that none lacks parsing, display or serde. A noun that nothing else names declares its own.
+#[macro_export]
 macro_rules! id_kinds {
     ($($(#[$attribute:meta])* $name:ident = $prefix:literal;)*) => {$(
         $(#[$attribute])*
@@ -127,7 +135,7 @@ macro_rules! id_kinds {
                 Self($crate::id::within(prefix, $crate::id::base58(random)))
             }
 
-            /// An id that anyone who knows `home` and `purpose` arrives at: for what must not be made twice.
+            /// An id that anyone who knows the organization and `purpose` arrives at: for what must not be made twice.
             pub fn derived(prefix: $crate::id::OrganizationPrefix, purpose: &str) -> Self {
                 Self($crate::id::within(prefix, $crate::id::derived(&prefix, purpose)))
             }
@@ -160,7 +168,7 @@ macro_rules! id_kinds {
 
         impl taco_tables::SortKey for $name {
             fn encode(&self, key: &mut taco_tables::KeyBytes) {
-                self.0.encode(key);
+                taco_tables::SortKey::encode(&self.0, key);
             }
         }
 
@@ -198,7 +206,6 @@ macro_rules! id_kinds {
         }
     )*};
 }
-pub(crate) use id_kinds;
 
 id_kinds! {
     /// A person, or a program with an account of its own.
@@ -258,6 +265,14 @@ id_kinds! {
     PasswordLinkId = "link";
     /// Records that left memory together.
     HistorySegmentId = "hs";
+}
+
+impl RunId {
+    /// True if a run with this id could have such an event.
+    pub fn could_have(&self, event: RunEventId) -> bool {
+        let unturned = |id: [u8; 16]| <[u8; 14]>::try_from(&id[..14]).unwrap_or_default();
+        unturned(self.to_bytes()) == unturned(event.to_bytes())
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,9 @@
+//! Types that servers, agents and command lines share: ids, engines, phases, and variables in files. They know no record,
+//! so that agents and command lines are built without `taco-domain`, which re-exports all of them.
+
+pub mod engine;
+pub mod id;
+pub mod phase;
+pub mod phase_attempt;
+pub mod variable;
+pub mod variable_file;
