@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};
 use serde_json::{Value, json};
-use taco_agent_api::Conversation;
+use taco_agent_api::AgentSocket;
 use taco_agent_protocol::{FromAgent, FromServer, Job, PROTOCOL, PhaseAttempt, Refusal, phase_path};
 use taco_control_plane::{PhaseRequest, TakenPhase};
 use taco_domain::variable::StoredValue;
@@ -390,7 +390,7 @@ struct Wire {
     to_agent: mpsc::UnboundedSender<FromServer>,
 }
 
-impl Conversation for Wire {
+impl AgentSocket for Wire {
     async fn hear(&mut self) -> Option<Result<FromAgent, serde_json::Error>> {
         self.from_agent.recv().await.map(Ok)
     }
@@ -412,7 +412,7 @@ impl Connected {
         let (says, from_agent) = mpsc::unbounded_channel();
         let (to_agent, hears) = mpsc::unbounded_channel();
         let agents = server.agents.clone();
-        tokio::spawn(async move { agents.converse(caller, Wire { from_agent, to_agent }).await });
+        tokio::spawn(async move { agents.run_session(caller, Wire { from_agent, to_agent }).await });
         let hello = FromAgent::Hello {
             protocol: PROTOCOL,
             version: "1.0.0".to_owned(),

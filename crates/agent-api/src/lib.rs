@@ -16,7 +16,7 @@ use taco_control_plane::{AgentCaller, Privileged};
 use taco_scheduler::Scheduler;
 
 use crate::connection::Visitor;
-pub use crate::session::Conversation;
+pub use crate::session::AgentSocket;
 
 /// State shared by all handlers.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ impl AgentApi {
     }
 
     /// Talks with an agent of the caller's pool, over any connection, until either leaves.
-    pub async fn converse(&self, caller: AgentCaller, conversation: impl Conversation) {
+    pub async fn run_session(&self, caller: AgentCaller, conversation: impl AgentSocket) {
         session::serve(self.clone(), Visitor::Pool(Box::new(caller)), conversation).await;
     }
 

@@ -34,7 +34,7 @@ struct Hello {
 }
 
 /// A connection to an agent: in a server a WebSocket, in a simulation a network that fails.
-pub trait Conversation: Send {
+pub trait AgentSocket: Send {
     /// The next message; `None` when the connection is over. Giving up on it loses nothing.
     fn hear(&mut self) -> impl Future<Output = Option<Result<FromAgent, serde_json::Error>>> + Send;
 
@@ -43,7 +43,7 @@ pub trait Conversation: Send {
 }
 
 /// Talks with an agent until either leaves.
-pub(crate) async fn serve(api: AgentApi, visitor: Visitor, mut socket: impl Conversation) {
+pub(crate) async fn serve(api: AgentApi, visitor: Visitor, mut socket: impl AgentSocket) {
     let hello = match timeout(HELLO_TIMEOUT, hear_hello(&mut socket)).await {
         Ok(Ok(hello)) => hello,
         Ok(Err(refusal)) => {
@@ -87,7 +87,7 @@ async fn take_leave(
     }
 }
 
-async fn hear_hello(socket: &mut impl Conversation) -> Result<Hello, FromServer> {
+async fn hear_hello(socket: &mut impl AgentSocket) -> Result<Hello, FromServer> {
     let refused = |reason, detail: &str| FromServer::Refused { reason, detail: detail.to_owned() };
     let unclear =
         || refused(Refusal::ProtocolTooOld, "an agent says hello first; install an agent of this server's version");
@@ -156,7 +156,7 @@ async fn welcome(api: &AgentApi, visitor: Visitor, hello: Hello) -> Result<Welco
     };
     let _greeting = match hello.agent {
         // What it is given over its old connection from now on would be lost.
-        Some(_) => Some(api.scheduler.greet(id).await),
+        Some(_) => Some(api.scheduler.begin_reconnect(id).await),
         None => None,
     };
     let mut lost = Vec::new();
@@ -201,7 +201,7 @@ fn milliseconds(duration: Duration) -> u64 {
 }
 
 /// True when the agent said goodbye.
-async fn talk(api: &AgentApi, mut link: AgentLink, socket: &mut impl Conversation) -> bool {
+async fn talk(api: &AgentApi, mut link: AgentLink, socket: &mut impl AgentSocket) -> bool {
     let silence = api.scheduler.leases().silence();
     let mut silent_at = Instant::now() + silence;
     loop {
@@ -250,7 +250,7 @@ async fn talk(api: &AgentApi, mut link: AgentLink, socket: &mut impl Conversatio
     }
 }
 
-impl Conversation for WebSocket {
+impl AgentSocket for WebSocket {
     async fn hear(&mut self) -> Option<Result<FromAgent, serde_json::Error>> {
         loop {
             match self.recv().await?.ok()? {
@@ -274,7 +274,7 @@ mod tests {
     /// Says one thing and hears everything.
     struct Scripted(Option<serde_json::Value>);
 
-    impl Conversation for Scripted {
+    impl AgentSocket for Scripted {
         async fn hear(&mut self) -> Option<Result<FromAgent, serde_json::Error>> {
             self.0.take().map(serde_json::from_value)
         }

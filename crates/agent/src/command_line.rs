@@ -219,7 +219,7 @@ fn engine_mirror(address: Option<&str>) -> Result<EngineMirror, String> {
 }
 
 fn run_as(users: &str, concurrency: u32) -> Result<RunUsers, String> {
-    let parsed = RunUsers::parse(users).and_then(|users| users.suffice_for(concurrency).map(|()| users));
+    let parsed = RunUsers::parse(users).and_then(|users| users.check_concurrency(concurrency).map(|()| users));
     parsed.map_err(|reason| format!("--run-as {users}: this {reason}"))
 }
 

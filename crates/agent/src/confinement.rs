@@ -106,7 +106,7 @@ fn paths_around(forbidden: &[PathBuf]) -> Vec<PathBuf> {
         let found: Vec<PathBuf> = match fs::read_dir(&way) {
             Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
             // One may go through it without seeing what is in it.
-            Err(_) => forbidden.iter().filter_map(|path| next_on_way(&way, path)).collect(),
+            Err(_) => forbidden.iter().filter_map(|path| next_component(&way, path)).collect(),
         };
         for path in found {
             match forbidden.iter().any(|forbidden| forbidden.starts_with(&path)) {
@@ -120,7 +120,7 @@ fn paths_around(forbidden: &[PathBuf]) -> Vec<PathBuf> {
     around
 }
 
-fn next_on_way(way: &Path, path: &Path) -> Option<PathBuf> {
+fn next_component(way: &Path, path: &Path) -> Option<PathBuf> {
     let rest = path.strip_prefix(way).ok()?;
     Some(way.join(rest.components().next()?))
 }

@@ -25,7 +25,7 @@ pub(crate) enum ConnectError {
 }
 
 /// A connection on which the server has answered.
-pub(crate) struct Greeted {
+pub(crate) struct GreetedConnection {
     pub(crate) socket: Socket,
     /// [`FromServer::Welcome`].
     pub(crate) welcome: FromServer,
@@ -35,7 +35,7 @@ pub(crate) struct Greeted {
 pub(crate) struct Socket(WebSocketStream<Stream>);
 
 /// Connects, says `hello` and hears the answer.
-pub(crate) async fn connect(dial: &Dial, token: &str, hello: &FromAgent) -> Result<Greeted, ConnectError> {
+pub(crate) async fn connect(dial: &Dial, token: &str, hello: &FromAgent) -> Result<GreetedConnection, ConnectError> {
     let greeting = async {
         let stream = dial.open().await.map_err(|error| ConnectError::Failed(error.to_string()))?;
         // The scheme only has to be one of WebSocket's: the stream is there already.
@@ -50,7 +50,9 @@ pub(crate) async fn connect(dial: &Dial, token: &str, hello: &FromAgent) -> Resu
         socket.send(hello).await.map_err(failed)?;
         loop {
             match socket.receive().await.map_err(failed)? {
-                Some(welcome @ FromServer::Welcome { .. }) => return Ok(Greeted { socket, welcome, greeted_at }),
+                Some(welcome @ FromServer::Welcome { .. }) => {
+                    return Ok(GreetedConnection { socket, welcome, greeted_at });
+                }
                 Some(FromServer::Refused { reason, detail }) => return Err(ConnectError::Refused { reason, detail }),
                 _ => {}
             }

@@ -169,7 +169,7 @@ fn can_confine(options: &Options) -> bool {
         Some(users) => (users.differ(), false),
         None => (false, nix::unistd::geteuid().is_root()),
     };
-    let open = what_is_open(can, can && confinement::keeps_signals(), users_differ, options.run_as.as_ref(), is_root);
+    let open = isolation_gaps(can, can && confinement::keeps_signals(), users_differ, options.run_as.as_ref(), is_root);
     match open.as_slice() {
         [] => tracing::info!("runs are kept from the files and processes of others"),
         open if !options.confine || is_root => {
@@ -181,7 +181,7 @@ fn can_confine(options: &Options) -> bool {
 }
 
 /// Gaps in the isolation of runs, for people.
-fn what_is_open(
+fn isolation_gaps(
     files: bool,
     signals: bool,
     users_differ: bool,

@@ -30,12 +30,12 @@ pub type Stream = Box<dyn ByteStream>;
 #[derive(Clone)]
 pub struct Dial {
     base: Url,
-    way: Way,
+    transport: Transport,
     proxy: Option<Url>,
 }
 
 #[derive(Clone)]
-enum Way {
+enum Transport {
     Plain,
     Tls(TlsConnector),
     Embedded(Arc<dyn Fn() -> DuplexStream + Send + Sync>),
@@ -44,15 +44,15 @@ enum Way {
 impl Dial {
     /// Over the network, by `http` or `https`, through a proxy if the usual variables name one.
     pub fn network(server: Url, ca_file: Option<&Path>) -> io::Result<Self> {
-        let way = match server.scheme() {
-            "http" => Way::Plain,
-            "https" => Way::Tls(TlsConnector::from(tls::client_configuration(ca_file)?)),
+        let transport = match server.scheme() {
+            "http" => Transport::Plain,
+            "https" => Transport::Tls(TlsConnector::from(tls::client_configuration(ca_file)?)),
             other => return Err(io::Error::other(format!("{other}:// is no address of a server; use https://"))),
         };
         match server.host() {
             Some(_) => {
                 let proxy = proxy::for_server(&server, |name| std::env::var(name).ok());
-                Ok(Self { base: server, way, proxy })
+                Ok(Self { base: server, transport, proxy })
             }
             None => Err(io::Error::other(format!("{server} names no host"))),
         }
@@ -61,7 +61,7 @@ impl Dial {
     /// Into the server that the agent is part of: `open` gives one end of a stream whose other end the server serves.
     pub fn embedded(open: impl Fn() -> DuplexStream + Send + Sync + 'static) -> Self {
         let base = Url::parse("http://embedded").expect("a constant that parses");
-        Self { base, way: Way::Embedded(Arc::new(open)), proxy: None }
+        Self { base, transport: Transport::Embedded(Arc::new(open)), proxy: None }
     }
 
     /// The whole address of a path at the server.
@@ -70,10 +70,10 @@ impl Dial {
     }
 
     pub(crate) async fn open(&self) -> io::Result<Stream> {
-        let connector = match &self.way {
-            Way::Embedded(open) => return Ok(Box::new(open())),
-            Way::Plain => None,
-            Way::Tls(connector) => Some(connector),
+        let connector = match &self.transport {
+            Transport::Embedded(open) => return Ok(Box::new(open())),
+            Transport::Plain => None,
+            Transport::Tls(connector) => Some(connector),
         };
         let connect = async {
             let host = self.base.host_str().unwrap_or_default().trim_matches(['[', ']']);

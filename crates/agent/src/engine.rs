@@ -13,7 +13,7 @@ use taco_agent_protocol::{Engine, EngineRequest, MAX_AGENT_ENGINES};
 use tokio::process::Command;
 
 use crate::engine_download::Downloads;
-use crate::engine_version::Wanted;
+use crate::engine_version::VersionRequest;
 use crate::options::Options;
 use crate::processes;
 
@@ -66,12 +66,12 @@ impl Engines {
     /// The program for a workspace. The error is one for people.
     pub(crate) async fn find(&self, request: &EngineRequest) -> Result<InstalledEngine, String> {
         let engine = request.engine;
-        let wanted: Wanted = request.version.parse().map_err(|error| format!("{engine}: {error}"))?;
+        let wanted: VersionRequest = request.version.parse().map_err(|error| format!("{engine}: {error}"))?;
         let mut here = self.stored(engine);
         let newest_allowed = |here: &[InstalledEngine]| {
             here.iter().filter(|found| wanted.allows(&found.version)).max_by(|a, b| a.version.cmp(&b.version)).cloned()
         };
-        if wanted == Wanted::Latest {
+        if wanted == VersionRequest::Latest {
             here.extend(self.on_path(engine).await);
             let newest_here = newest_allowed(&here);
             return match self.downloads.newest(engine, &wanted).await {
@@ -104,7 +104,7 @@ impl Engines {
             return Ok(found);
         }
         let version = match wanted {
-            Wanted::Exactly(version) => Some(version),
+            VersionRequest::Exactly(version) => Some(version),
             _ => self.downloads.newest(engine, &wanted).await,
         };
         let installed: Vec<_> = here.iter().map(|found| found.version.to_string()).collect();

@@ -18,7 +18,7 @@ use url::Url;
 
 use crate::engine::InstalledEngine;
 use crate::engine_trust::EngineTrust;
-use crate::engine_version::Wanted;
+use crate::engine_version::VersionRequest;
 use crate::options::{EngineMirror, Options};
 
 const INDEX_TIMEOUT: Duration = Duration::from_secs(3);
@@ -53,7 +53,7 @@ impl Downloads {
 
     /// The newest version that can be had and is allowed. A phase waits for an answer at most once: what was known is
     /// believed while it is asked again.
-    pub(crate) async fn newest(&self, engine: Engine, wanted: &Wanted) -> Option<Version> {
+    pub(crate) async fn newest(&self, engine: Engine, wanted: &VersionRequest) -> Option<Version> {
         let address = self.index_address(engine)?;
         let known = self.indexes.lock().unwrap_or_else(PoisonError::into_inner).get(&engine).cloned();
         let is_fresh = known.as_ref().is_some_and(|index| index.asked_at.elapsed() < INDEX_CACHE_LIFETIME);

@@ -6,7 +6,7 @@ use semver::Version;
 
 /// Version requested by a workspace: `latest`, `1.11.4`, or constraints such as `~> 1.11.0, != 1.11.2`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum VersionRequest {
     Latest,
     Exactly(Version),
     Constrained(Vec<Constraint>),
@@ -47,7 +47,7 @@ const OPERATORS: [(&str, Operator); 7] = [
 #[error("{0:?} is no version: use latest, 1.11.4, or a constraint such as ~> 1.11.0")]
 pub(crate) struct InvalidVersion(String);
 
-impl FromStr for Wanted {
+impl FromStr for VersionRequest {
     type Err = InvalidVersion;
 
     fn from_str(text: &str) -> Result<Self, InvalidVersion> {
@@ -82,7 +82,7 @@ fn partial(text: &str) -> Option<(Version, usize)> {
     Some((Version::parse(&filled).ok()?, count))
 }
 
-impl Wanted {
+impl VersionRequest {
     /// True if a version is allowed; of several that are, the newest counts. A prerelease is for those who name it.
     pub(crate) fn allows(&self, version: &Version) -> bool {
         match self {
@@ -138,7 +138,7 @@ mod tests {
             ("1.11", vec!["1.11.0"], vec!["1.11.1"]),
             (">= 1.12.0-alpha1", vec!["1.12.0-beta1", "1.12.0", "1.13.0"], vec!["1.13.0-alpha1"]),
         ] {
-            let parsed: Wanted = wanted.parse().expect(wanted);
+            let parsed: VersionRequest = wanted.parse().expect(wanted);
             for version in allowed {
                 assert!(parsed.allows(&version.parse().expect(version)), "{wanted} allows {version}");
             }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn what_is_no_version_is_refused() {
         for text in ["1.11.4; rm", "newest", "~> x", ">= 1.2.3.4", "1.2,", ">="] {
-            assert!(text.parse::<Wanted>().is_err(), "{text}");
+            assert!(text.parse::<VersionRequest>().is_err(), "{text}");
         }
     }
 }

@@ -257,8 +257,8 @@ async fn read(mut output: Receiver, log: LogFile) -> io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     let mut result = Ok(());
     loop {
-        let patience = if log.waits() { LINE_FLUSH_TIMEOUT } else { Duration::from_secs(3600) };
-        match tokio::time::timeout(patience, output.read(&mut buffer)).await {
+        let timeout = if log.waits() { LINE_FLUSH_TIMEOUT } else { Duration::from_secs(3600) };
+        match tokio::time::timeout(timeout, output.read(&mut buffer)).await {
             Ok(Ok(0)) => return result,
             Ok(Ok(count)) => result = result.and(log.write(&buffer[..count])),
             Ok(Err(error)) => return Err(error),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::engine_version::Wanted;
+use crate::engine_version::VersionRequest;
 use crate::mask::Mask;
 use crate::openpgp::PublicKeys;
 use crate::provider_schemas::Schemas;
@@ -20,7 +20,7 @@ pub fn verify(keys: &str, message: &[u8], signature: &[u8]) -> Result<(), String
 
 /// True if the text is a version of an engine, or a constraint.
 pub fn is_engine_version(text: &str) -> bool {
-    text.parse::<Wanted>().is_ok()
+    text.parse::<VersionRequest>().is_ok()
 }
 
 /// A log in which the value of a sensitive variable is hidden.

@@ -151,7 +151,7 @@ fn supervise() -> Result<u8, String> {
         let _ = orders.send(Event::AgentIsGone);
     });
     std::thread::spawn(move || sender.send(Event::Exit(child.wait())));
-    let (status, lease_ended) = attend(group, &events);
+    let (status, lease_ended) = wait_for_engine(group, &events);
     let _ = killpg(group, Signal::SIGKILL);
     clean_up();
     if let Some(relay) = relay {
@@ -193,7 +193,7 @@ fn relay(command: &mut Command) -> std::io::Result<mpsc::Receiver<()>> {
 }
 
 /// Waits for the engine, and stops it when it is time. Also says whether its time was over.
-fn attend(group: Pid, events: &mpsc::Receiver<Event>) -> (std::io::Result<ExitStatus>, bool) {
+fn wait_for_engine(group: Pid, events: &mpsc::Receiver<Event>) -> (std::io::Result<ExitStatus>, bool) {
     let (mut interrupt_at, mut kill_at) = (Duration::MAX, Duration::MAX);
     let mut lease_ended = false;
     let signal = |signal| {

@@ -46,7 +46,7 @@ impl RunUsers {
 
     /// Checks that so many phases at a time can each have a user of their own, or all share the only one. The error
     /// completes the sentence "«text» …".
-    pub fn suffice_for(&self, concurrency: u32) -> Result<(), String> {
+    pub fn check_concurrency(&self, concurrency: u32) -> Result<(), String> {
         match self.0.len() {
             1 => Ok(()),
             count if count >= concurrency as usize => Ok(()),
@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn there_is_a_user_for_each_or_one_for_all() {
         let of = |count| RunUsers((1..=count).map(|id| RunAs { user: id, group: id }).collect());
-        of(1).suffice_for(8).expect("all share it");
-        of(8).suffice_for(8).expect("one each");
-        assert!(of(7).suffice_for(8).expect_err("one too few").contains("7 users for 8 runs at a time"));
+        of(1).check_concurrency(8).expect("all share it");
+        of(8).check_concurrency(8).expect("one each");
+        assert!(of(7).check_concurrency(8).expect_err("one too few").contains("7 users for 8 runs at a time"));
     }
 
     #[tokio::test]

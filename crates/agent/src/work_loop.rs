@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::Instant;
 
-use crate::connection::{self, ConnectError, Greeted};
+use crate::connection::{self, ConnectError, GreetedConnection};
 use crate::context::Context;
 use crate::control::{Control, Stop};
 use crate::dial::Dial;
@@ -63,7 +63,7 @@ pub async fn run(options: Options, dial: Dial, shutdown: watch::Receiver<Shutdow
 }
 
 enum Event {
-    Greeted(Box<Result<Greeted, ConnectError>>),
+    Greeted(Box<Result<GreetedConnection, ConnectError>>),
     Heard(FromServer),
     Broken,
 }
@@ -142,7 +142,7 @@ impl Agent {
 
     fn shut_down(&mut self) {
         tracing::info!(running = self.running.len(), "leaving: {:?}", self.urgency());
-        self.say(FromAgent::Draining);
+        self.send_message(FromAgent::Draining);
         if self.urgency() == Shutdown::Stop {
             // A plan that has not begun goes to another agent. An apply does not, so that it has to be reported.
             for job in std::mem::take(&mut self.waiting) {
@@ -199,7 +199,7 @@ impl Agent {
                 Ok(greeted) => self.welcomed(greeted),
                 Err(error) => self.not_connected(error)?,
             },
-            Event::Heard(message) => self.hear(message),
+            Event::Heard(message) => self.handle_message(message),
             Event::Broken => {
                 tracing::warn!(event = "connection_lost", "the connection to the server broke");
                 self.link = Link::Down { retry_at: Instant::now() + self.backoff.next() };
@@ -228,8 +228,8 @@ impl Agent {
         Ok(())
     }
 
-    fn welcomed(&mut self, greeted: Greeted) {
-        let Greeted { socket, welcome, greeted_at } = greeted;
+    fn welcomed(&mut self, greeted: GreetedConnection) {
+        let GreetedConnection { socket, welcome, greeted_at } = greeted;
         let FromServer::Welcome { agent, lease_milliseconds, heartbeat_milliseconds, lost } = welcome else { return };
         self.id = Some(agent);
         self.backoff = Backoff::new();
@@ -253,7 +253,7 @@ impl Agent {
             self.stop(phase, Stop::Lost);
         }
         if self.urgency() > Shutdown::Stay {
-            self.say(FromAgent::Draining);
+            self.send_message(FromAgent::Draining);
         }
         self.heartbeat();
     }
@@ -263,11 +263,11 @@ impl Agent {
         let number = self.heartbeats;
         self.lease.sent(number, Instant::now());
         let draining = self.urgency() > Shutdown::Stay;
-        self.say(FromAgent::Heartbeat { number, running: self.phase_references(), draining });
+        self.send_message(FromAgent::Heartbeat { number, running: self.phase_references(), draining });
         self.next_heartbeat_at = Instant::now() + self.heartbeat_every;
     }
 
-    fn say(&self, message: FromAgent) {
+    fn send_message(&self, message: FromAgent) {
         if let Link::Up { outgoing, .. } = &self.link {
             let _ = outgoing.send(message);
         }
@@ -277,7 +277,7 @@ impl Agent {
         self.running.keys().copied().chain(self.waiting.iter().map(|job| job.phase)).collect()
     }
 
-    fn hear(&mut self, message: FromServer) {
+    fn handle_message(&mut self, message: FromServer) {
         match message {
             FromServer::Published { number } => {
                 self.lease.published(number);

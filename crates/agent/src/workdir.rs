@@ -141,7 +141,7 @@ fn give(path: &Path, user: RunAs) -> io::Result<()> {
 pub(crate) fn remove(root: &Path) -> io::Result<()> {
     match fs::remove_dir_all(root) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(root)?;
+            make_traversable(root)?;
             fs::remove_dir_all(root)
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -149,12 +149,12 @@ pub(crate) fn remove(root: &Path) -> io::Result<()> {
     }
 }
 
-fn open_up(directory: &Path) -> io::Result<()> {
+fn make_traversable(directory: &Path) -> io::Result<()> {
     fs::set_permissions(directory, Permissions::from_mode(0o700))?;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            open_up(&entry.path())?;
+            make_traversable(&entry.path())?;
         }
     }
     Ok(())

@@ -106,25 +106,25 @@ impl Api {
     pub(crate) async fn login_service(&self) -> Result<Option<LoginService>, Failure> {
         let address = self.host.at(&[".well-known", "terraform.json"]);
         let response = self.answer("what the server offers", self.http.get(address)).await?;
-        let mut services: Value = response.json().await.map_err(|error| self.stranger(&error))?;
+        let mut services: Value = response.json().await.map_err(|error| self.not_taco(&error))?;
         match services.get_mut("login.v1").map(Value::take) {
             None | Some(Value::Null) => Ok(None),
-            Some(service) => serde_json::from_value(service).map(Some).map_err(|error| self.stranger(&error)),
+            Some(service) => serde_json::from_value(service).map(Some).map_err(|error| self.not_taco(&error)),
         }
     }
 
     /// The address that the server means, which it may give without its own name.
     pub(crate) fn address(&self, reference: &str) -> Result<Url, Failure> {
-        self.host.address.join(reference).map_err(|error| self.stranger(&error))
+        self.host.address.join(reference).map_err(|error| self.not_taco(&error))
     }
 
     /// A token for the code that a person's consent gave.
     pub(crate) async fn exchange(&self, address: &str, fields: &[(&str, &str)]) -> Result<String, Failure> {
         let request = self.http.post(self.address(address)?).form(fields);
         let answer: Value =
-            self.answer("the login", request).await?.json().await.map_err(|error| self.stranger(&error))?;
+            self.answer("the login", request).await?.json().await.map_err(|error| self.not_taco(&error))?;
         let token = answer.get("access_token").and_then(Value::as_str);
-        token.map(str::to_owned).ok_or_else(|| self.stranger(&"its answer has no token"))
+        token.map(str::to_owned).ok_or_else(|| self.not_taco(&"its answer has no token"))
     }
 
     fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
@@ -146,7 +146,7 @@ impl Api {
         if bytes.is_empty() {
             return Ok(Document::default());
         }
-        let document: Value = serde_json::from_slice(&bytes).map_err(|error| self.stranger(&error))?;
+        let document: Value = serde_json::from_slice(&bytes).map_err(|error| self.not_taco(&error))?;
         Ok(Document::from(document))
     }
 
@@ -175,7 +175,7 @@ impl Api {
         for pause in RETRY_DELAYS {
             let Some(attempt) = request.try_clone() else { break };
             match self.http.execute(attempt).await {
-                Ok(answer) if !may_pass(answer.status()) => return Ok(answer),
+                Ok(answer) if !is_transient(answer.status()) => return Ok(answer),
                 // Without a connection, nothing was sent and lost.
                 Err(error) if error.is_connect() => return Err(error),
                 Ok(_) | Err(_) => tokio::time::sleep(pause).await,
@@ -229,7 +229,7 @@ impl Api {
         Failure::new(Kind::Unreachable, format!("{} cannot be reached", self.host)).because(why).hint(hint)
     }
 
-    fn stranger(&self, error: &impl std::fmt::Display) -> Failure {
+    fn not_taco(&self, error: &impl std::fmt::Display) -> Failure {
         Failure::error(format!("{} does not speak the API of Terraform Cloud", self.host))
             .because(error)
             .hint("choose another server with --host or TACO_HOST")
@@ -237,7 +237,7 @@ impl Api {
 }
 
 /// True for transient errors: of a load balancer whose server has gone, or of a server whose bucket has.
-fn may_pass(status: StatusCode) -> bool {
+fn is_transient(status: StatusCode) -> bool {
     matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
 }
 

@@ -45,7 +45,7 @@ impl LoginService {
 
 /// Response that the browser brings back.
 #[derive(PartialEq, Eq, Debug)]
-enum Brought {
+enum AuthorizationResponse {
     Code(String),
     Refused(String),
 }
@@ -69,8 +69,8 @@ pub(crate) async fn log_in(api: &Api, service: &LoginService) -> Result<String, 
         open_browser(&address);
     }
     let code = match wait(&listener, &state).await? {
-        Brought::Code(code) => code,
-        Brought::Refused(why) => return Err(Failure::error("you are not logged in").because(why)),
+        AuthorizationResponse::Code(code) => code,
+        AuthorizationResponse::Refused(why) => return Err(Failure::error("you are not logged in").because(why)),
     };
     let exchange = [
         ("client_id", service.client.as_str()),
@@ -108,14 +108,14 @@ fn open_browser(address: &Url) {
 }
 
 /// Answers requests until one has brought something under our `state`. Browsers ask for icons too.
-async fn wait(listener: &TcpListener, state: &str) -> Result<Brought, Failure> {
+async fn wait(listener: &TcpListener, state: &str) -> Result<AuthorizationResponse, Failure> {
     loop {
         let (mut connection, _) = listener.accept().await?;
         let Some(path) = requested(&mut connection).await else { continue };
-        let brought = brought(&path, state);
-        let (status, text) = match &brought {
-            Some(Brought::Code(_)) => ("200 OK", DONE),
-            Some(Brought::Refused(_)) => ("200 OK", "You are not logged in. Your terminal says more."),
+        let response = parse_callback(&path, state);
+        let (status, text) = match &response {
+            Some(AuthorizationResponse::Code(_)) => ("200 OK", DONE),
+            Some(AuthorizationResponse::Refused(_)) => ("200 OK", "You are not logged in. Your terminal says more."),
             None => ("404 Not Found", "There is nothing here."),
         };
         let page = format!("<!doctype html><meta charset=utf-8><title>taco login</title><p>{text}</p>");
@@ -124,8 +124,8 @@ async fn wait(listener: &TcpListener, state: &str) -> Result<Brought, Failure> {
         // A browser that is gone by now does no harm: we have what it brought.
         connection.write_all(answer.as_bytes()).await.ok();
         connection.shutdown().await.ok();
-        if let Some(brought) = brought {
-            return Ok(brought);
+        if let Some(response) = response {
+            return Ok(response);
         }
     }
 }
@@ -145,7 +145,7 @@ async fn requested(connection: &mut TcpStream) -> Option<String> {
     text.strip_prefix("GET ")?.split(' ').next().map(str::to_owned)
 }
 
-fn brought(path: &str, state: &str) -> Option<Brought> {
+fn parse_callback(path: &str, state: &str) -> Option<AuthorizationResponse> {
     let address = Url::parse("http://localhost").ok()?.join(path).ok()?;
     let value =
         |wanted: &str| address.query_pairs().find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned());
@@ -154,11 +154,11 @@ fn brought(path: &str, state: &str) -> Option<Brought> {
         return None;
     }
     match (value("code"), value("error")) {
-        (Some(code), None) => Some(Brought::Code(code)),
+        (Some(code), None) => Some(AuthorizationResponse::Code(code)),
         (_, Some(error)) if error == "access_denied" => {
-            Some(Brought::Refused("it was denied in the browser".to_owned()))
+            Some(AuthorizationResponse::Refused("it was denied in the browser".to_owned()))
         }
-        (_, Some(error)) => Some(Brought::Refused(value("error_description").unwrap_or(error))),
+        (_, Some(error)) => Some(AuthorizationResponse::Refused(value("error_description").unwrap_or(error))),
         (None, None) => None,
     }
 }
@@ -169,13 +169,13 @@ mod tests {
 
     #[test]
     fn only_what_comes_under_our_state_counts() {
-        assert_eq!(brought("/login?code=abc&state=s", "s"), Some(Brought::Code("abc".to_owned())));
-        let denied = Some(Brought::Refused("it was denied in the browser".to_owned()));
-        assert_eq!(brought("/login?error=access_denied&state=s", "s"), denied);
+        assert_eq!(parse_callback("/login?code=abc&state=s", "s"), Some(AuthorizationResponse::Code("abc".to_owned())));
+        let denied = Some(AuthorizationResponse::Refused("it was denied in the browser".to_owned()));
+        assert_eq!(parse_callback("/login?error=access_denied&state=s", "s"), denied);
         for path in
             ["/login?code=abc&state=t", "/login?code=abc", "/other?code=abc&state=s", "/favicon.ico", "/login?state=s"]
         {
-            assert_eq!(brought(path, "s"), None, "{path}");
+            assert_eq!(parse_callback(path, "s"), None, "{path}");
         }
     }
 }

@@ -39,11 +39,11 @@ enum Color {
 }
 
 impl OutputFlags {
-    pub(crate) fn tells_the_target(&self) -> bool {
+    pub(crate) fn shows_target(&self) -> bool {
         self.verbose > 0 || self.debug
     }
 
-    pub(crate) fn tells_requests(&self) -> bool {
+    pub(crate) fn shows_requests(&self) -> bool {
         self.verbose > 1 || self.debug
     }
 

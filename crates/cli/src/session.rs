@@ -159,11 +159,11 @@ impl Session {
         let target = Target::find(flags, process_env)?;
         let token = credentials::token(&target, process_env)?;
         let output = &flags.output;
-        if output.tells_the_target() {
+        if output.shows_target() {
             let with = token.as_ref().map_or("no token".to_owned(), |token| format!("the token of {}", token.source));
             eprintln!("Asks {} ({}) with {with}.", target.host.address, target.chosen_by);
         }
-        let api = Api::new(target.host.clone(), token.map(|token| token.text), output.tells_requests())?;
+        let api = Api::new(target.host.clone(), token.map(|token| token.text), output.shows_requests())?;
         let (json, quiet, colours) = (output.json, output.quiet, output.colours(process_env));
         Ok(Self { api, target, json, quiet, colours, no_input: output.no_input })
     }

@@ -64,12 +64,12 @@ impl Rules {
     }
 
     /// Unlike in git, what is wanted comes along from a directory that is not: terraform does it in this way.
-    fn leave_out(&self, name: &Path, is_directory: bool) -> bool {
+    fn is_ignored(&self, name: &Path, is_directory: bool) -> bool {
         matches!(self.ignored.matched_path_or_any_parents(name, is_directory), Match::Ignore(_))
     }
 
     /// Directories such as `.git` are large, and nothing in them is wanted.
-    fn look_into(&self, name: &Path) -> bool {
+    fn is_traversed(&self, name: &Path) -> bool {
         self.has_exceptions || name.file_name().is_some_and(|name| name == ".terraform")
     }
 }
@@ -96,8 +96,8 @@ impl Slug {
     fn add(&mut self, path: &Path, name: &Path) -> Result<(), Failure> {
         let cannot = |error: std::io::Error| unreadable(path, &error);
         let kind = fs::symlink_metadata(path).map_err(cannot)?.file_type();
-        if self.rules.leave_out(name, kind.is_dir()) {
-            return if kind.is_dir() && self.rules.look_into(name) { self.add_children(path, name) } else { Ok(()) };
+        if self.rules.is_ignored(name, kind.is_dir()) {
+            return if kind.is_dir() && self.rules.is_traversed(name) { self.add_children(path, name) } else { Ok(()) };
         }
         if kind.is_symlink() {
             return self.add_link(path, name);

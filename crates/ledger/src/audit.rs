@@ -62,7 +62,7 @@ impl LedgerReport {
         self.problems.push(Problem { object: object.to_string(), why: why.to_string() });
     }
 
-    fn doubt(&mut self, object: &Key, why: impl ToString) {
+    fn add_doubt(&mut self, object: &Key, why: impl ToString) {
         self.unproven.push(Problem { object: object.to_string(), why: why.to_string() });
     }
 }
@@ -128,13 +128,13 @@ struct FoundCommit {
 }
 
 /// Where to read next.
-enum Stretch {
+enum Segment {
     Pack(PackRange),
     Commit(u64),
 }
 
 /// From the first commit on, for ever: a pack where there is one, else commit by commit.
-fn stretches(packs: Vec<PackRange>) -> impl Iterator<Item = Stretch> {
+fn segments(packs: Vec<PackRange>) -> impl Iterator<Item = Segment> {
     let mut next = 1;
     let mut packs = packs.into_iter().peekable();
     iter::from_fn(move || {
@@ -142,11 +142,11 @@ fn stretches(packs: Vec<PackRange>) -> impl Iterator<Item = Stretch> {
         match packs.next_if(|pack| pack.contains(next)) {
             Some(pack) => {
                 next = pack.to + 1;
-                Some(Stretch::Pack(pack))
+                Some(Segment::Pack(pack))
             }
             None => {
                 next += 1;
-                Some(Stretch::Commit(next - 1))
+                Some(Segment::Commit(next - 1))
             }
         }
     })
@@ -182,17 +182,17 @@ async fn commits<'a>(
         let single = single.clone();
         async move {
             match stretch {
-                Stretch::Pack(range) => of_pack(range).await.unwrap_or_else(|error| vec![Err(error)]),
-                Stretch::Commit(seq) => vec![single(seq).await],
+                Segment::Pack(range) => of_pack(range).await.unwrap_or_else(|error| vec![Err(error)]),
+                Segment::Commit(seq) => vec![single(seq).await],
             }
         }
     };
-    let packed = stretches(packs).take_while(move |stretch| match stretch {
-        Stretch::Pack(_) => true,
-        Stretch::Commit(seq) => *seq <= last_packed,
+    let packed = segments(packs).take_while(move |segment| match segment {
+        Segment::Pack(_) => true,
+        Segment::Commit(seq) => *seq <= last_packed,
     });
     let packed = stream::iter(packed).map(read.clone()).buffered(PACK_READ_CONCURRENCY);
-    let others = stream::iter((last_packed + 1..).map(Stretch::Commit)).map(read).buffered(COMMIT_READ_CONCURRENCY);
+    let others = stream::iter((last_packed + 1..).map(Segment::Commit)).map(read).buffered(COMMIT_READ_CONCURRENCY);
     Ok(Box::pin(packed.chain(others).flat_map(stream::iter)))
 }
 
@@ -353,14 +353,14 @@ fn verify_end(
             }
             let is_behind = named.seq < report.commits;
             match (proof, newest_proof) {
-                (Proof::Unproven(why), _) => report.doubt(&layout::head(name), why),
+                (Proof::Unproven(why), _) => report.add_doubt(&layout::head(name), why),
                 (Proof::Proven, Proof::Unproven(why)) if is_behind => {
-                    report.doubt(&newest, format_args!("{why}, and {} names an older one", layout::head(name)));
+                    report.add_doubt(&newest, format_args!("{why}, and {} names an older one", layout::head(name)));
                 }
                 (Proof::Proven, Proof::NoMac) if is_behind => {
                     let why = "it has no MAC, and the head names an older one: an older version of taco wrote it, or it \
                                was altered";
-                    report.doubt(&newest, why);
+                    report.add_doubt(&newest, why);
                 }
                 _ => {}
             }
@@ -369,7 +369,7 @@ fn verify_end(
         FoundHead::None if *newest_proof != Proof::NoMac => {
             let why = "it is missing: newest commits that were deleted would not be noticed. A server writes it with its \
                        next commit";
-            report.doubt(&layout::head(name), why);
+            report.add_doubt(&layout::head(name), why);
         }
         FoundHead::None => {}
     }

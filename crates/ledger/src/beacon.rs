@@ -150,7 +150,7 @@ pub struct Beacons {
     interval: Duration,
     own: Arc<Mutex<Beacon>>,
     /// Held for a whole round: two rounds at once would only cost twice as much.
-    heard: tokio::sync::Mutex<Heard>,
+    heard: tokio::sync::Mutex<KnownPeers>,
     /// Held while the own beacon is written or removed.
     writing: Arc<tokio::sync::Mutex<()>>,
     peers: watch::Sender<Vec<Beacon>>,
@@ -159,15 +159,15 @@ pub struct Beacons {
 
 /// What earlier rounds found.
 #[derive(Default, Debug)]
-struct Heard {
+struct KnownPeers {
     round: u64,
     last_round: Option<Instant>,
-    sightings: BTreeMap<Key, Sighting>,
+    peer_beacons: BTreeMap<Key, PeerBeacon>,
 }
 
 /// The beacon of another server, as it was read last.
 #[derive(Debug)]
-struct Sighting {
+struct PeerBeacon {
     /// By the bucket's clock.
     last_modified: Timestamp,
     /// `None` if it could not be understood.
@@ -232,7 +232,7 @@ impl Beacons {
         let beating = async {
             loop {
                 ticks.tick().await;
-                if let Err(error) = self.beat().await {
+                if let Err(error) = self.run_round().await {
                     tracing::warn!(event = "beacon_failed", %error, "this server could not show itself to the others");
                 }
             }
@@ -242,11 +242,11 @@ impl Beacons {
             () = shutdown => {}
             () = beating => {}
         }
-        self.take_down().await;
+        self.remove_own().await;
     }
 
     /// Takes the own beacon down, without waiting long for a bucket that hangs.
-    pub async fn take_down(&self) {
+    pub async fn remove_own(&self) {
         match timeout(RETIRE_TIMEOUT, self.retire()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::info!(%error, "the beacon of this server stays behind until others sweep it"),
@@ -261,7 +261,7 @@ impl Beacons {
     }
 
     /// One round: shows this server, then looks for the others. After an error what was known before still stands.
-    pub async fn beat(&self) -> Result<(), BucketError> {
+    pub async fn run_round(&self) -> Result<(), BucketError> {
         let mut heard = self.heard.lock().await;
         let heard = &mut *heard;
         self.show().await?;
@@ -274,15 +274,15 @@ impl Beacons {
 
         // A listing may lag, so those already known are asked for in any case.
         let listed = self.bucket.list(&layout::beacons(), None).await?;
-        let mut keys: BTreeSet<Key> = heard.sightings.keys().cloned().collect();
+        let mut keys: BTreeSet<Key> = heard.peer_beacons.keys().cloned().collect();
         keys.extend(listed.into_iter().filter(|key| *key != self.key));
         for key in keys {
-            self.look(heard, key, recently).await;
+            self.poll_peer(heard, key, recently).await;
         }
         self.judge(heard).await?;
 
         let alive: Vec<Beacon> =
-            heard.sightings.values().filter(|one| one.alive).filter_map(|one| one.beacon.clone()).collect();
+            heard.peer_beacons.values().filter(|one| one.alive).filter_map(|one| one.beacon.clone()).collect();
         metrics::gauge!("taco_peers_alive").set(alive.len() as f64);
         self.peers.send_if_modified(|peers| {
             let changed = *peers != alive;
@@ -311,9 +311,9 @@ impl Beacons {
     }
 
     /// Reads one beacon, unless its server is silent and was looked at a moment ago.
-    async fn look(&self, heard: &mut Heard, key: Key, recently: bool) {
+    async fn poll_peer(&self, heard: &mut KnownPeers, key: Key, recently: bool) {
         let round = heard.round;
-        let known = heard.sightings.get_mut(&key);
+        let known = heard.peer_beacons.get_mut(&key);
         if let Some(known) = &known
             && !known.alive
             && round < known.looked_in_round + SILENT_PEER_POLL_ROUNDS
@@ -323,7 +323,7 @@ impl Beacons {
         let object = match self.bucket.get(&key).await {
             Ok(Some(object)) => object,
             Ok(None) => {
-                heard.sightings.remove(&key);
+                heard.peer_beacons.remove(&key);
                 return;
             }
             Err(error) => {
@@ -335,28 +335,28 @@ impl Beacons {
                 return;
             }
         };
-        let known = heard.sightings.remove(&key);
-        let changed = |known: &Sighting| known.last_modified != object.last_modified;
-        let just_before = |known: &Sighting| recently && known.looked_in_round + 1 == round;
-        let sighting = Sighting {
+        let known = heard.peer_beacons.remove(&key);
+        let changed = |known: &PeerBeacon| known.last_modified != object.last_modified;
+        let just_before = |known: &PeerBeacon| recently && known.looked_in_round + 1 == round;
+        let peer_beacon = PeerBeacon {
             last_modified: object.last_modified,
             beacon: read(&key, &object.bytes),
             moved: known.as_ref().is_some_and(|known| changed(known) && just_before(known)),
             alive: known.is_some_and(|known| known.alive),
             looked_in_round: round,
         };
-        heard.sightings.insert(key, sighting);
+        heard.peer_beacons.insert(key, peer_beacon);
     }
 
     /// Says of every beacon that was read in this round whether its server is alive, and sweeps the long dead.
-    async fn judge(&self, heard: &mut Heard) -> Result<(), BucketError> {
+    async fn judge(&self, heard: &mut KnownPeers) -> Result<(), BucketError> {
         let round = heard.round;
         let mut in_doubt = false;
         let mut newest = Timestamp::MIN;
-        for sighting in heard.sightings.values_mut().filter(|one| one.looked_in_round == round) {
-            sighting.alive |= sighting.moved;
-            in_doubt |= !sighting.moved;
-            newest = newest.max(sighting.last_modified);
+        for peer_beacon in heard.peer_beacons.values_mut().filter(|one| one.looked_in_round == round) {
+            peer_beacon.alive |= peer_beacon.moved;
+            in_doubt |= !peer_beacon.moved;
+            newest = newest.max(peer_beacon.last_modified);
         }
         if !in_doubt {
             return Ok(());
@@ -366,10 +366,11 @@ impl Beacons {
             newest = newest.max(own.last_modified);
         }
         let mut swept = Vec::new();
-        for (key, sighting) in heard.sightings.iter_mut().filter(|(_, one)| one.looked_in_round == round && !one.moved)
+        for (key, peer_beacon) in
+            heard.peer_beacons.iter_mut().filter(|(_, one)| one.looked_in_round == round && !one.moved)
         {
-            let silence = newest.duration_since(sighting.last_modified);
-            sighting.alive = silence <= intervals(self.interval, SILENT_AFTER_INTERVALS);
+            let silence = newest.duration_since(peer_beacon.last_modified);
+            peer_beacon.alive = silence <= intervals(self.interval, SILENT_AFTER_INTERVALS);
             if silence > intervals(self.interval, SWEPT_AFTER_INTERVALS) {
                 swept.push(key.clone());
             }
@@ -377,7 +378,7 @@ impl Beacons {
         for key in swept {
             tracing::info!(%key, "swept away the beacon of a server that stopped long ago");
             self.bucket.delete(&key).await?;
-            heard.sightings.remove(&key);
+            heard.peer_beacons.remove(&key);
         }
         Ok(())
     }

@@ -79,13 +79,13 @@ impl Blobs {
     where
         E: Into<Box<dyn StdError + Send + Sync>>,
     {
-        let passage = Passage::new(key, limit);
-        let plain = passage.watch(body);
+        let metered = MeteredBody::new(key, limit);
+        let plain = metered.watch(body);
         let sent = match &self.keys {
             Some(keys) => self.send(key, keys.seal_stream(key, plain), true).await,
             None => self.send(key, plain, true).await,
         };
-        passage.settle(sent)
+        metered.settle(sent)
     }
 
     /// Stores what is in memory anyway.
@@ -110,7 +110,7 @@ impl Blobs {
         Ok(self.open(key, range).await?.map(|opened| opened.download))
     }
 
-    async fn open(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Opened>, BucketError> {
+    async fn open(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<OpenedBlob>, BucketError> {
         let Some(download) = self.bucket.download(key, None).await? else { return Ok(None) };
         let stored_size = download.size;
         let (beginning, rest) = byte_stream::split(download.body, seal::HEADER).await?;
@@ -124,7 +124,7 @@ impl Blobs {
             if sealed {
                 let keys = self.keys_for(key)?;
                 let opened = keys.open_range_after(&*self.bucket, key, &beginning, stored_size, range.clone()).await?;
-                return Ok(opened.map(|download| Opened { download, sealed }));
+                return Ok(opened.map(|download| OpenedBlob { download, sealed }));
             }
             let range = range.start..range.end.min(size);
             let found = if range.is_empty() {
@@ -132,7 +132,7 @@ impl Blobs {
             } else {
                 self.bucket.download(key, Some(range)).await?
             };
-            return Ok(found.map(|download| Opened { download, sealed }));
+            return Ok(found.map(|download| OpenedBlob { download, sealed }));
         }
         let whole = byte_stream::of(beginning).chain(rest).boxed();
         let plain = if sealed { self.keys_for(key)?.open_stream(key, whole).await? } else { whole };
@@ -140,7 +140,7 @@ impl Blobs {
             Some(range) => byte_stream::part(plain, range),
             None => plain,
         };
-        Ok(Some(Opened { download: Download { size, body }, sealed }))
+        Ok(Some(OpenedBlob { download: Download { size, body }, sealed }))
     }
 
     /// A small blob, whole.
@@ -179,7 +179,7 @@ impl Blobs {
     /// The same for a blob whose key may have been written more than once. A seal proves that some server wrote it, but
     /// not that it is the one which the commit names, so that its content is compared in any case.
     pub async fn read_compared(&self, key: &Key, stored: &Stored) -> Result<Download, BlobError> {
-        let Some(Opened { download, .. }) = self.open(key, None).await? else {
+        let Some(OpenedBlob { download, .. }) = self.open(key, None).await? else {
             return Err(BlobError::Missing(key.clone()));
         };
         let Download { size, body } = download;
@@ -222,7 +222,7 @@ impl Blobs {
 }
 
 /// A blob that flows out of the bucket, and whether it is sealed there.
-struct Opened {
+struct OpenedBlob {
     download: Download,
     sealed: bool,
 }
@@ -236,7 +236,7 @@ fn of_another_size(key: &Key, size: u64, stored: &Stored) -> BucketError {
 }
 
 /// Measures a body that flows past, and stops it where it has to be stopped.
-struct Passage {
+struct MeteredBody {
     key: Key,
     limit: u64,
     seen: Arc<Mutex<Seen>>,
@@ -251,7 +251,7 @@ struct Seen {
     stopped: Option<BlobError>,
 }
 
-impl Passage {
+impl MeteredBody {
     fn new(key: &Key, limit: u64) -> Self {
         Self { key: key.clone(), limit, seen: Arc::default() }
     }

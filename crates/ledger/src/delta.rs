@@ -12,7 +12,7 @@ use taco_tables::{Change, RecordKey, State};
 use crate::bucket::Key;
 use crate::commit::Hash;
 use crate::error::Error;
-use crate::head_object::Named;
+use crate::head_object::CommitRef;
 use crate::layout::LedgerName;
 use crate::snapshot::{Line, LineRef, Lines, compress, write_line};
 
@@ -37,8 +37,8 @@ pub(crate) struct DeltaHeader {
 /// Compresses what leads from one state to a later one.
 pub(crate) fn encode<S: State>(
     ledger: &LedgerName,
-    (from, before): (Named, &S),
-    (to, after): (Named, &S),
+    (from, before): (CommitRef, &S),
+    (to, after): (CommitRef, &S),
 ) -> Result<Bytes, String> {
     let (mut deletes, mut records) = (0, 0);
     let count = &mut |_: &str, _: &str, value: Option<&RawValue>| match value {
@@ -96,11 +96,11 @@ pub(crate) fn decode(key: &Key, bytes: &[u8], mut visit: impl FnMut(Change)) -> 
 pub(crate) fn apply<S: State>(
     key: &Key,
     name: &LedgerName,
-    from: Named,
+    from: CommitRef,
     to: u64,
     bytes: &[u8],
     state: &mut S,
-) -> Result<Named, Error> {
+) -> Result<CommitRef, Error> {
     let header = decode(key, bytes, |change| state.apply(&change))?;
     if header.from != from.seq || header.seq != to || header.ledger != name.as_str() {
         let DeltaHeader { ledger, from, seq, .. } = header;
@@ -110,7 +110,7 @@ pub(crate) fn apply<S: State>(
         let why = "it continues another commit than the snapshot before it was taken after";
         return Err(Error::corrupt(key, why));
     }
-    Ok(Named { seq: to, hash: header.hash })
+    Ok(CommitRef { seq: to, hash: header.hash })
 }
 
 #[cfg(test)]

@@ -288,7 +288,7 @@ impl<'a> Attempt<'a> {
                 break;
             }
             times_missed += 1;
-            let pause = backoff.pause();
+            let pause = backoff.next_delay();
             if begun.elapsed() + pause > CONSISTENCY_TIMEOUT {
                 return Err(ProbeError::ForgetsWrites {
                     seen: format!(
@@ -368,7 +368,7 @@ impl<'a> Attempt<'a> {
                 Some(_) => return Ok(Created::AlreadyThere),
                 None => {}
             }
-            let pause = backoff.pause();
+            let pause = backoff.next_delay();
             if begun.elapsed() + pause > CONSISTENCY_TIMEOUT {
                 return Err(unclear.map_or_else(
                     || ProbeError::ForgetsWrites {

@@ -20,7 +20,7 @@ use crate::bucket::{Bucket, BucketError, Key};
 use crate::commit::Hash;
 use crate::error::Error;
 use crate::layout::{self, LedgerName};
-use crate::seal::{MacTrouble, MasterKeys};
+use crate::seal::{MacError, MasterKeys};
 
 /// The number of this way to write a head.
 const FORMAT: u64 = 1;
@@ -30,7 +30,7 @@ const MIN_WRITE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A commit and its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Named {
+pub(crate) struct CommitRef {
     pub(crate) seq: u64,
     pub(crate) hash: Hash,
 }
@@ -50,7 +50,7 @@ struct HeadObject {
 pub(crate) enum FoundHead {
     /// Older servers wrote none, and a server that was killed may not have come to it.
     None,
-    Names(Named, Proof),
+    Names(CommitRef, Proof),
     /// It was altered, or is no head at all.
     Damaged(String),
 }
@@ -65,7 +65,7 @@ pub(crate) enum Proof {
     Unproven(String),
 }
 
-fn encode(ledger: &LedgerName, named: Named, keys: Option<&MasterKeys>) -> Bytes {
+fn encode(ledger: &LedgerName, named: CommitRef, keys: Option<&MasterKeys>) -> Bytes {
     let mac = keys.map(|keys| keys.mac(&context(ledger), &content(named)));
     let object = HeadObject { format: FORMAT, seq: named.seq, hash: named.hash, mac };
     let mut bytes = serde_json::to_vec(&object).expect("a head is plain data");
@@ -77,7 +77,7 @@ fn context(ledger: &LedgerName) -> String {
     format!("taco head 1 {ledger}")
 }
 
-fn content(named: Named) -> Vec<u8> {
+fn content(named: CommitRef) -> Vec<u8> {
     format!("{} {}", named.seq, named.hash).into_bytes()
 }
 
@@ -87,10 +87,10 @@ fn decode(ledger: &LedgerName, bytes: &[u8], keys: Option<&MasterKeys>) -> Found
         Err(error) => return FoundHead::Damaged(format!("it is not the head of a ledger: {error}")),
     };
     if object.format > FORMAT {
-        let named = Named { seq: object.seq, hash: object.hash };
+        let named = CommitRef { seq: object.seq, hash: object.hash };
         return FoundHead::Names(named, Proof::Unproven(format!("it has format {}", object.format)));
     }
-    let named = Named { seq: object.seq, hash: object.hash };
+    let named = CommitRef { seq: object.seq, hash: object.hash };
     let Some(mac) = object.mac else { return FoundHead::Names(named, Proof::NoMac) };
     match check_mac(keys, &context(ledger), &content(named), &mac) {
         Ok(proof) => FoundHead::Names(named, proof),
@@ -103,8 +103,8 @@ pub(crate) fn check_mac(keys: Option<&MasterKeys>, context: &str, bytes: &[u8], 
     let Some(keys) = keys else { return Ok(Proof::Unproven("no secret key was given to prove it with".to_owned())) };
     match keys.check_mac(context, bytes, mac) {
         Ok(()) => Ok(Proof::Proven),
-        Err(trouble @ MacTrouble::MissingKey(_)) => Ok(Proof::Unproven(trouble.to_string())),
-        Err(trouble @ MacTrouble::Wrong) => Err(trouble.to_string()),
+        Err(error @ MacError::MissingKey(_)) => Ok(Proof::Unproven(error.to_string())),
+        Err(error @ MacError::Wrong) => Err(error.to_string()),
     }
 }
 
@@ -123,7 +123,7 @@ pub(crate) async fn read(
 pub(crate) async fn write(
     bucket: &dyn Bucket,
     ledger: &LedgerName,
-    named: Named,
+    named: CommitRef,
     keys: Option<&MasterKeys>,
 ) -> Result<(), BucketError> {
     bucket.put(&layout::head(ledger), encode(ledger, named, keys)).await
@@ -136,7 +136,7 @@ pub(crate) fn missing(ledger: &LedgerName, first_missing: u64, named: u64) -> (K
 }
 
 /// That the commit which the head names is another one.
-pub(crate) fn altered(ledger: &LedgerName, named: Named, found: Hash) -> (Key, String) {
+pub(crate) fn altered(ledger: &LedgerName, named: CommitRef, found: Hash) -> (Key, String) {
     let (head, key) = (layout::head(ledger), layout::commit(ledger, named.seq));
     let why = format!("its hash is {found}, but {head} says that it was written with {}: it was altered", named.hash);
     (key, why)
@@ -144,11 +144,11 @@ pub(crate) fn altered(ledger: &LedgerName, named: Named, found: Hash) -> (Key, S
 
 /// Writes the heads of one ledger, one after the other, each with the newest commit that is known then. It ends, with
 /// the newest, when nobody is left to note another.
-pub(crate) async fn keep_up(
+pub(crate) async fn write_heads(
     bucket: Arc<dyn Bucket>,
     ledger: LedgerName,
     keys: Option<Arc<MasterKeys>>,
-    mut newest: watch::Receiver<Option<Named>>,
+    mut newest: watch::Receiver<Option<CommitRef>>,
     written: watch::Sender<u64>,
 ) {
     while newest.changed().await.is_ok() {
@@ -174,7 +174,7 @@ pub(crate) async fn keep_up(
 pub(crate) async fn compare(
     ledger: &LedgerName,
     found: &FoundHead,
-    end: Named,
+    end: CommitRef,
     hash_of: impl AsyncFnOnce(u64) -> Result<Option<Hash>, Error>,
 ) -> Result<(), Error> {
     let named = match found {

@@ -19,7 +19,7 @@ use crate::bucket::Key;
 use crate::commit::{self, Commit, Hash};
 use crate::environment::Environment;
 use crate::error::{CommitError, Error};
-use crate::head_object::{self, FoundHead, Named};
+use crate::head_object::{self, CommitRef, FoundHead};
 use crate::layout::{self, LedgerName};
 use crate::newest_commit::Confirmation;
 use crate::pace::Pace;
@@ -107,7 +107,7 @@ pub(crate) struct Shared<S> {
     pub(crate) confirmation: Confirmation,
     set_aside_report: SetAsideReport,
     /// The newest commit that this server wrote, for the ledger's head object.
-    pub(crate) newest_own: watch::Sender<Option<Named>>,
+    pub(crate) newest_own: watch::Sender<Option<CommitRef>>,
     /// The number that the last head object has which this server wrote.
     head_written: watch::Receiver<u64>,
 }
@@ -179,7 +179,7 @@ impl<S: State> Ledger<S> {
         let (newest_own, newest) = watch::channel(None);
         let (written, head_written) = watch::channel(0);
         let (bucket, keys) = (Arc::clone(&environment.bucket), options.keys.clone());
-        let heads = head_object::keep_up(bucket, name.clone(), keys, newest, written);
+        let heads = head_object::write_heads(bucket, name.clone(), keys, newest, written);
         let shared = Arc::new(Shared {
             environment,
             name,
@@ -234,12 +234,12 @@ impl<S: State> Ledger<S> {
         self.shared.look().await?;
         let head = self.shared.head();
         if head.seq > 0 {
-            self.write_head(Named { seq: head.seq, hash: head.hash }).await?;
+            self.write_head(CommitRef { seq: head.seq, hash: head.hash }).await?;
         }
         Ok(())
     }
 
-    async fn write_head(&self, named: Named) -> Result<(), Error> {
+    async fn write_head(&self, named: CommitRef) -> Result<(), Error> {
         let Shared { environment, name, options, .. } = &*self.shared;
         Ok(head_object::write(&*environment.bucket, name, named, options.keys.as_deref()).await?)
     }
@@ -440,7 +440,7 @@ impl<S: State> Shared<S> {
             self.read_newest(&head).await?;
         }
         self.confirmation.confirm(head.seq);
-        let end = Named { seq: head.seq, hash: head.hash };
+        let end = CommitRef { seq: head.seq, hash: head.hash };
         let hash_of = async |seq| Ok(self.fetch(seq).await?.map(|(_, bytes)| Hash::of(&bytes)));
         head_object::compare(&self.name, found, end, hash_of).await
     }

@@ -65,18 +65,18 @@ impl Location {
             return open_directory(&url, &bad);
         }
         let name = url.host_str().filter(|name| !name.is_empty()).ok_or_else(|| bad("it names no bucket"))?;
-        let build = |patience| -> Result<Arc<dyn ObjectStore>, LocationError> {
+        let build = |retry_policy| -> Result<Arc<dyn ObjectStore>, LocationError> {
             let store = match url.scheme() {
-                "s3" => self.s3(name, patience),
-                "gs" => self.gcs(name, patience),
-                "az" => self.azure(name, patience),
+                "s3" => self.s3(name, retry_policy),
+                "gs" => self.gcs(name, retry_policy),
+                "az" => self.azure(name, retry_policy),
                 other => return Err(bad(&format!("{other}:// is not known"))),
             };
             let store = store.map_err(|why| LocationError::Settings { url: self.url.clone(), why })?;
             let prefix = url.path().trim_matches('/');
             Ok(if prefix.is_empty() { store } else { Arc::new(PrefixStore::new(store, prefix)) })
         };
-        Ok(ObjectBucket::new(build(Patience::None)?, build(Patience::Some)?))
+        Ok(ObjectBucket::new(build(RetryPolicy::None)?, build(RetryPolicy::Some)?))
     }
 
     /// What the cloud's variables say, as far as the builder knows it.
@@ -88,13 +88,13 @@ impl Location {
         self.variables.iter().filter_map(known).fold(builder, |builder, (key, value)| set(builder, key, value))
     }
 
-    fn s3(&self, name: &str, patience: Patience) -> object_store::Result<Arc<dyn ObjectStore>> {
+    fn s3(&self, name: &str, retry_policy: RetryPolicy) -> object_store::Result<Arc<dyn ObjectStore>> {
         let builder = AmazonS3Builder::new();
         let mut builder = self
             .with_variables("AWS_", builder, AmazonS3Builder::with_config)
             .with_bucket_name(name)
-            .with_retry(patience.retries())
-            .with_client_options(patience.client());
+            .with_retry(retry_policy.retries())
+            .with_client_options(retry_policy.client());
         if let Some(endpoint) = &self.s3_endpoint {
             builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http://"));
         }
@@ -110,27 +110,27 @@ impl Location {
         Ok(Arc::new(builder.build()?))
     }
 
-    fn gcs(&self, name: &str, patience: Patience) -> object_store::Result<Arc<dyn ObjectStore>> {
+    fn gcs(&self, name: &str, retry_policy: RetryPolicy) -> object_store::Result<Arc<dyn ObjectStore>> {
         let builder = GoogleCloudStorageBuilder::new();
         let mut builder = self
             .with_variables("GOOGLE_", builder, GoogleCloudStorageBuilder::with_config)
             .with_bucket_name(name)
-            .with_retry(patience.retries())
+            .with_retry(retry_policy.retries())
             // Only a key that names an address of its own, that of an emulator, leads to one without TLS.
-            .with_client_options(patience.client().with_allow_http(true));
+            .with_client_options(retry_policy.client().with_allow_http(true));
         if let Some(key) = &self.gcs_service_account_key {
             builder = builder.with_service_account_key(key);
         }
         Ok(Arc::new(builder.build()?))
     }
 
-    fn azure(&self, container: &str, patience: Patience) -> object_store::Result<Arc<dyn ObjectStore>> {
+    fn azure(&self, container: &str, retry_policy: RetryPolicy) -> object_store::Result<Arc<dyn ObjectStore>> {
         let builder = MicrosoftAzureBuilder::new();
         let mut builder = self
             .with_variables("AZURE_", builder, MicrosoftAzureBuilder::with_config)
             .with_container_name(container)
-            .with_retry(patience.retries())
-            .with_client_options(patience.client());
+            .with_retry(retry_policy.retries())
+            .with_client_options(retry_policy.client());
         if let Some(endpoint) = &self.azure_endpoint {
             builder = builder.with_endpoint(endpoint.clone()).with_allow_http(endpoint.starts_with("http://"));
         }
@@ -148,7 +148,7 @@ fn open_directory(url: &Url, bad: &dyn Fn(&str) -> LocationError) -> Result<Obje
     let directory = url.to_file_path().map_err(|()| bad("it has to be an absolute path, with three slashes"))?;
     let refuse = |why| LocationError::Directory { path: directory.display().to_string(), why };
     std::fs::create_dir_all(&directory).map_err(refuse)?;
-    keep_others_out(&directory);
+    restrict_to_owner(&directory);
     let store = LocalFileSystem::new_with_prefix(&directory)
         .map_err(|error| refuse(std::io::Error::other(error)))?
         .with_fsync(true);
@@ -157,7 +157,7 @@ fn open_directory(url: &Url, bad: &dyn Fn(&str) -> LocationError) -> Result<Obje
 
 /// Leaves the bucket to its owner. Nobody else reaches what lies below, whatever the modes there are; so this is enough for a
 /// bucket that an older version made, too.
-fn keep_others_out(directory: &Path) {
+fn restrict_to_owner(directory: &Path) {
     let tighten = || {
         let mode = std::fs::metadata(directory)?.permissions().mode();
         if mode & 0o077 != 0 {
@@ -173,12 +173,12 @@ fn keep_others_out(directory: &Path) {
 
 /// How a client of the bucket treats failures; see [`ObjectBucket`].
 #[derive(Clone, Copy)]
-enum Patience {
+enum RetryPolicy {
     None,
     Some,
 }
 
-impl Patience {
+impl RetryPolicy {
     fn retries(self) -> RetryConfig {
         let max_retries = match self {
             Self::None => 0,

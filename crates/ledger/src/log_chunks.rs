@@ -145,7 +145,7 @@ impl LogChunks {
                     }
                     // Ours with a lost answer, a rival's, or none: only what is there tells.
                     if self.get(log, at).await?.is_none() {
-                        sleep(backoff.pause()).await;
+                        sleep(backoff.next_delay()).await;
                     }
                 }
             }
@@ -280,7 +280,7 @@ impl LogChunks {
     async fn learn_from_listing(&self, log: &Log, from: u64) -> Result<(), BucketError> {
         let folder = layout::log_chunks(&log.ledger, &log.id, log.epoch);
         let keys = self.bucket.list(&folder, Some(&log.piece(from))).await?;
-        self.index().learn_borders(log, keys.iter().filter_map(layout::offset_of));
+        self.index().add_boundaries(log, keys.iter().filter_map(layout::offset_of));
         Ok(())
     }
 

@@ -342,8 +342,8 @@ fn explain(operation: &'static str, key: &Key, error: &StoreError) -> BucketErro
     };
     let why = match error {
         // "Generic S3 error" helps nobody.
-        StoreError::Generic { source, .. } => whole_story(source.as_ref()),
-        other => whole_story(other),
+        StoreError::Generic { source, .. } => error_chain(source.as_ref()),
+        other => error_chain(other),
     };
     BucketError::new(operation, key, kind, why)
 }
@@ -389,7 +389,7 @@ fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<io::ErrorKind> {
 }
 
 /// An error with its causes on one line, each said once.
-fn whole_story(error: &(dyn std::error::Error + 'static)) -> String {
+fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut story = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

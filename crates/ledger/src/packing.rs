@@ -17,7 +17,7 @@ use crate::layout;
 use crate::ledger::{Ledger, Shared};
 use crate::pack::{self, Pack, PackRange};
 use crate::snapshot_loader;
-use crate::snapshot_writer::{beside_the_runtime, create_settled};
+use crate::snapshot_writer::{create_idempotent, run_blocking};
 
 /// Number of commits that are read or overwritten at once.
 const REQUEST_CONCURRENCY: usize = 16;
@@ -85,8 +85,8 @@ impl<S: State> Shared<S> {
         drop(found);
         let range = PackRange { from, to: from + commits.len() as u64 - 1 };
         let name = self.name.clone();
-        let encoded = beside_the_runtime(move || Pack::encode(&name, range, &commits)).await.map_err(Error::Broken)?;
-        create_settled(bucket, &range.key(&self.name), encoded).await?;
+        let encoded = run_blocking(move || Pack::encode(&name, range, &commits)).await.map_err(Error::Broken)?;
+        create_idempotent(bucket, &range.key(&self.name), encoded).await?;
         Ok(Some(range))
     }
 

@@ -50,7 +50,7 @@ impl Backoff {
         Self { rng: rng.clone(), next: Self::FIRST_DELAY }
     }
 
-    pub(crate) fn pause(&mut self) -> Duration {
+    pub(crate) fn next_delay(&mut self) -> Duration {
         let pause = self.next.mul_f64(0.5 + self.rng.fraction() / 2.0);
         self.next = (self.next * 2).min(Self::MAX_DELAY);
         pause
@@ -72,7 +72,7 @@ impl Retrying {
         Self { bucket, rng, given_up: Mutex::default() }
     }
 
-    fn patience(&self) -> Duration {
+    fn current_timeout(&self) -> Duration {
         let given_up = *self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
         if given_up.is_some_and(|at| at.elapsed() < OUTAGE_DURATION) {
             OUTAGE_OPERATION_TIMEOUT
@@ -81,7 +81,7 @@ impl Retrying {
         }
     }
 
-    async fn within_patience<T, Attempt>(
+    async fn with_retries<T, Attempt>(
         &self,
         operation: &'static str,
         key: &Key,
@@ -90,8 +90,8 @@ impl Retrying {
     where
         Attempt: Future<Output = Result<T, BucketError>>,
     {
-        let patience = self.patience();
-        let deadline = Instant::now() + patience;
+        let current_timeout = self.current_timeout();
+        let deadline = Instant::now() + current_timeout;
         let mut backoff = Backoff::new(&self.rng);
         let mut last = None;
         while let Ok(outcome) = timeout_at(deadline, attempt()).await {
@@ -105,16 +105,16 @@ impl Retrying {
                     return settled;
                 }
             }
-            let pause = backoff.pause();
+            let pause = backoff.next_delay();
             if Instant::now() + pause >= deadline {
                 break;
             }
             sleep(pause).await;
         }
-        if patience == OPERATION_TIMEOUT {
+        if current_timeout == OPERATION_TIMEOUT {
             *self.given_up.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         }
-        Err(last.unwrap_or_else(|| no_answer(operation, key, patience)))
+        Err(last.unwrap_or_else(|| no_answer(operation, key, current_timeout)))
     }
 }
 
@@ -125,19 +125,19 @@ impl Bucket for Retrying {
     }
 
     async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
-        self.within_patience("put", key, || self.bucket.put(key, bytes.clone())).await
+        self.with_retries("put", key, || self.bucket.put(key, bytes.clone())).await
     }
 
     async fn put_new(&self, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
-        self.within_patience("put", key, || self.bucket.put_new(key, bytes.clone())).await
+        self.with_retries("put", key, || self.bucket.put_new(key, bytes.clone())).await
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError> {
-        self.within_patience("get", key, || self.bucket.get(key)).await
+        self.with_retries("get", key, || self.bucket.get(key)).await
     }
 
     async fn stat(&self, key: &Key) -> Result<Option<Stat>, BucketError> {
-        self.within_patience("stat", key, || self.bucket.stat(key)).await
+        self.with_retries("stat", key, || self.bucket.stat(key)).await
     }
 
     fn is_local(&self) -> bool {
@@ -145,7 +145,7 @@ impl Bucket for Retrying {
     }
 
     async fn list(&self, folder: &Key, after: Option<&Key>) -> Result<Vec<Key>, BucketError> {
-        self.within_patience("list", folder, || self.bucket.list(folder, after)).await
+        self.with_retries("list", folder, || self.bucket.list(folder, after)).await
     }
 
     async fn list_sizes(&self, folder: &Key) -> Result<Vec<(Key, u64)>, BucketError> {
@@ -154,11 +154,11 @@ impl Bucket for Retrying {
     }
 
     async fn folders(&self, folder: &Key) -> Result<Vec<String>, BucketError> {
-        self.within_patience("list", folder, || self.bucket.folders(folder)).await
+        self.with_retries("list", folder, || self.bucket.folders(folder)).await
     }
 
     async fn delete(&self, key: &Key) -> Result<(), BucketError> {
-        self.within_patience("delete", key, || self.bucket.delete(key)).await
+        self.with_retries("delete", key, || self.bucket.delete(key)).await
     }
 
     async fn upload(&self, key: &Key, body: ByteStream) -> Result<u64, BucketError> {
@@ -167,6 +167,6 @@ impl Bucket for Retrying {
     }
 
     async fn download(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError> {
-        self.within_patience("download", key, || self.bucket.download(key, range.clone())).await
+        self.with_retries("download", key, || self.bucket.download(key, range.clone())).await
     }
 }

@@ -112,11 +112,11 @@ impl fmt::Debug for MasterKey {
 #[error("{object} {why}")]
 pub struct SealError {
     pub object: String,
-    pub why: SealTrouble,
+    pub why: SealErrorKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error, Debug)]
-pub enum SealTrouble {
+pub enum SealErrorKind {
     #[error("is not sealed")]
     NotSealed,
     #[error(
@@ -132,14 +132,14 @@ pub enum SealTrouble {
 }
 
 impl SealError {
-    fn new(object: &str, why: SealTrouble) -> Self {
+    fn new(object: &str, why: SealErrorKind) -> Self {
         Self { object: object.to_owned(), why }
     }
 }
 
 /// Why a keyed digest proves nothing, or too much.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
-pub enum MacTrouble {
+pub enum MacError {
     #[error("its MAC was made with secret key {0}, which was not given")]
     MissingKey(String),
     #[error("its MAC does not fit: it was altered")]
@@ -176,13 +176,13 @@ impl MasterKeys {
     }
 
     /// Whether [`Self::mac`] made this digest of these bytes, with the current key or an older one.
-    pub fn check_mac(&self, context: &str, bytes: &[u8], mac: &str) -> Result<(), MacTrouble> {
-        let (id, digest) = mac.split_once(':').ok_or(MacTrouble::Wrong)?;
+    pub fn check_mac(&self, context: &str, bytes: &[u8], mac: &str) -> Result<(), MacError> {
+        let (id, digest) = mac.split_once(':').ok_or(MacError::Wrong)?;
         let key = std::iter::once(&self.current).chain(&self.older).find(|key| key.id.to_string() == id);
-        let key = key.ok_or_else(|| MacTrouble::MissingKey(id.to_owned()))?;
-        let digest = hex::decode(digest).map_err(|_| MacTrouble::Wrong)?;
+        let key = key.ok_or_else(|| MacError::MissingKey(id.to_owned()))?;
+        let digest = hex::decode(digest).map_err(|_| MacError::Wrong)?;
         let expected = tag(&key.mac, context, bytes);
-        aws_lc_rs::constant_time::verify_slices_are_equal(expected.as_ref(), &digest).map_err(|_| MacTrouble::Wrong)
+        aws_lc_rs::constant_time::verify_slices_are_equal(expected.as_ref(), &digest).map_err(|_| MacError::Wrong)
     }
 
     /// Seals a small thing that will be known as `name`.
@@ -274,7 +274,7 @@ impl MasterKeys {
     ) -> Result<Option<Download>, BucketError> {
         let pieces = self.open_header(key.as_str(), header).map_err(|error| explain(key, &error))?;
         let Some(size) = plain_size(sealed_size) else {
-            let why = SealTrouble::Broken { at: sealed_size };
+            let why = SealErrorKind::Broken { at: sealed_size };
             return Err(explain(key, &SealError::new(key.as_str(), why)));
         };
         let range = range.start.min(size)..range.end.min(size);
@@ -337,7 +337,7 @@ impl MasterKeys {
         let key = std::iter::once(&self.current)
             .chain(&self.older)
             .find(|key| key.id == header.key_id)
-            .ok_or_else(|| SealError::new(name, SealTrouble::MissingKey(header.key_id)))?;
+            .ok_or_else(|| SealError::new(name, SealErrorKind::MissingKey(header.key_id)))?;
         let mut data_key = header.wrapped;
         let opened = key.wrapping_key(&header.salt).open_in_place_separate_tag(
             only_nonce(),
@@ -347,7 +347,7 @@ impl MasterKeys {
         );
         match opened {
             Ok(_) => Ok(data_key),
-            Err(_) => Err(SealError::new(name, SealTrouble::BrokenHeader)),
+            Err(_) => Err(SealError::new(name, SealErrorKind::BrokenHeader)),
         }
     }
 }
@@ -391,11 +391,11 @@ struct Header {
 impl Header {
     fn read(name: &str, sealed: &[u8]) -> Result<Self, SealError> {
         let broken = |why| SealError::new(name, why);
-        let rest = sealed.strip_prefix(&MAGIC).ok_or(broken(SealTrouble::NotSealed))?;
+        let rest = sealed.strip_prefix(&MAGIC).ok_or(broken(SealErrorKind::NotSealed))?;
         match rest.first() {
             Some(&VERSION) => {}
-            Some(&other) => return Err(broken(SealTrouble::NewerVersion(other))),
-            None => return Err(broken(SealTrouble::BrokenHeader)),
+            Some(&other) => return Err(broken(SealErrorKind::NewerVersion(other))),
+            None => return Err(broken(SealErrorKind::BrokenHeader)),
         }
         let mut rest = &rest[1..];
         let mut read = || {
@@ -407,7 +407,7 @@ impl Header {
                 prefix: take(&mut rest)?,
             })
         };
-        read().ok_or(broken(SealTrouble::BrokenHeader))
+        read().ok_or(broken(SealErrorKind::BrokenHeader))
     }
 
     /// What the wrapped key is bound to. The master key's id is not part of it: a wrong one opens nothing anyway.
@@ -469,7 +469,7 @@ impl Pieces {
     fn open(&self, name: &str, piece: &mut [u8], number: u64, last: bool) -> Result<usize, SealError> {
         let broken = || {
             let at = HEADER as u64 + number * SEALED_PIECE as u64;
-            SealError::new(name, SealTrouble::Broken { at })
+            SealError::new(name, SealErrorKind::Broken { at })
         };
         // Only an object without content has an empty piece.
         if piece.len() < TAG || (piece.len() == TAG && number > 0) {

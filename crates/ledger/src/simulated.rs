@@ -22,7 +22,7 @@ pub struct World {
     objects: Mutex<BTreeMap<Key, Stored>>,
     rng: SharedRng,
     /// How much goes wrong: 0 is nothing.
-    badness: Mutex<f64>,
+    fault_rate: Mutex<f64>,
     begun: Instant,
 }
 
@@ -36,19 +36,19 @@ struct Stored {
 
 impl World {
     /// An empty bucket. All that happens to it follows from the seed.
-    pub fn new(seed: u64, badness: f64) -> Arc<Self> {
+    pub fn new(seed: u64, fault_rate: f64) -> Arc<Self> {
         let rng = SharedRng::from_seed(seed ^ 0x5eed);
-        Arc::new(Self { objects: Mutex::default(), rng, badness: Mutex::new(badness), begun: Instant::now() })
+        Arc::new(Self { objects: Mutex::default(), rng, fault_rate: Mutex::new(fault_rate), begun: Instant::now() })
     }
 
     /// From now on nothing goes wrong.
-    pub fn calm_down(&self) {
-        self.set_badness(0.0);
+    pub fn stop_faults(&self) {
+        self.set_fault_rate(0.0);
     }
 
     /// How much goes wrong from now on: 0 is nothing, 1 about every tenth request.
-    pub fn set_badness(&self, badness: f64) {
-        *self.badness.lock().expect("no panic") = badness;
+    pub fn set_fault_rate(&self, fault_rate: f64) {
+        *self.fault_rate.lock().expect("no panic") = fault_rate;
     }
 
     /// What lies in the bucket.
@@ -58,7 +58,7 @@ impl World {
     }
 
     fn chance(&self, fraction: f64) -> bool {
-        self.rng.fraction() < fraction * *self.badness.lock().expect("no panic")
+        self.rng.fraction() < fraction * *self.fault_rate.lock().expect("no panic")
     }
 
     /// Mostly milliseconds, sometimes seconds, rarely longer than anyone waits.

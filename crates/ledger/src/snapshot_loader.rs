@@ -8,7 +8,7 @@ use crate::bucket::{Bucket, BucketError, Key};
 use crate::commit::Hash;
 use crate::delta;
 use crate::error::Error;
-use crate::head_object::Named;
+use crate::head_object::CommitRef;
 use crate::layout::{self, LedgerName};
 use crate::ledger::Head;
 use crate::snapshot;
@@ -25,7 +25,7 @@ pub(crate) struct Loaded<S> {
 }
 
 /// Why a chain could not be loaded.
-enum Broken {
+enum ChainError {
     /// It was removed since it was listed.
     Gone(Piece),
     Unreadable(Piece, Error),
@@ -47,7 +47,7 @@ pub(crate) async fn load<S: State>(bucket: &dyn Bucket, name: &LedgerName) -> Re
     while let Some(chain) = pieces.longest_chain() {
         match load_chain(bucket, name, &chain).await {
             Ok(head) => return Ok(Loaded { head, unreadable }),
-            Err(Broken::Gone(piece)) => {
+            Err(ChainError::Gone(piece)) => {
                 if listings < MAX_LISTINGS {
                     listings += 1;
                     pieces = list(bucket, name).await?;
@@ -55,7 +55,7 @@ pub(crate) async fn load<S: State>(bucket: &dyn Bucket, name: &LedgerName) -> Re
                 }
                 pieces.remove(piece);
             }
-            Err(Broken::Unreadable(piece, error)) => {
+            Err(ChainError::Unreadable(piece, error)) => {
                 tracing::error!(
                     event = "snapshot_unreadable", %error,
                     "a snapshot or a delta cannot be read: starting from an older one"
@@ -64,31 +64,31 @@ pub(crate) async fn load<S: State>(bucket: &dyn Bucket, name: &LedgerName) -> Re
                 pieces.remove(piece);
                 unreadable.push(piece);
             }
-            Err(Broken::Failed(error)) => return Err(error),
+            Err(ChainError::Failed(error)) => return Err(error),
         }
     }
     Ok(Loaded { head: Head { seq: 0, hash: Hash::NONE, size: None, state: S::default() }, unreadable })
 }
 
-async fn load_chain<S: State>(bucket: &dyn Bucket, name: &LedgerName, chain: &Chain) -> Result<Head<S>, Broken> {
+async fn load_chain<S: State>(bucket: &dyn Bucket, name: &LedgerName, chain: &Chain) -> Result<Head<S>, ChainError> {
     let mut state = S::default();
-    let mut end = Named { seq: 0, hash: Hash::NONE };
+    let mut end = CommitRef { seq: 0, hash: Hash::NONE };
     for &piece in &chain.0 {
         let key = piece.key(name);
-        let bytes = read_whole(bucket, &key).await.map_err(|error| Broken::Failed(error.into()))?;
-        let bytes = bytes.ok_or(Broken::Gone(piece))?;
+        let bytes = read_whole(bucket, &key).await.map_err(|error| ChainError::Failed(error.into()))?;
+        let bytes = bytes.ok_or(ChainError::Gone(piece))?;
         let loaded = match piece {
             Piece::Snapshot(seq) => snapshot::load(&key, name, seq, &bytes).map(|(header, whole)| {
                 state = whole;
-                Named { seq, hash: header.hash }
+                CommitRef { seq, hash: header.hash }
             }),
             Piece::Delta { to, .. } => delta::apply(&key, name, end, to, &bytes, &mut state),
         };
         end = loaded.map_err(|error| match (&error, piece) {
             (Error::Corrupt { .. }, _) | (Error::NewerFormat { .. }, Piece::Delta { .. }) => {
-                Broken::Unreadable(piece, error)
+                ChainError::Unreadable(piece, error)
             }
-            _ => Broken::Failed(error),
+            _ => ChainError::Failed(error),
         })?;
     }
     Ok(Head { seq: end.seq, hash: end.hash, size: None, state })

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::bucket::{Bucket, BucketError, Created, Key};
 use crate::delta;
 use crate::error::Error;
-use crate::head_object::Named;
+use crate::head_object::CommitRef;
 use crate::layout::LedgerName;
 use crate::ledger::{Head, Options};
 use crate::snapshot;
@@ -143,9 +143,9 @@ impl<S: State> SnapshotTask<S> {
             None => Piece::Snapshot(head.seq),
         };
         let name = self.name.clone();
-        let bytes = beside_the_runtime(move || encode(&name, base.as_deref(), &head)).await?;
+        let bytes = run_blocking(move || encode(&name, base.as_deref(), &head)).await?;
         metrics::counter!("taco_ledger_snapshot_bytes_total", "piece" => piece.word()).increment(bytes.len() as u64);
-        create_settled(&*self.bucket, &piece.key(&self.name), bytes).await.map_err(|error| error.to_string())?;
+        create_idempotent(&*self.bucket, &piece.key(&self.name), bytes).await.map_err(|error| error.to_string())?;
         Ok(Some(piece))
     }
 
@@ -214,8 +214,8 @@ fn encode<S: State>(name: &LedgerName, base: Option<&Head<S>>, head: &Head<S>) -
 }
 
 impl<S> Head<S> {
-    fn named(&self) -> Named {
-        Named { seq: self.seq, hash: self.hash }
+    fn named(&self) -> CommitRef {
+        CommitRef { seq: self.seq, hash: self.hash }
     }
 }
 
@@ -230,7 +230,7 @@ impl Piece {
 
 /// Does work that takes a while on a thread of its own, so that no task waits for it. Where there is but one thread, as in
 /// simulations, in its turn.
-pub(crate) async fn beside_the_runtime<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::runtime::Handle::current().runtime_flavor() {
         tokio::runtime::RuntimeFlavor::CurrentThread => work(),
         _ => tokio::task::spawn_blocking(work).await.expect("it does not panic"),
@@ -238,7 +238,7 @@ pub(crate) async fn beside_the_runtime<T: Send + 'static>(work: impl FnOnce() ->
 }
 
 /// Creates an object whose content follows from its key: if it is there, it is there.
-pub(crate) async fn create_settled(bucket: &dyn Bucket, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
+pub(crate) async fn create_idempotent(bucket: &dyn Bucket, key: &Key, bytes: Bytes) -> Result<(), BucketError> {
     match bucket.create(key, bytes).await {
         Ok(Created::Now | Created::AlreadyThere) => Ok(()),
         Err(error) => Err(error),

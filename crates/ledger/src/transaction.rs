@@ -24,19 +24,19 @@ pub struct Transaction<S> {
     changes: BTreeMap<RecordKey, Option<Box<RawValue>>>,
     reads: Vec<RecordKey>,
     /// A record that cannot be read, and without which it cannot be decided about a change.
-    in_the_way: Option<RecordKey>,
+    blocking_record: Option<RecordKey>,
 }
 
 impl<S> Transaction<S> {
     /// The record because of which nothing may come of it: this version cannot read it.
-    pub(crate) fn in_the_way(&self) -> Option<&RecordKey> {
-        self.in_the_way.as_ref()
+    pub(crate) fn blocking_record(&self) -> Option<&RecordKey> {
+        self.blocking_record.as_ref()
     }
 }
 
 impl<S: State> Transaction<S> {
     pub(crate) fn on(state: S) -> Self {
-        Self { state, changes: BTreeMap::new(), reads: Vec::new(), in_the_way: None }
+        Self { state, changes: BTreeMap::new(), reads: Vec::new(), blocking_record: None }
     }
 
     /// The state as this transaction sees it, its own changes included.
@@ -54,7 +54,7 @@ impl<S: State> Transaction<S> {
         let json = table.put(record).expect("a record is plain data");
         if before.is_none_or(|before| before.get() != json.get()) {
             let key = key::<R>(record.id());
-            self.look_in_the_way::<R>(&key, &json, false);
+            self.check_blocking_record::<R>(&key, &json, false);
             self.changes.insert(key, Some(json));
         }
     }
@@ -74,7 +74,7 @@ impl<S: State> Transaction<S> {
         if !self.state.set_aside().is_empty()
             && let Some(before) = self.state.table().json_of(id)
         {
-            self.look_in_the_way::<R>(&key, &before, true);
+            self.check_blocking_record::<R>(&key, &before, true);
         }
         if self.state.table_mut().remove(id) {
             self.changes.insert(key, None);
@@ -89,10 +89,10 @@ impl<S: State> Transaction<S> {
         self.reads.push(key::<R>(id));
     }
 
-    fn look_in_the_way<R: Record>(&mut self, key: &RecordKey, value: &RawValue, is_deleted: bool) {
+    fn check_blocking_record<R: Record>(&mut self, key: &RecordKey, value: &RawValue, is_deleted: bool) {
         let set_aside = self.state.set_aside();
-        if self.in_the_way.is_none() && !set_aside.is_empty() {
-            self.in_the_way = set_aside.in_the_way_of(key, value, fields_of::<R>(), is_deleted).cloned();
+        if self.blocking_record.is_none() && !set_aside.is_empty() {
+            self.blocking_record = set_aside.in_the_way_of(key, value, fields_of::<R>(), is_deleted).cloned();
         }
     }
 

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use crate::bucket::Created;
 use crate::commit::{self, Commit, Entry, Hash};
 use crate::error::{CommitError, Error};
-use crate::head_object::Named;
+use crate::head_object::CommitRef;
 use crate::layout;
 use crate::ledger::{Head, Shared};
 use crate::retry::{Backoff, OPERATION_TIMEOUT, no_answer};
@@ -58,7 +58,7 @@ where
     fn decide(&mut self, transaction: &mut Transaction<S>) -> bool {
         // A closure that panics must not take the ledger's writer and everybody's transactions with it.
         let decision = match catch_unwind(AssertUnwindSafe(|| (self.decide)(transaction))) {
-            Ok(decision) => match (decision, transaction.in_the_way()) {
+            Ok(decision) => match (decision, transaction.blocking_record()) {
                 (Ok(_), Some(record)) => Err(Error::NewerRecord(record.clone()).into()),
                 (decision, _) => decision.map_err(CommitError::Decided),
             },
@@ -95,7 +95,7 @@ pub(crate) async fn run<S: State>(shared: Arc<Shared<S>>, mut waiting: mpsc::Rec
         match commit(&shared, std::mem::take(&mut batch)).await {
             Ok(true) => last_commit = Some(Instant::now()),
             Ok(false) => {}
-            Err(error) => fail_those_who_waited(&mut waiting, &error),
+            Err(error) => fail_waiting(&mut waiting, &error),
         }
     }
 }
@@ -113,7 +113,7 @@ async fn gather<S>(waiting: &mut mpsc::Receiver<Box<dyn Pending<S>>>, batch: &mu
 
 /// Whoever waited while the bucket did not answer is told so at once, instead of waiting as long again. Nothing of theirs
 /// was tried.
-fn fail_those_who_waited<S>(waiting: &mut mpsc::Receiver<Box<dyn Pending<S>>>, error: &Error) {
+fn fail_waiting<S>(waiting: &mut mpsc::Receiver<Box<dyn Pending<S>>>, error: &Error) {
     if matches!(error, Error::Unavailable(_)) {
         // No more than there are now: who comes later finds a bucket that may be well again.
         for _ in 0..waiting.len() {
@@ -174,7 +174,7 @@ async fn commit<S: State>(shared: &Arc<Shared<S>>, mut batch: Vec<Box<dyn Pendin
                 metrics::counter!("taco_ledger_transactions_total").increment(batch.len() as u64);
                 shared.advance(Arc::clone(&head));
                 shared.confirmation.confirm(head.seq);
-                shared.newest_own.send_replace(Some(Named { seq: head.seq, hash: head.hash }));
+                shared.newest_own.send_replace(Some(CommitRef { seq: head.seq, hash: head.hash }));
                 shared.environment.peers.note_commit(&shared.name, head.seq);
                 if head.seq.is_multiple_of(shared.options.snapshot_every) {
                     shared.snapshots.request(head);
@@ -254,7 +254,7 @@ async fn write<S: State>(shared: &Shared<S>, commit: &Commit, deadline: Instant)
             Ok(Err(error)) => return Err(error.into()),
             Err(_) => return Err(no_answer().into()),
         }
-        let pause = backoff.pause();
+        let pause = backoff.next_delay();
         if Instant::now() + pause >= deadline {
             return Err(unclear.unwrap_or_else(no_answer).into());
         }

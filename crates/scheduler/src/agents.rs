@@ -81,10 +81,10 @@ pub(crate) struct Connected {
 }
 
 impl Connected {
-    /// One that was not heard for `patience` may be gone, though nothing has ended its connection.
-    fn free(&self, patience: Duration, now: Instant) -> bool {
+    /// One that was not heard for `max_silence` may be gone, though nothing has ended its connection.
+    fn free(&self, max_silence: Duration, now: Instant) -> bool {
         let has_had_its_one = self.new.once && self.taken_any;
-        let is_heard = now.saturating_duration_since(self.heard) <= patience;
+        let is_heard = now.saturating_duration_since(self.heard) <= max_silence;
         is_heard && !self.draining && self.refused.is_none() && !has_had_its_one && self.busy() < self.new.concurrency
     }
 
@@ -98,7 +98,7 @@ impl Connected {
     }
 
     /// The one within a server stays for as long as the server does.
-    fn dismiss(&self) {
+    fn disconnect(&self) {
         if self.new.reach != AgentScope::WithinServer {
             let _ = self.sender.send(ToAgent::Dismissed);
         }
@@ -135,7 +135,7 @@ pub(crate) struct Agents {
 
 /// An agent that comes back is given nothing before this is dropped. Over its old connection, which may be dead, it
 /// would be given something that is never heard of again.
-pub struct Greeting {
+pub struct ReconnectGuard {
     agents: Agents,
     id: AgentId,
 }
@@ -177,7 +177,7 @@ impl Agents {
             unreported_since: BTreeMap::new(),
         };
         if self.leaving.load(Ordering::Relaxed) {
-            agent.dismiss();
+            agent.disconnect();
         }
         connected.insert(id, agent);
         drop(connected);
@@ -186,9 +186,9 @@ impl Agents {
         AgentLink { agents: self.clone(), id, connection, receiver }
     }
 
-    /// Lets an agent come back: see [`Greeting`].
-    pub(crate) async fn greet(&self, id: AgentId) -> Greeting {
-        let greeting = Greeting { agents: self.clone(), id };
+    /// Lets an agent come back: see [`ReconnectGuard`].
+    pub(crate) async fn begin_reconnect(&self, id: AgentId) -> ReconnectGuard {
+        let greeting = ReconnectGuard { agents: self.clone(), id };
         *greeting.list().entry(id).or_default() += 1;
         // A task that is handing out now may not have seen it.
         drop(self.turn.lock().await);
@@ -196,23 +196,23 @@ impl Agents {
     }
 
     /// Stops handing out phases from now on.
-    pub(crate) fn give_no_more(&self) {
+    pub(crate) fn stop_handing_out(&self) {
         self.leaving.store(true, Ordering::Relaxed);
     }
 
     /// Ends the connections of all agents that can go elsewhere.
-    pub(crate) fn dismiss(&self) {
-        self.lock().values().for_each(Connected::dismiss);
+    pub(crate) fn disconnect_all(&self) {
+        self.lock().values().for_each(Connected::disconnect);
     }
 
-    /// The agents that can take a phase now, and were heard within `patience`.
-    pub(crate) fn free(&self, patience: Duration, now: Instant) -> Vec<FreeAgent> {
+    /// The agents that can take a phase now, and were heard within `max_silence`.
+    pub(crate) fn free(&self, max_silence: Duration, now: Instant) -> Vec<FreeAgent> {
         if self.leaving.load(Ordering::Relaxed) {
             return Vec::new();
         }
         let greeting = self.greeting.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let connected = self.lock();
-        let free = connected.values().filter(|agent| agent.free(patience, now));
+        let free = connected.values().filter(|agent| agent.free(max_silence, now));
         let free = free.filter(|agent| !greeting.contains_key(&agent.new.id)).map(|agent| FreeAgent {
             taker: PhaseRequest {
                 reach: agent.new.reach,
@@ -227,7 +227,7 @@ impl Agents {
     }
 
     /// Hands a phase to an agent. False if it has gone meanwhile.
-    pub(crate) fn give(&self, id: AgentId, phase: TakenPhase) -> bool {
+    pub(crate) fn send_phase(&self, id: AgentId, phase: TakenPhase) -> bool {
         let mut connected = self.lock();
         let Some(agent) = connected.get_mut(&id) else { return false };
         agent.sent_unconfirmed.insert(phase.attempt);
@@ -246,7 +246,7 @@ impl Agents {
     }
 
     /// Takes a phase away from an agent of this server.
-    pub(crate) fn lose(&self, id: AgentId, attempt: PhaseAttempt) {
+    pub(crate) fn revoke_phase(&self, id: AgentId, attempt: PhaseAttempt) {
         if let Some(agent) = self.lock().get_mut(&id) {
             agent.forget(&attempt);
             let _ = agent.sender.send(ToAgent::Lost { attempt });
@@ -273,13 +273,13 @@ impl Agents {
         connected.iter().flat_map(|(id, agent)| attempts(agent).into_iter().map(|attempt| (*id, attempt))).collect()
     }
 
-    /// Attempts that an agent executes according to the ledger but has not reported for `patience`, though it was
+    /// Attempts that an agent executes according to the ledger but has not reported for `max_silence`, though it was
     /// heard; and its newest heartbeat.
     pub(crate) fn unknown_to(
         &self,
         id: AgentId,
         said: &[PhaseAttempt],
-        patience: Duration,
+        max_silence: Duration,
         now: Instant,
     ) -> (u64, Vec<PhaseAttempt>) {
         let mut connected = self.lock();
@@ -293,7 +293,7 @@ impl Agents {
         let heartbeat = agent.heartbeat;
         let is_due = |attempt: &PhaseAttempt| {
             let (since, then) = *agent.unreported_since.entry(*attempt).or_insert((now, heartbeat));
-            heartbeat >= then + 2 && now >= since + patience
+            heartbeat >= then + 2 && now >= since + max_silence
         };
         (heartbeat, unknown.into_iter().filter(is_due).collect())
     }
@@ -356,13 +356,13 @@ impl Agents {
     }
 }
 
-impl Greeting {
+impl ReconnectGuard {
     fn list(&self) -> MutexGuard<'_, BTreeMap<AgentId, u32>> {
         self.agents.greeting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Greeting {
+impl Drop for ReconnectGuard {
     fn drop(&mut self) {
         let mut list = self.list();
         if let Some(times) = list.get_mut(&self.id) {
@@ -457,12 +457,12 @@ mod tests {
         let _old = agents.connect(agent(id, AgentScope::WithinServer), Timestamp::UNIX_EPOCH);
         // Something is being handed out at the moment.
         let turn = agents.turn.clone().lock_owned().await;
-        let mut coming = Box::pin(agents.greet(id));
+        let mut coming = Box::pin(agents.begin_reconnect(id));
         assert!(futures::poll!(&mut coming).is_pending(), "it waits for what is on its way to it");
         assert_eq!(free(&agents, Instant::now()), 0);
         drop(turn);
         let greeting = coming.await;
-        let again = agents.greet(id).await;
+        let again = agents.begin_reconnect(id).await;
         drop(greeting);
         assert_eq!(free(&agents, Instant::now()), 0, "it tries twice at once");
         let _new = agents.connect(agent(id, AgentScope::WithinServer), Timestamp::UNIX_EPOCH);
@@ -477,10 +477,10 @@ mod tests {
         let connect =
             |id: u8, reach| agents.connect(agent(AgentId::from_random([id; 16]), reach), Timestamp::UNIX_EPOCH);
         let (mut remote, mut own) = (connect(1, elsewhere), connect(2, AgentScope::WithinServer));
-        agents.give_no_more();
+        agents.stop_handing_out();
         assert_eq!(free(&agents, Instant::now()), 0);
         assert!(remote.receiver.try_recv().is_err(), "what is on its way to it comes first");
-        agents.dismiss();
+        agents.disconnect_all();
         assert!(matches!(remote.receiver.try_recv(), Ok(ToAgent::Dismissed)));
         assert!(own.receiver.try_recv().is_err());
         let mut late = connect(3, elsewhere);

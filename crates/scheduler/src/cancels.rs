@@ -43,7 +43,7 @@ impl Scheduler {
                             event = "agent_lost", run = %attempt.run, phase = %attempt.phase, %agent,
                             "given up on a silent agent"
                         );
-                        self.agents.lose(agent, attempt);
+                        self.agents.revoke_phase(agent, attempt);
                     }
                     Ok(false) => {}
                     Err(error) => {

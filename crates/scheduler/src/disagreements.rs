@@ -10,12 +10,12 @@ use crate::scheduler::Scheduler;
 
 impl Scheduler {
     /// Stops what is no longer an agent's, and gives up what an agent, asked for long enough, does not say it has.
-    pub(crate) async fn settle_disagreements(&self, now: Instant) {
+    pub(crate) async fn reconcile_agents(&self, now: Instant) {
         for organization in self.served() {
             let state = self.control_plane.last_seen(&organization);
             for (id, attempt) in self.agents.occupied() {
                 if state.runs.get(&attempt.run).is_some_and(|run| run.is_lost_attempt(attempt)) {
-                    self.agents.lose(id, attempt);
+                    self.agents.revoke_phase(id, attempt);
                 }
             }
             for id in self.agents.ids() {
@@ -36,7 +36,7 @@ impl Scheduler {
                                 event = "phase_not_executed", run = %attempt.run, phase = %attempt.phase, agent = %id,
                                 "not executed"
                             );
-                            self.agents.lose(id, attempt);
+                            self.agents.revoke_phase(id, attempt);
                         }
                         Err(error) => {
                             tracing::warn!(

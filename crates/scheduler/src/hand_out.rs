@@ -28,7 +28,7 @@ impl Scheduler {
         let mut failed = HashSet::new();
         loop {
             let mut before = self.agents.turn.lock().await;
-            let free = self.agents.free(self.leases.doubt(), Instant::now());
+            let free = self.agents.free(self.leases.suspect_after(), Instant::now());
             let mut organizations = self.handing_out();
             organizations.retain(|org| !failed.contains(&org.id()));
             let assignments = assign(&self.control_plane, free, &organizations, &mut before, self.control_plane.now());
@@ -50,7 +50,7 @@ impl Scheduler {
             let (mut failed_any, mut bucket_is_silent) = (false, false);
             for (organization, error) in taken.into_iter().filter_map(|(id, taken)| Some((id, taken.err()?))) {
                 failed.insert(organization);
-                self.let_rest(organization);
+                self.delay_after_failure(organization);
                 failed_any = true;
                 bucket_is_silent |= matches!(&error, Error::Unavailable(cause) if cause.is_transient());
                 first_failure = first_failure.and(Err(error));
@@ -89,7 +89,7 @@ impl Scheduler {
         };
         let attempt = phase.attempt;
         tracing::info!(run = %attempt.run, phase = %attempt.phase, epoch = attempt.epoch, agent = %id, "handed out");
-        if !self.agents.give(id, phase) {
+        if !self.agents.send_phase(id, phase) {
             let why = format!("agent {name} left before it received it");
             self.control_plane.lose_phase(&organization, attempt, why).await?;
         }

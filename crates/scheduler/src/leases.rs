@@ -37,7 +37,7 @@ impl Leases {
     }
 
     /// Silence after which an agent is given nothing: it is well, or it is gone without a message.
-    pub(crate) fn doubt(&self) -> Duration {
+    pub(crate) fn suspect_after(&self) -> Duration {
         self.heartbeat() * 3
     }
 

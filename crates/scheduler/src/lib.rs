@@ -13,7 +13,7 @@ mod refusals;
 mod scheduler;
 mod waits;
 
-pub use agents::{AgentLink, Greeting, NewAgent, ToAgent};
+pub use agents::{AgentLink, NewAgent, ReconnectGuard, ToAgent};
 pub use leases::Leases;
 pub use peers::{PeerDirectory, SingleServer};
 pub use scheduler::{Scheduler, Wake};

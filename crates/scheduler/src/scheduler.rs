@@ -10,7 +10,7 @@ use taco_domain::phase_attempt::PhaseAttempt;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::agents::{AgentLink, Agents, Greeting, NewAgent};
+use crate::agents::{AgentLink, Agents, NewAgent, ReconnectGuard};
 use crate::leases::{Leases, Watch};
 use crate::peers::PeerDirectory;
 
@@ -83,17 +83,17 @@ impl Scheduler {
     }
 
     /// An agent comes back: until what this returns is dropped, it is given nothing. Nothing is on its way to it either.
-    pub async fn greet(&self, id: AgentId) -> Greeting {
-        self.agents.greet(id).await
+    pub async fn begin_reconnect(&self, id: AgentId) -> ReconnectGuard {
+        self.agents.begin_reconnect(id).await
     }
 
     /// The server is stopping: hands out nothing more, and sends away all agents but the server's own, so that they are
     /// with another server, or with this one's successor, before their leases end.
     pub async fn dismiss_agents(&self) {
-        self.agents.give_no_more();
+        self.agents.stop_handing_out();
         // What is being handed out should arrive first. A bucket that hangs is not waited for.
         let _ = timeout(HAND_OUT_TIMEOUT, self.agents.turn.lock()).await;
-        self.agents.dismiss();
+        self.agents.disconnect_all();
     }
 
     /// Takes an agent in.
@@ -145,7 +145,7 @@ impl Scheduler {
         served
     }
 
-    pub(crate) fn let_rest(&self, organization: OrganizationId) {
+    pub(crate) fn delay_after_failure(&self, organization: OrganizationId) {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).insert(organization, Instant::now());
     }
 
@@ -253,7 +253,7 @@ impl Scheduler {
         loop {
             let _ = timeout(TICK_INTERVAL, self.agents.changed.notified()).await;
             self.deliver_cancels();
-            self.settle_disagreements(Instant::now()).await;
+            self.reconcile_agents(Instant::now()).await;
             self.forget_what_ended_elsewhere();
             self.disconnect_revoked();
             if let Err(error) = self.hand_out().await {

@@ -130,7 +130,7 @@ impl Connection {
         let (peer, shutdown) = (self.peer, self.shutdown.clone());
         let speaking = async {
             match tls {
-                None => self.speak(stream, slot).await,
+                None => self.serve_http(stream, slot).await,
                 Some(tls) => {
                     let handshake = tls.accept(stream);
                     let accepted = tokio::select! {
@@ -140,7 +140,7 @@ impl Connection {
                     match accepted {
                         Ok(stream) => {
                             slot.activity.ready();
-                            self.speak(stream, slot).await;
+                            self.serve_http(stream, slot).await;
                         }
                         Err(error) => tracing::debug!(%peer, %error, "a client and we did not agree on TLS"),
                     }
@@ -154,7 +154,7 @@ impl Connection {
         }
     }
 
-    async fn speak(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, slot: Slot) {
+    async fn serve_http(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, slot: Slot) {
         let activity = Arc::clone(&slot.activity);
         let Self { routes, proxies, peer, shutdown, _open } = self;
         let answering = Arc::clone(&activity);

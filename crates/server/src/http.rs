@@ -26,19 +26,19 @@ use crate::{body_pace, limits};
 /// no route or a handler panics.
 pub fn surround(routes: Router, rng: SharedRng) -> Router {
     let observer = Observer::new(rng);
-    let layer = layer_fn(move |inner| Surrounded { inner, observer: observer.clone() });
+    let layer = layer_fn(move |inner| WithCommonLayers { inner, observer: observer.clone() });
     routes.fallback(no_such_path).method_not_allowed_fallback(no_such_method).layer(layer)
 }
 
 /// A route and what surrounds it. Every request pays for this, and pays a box and a clone of the route for each layer
 /// of its own: so it is one.
 #[derive(Clone)]
-struct Surrounded<S> {
+struct WithCommonLayers<S> {
     inner: S,
     observer: Observer,
 }
 
-impl<S> Service<Request> for Surrounded<S>
+impl<S> Service<Request> for WithCommonLayers<S>
 where
     S: Service<Request, Response = Response, Error = Infallible>,
     S::Future: Send + 'static,

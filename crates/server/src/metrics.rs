@@ -58,7 +58,7 @@ fn install() -> PrometheusHandle {
     handle
 }
 
-pub(crate) async fn keep_up(handle: PrometheusHandle, shutdown: Shutdown) {
+pub(crate) async fn run_upkeep(handle: PrometheusHandle, shutdown: Shutdown) {
     while tokio::time::timeout(UPKEEP_INTERVAL, shutdown.begun()).await.is_err() {
         handle.run_upkeep();
     }

@@ -50,7 +50,7 @@ impl PeerDirectory for BeaconPeers {
     async fn publish(&self, agents: &[AgentPresence]) -> bool {
         let agents = agents.iter().filter_map(|agent| serde_json::to_value(agent).ok()).collect();
         self.beacons.note_agents(agents);
-        match self.beacons.beat().await {
+        match self.beacons.run_round().await {
             Ok(()) => true,
             Err(error) => {
                 tracing::warn!(
@@ -77,13 +77,13 @@ impl PeerDirectory for BeaconPeers {
 /// Address where other servers reach this one: the one that it listens on, or, if that is every address, the one that
 /// leads out of this machine.
 pub(crate) fn own_address(listens: SocketAddr, tls: bool) -> Option<Url> {
-    let ip = if listens.ip().is_unspecified() { address_outwards()? } else { listens.ip() };
+    let ip = if listens.ip().is_unspecified() { outbound_address()? } else { listens.ip() };
     let scheme = if tls { "https" } else { "http" };
     Url::parse(&format!("{scheme}://{}", SocketAddr::new(ip, listens.port()))).ok()
 }
 
 /// Connecting a datagram socket sends nothing; it only chooses a way.
-fn address_outwards() -> Option<IpAddr> {
+fn outbound_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
     Some(socket.local_addr().ok()?.ip())

@@ -129,7 +129,7 @@ impl Server {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let rng = SharedRng::from_system();
         let bucket = bucket::open(&settings, &rng)?;
-        tell_if_slow(vouch_for(&bucket.with_retries, &settings, &*clock, &rng)).await?;
+        warn_if_slow(check_bucket(&bucket.with_retries, &settings, &*clock, &rng)).await?;
 
         let shutdown = Shutdown::new();
         let (mut under_way, mut tasks) = (JoinSet::new(), JoinSet::new());
@@ -164,7 +164,7 @@ impl Server {
         tasks.spawn(until(shutdown.clone(), looking));
         tasks.spawn(peers::notify_peers(control_plane.clone(), Arc::clone(&beacons), shutdown.clone()));
         tasks.spawn(schedule(scheduler.clone(), beacons, shutdown.clone()));
-        tasks.spawn(send_away(control_plane.clone(), scheduler, shutdown.clone()));
+        tasks.spawn(disconnect_clients(control_plane.clone(), scheduler, shutdown.clone()));
         tasks.spawn(until(shutdown.clone(), history::archive_for_ever(control_plane.clone())));
         let pack_after = Duration::from_mins(settings.pack_after.into());
         tasks.spawn(until(shutdown.clone(), packs::pack_for_ever(control_plane.clone(), pack_after)));
@@ -211,7 +211,7 @@ impl Server {
             proxies: settings.trusted_proxies.clone().unwrap_or_default(),
         };
         under_way.spawn(connections::serve(listener, service, shutdown.clone()));
-        tasks.spawn(metrics::keep_up(recorder, shutdown.clone()));
+        tasks.spawn(metrics::run_upkeep(recorder, shutdown.clone()));
         tracing::info!(%address, %url, server_id, bucket = settings.bucket.as_str(), "listening");
         let certificate_authority = certificate_authority.flatten();
         Ok(Running {
@@ -262,7 +262,7 @@ impl Running {
 }
 
 fn run_as(users: &str, concurrency: u32) -> Result<RunUsers, StartError> {
-    let parsed = RunUsers::parse(users).and_then(|users| users.suffice_for(concurrency).map(|()| users));
+    let parsed = RunUsers::parse(users).and_then(|users| users.check_concurrency(concurrency).map(|()| users));
     parsed.map_err(|reason| StartError::RunAs { user: users.to_owned(), reason })
 }
 
@@ -294,7 +294,7 @@ fn ledger_options(settings: &Settings) -> Options {
 
 /// Refuses a bucket that taco cannot rest on. One of a newer format is left alone, so the format comes first; an empty
 /// one is marked as ours only when it has proved honest.
-async fn vouch_for(
+async fn check_bucket(
     bucket: &Arc<dyn Bucket>,
     settings: &Settings,
     clock: &dyn Clock,
@@ -319,7 +319,7 @@ async fn vouch_for(
 }
 
 /// A bucket that cannot be reached is given some time; meanwhile the operator should not have to guess.
-async fn tell_if_slow<T>(work: impl Future<Output = T>) -> T {
+async fn warn_if_slow<T>(work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     match timeout(Duration::from_secs(2), work.as_mut()).await {
         Ok(done) => done,
@@ -345,11 +345,11 @@ fn address_of(listener: &TcpListener) -> SocketAddr {
 /// have a phase; then takes its beacon down.
 async fn schedule(scheduler: Scheduler, beacons: Arc<Beacons>, shutdown: Shutdown) {
     scheduler.run(shutdown.quiet()).await;
-    beacons.take_down().await;
+    beacons.remove_own().await;
 }
 
 /// Dismisses readers and agents when the server shuts down: they would keep it waiting, or wait for it in vain.
-async fn send_away(control_plane: Privileged, scheduler: Scheduler, shutdown: Shutdown) {
+async fn disconnect_clients(control_plane: Privileged, scheduler: Scheduler, shutdown: Shutdown) {
     shutdown.begun().await;
     control_plane.let_readers_go();
     scheduler.dismiss_agents().await;

@@ -302,7 +302,7 @@ async fn greet(stage: Arc<Stage>, index: usize, hello: FromAgent) -> Option<Box<
     tokio::spawn(async move {
         let serve = async move {
             let caller = serving.plane.recognise_agent(&token, RequestInfo::default()).await.ok()?;
-            api.converse(caller, conversation).await;
+            api.run_session(caller, conversation).await;
             Some(())
         };
         server.spawn(serve).await

@@ -105,7 +105,7 @@ async fn live_through(seed: u64) -> Vec<Stint> {
         let observer = Ledger::open(quiet.clone(), ledger, Options::default()).await.expect("the truth");
         tenants.push(Tenant { caller, workspaces, observer });
     }
-    world.set_badness(badness(seed));
+    world.set_fault_rate(fault_rate(seed));
     let mut servers = JoinSet::new();
     let wakes = start_servers(&world, begun, seed, &mut servers).await;
     let rng = SharedRng::from_seed(seed);
@@ -127,7 +127,7 @@ async fn live_through(seed: u64) -> Vec<Stint> {
     stints
 }
 
-fn badness(seed: u64) -> f64 {
+fn fault_rate(seed: u64) -> f64 {
     if seed.is_multiple_of(2) { 0.0 } else { 0.3 }
 }
 
@@ -276,7 +276,7 @@ fn no_organization_is_passed_over_by_one_that_has_more() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let stints = runtime.expect("a runtime without I/O").block_on(live_through(seed));
         assert_eq!(stints.len(), NOISY_RUNS + QUIET_ORGANIZATIONS * QUIET_RUNS, "seed {seed}");
-        let slack = if badness(seed) == 0.0 { SLACK_OF_A_GOOD_BUCKET } else { SLACK_OF_A_BAD_BUCKET };
+        let slack = if fault_rate(seed) == 0.0 { SLACK_OF_A_GOOD_BUCKET } else { SLACK_OF_A_BAD_BUCKET };
         assert_eq!(find_unfair(&stints, slack), None, "seed {seed}");
     }
 }

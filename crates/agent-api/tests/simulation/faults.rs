@@ -35,7 +35,7 @@ pub(crate) async fn make_trouble(stage: Arc<Stage>) {
         }
     }
     sleep_until(stage.over).await;
-    stage.world.calm_down();
+    stage.world.stop_faults();
     stage.network.heal();
 }
 

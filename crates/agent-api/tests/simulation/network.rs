@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use taco_agent_api::Conversation;
+use taco_agent_api::AgentSocket;
 use taco_agent_protocol::{FromAgent, FromServer};
 use taco_ledger::SharedRng;
 use tokio::sync::mpsc;
@@ -100,7 +100,7 @@ pub(crate) struct ServerEnd {
     receiver: mpsc::UnboundedReceiver<FromAgent>,
 }
 
-impl Conversation for ServerEnd {
+impl AgentSocket for ServerEnd {
     async fn hear(&mut self) -> Option<Result<FromAgent, serde_json::Error>> {
         self.receiver.recv().await.map(Ok)
     }

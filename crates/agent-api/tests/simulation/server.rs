@@ -41,7 +41,7 @@ pub(crate) struct BeaconPeers(pub(crate) Arc<Beacons>);
 impl PeerDirectory for BeaconPeers {
     async fn publish(&self, agents: &[AgentPresence]) -> bool {
         self.0.note_agents(agents.iter().filter_map(|agent| serde_json::to_value(agent).ok()).collect());
-        self.0.beat().await.is_ok()
+        self.0.run_round().await.is_ok()
     }
 
     fn heard(&self) -> Vec<AgentPresence> {

@@ -206,7 +206,7 @@ pub(crate) async fn prepare(seed: u64, mode: Mode, sabotage: Sabotage) -> Arc<St
     let bad = Duration::from_secs(if mode == Mode::Safety { 330 } else { 210 });
     let is_calm = seed.is_multiple_of(10);
     if !is_calm {
-        world.set_badness(0.1 + 0.8 * rng.fraction());
+        world.set_fault_rate(0.1 + 0.8 * rng.fraction());
     }
     let server_pauses: [Arc<Pause>; SERVERS] = Default::default();
     let clocks = std::array::from_fn(|_| Arc::new(WallClock::drifted(begun, rng.fraction())));

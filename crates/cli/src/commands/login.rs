@@ -50,18 +50,18 @@ pub struct Arguments {
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
     let flags = Flags { host: arguments.server.clone(), ..Flags::default() };
     let Target { host, chosen_by, .. } = Target::find(&flags, process_env)?;
-    let (way, debug) = (arguments.way()?, arguments.output.tells_requests());
-    if chosen_by.is_the_directory() && !matches!(way, Way::Browser) {
+    let (source, debug) = (arguments.token_source()?, arguments.output.shows_requests());
+    if chosen_by.is_the_directory() && !matches!(source, TokenSource::Browser) {
         return Err(Failure::usage(format!("your token is not sent to {host}"))
             .because(format!("nobody but {chosen_by} names this server, and it may not be yours"))
             .hint(format!("if it is, name it: taco login {host}")));
     }
     // Before anyone goes for a token: a file that cannot be read cannot keep it.
     let mut file = CredentialsFile::read(process_env)?;
-    let token = match way {
-        Way::Browser => in_browser(&host, debug).await?,
-        Way::Prompt => prompt(&host)?,
-        Way::File(file) => one_word(&host, &read(file)?)?,
+    let token = match source {
+        TokenSource::Browser => in_browser(&host, debug).await?,
+        TokenSource::Prompt => prompt(&host)?,
+        TokenSource::File(file) => one_word(&host, &read(file)?)?,
     };
     let api = Api::new(host.clone(), Some(token.clone()), debug)?;
     let account = one(api.get("your account", &["account", "details"], &[]).await?)?;
@@ -77,28 +77,28 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
     output::line(&format!("You are {username} on {host}. The token is in {}.", file.path.display()))
 }
 
-/// Way to get a token.
-enum Way<'a> {
+/// Source of a token.
+enum TokenSource<'a> {
     Browser,
     Prompt,
     File(&'a Path),
 }
 
 impl Arguments {
-    fn way(&self) -> Result<Way<'_>, Failure> {
-        let way = match &self.token_file {
-            Some(file) => return Ok(Way::File(file)),
-            None if self.web => Way::Browser,
-            None if self.paste => Way::Prompt,
-            None if io::stdin().is_terminal() => Way::Browser,
-            None => return Ok(Way::File(Path::new("-"))),
+    fn token_source(&self) -> Result<TokenSource<'_>, Failure> {
+        let source = match &self.token_file {
+            Some(file) => return Ok(TokenSource::File(file)),
+            None if self.web => TokenSource::Browser,
+            None if self.paste => TokenSource::Prompt,
+            None if io::stdin().is_terminal() => TokenSource::Browser,
+            None => return Ok(TokenSource::File(Path::new("-"))),
         };
         if self.output.no_input {
             return Err(Failure::usage("nobody may be asked for a token")
                 .because("--no-input forbids it")
                 .hint("send the token to standard input, or use --token-file"));
         }
-        Ok(way)
+        Ok(source)
     }
 }
 

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::variables::assignment::{Assignment, ImportedFile, category, key_and_value};
-use super::variables::owned::Owned;
+use super::variables::owned::OwnedVariables;
 use super::{done, given, gone, plain_list, projects, text, workspaces};
 use crate::EXIT_CODES;
 use crate::api::{about, one};
@@ -182,9 +182,9 @@ impl<'a> Sets<'a> {
         })
     }
 
-    fn variables_of(&self, set: &Resource) -> Owned<'a> {
+    fn variables_of(&self, set: &Resource) -> OwnedVariables<'a> {
         let name = set.text("name");
-        Owned {
+        OwnedVariables {
             session: self.session,
             path: ["varsets", set.id(), "relationships", "vars"].map(str::to_owned).into(),
             list_command: format!("taco varset ls '{name}' --org {}", self.organization),

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::session::{Flags, Session};
 use assignment::{Assignment, ImportedFile, category, key_and_value};
-use owned::Owned;
+use owned::OwnedVariables;
 
 /// List, set, delete and import a workspace's variables
 #[derive(Args, Debug)]
@@ -74,7 +74,7 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
         _ => Vec::new(),
     };
     let workspace = workspaces::find(&session, &name).await?.0;
-    let owned = Owned {
+    let owned = OwnedVariables {
         session: &session,
         path: ["workspaces", workspace.id(), "vars"].map(str::to_owned).into(),
         owner: name.to_string(),

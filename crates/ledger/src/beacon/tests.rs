@@ -126,8 +126,8 @@ async fn servers_hear_each_other_and_how_far_they_are() {
     let site = LedgerName::site();
     one.peers().note_commit(&site, 7);
     one.peers().note_commit(&site, 5);
-    one.beat().await.expect("works");
-    other.beat().await.expect("works");
+    one.run_round().await.expect("works");
+    other.run_round().await.expect("works");
 
     let peers = other.peers();
     assert_eq!(names(&peers), ["one"]);
@@ -136,8 +136,8 @@ async fn servers_hear_each_other_and_how_far_they_are() {
     assert_eq!(one.peers().alive(), 0, "its round was over before the other appeared");
 
     one.peers().note_commit(&site, 8);
-    one.beat().await.expect("works");
-    other.beat().await.expect("works");
+    one.run_round().await.expect("works");
+    other.run_round().await.expect("works");
     assert_eq!(one.peers().alive(), 1);
     assert_eq!(peers.newest(&site), Some(8), "a handle follows later rounds");
 }
@@ -147,16 +147,16 @@ async fn a_peer_that_falls_silent_is_gone_after_three_intervals_and_can_come_bac
     let bucket = ClockedBucket::new();
     let (one, other) = (server(&bucket, "one"), server(&bucket, "other"));
     let peers = one.peers();
-    other.beat().await.expect("works");
+    other.run_round().await.expect("works");
     for round in 0..=6 {
-        one.beat().await.expect("works");
+        one.run_round().await.expect("works");
         assert_eq!(peers.alive(), usize::from(round <= 3), "round {round}");
         advance(BEACON_INTERVAL).await;
     }
     // Seen again at the latest after the rounds in which a silent one is not looked at.
     for _ in 0..SILENT_PEER_POLL_ROUNDS {
-        other.beat().await.expect("works");
-        one.beat().await.expect("works");
+        other.run_round().await.expect("works");
+        one.run_round().await.expect("works");
         advance(BEACON_INTERVAL).await;
     }
     assert_eq!(names(&peers), ["other"]);
@@ -165,16 +165,16 @@ async fn a_peer_that_falls_silent_is_gone_after_three_intervals_and_can_come_bac
 #[tokio::test(start_paused = true)]
 async fn a_beacon_left_by_a_crash_is_dead_at_first_sight_and_swept_in_the_end() {
     let bucket = ClockedBucket::new();
-    server(&bucket, "crashed").beat().await.expect("works");
+    server(&bucket, "crashed").run_round().await.expect("works");
     advance(BEACON_INTERVAL * 10).await;
     let one = server(&bucket, "one");
-    one.beat().await.expect("works");
+    one.run_round().await.expect("works");
     assert_eq!(one.peers().alive(), 0);
     assert!(bucket.bucket.get(&layout::beacon("crashed")).await.expect("works").is_some());
 
     for _ in 0..100 {
         advance(BEACON_INTERVAL).await;
-        one.beat().await.expect("works");
+        one.run_round().await.expect("works");
     }
     assert!(bucket.bucket.get(&layout::beacon("crashed")).await.expect("works").is_none());
 }
@@ -183,12 +183,12 @@ async fn a_beacon_left_by_a_crash_is_dead_at_first_sight_and_swept_in_the_end() 
 async fn a_server_that_slept_does_not_take_an_old_change_for_life() {
     let bucket = ClockedBucket::new();
     let (one, other) = (server(&bucket, "one"), server(&bucket, "other"));
-    other.beat().await.expect("works");
-    one.beat().await.expect("works");
+    other.run_round().await.expect("works");
+    one.run_round().await.expect("works");
     advance(BEACON_INTERVAL).await;
-    other.beat().await.expect("works");
+    other.run_round().await.expect("works");
     advance(BEACON_INTERVAL * 30).await;
-    one.beat().await.expect("works");
+    one.run_round().await.expect("works");
     assert_eq!(one.peers().alive(), 0);
 }
 
@@ -198,8 +198,8 @@ async fn a_jump_of_the_buckets_clock_buries_nobody_who_beats() {
     let (one, other) = (server(&bucket, "one"), server(&bucket, "other"));
     for hours in [0, 5, -5, 0] {
         bucket.set_skew(SignedDuration::from_hours(hours));
-        other.beat().await.expect("works");
-        one.beat().await.expect("works");
+        other.run_round().await.expect("works");
+        one.run_round().await.expect("works");
         assert_eq!(names(&one.peers()), ["other"], "{hours} hours");
         advance(BEACON_INTERVAL).await;
     }
@@ -209,15 +209,15 @@ async fn a_jump_of_the_buckets_clock_buries_nobody_who_beats() {
 async fn a_lagging_listing_hides_no_peer_that_is_known() {
     let bucket = ClockedBucket::new();
     let (one, other) = (server(&bucket, "one"), server(&bucket, "other"));
-    other.beat().await.expect("works");
-    one.beat().await.expect("works");
+    other.run_round().await.expect("works");
+    one.run_round().await.expect("works");
     bucket.inner.lock().expect("no panic").stale_listing = Some(Vec::new());
-    other.beat().await.expect("works");
-    one.beat().await.expect("works");
+    other.run_round().await.expect("works");
+    one.run_round().await.expect("works");
     assert_eq!(one.peers().alive(), 1);
 
     other.retire().await.expect("works");
-    one.beat().await.expect("works");
+    one.run_round().await.expect("works");
     assert_eq!(one.peers().alive(), 0, "retired is retired");
 }
 
@@ -229,8 +229,8 @@ async fn a_beacon_that_makes_no_sense_stops_nobody() {
     for (id, text) in [("broken", "{\"format\":1,"), ("empty", ""), ("thief", stolen)] {
         bucket.put(&layout::beacon(id), Bytes::from(text)).await.expect("works");
     }
-    other.beat().await.expect("works");
-    one.beat().await.expect("works");
+    other.run_round().await.expect("works");
+    one.run_round().await.expect("works");
     assert_eq!(names(&one.peers()), ["other"]);
 }
 
@@ -239,7 +239,7 @@ async fn a_write_that_nobody_waits_for_does_not_bring_a_beacon_back() {
     let bucket = ClockedBucket::new();
     let one = server(&bucket, "one");
     for polls in 0..4 {
-        let mut beat = Box::pin(one.beat());
+        let mut beat = Box::pin(one.run_round());
         for _ in 0..polls {
             assert!(futures::poll!(beat.as_mut()).is_pending(), "the round is not over after {polls} polls");
         }
@@ -257,7 +257,7 @@ async fn fields_of_a_newer_version_are_no_trouble() {
         "address":"https://10.0.0.7:8080","ledgers":{"site":3},"mood":{"good":true}}"#;
     bucket.put(&layout::beacon("newer"), Bytes::from(text)).await.expect("works");
     let one = server(&bucket, "one");
-    one.beat().await.expect("works");
+    one.run_round().await.expect("works");
     let [newer] = &one.peers().list()[..] else { panic!("one peer") };
     assert_eq!(newer.address.as_ref().map(Url::as_str), Some("https://10.0.0.7:8080/"));
     assert_eq!(newer.ledgers["site"], 3);

@@ -211,7 +211,7 @@ impl LogChunks {
         }
         // What is listed is read together; what the listing lacks, one after the other.
         self.learn_from_listing(log, start).await?;
-        let known = self.index().borders(log, start, end);
+        let known = self.index().boundaries(log, start, end);
         let read = |at: u64| async move { Ok::<_, BucketError>((at, self.get(log, at).await?)) };
         let mut fetched: BTreeMap<u64, Option<Bytes>> =
             stream::iter(known).map(read).buffered(FETCH_CONCURRENCY).try_collect().await?;

@@ -18,7 +18,7 @@ pub(super) struct Index {
 #[derive(Debug)]
 struct Known {
     /// Every border known, with the end of the piece that begins there if that is known too.
-    borders: BTreeMap<u64, Option<u64>>,
+    boundaries: BTreeMap<u64, Option<u64>>,
     last_use: u64,
 }
 
@@ -28,14 +28,14 @@ impl Index {
         self.uses += 1;
         let Some(known) = self.logs.get_mut(log) else { return (0, None) };
         known.last_use = self.uses;
-        known.borders.range(..=offset).next_back().map_or((0, None), |(start, end)| (*start, *end))
+        known.boundaries.range(..=offset).next_back().map_or((0, None), |(start, end)| (*start, *end))
     }
 
     /// `first`, and the next few pieces known that begin before `stop`.
     pub(super) fn pieces_from(&self, log: &Log, first: (u64, Option<u64>), stop: u64) -> Vec<(u64, Option<u64>)> {
         let mut pieces = vec![first];
         if let Some(known) = self.logs.get(log) {
-            let after = known.borders.range(first.0..).skip_while(|(start, _)| **start == first.0);
+            let after = known.boundaries.range(first.0..).skip_while(|(start, _)| **start == first.0);
             let wanted = after.take_while(|(start, _)| **start < stop);
             pieces.extend(wanted.map(|(start, end)| (*start, *end)).take(FETCH_CONCURRENCY - 1));
         }
@@ -43,8 +43,8 @@ impl Index {
     }
 
     /// Where pieces begin from `start` on and before `end`, as far as that is known.
-    pub(super) fn borders(&self, log: &Log, start: u64, end: u64) -> Vec<u64> {
-        let known = self.logs.get(log).into_iter().flat_map(|known| known.borders.range(start..end));
+    pub(super) fn boundaries(&self, log: &Log, start: u64, end: u64) -> Vec<u64> {
+        let known = self.logs.get(log).into_iter().flat_map(|known| known.boundaries.range(start..end));
         std::iter::once(start).chain(known.map(|(border, _)| *border).filter(|border| *border != start)).collect()
     }
 
@@ -52,28 +52,28 @@ impl Index {
         let end = start + length as u64;
         self.insert(log, start, Some(end));
         self.insert(log, end, None);
-        self.forget_some_but(log);
+        self.evict_except(log);
     }
 
-    pub(super) fn learn_borders(&mut self, log: &Log, borders: impl Iterator<Item = u64>) {
-        for border in borders {
+    pub(super) fn add_boundaries(&mut self, log: &Log, boundaries: impl Iterator<Item = u64>) {
+        for border in boundaries {
             self.insert(log, border, None);
         }
-        self.forget_some_but(log);
+        self.evict_except(log);
     }
 
     pub(super) fn insert(&mut self, log: &Log, start: u64, end: Option<u64>) {
         if !self.logs.contains_key(log) {
-            self.logs.insert(log.clone(), Known { borders: BTreeMap::new(), last_use: self.uses });
+            self.logs.insert(log.clone(), Known { boundaries: BTreeMap::new(), last_use: self.uses });
         }
         let known = self.logs.get_mut(log).expect("inserted where it was absent");
-        let before = known.borders.len();
-        let border = known.borders.entry(start).or_default();
+        let before = known.boundaries.len();
+        let border = known.boundaries.entry(start).or_default();
         *border = border.or(end);
-        self.pieces += known.borders.len() - before;
+        self.pieces += known.boundaries.len() - before;
     }
 
-    pub(super) fn forget_some_but(&mut self, log_in_use: &Log) {
+    pub(super) fn evict_except(&mut self, log_in_use: &Log) {
         if self.pieces <= MAX_CACHED_PIECES {
             return;
         }
@@ -88,7 +88,7 @@ impl Index {
             if self.pieces <= MAX_CACHED_PIECES / 2 {
                 break;
             }
-            let forgotten = self.logs.remove(&log).map_or(0, |known| known.borders.len());
+            let forgotten = self.logs.remove(&log).map_or(0, |known| known.boundaries.len());
             self.pieces -= forgotten;
         }
     }
@@ -111,7 +111,7 @@ mod tests {
             index.at_or_before(&log(0), 0);
         }
         assert!(index.pieces <= MAX_CACHED_PIECES, "{}", index.pieces);
-        assert_eq!(index.pieces, index.logs.values().map(|known| known.borders.len()).sum::<usize>());
+        assert_eq!(index.pieces, index.logs.values().map(|known| known.boundaries.len()).sum::<usize>());
         assert_eq!(index.at_or_before(&log(0), 15), (10, Some(20)));
         assert_eq!(index.at_or_before(&log(9), 15), (10, Some(20)));
         assert_eq!(index.at_or_before(&log(1), 15), (0, None));

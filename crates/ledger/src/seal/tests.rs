@@ -135,7 +135,7 @@ fn a_key_that_is_missing_is_named() {
     let sealed = keys(1).seal_bytes(NAME, b"secret");
     let others = MasterKeys::new(master("b"), vec![master("c")], SharedRng::from_seed(1));
     let error = others.open_bytes(NAME, &sealed).expect_err("no key");
-    assert_eq!(error.why, SealTrouble::MissingKey(master("a").id()));
+    assert_eq!(error.why, SealErrorKind::MissingKey(master("a").id()));
     assert!(error.to_string().starts_with(&format!("{NAME} is sealed under master key {}", master("a").id())));
 }
 
@@ -144,12 +144,12 @@ fn another_name_or_no_seal_at_all_is_refused() {
     let keys = keys(1);
     let sealed = keys.seal_bytes(NAME, b"secret");
     let error = keys.open_bytes("blobs/site/states/sv-2", &sealed).expect_err("moved");
-    assert_eq!(error.why, SealTrouble::BrokenHeader);
+    assert_eq!(error.why, SealErrorKind::BrokenHeader);
     for nothing in [&b""[..], b"{}", &MAGIC[..7]] {
-        assert_eq!(keys.open_bytes(NAME, nothing).expect_err("plain").why, SealTrouble::NotSealed);
+        assert_eq!(keys.open_bytes(NAME, nothing).expect_err("plain").why, SealErrorKind::NotSealed);
     }
     let newer = [&MAGIC[..], &[2], &sealed[9..]].concat();
-    assert_eq!(keys.open_bytes(NAME, &newer).expect_err("newer").why, SealTrouble::NewerVersion(2));
+    assert_eq!(keys.open_bytes(NAME, &newer).expect_err("newer").why, SealErrorKind::NewerVersion(2));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::history::{Everything, Said, Told, text_of};
 use crate::commit::Hash;
-use crate::head_object::Named;
+use crate::head_object::CommitRef;
 use crate::snapshot_chain::{Piece, Pieces};
 use crate::{delta, layout, snapshot};
 
@@ -139,13 +139,13 @@ fn check_snapshots(told: &Told, objects: &BTreeMap<crate::Key, bytes::Bytes>, re
     for end in pieces.iter().map(Piece::end) {
         let Some(chain) = pieces.chain_to_newest_of([end]) else { continue };
         let mut state = Everything::default();
-        let mut named = Named { seq: 0, hash: Hash::NONE };
+        let mut named = CommitRef { seq: 0, hash: Hash::NONE };
         for piece in chain.0 {
             let key = piece.key(&told.name);
             named = match piece {
                 Piece::Snapshot(seq) => snapshot::load(&key, &told.name, seq, &objects[&key]).map(|(header, whole)| {
                     state = whole;
-                    Named { seq, hash: header.hash }
+                    CommitRef { seq, hash: header.hash }
                 }),
                 Piece::Delta { to, .. } => delta::apply(&key, &told.name, named, to, &objects[&key], &mut state),
             }

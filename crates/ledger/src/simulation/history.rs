@@ -153,7 +153,7 @@ pub(super) async fn live(seed: u64, sabotage: Sabotage) -> Result<Told, String> 
     }
     while servers.join_next().await.is_some() {}
 
-    world.calm_down();
+    world.stop_faults();
     let ledger = open(&stage, "epilogue", 0).await.map_err(|error| format!("after the faults: {error}"))?.0;
     for shelf in 0..2 {
         append(&stage, &ledger, shelf).await;

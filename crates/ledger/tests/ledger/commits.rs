@@ -130,8 +130,8 @@ async fn a_servers_beacon_tells_the_others_how_far_it_wrote() {
     for _ in 0..3 {
         add(&ledger, "a").await.expect("committed");
     }
-    own.beat().await.expect("told");
-    other.beat().await.expect("heard");
+    own.run_round().await.expect("told");
+    other.run_round().await.expect("heard");
     assert_eq!(other.peers().newest(&name()), Some(3));
 }
 

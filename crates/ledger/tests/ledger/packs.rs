@@ -345,12 +345,12 @@ async fn nothing_is_packed_while_a_server_is_alive_that_could_not_read_it() {
     let beacons = taco_ledger::beacon::Beacons::new(Arc::clone(&bucket), clock, "own", None, Duration::from_secs(20));
     let old = r#"{"format":1,"server":"old","started_at":"2026-01-01T00:00:00Z","at":"2026-01-01T00:00:00Z","features":["history"]}"#;
     bucket.put(&layout::beacon("old"), old.into()).await.expect("written");
-    beacons.beat().await.expect("heard");
+    beacons.run_round().await.expect("heard");
     let environment = taco_ledger::Environment { peers: beacons.peers(), ..environment(Arc::clone(&bucket), "own", 0) };
     let ledger = Ledger::<Counters>::open(environment, name(), options()).await.expect("opened");
     assert_eq!(ledger.last_seen().count("a"), 22);
     assert_eq!(pack_all(&ledger).await, 0);
     bucket.delete(&layout::beacon("old")).await.expect("gone");
-    beacons.beat().await.expect("heard");
+    beacons.run_round().await.expect("heard");
     assert_eq!(pack_all(&ledger).await, 2);
 }

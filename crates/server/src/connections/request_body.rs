@@ -22,7 +22,7 @@ const MAX_DRAINED_BYTES: u64 = 256 * 1024;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Remainder of a body when its reader drops it.
-enum Left {
+enum Remainder {
     /// It is still being read.
     Nothing,
     /// It was read to its end.
@@ -31,24 +31,24 @@ enum Left {
 }
 
 /// A body that comes back when it is dropped.
-struct Lent {
+struct LoanedBody {
     /// `None` only while it is dropped.
     body: Option<Incoming>,
     ended: bool,
-    left: Arc<Mutex<Left>>,
+    left: Arc<Mutex<Remainder>>,
 }
 
-impl Drop for Lent {
+impl Drop for LoanedBody {
     fn drop(&mut self) {
         if let Some(body) = self.body.take() {
             let ended = self.ended || body.is_end_stream();
-            let left = if ended { Left::End } else { Left::Rest(body) };
+            let left = if ended { Remainder::End } else { Remainder::Rest(body) };
             *self.left.lock().unwrap_or_else(PoisonError::into_inner) = left;
         }
     }
 }
 
-impl HttpBody for Lent {
+impl HttpBody for LoanedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -84,14 +84,14 @@ where
     }
     // Reading would ask such a client to send the body.
     let waits_for_us = request.headers().contains_key(EXPECT);
-    let left = Arc::new(Mutex::new(Left::Nothing));
-    let lend = |body| Body::new(Lent { body: Some(body), ended: false, left: Arc::clone(&left) });
+    let left = Arc::new(Mutex::new(Remainder::Nothing));
+    let lend = |body| Body::new(LoanedBody { body: Some(body), ended: false, left: Arc::clone(&left) });
     let mut response = answer(request.map(lend)).await;
-    let left = std::mem::replace(&mut *left.lock().unwrap_or_else(PoisonError::into_inner), Left::Nothing);
+    let left = std::mem::replace(&mut *left.lock().unwrap_or_else(PoisonError::into_inner), Remainder::Nothing);
     let finished = match left {
-        Left::End => true,
-        Left::Rest(body) => !waits_for_us && drain(body).await,
-        Left::Nothing => false,
+        Remainder::End => true,
+        Remainder::Rest(body) => !waits_for_us && drain(body).await,
+        Remainder::Nothing => false,
     };
     if !finished && response.status() != StatusCode::SWITCHING_PROTOCOLS {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -62,7 +62,7 @@ pub(super) async fn watch(runs: &Runs<'_>, id: &str, options: &Options) -> Resul
         }
     };
     tokio::select! {
-        ended = until_it_rests(runs, id, options) => ended,
+        ended = watch_until_settled(runs, id, options) => ended,
         () = time_is_up => {
             Err(Failure::new(Kind::Timeout, format!("run {id} took longer than --timeout allows"))
                 .because("it goes on")
@@ -75,7 +75,7 @@ pub(super) async fn watch(runs: &Runs<'_>, id: &str, options: &Options) -> Resul
     }
 }
 
-async fn until_it_rests(runs: &Runs<'_>, id: &str, options: &Options) -> Result<ExitCode, Failure> {
+async fn watch_until_settled(runs: &Runs<'_>, id: &str, options: &Options) -> Result<ExitCode, Failure> {
     let mut told = String::new();
     let mut logged = if options.after_plan { vec![Phase::Plan] } else { Vec::new() };
     loop {

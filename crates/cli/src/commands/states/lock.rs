@@ -20,19 +20,19 @@ async fn act(
 
 pub(super) async fn lock(states: &States<'_>, reason: Option<&str>) -> Result<(), Failure> {
     let locked = act(states, "lock", &json!({ "reason": reason })).await;
-    let locked = locked.map_err(|failure| with_way_out(states, failure))?;
+    let locked = locked.map_err(|failure| with_unlock_hint(states, failure))?;
     let sentence = format!("{} is locked. `taco state unlock --ws {}` unlocks it.", states.name, states.name);
     done(states.session, &locked, &sentence)
 }
 
 pub(super) async fn unlock(states: &States<'_>, force: bool) -> Result<(), Failure> {
     let action = if force { "force-unlock" } else { "unlock" };
-    let unlocked = act(states, action, &json!({})).await.map_err(|failure| with_way_out(states, failure))?;
+    let unlocked = act(states, action, &json!({})).await.map_err(|failure| with_unlock_hint(states, failure))?;
     done(states.session, &unlocked, &format!("{} is unlocked.", states.name))
 }
 
 /// Tells how to get past someone's lock, if that is what is in the way.
-fn with_way_out(states: &States<'_>, failure: Failure) -> Failure {
+fn with_unlock_hint(states: &States<'_>, failure: Failure) -> Failure {
     if !failure.says("is locked by") {
         return failure;
     }
@@ -48,7 +48,7 @@ pub(super) async fn while_locked<T>(
     reason: &str,
     deed: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let way_out = |failure| with_way_out(states, failure);
+    let way_out = |failure| with_unlock_hint(states, failure);
     if states.is_locked() {
         return deed.await.map_err(way_out);
     }

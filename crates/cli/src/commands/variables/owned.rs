@@ -10,7 +10,7 @@ use crate::output;
 use crate::resource::Resource;
 use crate::session::Session;
 
-pub(crate) struct Owned<'a> {
+pub(crate) struct OwnedVariables<'a> {
     pub(crate) session: &'a Session,
     /// Path where they are listed.
     pub(crate) path: Vec<String>,
@@ -38,7 +38,7 @@ impl Written {
     }
 }
 
-impl Owned<'_> {
+impl OwnedVariables<'_> {
     fn path_with<'p>(&'p self, id: Option<&'p str>) -> Vec<&'p str> {
         self.path.iter().map(String::as_str).chain(id).collect()
     }
