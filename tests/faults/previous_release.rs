@@ -25,7 +25,7 @@ use crate::balanced_site::BalancedSite;
 /// In seconds: no agent is given up here.
 const LEASE: u16 = 60;
 const WRITERS: usize = 6;
-/// So many changes are acknowledged between two events of the upgrade.
+/// Number of changes that are acknowledged between two events of the upgrade.
 const CHANGES: usize = 60;
 
 fn previous_server(site: &RunSite) -> ServerProcess {

@@ -21,7 +21,7 @@ pub struct HeldBucket {
     /// Keys that end so are held.
     held: watch::Sender<Option<String>>,
     is_read_only: AtomicBool,
-    /// So many writes are taken before it is read-only.
+    /// Number of writes that are taken before it is read-only.
     writes_left: AtomicUsize,
 }
 

@@ -38,7 +38,7 @@ impl LargeSite {
         Web::new(self.api.control_plane.control_plane(), origin).without_login().into_router()
     }
 
-    /// So many workspaces, each with a tag and a description.
+    /// Adds workspaces, each with a tag and a description.
     pub async fn add_workspaces(&self, count: usize) {
         let make = |number: usize| {
             let client = self.api.admin();

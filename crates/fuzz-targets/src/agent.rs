@@ -1,4 +1,4 @@
-//! What agents read from mirrors and from engines.
+//! Input of agents from mirrors and from engines.
 
 use serde_json::Value;
 use taco_agent::fuzzing;
@@ -36,7 +36,7 @@ pub fn masks(data: &[u8]) {
     assert!(!text.contains(SECRET), "{text}");
 }
 
-/// What is redacted is still JSON, and has nothing of a value that is marked.
+/// A redacted plan is still JSON, and has nothing of a value that is marked.
 pub fn plans(data: &[u8]) {
     let Some(redacted) = fuzzing::redacted_plan(data, [7; 16]) else { return };
     let redacted: Value = serde_json::from_str(&redacted).expect("JSON");

@@ -1,4 +1,4 @@
-//! What lies in the bucket, where others may write, too.
+//! Objects in the bucket, where others may write, too.
 
 use sha2::{Digest, Sha256};
 use taco_history::{Catalog, IdIndex, Place, Texts, read_bundle};

@@ -1,4 +1,4 @@
-//! What the command line reads in directories that came from elsewhere.
+//! Input of the command line from directories that came from elsewhere.
 
 use taco_cli::fuzzing;
 

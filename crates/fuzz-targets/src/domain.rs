@@ -108,7 +108,7 @@ pub fn variable_files(data: &[u8]) {
     }
 }
 
-/// What is an address has nothing in it that a command line or a log would trip over.
+/// An address has nothing in it that a command line or a log would trip over.
 pub fn resource_addresses(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let [target, replace] =
@@ -119,7 +119,7 @@ pub fn resource_addresses(data: &[u8]) {
     }
 }
 
-/// What is read is written as the same text.
+/// An id that is read is written as the same text.
 pub fn identifiers(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     stays::<RunId>(text);

@@ -1,4 +1,4 @@
-//! What every parser of untrusted input promises, as functions of bytes: no input makes them panic.
+//! Promises of every parser of untrusted input, as functions of bytes: no input makes them panic.
 //!
 //! `fuzz/` lets libFuzzer look for inputs that break a promise; the tests here try the seeds in `fuzz/seeds/` and a few
 //! thousand variations of them, the same each time. An input that broke a promise once becomes a seed.

@@ -1,4 +1,4 @@
-//! What stands in headers.
+//! Headers of requests.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,4 +1,4 @@
-//! What clients of the API send.
+//! Requests of the API's clients.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub fn base64_texts(data: &[u8]) {
     }
 }
 
-/// Whether quotes are at both ends, and within only behind a backslash.
+/// True if quotes are at both ends, and within only behind a backslash.
 fn is_one_string(text: &[u8]) -> bool {
     let Some(inside) = text.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else { return false };
     let mut escaped = false;

@@ -1,4 +1,4 @@
-//! What pages make of logs and texts of strangers.
+//! Logs and texts of strangers on pages.
 
 use taco_web::fuzzing;
 

@@ -53,7 +53,7 @@ fn texts_of(bundle: &Bundle) -> Vec<String> {
     bundle.records.iter().map(|(key, value)| format!("{key} {}", value.get())).collect()
 }
 
-/// What the catalog holds, with the places that the page has.
+/// Content of the catalog, with the places that the page has.
 fn catalog(places: [Place; 2]) -> (Catalog, Vec<String>) {
     let mut builder = CatalogBuilder::default();
     builder.add(PAGE, &row(0, "applied", places[0]), "Raise the replicas");

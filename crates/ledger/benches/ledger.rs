@@ -1,4 +1,4 @@
-//! How fast the ledger is, beside what the disk or the bucket alone would take.
+//! Speed of the ledger, beside what the disk or the bucket alone would take.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -160,7 +160,7 @@ async fn commit(ledger: &Ledger<Everything>, number: usize) {
         .expect("a commit");
 }
 
-/// What the disk alone needs for one durable file: write it, sync it, sync its directory.
+/// Cost of one durable file on the disk alone: write it, sync it, sync its directory.
 fn durable_create(directory: &Path, number: usize, bytes: &[u8]) {
     let mut file = std::fs::File::create_new(directory.join(number.to_string())).expect("a file");
     file.write_all(bytes).expect("written");

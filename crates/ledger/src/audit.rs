@@ -25,13 +25,13 @@ const COMMIT_READ_CONCURRENCY: usize = 32;
 /// Number of packs that are read at a time.
 const PACK_READ_CONCURRENCY: usize = 4;
 
-/// What was found in one ledger.
+/// Report on one ledger.
 #[derive(Serialize, Debug)]
 pub struct LedgerReport {
     pub ledger: String,
     /// Commits read, from the first one on.
     pub commits: u64,
-    /// How many of them are packed.
+    /// Number of them that are packed.
     pub packed: u64,
     /// The hash of the last of them. Kept elsewhere, it proves later that nothing before it was changed.
     pub last: Hash,
@@ -42,7 +42,7 @@ pub struct LedgerReport {
     /// Snapshots and deltas that no server begins with any more, and that a server removes with the next that it writes.
     pub superseded: usize,
     pub problems: Vec<Problem>,
-    /// What could not be proven, though nothing speaks against it.
+    /// Problems that could not be proven, though nothing speaks against the objects.
     pub unproven: Vec<Problem>,
 }
 
@@ -117,7 +117,7 @@ pub async fn unreadable_records<S: State>(
     Ok(state.set_aside().iter().map(|(key, record)| (key.clone(), record.why.clone())).collect())
 }
 
-/// What the log has under a number.
+/// Content of the log under a number.
 struct FoundCommit {
     seq: u64,
     key: Key,
@@ -127,7 +127,7 @@ struct FoundCommit {
     pack: Option<PackRange>,
 }
 
-/// Where to read next.
+/// Next part of the log to read.
 enum Segment {
     Pack(PackRange),
     Commit(u64),
@@ -382,11 +382,11 @@ struct Shortcuts {
     open: BTreeMap<Piece, Touched>,
 }
 
-/// What happened to records since the commit that a delta begins after.
+/// Changes of records since the commit that a delta begins after.
 #[derive(Default)]
 struct Touched {
     begin: Option<Hash>,
-    /// Whether each was there before.
+    /// Records, and whether each was there before.
     records: BTreeMap<RecordKey, bool>,
 }
 

@@ -2,7 +2,7 @@
 //! knows who else is there and how far they are.
 //!
 //! All of this is a hint: with no beacon, or a wrong one, servers are slower or less fair to each other, never wrong.
-//! Whether a peer is alive is judged by the bucket's clock, because two servers' clocks may differ by minutes.
+//! Liveness of a peer is judged by the bucket's clock, because two servers' clocks may differ by minutes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +36,7 @@ const RETIRE_TIMEOUT: Duration = Duration::from_secs(2);
 
 const FORMAT: u32 = 1;
 
-/// What one server tells the others. Fields that a newer version adds are ignored.
+/// Message of one server to the others. Fields that a newer version adds are ignored.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 pub struct Beacon {
     pub format: u32,
@@ -44,16 +44,16 @@ pub struct Beacon {
     /// By the server's own clock, for people to read; so is `at`.
     pub started_at: Timestamp,
     pub at: Timestamp,
-    /// Where other servers can reach this one, if they can.
+    /// Address at which other servers can reach this one, if they can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Url>,
     /// The newest commit that the server knows of each ledger it has to do with.
     #[serde(default)]
     pub ledgers: BTreeMap<String, u64>,
-    /// What the server says about the agents that it hears.
+    /// Presence of the agents that the server hears.
     #[serde(default)]
     pub agents: Vec<serde_json::Value>,
-    /// What the server can do that older ones cannot, for instance `history`.
+    /// Features that older servers do not have, for instance `history`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<String>,
 }
@@ -73,7 +73,7 @@ fn own_features() -> Vec<String> {
 #[derive(Clone, Debug)]
 pub struct Peers {
     heard: watch::Receiver<Vec<Beacon>>,
-    /// What this server's own beacon says next; nobody hears it where there is no beacon.
+    /// Content of this server's next own beacon; nobody hears it where there is no beacon.
     own: Option<Arc<Mutex<Beacon>>>,
     /// Raised with every commit of this server.
     commits: Arc<Notify>,
@@ -100,12 +100,12 @@ impl Peers {
         Self { heard: watch::channel((1..=number).map(stranger).collect()).1, own: None, commits: Arc::default() }
     }
 
-    /// How many other servers are alive.
+    /// Number of other servers that are alive.
     pub fn alive(&self) -> usize {
         self.heard.borrow().len()
     }
 
-    /// Whether every other server that is alive can do this.
+    /// True if every other server that is alive can do this.
     pub fn all_can(&self, feature: &str) -> bool {
         self.heard.borrow().iter().all(|beacon| beacon.features.iter().any(|one| one == feature))
     }
@@ -157,7 +157,7 @@ pub struct Beacons {
     commits: Arc<Notify>,
 }
 
-/// What earlier rounds found.
+/// Findings of earlier rounds.
 #[derive(Default, Debug)]
 struct KnownPeers {
     round: u64,
@@ -172,7 +172,7 @@ struct PeerBeacon {
     last_modified: Timestamp,
     /// `None` if it could not be understood.
     beacon: Option<Beacon>,
-    /// Whether it was overwritten since the round before.
+    /// True if it was overwritten since the round before.
     moved: bool,
     alive: bool,
     looked_in_round: u64,

@@ -29,7 +29,7 @@ const MAX_BUFFERED_BYTES: usize = 1024 * 1024;
 /// Maximum number of bytes before a range that are downloaded and skipped, which saves a second request.
 const MAX_SKIPPED_BYTES: u64 = 64 * 1024;
 
-/// What was stored, for the commit that names it. All of it is about the plain content, sealed or not.
+/// Stored blob, for the commit that names it. All of it is about the plain content, sealed or not.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct Stored {
     pub size: u64,
@@ -38,7 +38,7 @@ pub struct Stored {
     pub md5: String,
 }
 
-/// Why a blob was not stored or read.
+/// Error of storing or reading a blob.
 #[derive(thiserror::Error, Debug)]
 pub enum BlobError {
     /// Nothing was stored.
@@ -247,7 +247,7 @@ struct Seen {
     size: u64,
     sha256: Sha256,
     md5: Md5,
-    /// Why the stream was ended before its time. The bucket's own error would only say that it was.
+    /// Reason why the stream was ended before its time. The bucket's own error would only say that it was.
     stopped: Option<BlobError>,
 }
 

@@ -1,4 +1,4 @@
-//! What the ledger asks of a bucket, and nothing more.
+//! Interface of a bucket: what the ledger asks of it, and nothing more.
 //!
 //! The trait is narrow on purpose: every operation here exists on S3, GCS, Azure and a local directory with the
 //! same meaning, and a fault-injecting bucket for tests is one screen of code.
@@ -43,7 +43,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// What a bucket said to create-if-absent. There is a third outcome, "nobody knows": that is an error for which
+/// Answer of a bucket to create-if-absent. There is a third outcome, "nobody knows": that is an error for which
 /// [`BucketError::is_outcome_unknown`] holds, and whoever asked has to read the object back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Created {
@@ -60,7 +60,7 @@ pub struct Object {
     pub last_modified: Timestamp,
 }
 
-/// What a bucket tells of an object without its content.
+/// Metadata of an object, without its content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stat {
     pub size: u64,
@@ -101,7 +101,7 @@ pub trait Bucket: fmt::Debug + Send + Sync + 'static {
     async fn size(&self, key: &Key) -> Result<Option<u64>, BucketError> {
         Ok(self.stat(key).await?.map(|stat| stat.size))
     }
-    /// Whether no network lies in between, so that a size costs next to nothing.
+    /// True if no network lies in between, so that a size costs next to nothing.
     fn is_local(&self) -> bool {
         false
     }
@@ -128,7 +128,7 @@ pub trait Bucket: fmt::Debug + Send + Sync + 'static {
     async fn download(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError>;
 }
 
-/// Why the bucket did not do what it was asked, sorted by what can be done about it.
+/// Kind of a bucket's failure, sorted by what can be done about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BucketErrorKind {
     /// No answer, or an answer that says "later": it may have happened or not. Worth another try.
@@ -156,12 +156,12 @@ impl BucketError {
         Self { operation, key: key.clone(), kind, why: why.into() }
     }
 
-    /// Whether it would have changed something.
+    /// True if it would have changed something.
     pub fn is_write(&self) -> bool {
         matches!(self.operation, "create" | "put" | "upload" | "delete")
     }
 
-    /// Whether the operation may have happened all the same, and another try may help.
+    /// True if the operation may have happened all the same, and a retry may help.
     pub fn is_outcome_unknown(&self) -> bool {
         self.kind == BucketErrorKind::OutcomeUnknown
     }

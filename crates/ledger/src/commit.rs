@@ -23,7 +23,7 @@ pub(crate) const FORMAT: u64 = 1;
 pub struct Hash([u8; 32]);
 
 impl Hash {
-    /// What the first commit names.
+    /// Hash that the first commit names.
     pub const NONE: Self = Self([0; 32]);
 
     pub fn of(bytes: &[u8]) -> Self {
@@ -83,7 +83,7 @@ pub struct Entry {
     pub puts: Vec<Put>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deletes: Vec<RecordKey>,
-    /// What was read, where a read has to leave a trace. It changes nothing.
+    /// Records that were read, where a read has to leave a trace. It changes nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<RecordKey>,
 }
@@ -95,7 +95,7 @@ pub struct Put {
     pub value: Box<RawValue>,
 }
 
-/// How the last field of a commit begins: a keyed digest of all bytes before it. Versions that know no such field pass
+/// Beginning of the last field of a commit: a keyed digest of all bytes before it. Versions that know no such field pass
 /// over it.
 const MAC_FIELD: &[u8] = b",\"mac\":\"";
 const AFTER_MAC: &[u8] = b"\"}\n";
@@ -104,7 +104,7 @@ fn mac_context(ledger: &LedgerName) -> String {
     format!("taco commit 1 {ledger}")
 }
 
-/// Whether the keyed digest at the end of a commit fits the bytes before it. `Err` says that they were altered. A commit
+/// Checks the keyed digest at the end of a commit against the bytes before it. `Err` says that they were altered. A commit
 /// of a server that knew no digests has none.
 pub(crate) fn check_mac(ledger: &LedgerName, bytes: &[u8], keys: Option<&MasterKeys>) -> Result<Proof, String> {
     let split = || {
@@ -153,7 +153,7 @@ impl Commit {
         Ok(commit)
     }
 
-    /// What it does to the records, in order.
+    /// Its changes to the records, in order.
     pub fn changes(self) -> impl Iterator<Item = Change> {
         self.transactions.into_iter().flat_map(|entry| {
             let puts =

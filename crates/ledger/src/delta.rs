@@ -1,4 +1,4 @@
-//! What changed in a ledger between two commits, so that a snapshot need not repeat what it did not touch.
+//! Delta of a ledger: its changes between two commits, so that a snapshot need not repeat what it did not touch.
 //!
 //! Lines of JSON under zstd, as in a snapshot: a header, then one line for each record that was deleted, then one for
 //! each that was put. It continues the snapshot, or the delta, that ends where it begins. Like a snapshot it is a shortcut,
@@ -29,7 +29,7 @@ pub(crate) struct DeltaHeader {
     /// The last commit that it contains, and that commit's hash.
     pub(crate) seq: u64,
     pub(crate) hash: Hash,
-    /// How many lines of deleted records follow, and then how many of records.
+    /// Number of lines of deleted records that follow, and then of records.
     pub(crate) deletes: u64,
     pub(crate) records: u64,
 }

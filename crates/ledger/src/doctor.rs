@@ -26,7 +26,7 @@ use crate::retry::Backoff;
 /// Time within which what was written has to be listed, and what was deleted to be gone.
 const CONSISTENCY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often writers race for one key, and how many of them.
+/// Number of races for one key, and of the writers in each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Thoroughness {
     pub rounds: usize,
@@ -42,7 +42,7 @@ impl Thoroughness {
     /// For `taco doctor`.
     pub const FULL: Self = Self { rounds: 20, writers: 16 };
 
-    /// What the start-up probe of this bucket should use.
+    /// Thoroughness of the start-up probe of this bucket.
     pub fn for_start_on(location: &Location) -> Self {
         if location.url.starts_with("file:") { Self::QUICK } else { Self::REMOTE }
     }
@@ -51,7 +51,7 @@ impl Thoroughness {
 /// Number of rounds that race at the same time: each round's writers have a connection of their own.
 const ROUND_CONCURRENCY: usize = 5;
 
-/// Why a server must not start on a bucket. The text says what was seen, why that matters and what to do.
+/// Reason why a server must not start on a bucket. The text says what was seen, why that matters and what to do.
 #[derive(Clone, thiserror::Error, Debug)]
 pub enum ProbeError {
     #[error("the bucket cannot be used: {0}. {advice}", advice = advice(.0.kind))]
@@ -88,7 +88,7 @@ impl From<BucketError> for ProbeError {
     }
 }
 
-/// What became of one check.
+/// Outcome of one check.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -140,7 +140,7 @@ pub fn first_failure<'a>(findings: &'a [Finding], checks: &[&str]) -> Option<&'a
     findings.iter().find(|finding| finding.outcome == Outcome::Failed && checks.contains(&finding.check))
 }
 
-/// Whether taco can rest on this bucket: the quick question that every start asks. What it writes it takes away again.
+/// Checks that taco can rest on this bucket: the quick question that every start asks. It removes what it writes.
 pub async fn probe(bucket: &Arc<dyn Bucket>, rng: &SharedRng, thoroughness: Thoroughness) -> Result<(), ProbeError> {
     let attempt = Attempt::new(bucket, rng);
     let one_after_another = attempt.key("sequence");
@@ -458,7 +458,7 @@ enum Owner {
     Stranger,
 }
 
-/// Whether a race went as it must. A race in which nobody was told "you won" is no lie as long as the object belongs
+/// Judges whether a race went as it must. A race in which nobody was told "you won" is no lie as long as the object belongs
 /// to one of them: answers get lost. Two who were told so is one, and so is a winner whose object is not there.
 fn judge_race(key: &Key, answers: &[Answer], owner: Owner) -> Result<(), ProbeError> {
     let writers = answers.len();

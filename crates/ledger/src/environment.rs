@@ -4,7 +4,7 @@ use crate::beacon::Peers;
 use crate::bucket::Bucket;
 use crate::clock::{Clock, SharedRng};
 
-/// What a ledger needs of the world outside. All of it can be replaced in a test.
+/// Dependencies of a ledger on the world outside. All of it can be replaced in a test.
 #[derive(Clone, Debug)]
 pub struct Environment {
     pub bucket: Arc<dyn Bucket>,

@@ -2,7 +2,7 @@ use taco_tables::RecordKey;
 
 use crate::bucket::{BucketError, BucketErrorKind, Key};
 
-/// Why a ledger could not answer, sorted by what can be done about it.
+/// Error of a ledger, sorted by what can be done about it.
 #[derive(Clone, thiserror::Error, Debug)]
 pub enum Error {
     /// The bucket does not answer, is full or refuses us. A change that got this answer has happened either wholly
@@ -36,7 +36,7 @@ impl Error {
         Self::Corrupt { object: object.clone(), why: why.to_string() }
     }
 
-    /// Whether the same request may succeed later without anyone mending anything.
+    /// True if the same request may succeed later without anyone mending anything.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unavailable(error) => error.kind == BucketErrorKind::OutcomeUnknown,
@@ -52,7 +52,7 @@ impl From<BucketError> for Error {
     }
 }
 
-/// Why a transaction did not happen.
+/// Reason why a transaction did not happen.
 #[derive(Clone, thiserror::Error, Debug)]
 pub enum CommitError<E> {
     /// The closure decided against it.

@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::layout;
 
-/// What this version writes. Each number has a folder in `migrations-in-bucket/`.
+/// Format that this version writes. Each number has a folder in `migrations-in-bucket/`.
 pub const FORMAT: u64 = 1;
 
 /// The content of `taco.json`.

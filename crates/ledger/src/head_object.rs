@@ -45,7 +45,7 @@ struct HeadObject {
     mac: Option<String>,
 }
 
-/// What was found as a ledger's head.
+/// Head of a ledger, as it was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum FoundHead {
     /// Older servers wrote none, and a server that was killed may not have come to it.
@@ -55,13 +55,13 @@ pub(crate) enum FoundHead {
     Damaged(String),
 }
 
-/// What the keyed digest of something says.
+/// Verdict of a keyed digest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Proof {
     Proven,
     /// There is none: it was made by an older version, or without keys.
     NoMac,
-    /// Why nothing can be said: nobody gave a key, or it was made with another.
+    /// Nothing can be said, and why: nobody gave a key, or it was made with another.
     Unproven(String),
 }
 

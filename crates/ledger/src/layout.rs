@@ -62,7 +62,7 @@ pub fn commit(ledger: &LedgerName, seq: u64) -> Key {
     Key::new(format!("ledgers/{ledger}/log/{seq:020}.json"))
 }
 
-/// Which commit of a ledger is the newest.
+/// Name of a ledger's newest commit.
 pub fn head(ledger: &LedgerName) -> Key {
     Key::new(format!("ledgers/{ledger}/head.json"))
 }
@@ -82,7 +82,7 @@ pub fn deltas(ledger: &LedgerName) -> Key {
     Key::new(format!("ledgers/{ledger}/deltas"))
 }
 
-/// What changed in a ledger after commit `from`, up to and with commit `to`.
+/// Changes of a ledger after commit `from`, up to and with commit `to`.
 pub fn delta(ledger: &LedgerName, from: u64, to: u64) -> Key {
     Key::new(format!("ledgers/{ledger}/deltas/{from:020}-{to:020}.jsonl.zst"))
 }
@@ -200,7 +200,7 @@ pub fn beacon(server: &str) -> Key {
     Key::new(format!("beacons/{server}.json"))
 }
 
-/// Where the start-up probe and `taco doctor` try what the bucket can do.
+/// Folder in which the start-up probe and `taco doctor` try what the bucket can do.
 pub fn probes() -> Key {
     Key::new("probes")
 }

@@ -50,7 +50,7 @@ pub struct Options {
     pub snapshot_every: u64,
     /// Commits and heads bear a keyed digest by the current one, and those that bear one are proven.
     pub keys: Option<Arc<MasterKeys>>,
-    /// How many commits are packed together, and how old they have to be.
+    /// Number of commits that are packed together, and how old they have to be.
     pub pack_commits: u64,
     pub pack_after: SignedDuration,
     #[cfg(test)]
@@ -88,7 +88,7 @@ impl<S: State> fmt::Debug for Ledger<S> {
     }
 }
 
-/// What the handles, the reader and the writer of a ledger share.
+/// State that the handles, the reader and the writer of a ledger share.
 pub(crate) struct Shared<S> {
     pub(crate) environment: Environment,
     pub(crate) name: LedgerName,
@@ -116,12 +116,12 @@ pub(crate) struct Shared<S> {
 pub(crate) struct Head<S> {
     pub(crate) seq: u64,
     pub(crate) hash: Hash,
-    /// How many bytes the commit has in the bucket; `None` where only a snapshot tells of it.
+    /// Size of the commit in the bucket; `None` where only a snapshot tells of it.
     pub(crate) size: Option<u64>,
     pub(crate) state: S,
 }
 
-/// How the last finished probe ended.
+/// Result of the last finished probe.
 struct Probe {
     number: u64,
     outcome: Result<(), Error>,
@@ -212,7 +212,7 @@ impl<S: State> Ledger<S> {
         Ok(Self { shared, requests })
     }
 
-    /// Why this ledger takes no changes, if it takes none: its newest commit is not as this server knows it.
+    /// Reason why this ledger takes no changes, if it takes none: its newest commit is not as this server knows it.
     pub fn damage(&self) -> Option<Error> {
         self.shared.confirmation.damage()
     }

@@ -18,7 +18,7 @@ use url::Url;
 
 use crate::object_bucket::{ObjectBucket, REQUEST_TIMEOUT};
 
-/// Which bucket, and how to reach it. What is not given is taken from the cloud's usual places (its environment
+/// A bucket's address, and how to reach it. What is not given is taken from the cloud's usual places (its environment
 /// variables, its metadata service).
 #[derive(Clone, Default)]
 pub struct Location {
@@ -79,7 +79,7 @@ impl Location {
         Ok(ObjectBucket::new(build(RetryPolicy::None)?, build(RetryPolicy::Some)?))
     }
 
-    /// What the cloud's variables say, as far as the builder knows it.
+    /// Applies the cloud's variables, as far as the builder knows them.
     fn with_variables<B, K: FromStr>(&self, prefix: &str, builder: B, set: impl Fn(B, K, String) -> B) -> B {
         let known = |(name, value): (&String, &String)| {
             let key = name.starts_with(prefix).then(|| name.to_ascii_lowercase().parse().ok()).flatten()?;
@@ -171,7 +171,7 @@ fn restrict_to_owner(directory: &Path) {
     }
 }
 
-/// How a client of the bucket treats failures; see [`ObjectBucket`].
+/// Retries of a client of the bucket; see [`ObjectBucket`].
 #[derive(Clone, Copy)]
 enum RetryPolicy {
     None,

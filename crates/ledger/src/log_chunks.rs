@@ -30,7 +30,7 @@ const MAX_STEPS_BEFORE_LISTING: usize = 4;
 /// Number of pieces of a log that are fetched at a time, where it is known in advance where they begin.
 const FETCH_CONCURRENCY: usize = 8;
 
-/// Why bytes could not be appended to a log.
+/// Error of appending bytes to a log.
 #[derive(Clone, thiserror::Error, Debug)]
 pub enum AppendError {
     /// The log holds other bytes at this place.
@@ -67,11 +67,11 @@ impl Log {
     }
 }
 
-/// Where an offset lies in a log.
+/// Position of an offset in a log.
 enum Place {
     /// In a piece, perhaps at its beginning.
     Inside { start: u64, end: u64 },
-    /// Where a piece ends. Whether the next one is there is not known.
+    /// The end of a piece. Whether the next one is there is not known.
     Border,
     /// Behind the end of the log.
     Beyond { end: u64 },
@@ -195,7 +195,7 @@ impl LogChunks {
         Ok(found)
     }
 
-    /// Where the log ends: an agent that comes back goes on from there.
+    /// End of the log: an agent that comes back goes on from there.
     pub async fn end(&self, ledger: &LedgerName, log: &str, epoch: u64) -> Result<u64, BucketError> {
         self.walk_to_end(&Log { ledger: ledger.clone(), id: log.to_owned(), epoch }).await
     }
@@ -244,7 +244,7 @@ impl LogChunks {
         Ok(Some(object.bytes))
     }
 
-    /// What a piece holds of the bytes that are wanted; `None` where there is no piece.
+    /// Part of the wanted bytes that a piece holds; `None` where there is no piece.
     async fn fetch(
         &self,
         log: &Log,

@@ -21,7 +21,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Whoever records metrics must have been installed before.
+    /// The recorder of metrics must have been installed before.
     pub fn new(bucket: Arc<dyn Bucket>) -> Self {
         Self { bucket, gets: Gauges::of("get"), writes: WriteHealth::default() }
     }
@@ -41,7 +41,7 @@ impl Measured {
     }
 }
 
-/// Why the bucket does not take writes, if it does not: it is full, or denies them. Servers write often enough, if only
+/// Reason why the bucket takes no writes, if it takes none: it is full, or denies them. Servers write often enough, if only
 /// their beacons, to notice soon that it does again. Clones share it.
 #[derive(Clone, Default, Debug)]
 pub struct WriteHealth(Arc<Mutex<Option<BucketErrorKind>>>);
@@ -63,7 +63,7 @@ impl WriteHealth {
     }
 }
 
-/// What measures one kind of operation.
+/// Metrics of one kind of operation.
 struct Gauges {
     operation: &'static str,
     done: Counter,

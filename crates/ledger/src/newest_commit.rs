@@ -18,7 +18,7 @@ use crate::ledger::{Head, Shared};
 /// Time for which a commit that was read, or written, counts as being there.
 const CONFIRMATION_LIFETIME: Duration = Duration::from_secs(1);
 
-/// What is known about the newest commit in the bucket.
+/// Knowledge about the newest commit in the bucket.
 #[derive(Default)]
 pub(crate) struct Confirmation(Mutex<Known>);
 

@@ -37,10 +37,11 @@ pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 pub struct ObjectBucket {
     without_retries: Arc<dyn ObjectStore>,
     with_retries: Arc<dyn ObjectStore>,
-    /// Where the objects are files, listings and downloads read them directly: `object_store` would `stat` every file
+    /// Directory of the objects, if they are files: listings and downloads read them directly.
+    /// `object_store` would `stat` every file
     /// and change threads for every 8 KiB.
     directory: Option<PathBuf>,
-    /// Where the objects are in memory, they can be forked.
+    /// Store of the objects, if they are in memory: then they can be forked.
     memory: Option<Arc<InMemory>>,
     part: usize,
 }
@@ -320,7 +321,7 @@ fn timestamp(time: impl Into<std::time::SystemTime>) -> Timestamp {
     Timestamp::try_from(time.into()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// Whether the object is not there. That the whole bucket is not there is another matter, though it has the same status.
+/// True if the object is not there. That the whole bucket is not there is another matter, though it has the same status.
 fn is_absent(error: &StoreError) -> bool {
     let no_bucket = |text: &str| text.contains("NoSuchBucket") || text.contains("ContainerNotFound");
     matches!(error, StoreError::NotFound { source, .. } if !no_bucket(&source.to_string()))
@@ -348,7 +349,7 @@ fn explain(operation: &'static str, key: &Key, error: &StoreError) -> BucketErro
     BucketError::new(operation, key, kind, why)
 }
 
-/// What goes away only when somebody makes room, or lets us write.
+/// Kind of an I/O error that goes away only when somebody makes room, or lets us write.
 fn kind_of_io_error(kind: io::ErrorKind) -> Option<BucketErrorKind> {
     match kind {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(BucketErrorKind::Full),
@@ -357,7 +358,7 @@ fn kind_of_io_error(kind: io::ErrorKind) -> Option<BucketErrorKind> {
     }
 }
 
-/// What an HTTP status without a meaning of its own in `object_store` says about the future.
+/// Kind of an HTTP status that has no meaning of its own in `object_store`.
 fn kind_of_status(status: Option<u16>) -> BucketErrorKind {
     match status {
         Some(507) => BucketErrorKind::Full,
@@ -413,7 +414,7 @@ async fn on_files<T: Send + 'static>(
     outcome.map_err(|error| file_error(operation, key, &error))
 }
 
-/// What went wrong with a file.
+/// Error of an operation on a file.
 pub(crate) fn file_error(operation: &'static str, key: &Key, error: &io::Error) -> BucketError {
     let kind = kind_of_io_error(error.kind()).unwrap_or(BucketErrorKind::OutcomeUnknown);
     BucketError::new(operation, key, kind, error.to_string())

@@ -1,4 +1,4 @@
-//! How fast the bucket is, and how long a server leaves the next commit to others.
+//! Pace of the bucket, and of commits: how long a server leaves the next one to others.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl Pace {
         time(&self.get_nanos, work).await
     }
 
-    /// Whether a GET takes no longer than to let other tasks go first, as on a directory.
+    /// True if a GET takes no longer than to let other tasks go first, as on a directory.
     pub(crate) fn is_near(&self) -> bool {
         (1..MAX_LOCAL_LATENCY_NANOS).contains(&self.get_nanos.load(Ordering::Relaxed))
     }

@@ -29,7 +29,7 @@ const COMPRESSION_LEVEL: i32 = 19;
 /// No object that stands in the place of a commit is larger.
 const MAX_PLACEHOLDER_BYTES: usize = 80;
 
-/// So many packs are kept for whoever reads one commit after the other.
+/// Number of packs in the cache, for callers that read one commit after the other.
 const CACHED_PACKS: usize = 2;
 
 #[derive(Serialize, Deserialize, Debug)]
@@ -39,11 +39,11 @@ struct PackHeader {
     /// The first commit in it, and the last.
     from: u64,
     to: u64,
-    /// How many bytes each commit has.
+    /// Size of each commit in bytes.
     sizes: Vec<u64>,
 }
 
-/// What stands in the place of a commit that was packed: which pack has it.
+/// Placeholder of a commit that was packed: names the pack that has it.
 #[derive(Serialize, Deserialize, Debug)]
 struct PackedCommit {
     format: u64,
@@ -67,7 +67,7 @@ impl PackRange {
         (self.from..=self.to).contains(&seq)
     }
 
-    /// What is written in the place of each of its commits.
+    /// Placeholder that is written in the place of each of its commits.
     pub(crate) fn placeholder(self) -> Bytes {
         let packed = PackedCommit { format: PACKED_FORMAT, from: self.from, to: self.to };
         serde_json::to_vec(&packed).expect("it is plain data").into()
@@ -93,7 +93,7 @@ pub(crate) async fn list(bucket: &dyn Bucket, ledger: &LedgerName) -> Result<Vec
 pub(crate) struct Pack {
     range: PackRange,
     bytes: Bytes,
-    /// Where each ends.
+    /// End of each.
     ends: Vec<usize>,
 }
 

@@ -1,6 +1,6 @@
 //! Packs the settled part of a log: `docs/decisions/0031-packed-commits.md`.
 //!
-//! Whoever dies between any two writes leaves a log that reads the same, and the next one goes on. Two at once write the
+//! A server that dies between any two writes leaves a log that reads the same, and the next one goes on. Two at once write the
 //! same bytes.
 
 use std::sync::atomic::Ordering;
@@ -90,14 +90,14 @@ impl<S: State> Shared<S> {
         Ok(Some(range))
     }
 
-    /// Whether a commit was written long enough ago. That our clock and the bucket's differ by some minutes does no harm.
+    /// True if a commit was written long enough ago. That our clock and the bucket's differ by some minutes does no harm.
     async fn is_old(&self, seq: u64) -> Result<bool, Error> {
         let stat = self.environment.bucket.stat(&layout::commit(&self.name, seq)).await?;
         let age = |stat: crate::bucket::Stat| self.environment.clock.now().duration_since(stat.last_modified);
         Ok(stat.is_some_and(|stat| age(stat) >= self.options.pack_after))
     }
 
-    /// What lies in the place of a commit.
+    /// Object in the place of a commit.
     async fn object_of(&self, seq: u64) -> Result<Bytes, Error> {
         let key = layout::commit(&self.name, seq);
         let object = self.environment.bucket.get(&key).await?;

@@ -25,7 +25,7 @@ const OUTAGE_OPERATION_TIMEOUT: Duration = Duration::from_secs(2);
 /// a bucket that is merely slow is not taken for a silent one for ever.
 const OUTAGE_DURATION: Duration = Duration::from_secs(5);
 
-/// What is said of an operation that was given up without any answer.
+/// Error of an operation that was given up without any answer.
 pub(crate) fn no_answer(operation: &'static str, key: &Key, within: Duration) -> BucketError {
     BucketError::new(
         operation,

@@ -12,7 +12,7 @@
 //! piece: up to 65,536 bytes and a tag of 16; its nonce: prefix 7 | number 4 | 1 if it is the last
 //! ```
 //!
-//! Why so, and what it does not protect against: `docs/decisions/0003-encryption-at-rest.md`.
+//! Reasons, and limits of the protection: `docs/decisions/0003-encryption-at-rest.md`.
 
 use std::fmt;
 use std::ops::Range;
@@ -107,7 +107,7 @@ impl fmt::Debug for MasterKey {
     }
 }
 
-/// Why something sealed could not be opened. The object is named, its content never.
+/// Error of opening something sealed. The object is named, its content never.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 #[error("{object} {why}")]
 pub struct SealError {
@@ -137,7 +137,7 @@ impl SealError {
     }
 }
 
-/// Why a keyed digest proves nothing, or too much.
+/// Reason why a keyed digest proves nothing, or too much.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 pub enum MacError {
     #[error("its MAC was made with secret key {0}, which was not given")]
@@ -169,13 +169,13 @@ impl MasterKeys {
     }
 
     /// A keyed digest (HMAC-SHA256) of something that everyone may read and nobody else may make, as `key id:digest`.
-    /// What is known under one `context` is not taken for something else.
+    /// Keyed digest. One that is known under one `context` is not taken for something else.
     pub fn mac(&self, context: &str, bytes: &[u8]) -> String {
         let tag = tag(&self.current.mac, context, bytes);
         format!("{}:{}", self.current.id, hex::encode(tag.as_ref()))
     }
 
-    /// Whether [`Self::mac`] made this digest of these bytes, with the current key or an older one.
+    /// Checks that [`Self::mac`] made this digest of these bytes, with the current key or an older one.
     pub fn check_mac(&self, context: &str, bytes: &[u8], mac: &str) -> Result<(), MacError> {
         let (id, digest) = mac.split_once(':').ok_or(MacError::Wrong)?;
         let key = std::iter::once(&self.current).chain(&self.older).find(|key| key.id.to_string() == id);
@@ -291,7 +291,7 @@ impl MasterKeys {
         Ok(Some(Download { size, body }))
     }
 
-    /// Whether the object that begins with `header` is sealed under an older master key.
+    /// True if the object that begins with `header` is sealed under an older master key.
     pub fn needs_rewrap(&self, name: &str, header: &[u8]) -> Result<bool, SealError> {
         Ok(Header::read(name, header)?.key_id != self.current.id)
     }
@@ -361,7 +361,7 @@ fn only_nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; 12])
 }
 
-/// Whether an object that begins so is a sealed one.
+/// True if an object that begins so is a sealed one.
 pub fn is_sealed(beginning: &[u8]) -> bool {
     beginning.starts_with(&MAGIC)
 }
@@ -379,7 +379,7 @@ pub fn sealed_size(plain_size: u64) -> u64 {
     HEADER as u64 + plain_size + plain_size.div_ceil(PIECE as u64).max(1) * TAG as u64
 }
 
-/// What stands before the pieces.
+/// Header before the pieces.
 struct Header {
     key_id: KeyId,
     salt: [u8; 16],
@@ -410,7 +410,7 @@ impl Header {
         read().ok_or(broken(SealErrorKind::BrokenHeader))
     }
 
-    /// What the wrapped key is bound to. The master key's id is not part of it: a wrong one opens nothing anyway.
+    /// Data that the wrapped key is bound to. The master key's id is not part of it: a wrong one opens nothing anyway.
     fn bound(name: &str, prefix: [u8; 7]) -> Aad<Vec<u8>> {
         Aad::from([b"taco seal 1 data key\0", &prefix[..], name.as_bytes()].concat())
     }
@@ -434,7 +434,7 @@ fn take<const LENGTH: usize>(rest: &mut &[u8]) -> Option<[u8; LENGTH]> {
 struct Pieces {
     key: LessSafeKey,
     prefix: [u8; 7],
-    /// What every piece is bound to. It names no master key, so that a new one leaves the pieces as they are.
+    /// Data that every piece is bound to. It names no master key, so that a new one leaves the pieces as they are.
     bound: Vec<u8>,
 }
 

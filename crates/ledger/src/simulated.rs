@@ -21,7 +21,7 @@ use crate::clock::{Clock, SharedRng};
 pub struct World {
     objects: Mutex<BTreeMap<Key, Stored>>,
     rng: SharedRng,
-    /// How much goes wrong: 0 is nothing.
+    /// Rate of faults: 0 is none.
     fault_rate: Mutex<f64>,
     begun: Instant,
 }
@@ -46,12 +46,12 @@ impl World {
         self.set_fault_rate(0.0);
     }
 
-    /// How much goes wrong from now on: 0 is nothing, 1 about every tenth request.
+    /// Sets the rate of faults from now on: 0 is none, 1 about every tenth request.
     pub fn set_fault_rate(&self, fault_rate: f64) {
         *self.fault_rate.lock().expect("no panic") = fault_rate;
     }
 
-    /// What lies in the bucket.
+    /// Objects in the bucket.
     pub fn objects(&self) -> BTreeMap<Key, Bytes> {
         let objects = self.objects.lock().expect("no panic");
         objects.iter().map(|(key, stored)| (key.clone(), stored.bytes.clone())).collect()

@@ -30,7 +30,7 @@ pub(crate) struct Header {
     /// The last commit that it contains, and that commit's hash.
     pub(crate) seq: u64,
     pub(crate) hash: Hash,
-    /// How many lines follow.
+    /// Number of lines that follow.
     pub(crate) records: u64,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn encode<S: State>(ledger: &LedgerName, seq: u64, hash: Hash, state:
 
 pub(crate) type Encoder = zstd::Encoder<'static, Vec<u8>>;
 
-/// What `write` writes, under zstd and with its checksum.
+/// Bytes that `write` writes, under zstd and with its checksum.
 pub(crate) fn compress(write: impl FnOnce(&mut Encoder) -> std::io::Result<()>) -> Result<Bytes, String> {
     let compressed = || -> std::io::Result<Vec<u8>> {
         let mut encoder = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL)?;

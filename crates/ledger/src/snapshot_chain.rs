@@ -22,7 +22,7 @@ const MIN_KEPT_AGE: SignedDuration = SignedDuration::from_hours(1);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Piece {
     Snapshot(u64),
-    /// What changed after commit `from`, up to and with `to`.
+    /// Changes after commit `from`, up to and with `to`.
     Delta {
         from: u64,
         to: u64,
@@ -64,7 +64,7 @@ impl Piece {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Chain(pub(crate) Vec<Piece>);
 
-/// What lies in the folders of a ledger's snapshots and deltas.
+/// Listing of a ledger's snapshots and deltas.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Pieces(BTreeSet<Piece>);
 
@@ -106,7 +106,7 @@ impl Pieces {
         chains
     }
 
-    /// Where a server begins: the chain that leads furthest.
+    /// The chain that leads furthest: a server begins with it.
     pub(crate) fn longest_chain(&self) -> Option<Chain> {
         self.chains().pop_last().map(|(_, chain)| chain)
     }
@@ -128,7 +128,7 @@ impl Pieces {
         self.snapshots().rev().take(KEPT_SNAPSHOTS).last()
     }
 
-    /// What no server begins with, however many of the newest pieces it cannot read: older states than those that stay,
+    /// Pieces with which no server begins, however many of the newest pieces it cannot read: older states than those that stay,
     /// and deltas that continue such.
     pub(crate) fn superseded(&self) -> impl Iterator<Item = Piece> {
         let oldest = self.oldest_kept_snapshot().unwrap_or(0);
@@ -145,21 +145,21 @@ impl Pieces {
     }
 }
 
-/// Whether a piece that is superseded may go by now. Both times are of the bucket's clock.
+/// True if a superseded piece may be removed. Both times are of the bucket's clock.
 pub(crate) fn is_old_enough(written: Timestamp, now: Timestamp) -> bool {
     now.duration_since(written) >= MIN_KEPT_AGE
 }
 
-/// How large a chain is in the bucket, and how far it leads.
+/// Size of a chain in the bucket, and how far it leads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ChainSize {
     pub(crate) snapshot_bytes: u64,
     pub(crate) delta_bytes: u64,
-    /// How many commits there will be since its snapshot.
+    /// Number of commits there will be since its snapshot.
     pub(crate) commits: u64,
 }
 
-/// Whether a whole state is due, and not another delta: when the deltas together outweigh the snapshot that they continue,
+/// True if a whole state is due, and not another delta: when the deltas together outweigh the snapshot that they continue,
 /// so that all snapshots together cost no more than all deltas; or when there are too many for those who know no deltas.
 pub(crate) fn wants_snapshot(chain: ChainSize, snapshot_every: u64) -> bool {
     chain.delta_bytes >= chain.snapshot_bytes || chain.commits >= snapshot_every.saturating_mul(DELTAS_PER_SNAPSHOT)

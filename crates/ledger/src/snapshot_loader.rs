@@ -1,4 +1,4 @@
-//! Where a server begins: the newest snapshot with the deltas that continue it. The log has everything that they have, so
+//! Start of a server: the newest snapshot with the deltas that continue it. The log has everything that they have, so
 //! what cannot be read is reported and passed over.
 
 use futures::TryStreamExt;
@@ -14,7 +14,7 @@ use crate::ledger::Head;
 use crate::snapshot;
 use crate::snapshot_chain::{Chain, Piece, Pieces};
 
-/// What was listed and is gone was removed in between, so the listing is made anew; no more often than this.
+/// Maximum number of listings: what was listed and is gone was removed in between, so the listing is made anew.
 const MAX_LISTINGS: usize = 4;
 
 /// A state that was loaded, and what could not be.
@@ -24,7 +24,7 @@ pub(crate) struct Loaded<S> {
     pub(crate) unreadable: Vec<Piece>,
 }
 
-/// Why a chain could not be loaded.
+/// Reason why a chain could not be loaded.
 enum ChainError {
     /// It was removed since it was listed.
     Gone(Piece),

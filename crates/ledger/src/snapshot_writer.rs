@@ -21,10 +21,10 @@ use crate::snapshot_loader;
 /// A delta may begin at any of so many states that are remembered. They share nearly all of their memory.
 const MAX_BASES: usize = 6;
 
-/// So many superseded pieces are looked at after each that is written.
+/// Maximum number of superseded pieces that are looked at after each that is written.
 const MAX_REMOVALS: usize = 32;
 
-/// What a ledger has to tell the task that writes its snapshots.
+/// Messages of a ledger to the task that writes its snapshots.
 pub(crate) struct Snapshots<S> {
     due: watch::Sender<Option<Arc<Head<S>>>>,
     bases: Arc<Bases<S>>,

@@ -1,4 +1,4 @@
-//! What a closure that decides may do.
+//! Transactions: what a closure that decides may do.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use taco_tables::{Change, Holds, Record, RecordKey, State, fields_of};
 
 use crate::commit::{Entry, Put};
 
-/// Who wants a change, and what for: it stands in the log for ever.
+/// Author and purpose of a change: they stand in the log for ever.
 #[derive(Clone, Debug)]
 pub struct Intent {
     /// For instance a user's id.
@@ -96,7 +96,7 @@ impl<S: State> Transaction<S> {
         }
     }
 
-    /// Whether the log has nothing to tell of it.
+    /// True if the log has nothing to tell of it.
     pub(crate) fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.reads.is_empty()
     }

@@ -111,7 +111,7 @@ async fn gather<S>(waiting: &mut mpsc::Receiver<Box<dyn Pending<S>>>, batch: &mu
     }
 }
 
-/// Whoever waited while the bucket did not answer is told so at once, instead of waiting as long again. Nothing of theirs
+/// Fails the transactions that waited while the bucket did not answer, instead of letting them wait as long again. Nothing of theirs
 /// was tried.
 fn fail_waiting<S>(waiting: &mut mpsc::Receiver<Box<dyn Pending<S>>>, error: &Error) {
     if matches!(error, Error::Unavailable(_)) {
@@ -268,7 +268,7 @@ const CONTENTION_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(8
 /// Timeout for reading back a write that timed out.
 const READ_BACK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Whether a commit in the bucket bears this id. One that cannot be read is nobody's.
+/// True if a commit in the bucket bears this id. One that cannot be read is nobody's.
 fn is_ours(bytes: &[u8], id: &str) -> bool {
     #[derive(serde::Deserialize)]
     struct Identity<'a> {

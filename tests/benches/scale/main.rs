@@ -24,13 +24,13 @@ use crate::site::{Facts, ORGANIZATION, Site, Size};
 const STARTS: usize = 3;
 /// So often is each page asked for.
 const TIMES: usize = 60;
-/// So many workspaces have their page 1 asked for.
+/// Number of workspaces whose page 1 is asked for.
 const ASKED_WORKSPACES: usize = 60;
 /// So many runs are made one by one to see what one costs: more than stay in memory, and with enough commits to pack.
 const REAL_RUNS: usize = 6_000;
 /// A snapshot is due after so many commits.
 const SNAPSHOT_EVERY: u64 = 1_000;
-/// So many snapshots are written while commits are timed.
+/// Number of snapshots that are written while commits are timed.
 const SNAPSHOTS: u64 = 3;
 
 #[tokio::main]

@@ -149,7 +149,7 @@ impl Maker {
         ((chance * chance * count as f64) as usize).min(count - 1)
     }
 
-    /// So many runs from `now` on, `apart` from each other.
+    /// Adds runs from `now` on, `apart` from each other.
     pub(crate) fn batch(&mut self, runs: usize, now: Timestamp, apart: SignedDuration) -> Batch {
         let mut batch = Batch::default();
         let mut at = now;

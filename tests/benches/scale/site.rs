@@ -45,7 +45,7 @@ const LARGEST_PLACEHOLDER: u64 = 100;
 pub(crate) struct Size {
     pub(crate) workspaces: usize,
     pub(crate) runs: usize,
-    /// So many of the runs went through the API.
+    /// Number of the runs that went through the API.
     pub(crate) real: usize,
 }
 

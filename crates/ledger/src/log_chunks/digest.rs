@@ -24,7 +24,7 @@ const MAX_CACHED_LOGS: usize = 4096;
 /// Maximum size of verified bytes in the cache: a reader asks for one part of a block after the other.
 const MAX_CACHED_BYTES: usize = 8 * 1024 * 1024;
 
-/// What a log held when it ended.
+/// Digest of a log when it ended.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct LogDigest {
     pub blocks: Vec<LogBlock>,
@@ -33,7 +33,7 @@ pub struct LogDigest {
 /// Some pieces of a log that follow each other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogBlock {
-    /// Where they end in the log.
+    /// Offset in the log at which they end.
     pub end: u64,
     /// 128 bits of the SHA-256 of the SHA-256 of each, in hexadecimal.
     pub digest: String,
@@ -122,7 +122,7 @@ impl VerifiedBlocks {
 }
 
 impl LogChunks {
-    /// What a log holds, for the commit that ends it. Nothing is appended to it afterwards.
+    /// Digest of a log, for the commit that ends it. Nothing is appended to it afterwards.
     pub async fn digest(&self, ledger: &LedgerName, log: &str, epoch: u64) -> Result<LogDigest, BucketError> {
         let log = Log { ledger: ledger.clone(), id: log.to_owned(), epoch };
         let end = self.walk_to_end(&log).await?;

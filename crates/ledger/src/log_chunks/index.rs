@@ -1,4 +1,4 @@
-//! Where the pieces of logs begin and end, as far as this server knows: it only saves requests.
+//! Boundaries of the pieces of logs, as far as this server knows: it only saves requests.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::{FETCH_CONCURRENCY, Log};
 /// Maximum number of pieces that the index has of all logs: a few megabytes.
 const MAX_CACHED_PIECES: usize = 50_000;
 
-/// What is known about where pieces begin and end. It forgets the logs that nobody asked for lately.
+/// Cache of the boundaries of pieces. It evicts the logs that nobody asked for lately.
 #[derive(Default, Debug)]
 pub(super) struct Index {
     logs: BTreeMap<Log, Known>,
@@ -42,7 +42,7 @@ impl Index {
         pieces
     }
 
-    /// Where pieces begin from `start` on and before `end`, as far as that is known.
+    /// Offsets at which pieces begin, from `start` on and before `end`, as far as that is known.
     pub(super) fn boundaries(&self, log: &Log, start: u64, end: u64) -> Vec<u64> {
         let known = self.logs.get(log).into_iter().flat_map(|known| known.boundaries.range(start..end));
         std::iter::once(start).chain(known.map(|(border, _)| *border).filter(|border| *border != start)).collect()

@@ -15,7 +15,7 @@ const LOG: &str = "plan-1";
 struct FaultyBucket {
     bucket: ObjectBucket,
     rng: SharedRng,
-    /// How often an operation fails before or after it was done.
+    /// Rate at which an operation fails before or after it was done.
     faults: f64,
     /// Listings show nothing.
     blind: bool,

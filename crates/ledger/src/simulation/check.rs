@@ -15,9 +15,9 @@ use crate::{delta, layout, snapshot};
 struct Replay {
     /// The state as text after commit `n`, at index `n`.
     states: Vec<String>,
-    /// Which commit put an operation on its shelf, and how often.
+    /// Commits that put an operation on its shelf.
     appended: BTreeMap<u64, Vec<u64>>,
-    /// Who holds a name, and since which commit.
+    /// Holder of each name, and since which commit.
     claims: BTreeMap<String, (u64, u64)>,
 }
 

@@ -70,7 +70,7 @@ tables! {
     }
 }
 
-/// What a client was told, and between which two moments. Moments are counted, not timed, so no two are the same.
+/// Answer to a client, and between which two moments. Moments are counted, not timed, so no two are the same.
 pub(super) struct Answer {
     pub(super) asked: u64,
     pub(super) answered: u64,

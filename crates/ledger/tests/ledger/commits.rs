@@ -1,4 +1,4 @@
-//! What callers of `commit` and `read` may rely on.
+//! Guarantees to callers of `commit` and `read`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

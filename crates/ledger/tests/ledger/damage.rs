@@ -1,4 +1,4 @@
-//! What a ledger says to a bucket that is not as it left it. Every error names the object, and nothing is overwritten.
+//! Errors of a ledger on a bucket that is not as it left it. Every error names the object, and nothing is overwritten.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

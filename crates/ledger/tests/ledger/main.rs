@@ -1,4 +1,4 @@
-//! What a ledger promises to those who use it, on buckets that behave.
+//! Promises of a ledger to those who use it, on buckets that behave.
 
 mod commits;
 mod common;

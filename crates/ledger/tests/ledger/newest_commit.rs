@@ -56,7 +56,7 @@ impl Closed {
         self.file(&layout::head(&name()))
     }
 
-    /// What `taco audit verify` says, with the secret key and without.
+    /// Problems that `taco audit verify` finds, with the secret key and without.
     async fn problems(&self) -> [Vec<String>; 2] {
         let keys = keys(SECRET);
         let with = audit::verify(&*self.bucket(), None, Some(&keys)).await.expect("a readable bucket");

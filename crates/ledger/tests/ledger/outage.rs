@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use crate::common::{Counters, add, memory, open};
 
 const WELL: u8 = 0;
-/// Whoever asks is refused at once, as where nothing listens any more.
+/// Requests are refused at once, as where nothing listens any more.
 const GONE: u8 = 1;
-/// Whoever asks hears nothing, as of a process that was stopped.
+/// Requests get no answer, as of a process that was stopped.
 const FROZEN: u8 = 2;
 
 #[derive(Debug)]

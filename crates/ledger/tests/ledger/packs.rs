@@ -204,7 +204,7 @@ struct Stalling {
     stalls: std::sync::atomic::AtomicBool,
     written: tokio::sync::Notify,
     goes_on: tokio::sync::Notify,
-    /// Whether the commit that stalls gets to the bucket before, or not at all.
+    /// True if the commit that stalls gets to the bucket before, and not never.
     writes: bool,
 }
 

@@ -28,7 +28,7 @@ enum Command {
 
 /// Print a link that sets the first admin's password
 ///
-/// Whoever opens it becomes the site's admin, so it is printed here and never written to a log. It works once, for 24
+/// The person who opens it becomes the site's admin, so it is printed here and never written to a log. It works once, for 24
 /// hours, and only while the first admin has no password. A server that was started on a terminal prints one by itself.
 #[derive(Args, Debug)]
 #[command(after_help = "\
