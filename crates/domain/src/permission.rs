@@ -3,6 +3,7 @@
 //! Rights add up, and nothing takes one away: those of a site admin, of an owner, and of teams in the organization, in
 //! the project and in the workspace. Each action is one row of the table; a new action does not work without one.
 
+mod access;
 mod rules;
 
 use std::borrow::Cow;
@@ -19,6 +20,8 @@ use crate::team_access::{ProjectRights, TeamProject, WorkspaceRights};
 use crate::token::TokenKind;
 use crate::workspace::Workspace;
 use rules::{RULES, Rule};
+
+pub use access::{Access, Case, Place};
 
 /// Caller of an action.
 #[derive(Clone, PartialEq, Eq, Debug)]

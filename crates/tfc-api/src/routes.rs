@@ -10,53 +10,12 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::handler::Handler as AxumHandler;
 use axum::routing::{MethodFilter, MethodRouter, any, on};
-use taco_domain::permission::Action;
+pub use taco_domain::permission::{Access, Case, Place};
 
 use crate::Api;
 use crate::caller::Credentials;
 use crate::crud::{self, Crud};
 use crate::request::{Answer, ApiRequest, Handler, dispatch};
-
-/// Access that a route asks of its caller.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
-    /// Nothing: everyone may know the answer.
-    Public,
-    /// Nothing besides the URL, which is itself the credential.
-    SignedAddress,
-    /// A valid token. The answer holds what its caller may see, and nothing else.
-    Token,
-    /// A token of a user.
-    User,
-    /// A token of an organization or of its audit trail: it says which organization is meant.
-    OrganizationToken,
-    /// The right to do this there.
-    Right(Action, Place),
-    /// All of these rights.
-    All(&'static [(Action, Place)]),
-    /// Other rights for other things that the path can name.
-    Depends(&'static [Case]),
-}
-
-/// The thing on which a right is needed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    Site,
-    /// The account that the path names.
-    Account,
-    Organization,
-    Project,
-    Workspace,
-    /// The workspace whose applies pull a run trigger.
-    Source,
-}
-
-/// The rights that a route takes when its path names such a thing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Case {
-    pub named: &'static str,
-    pub rights: &'static [(Action, Place)],
-}
 
 /// Comparison of a route with Terraform Cloud's API.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
