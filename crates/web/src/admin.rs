@@ -4,7 +4,7 @@
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
 use taco_control_plane::{BucketStatus, PageRequest, PasswordLinkText, SiteStatus};
@@ -13,12 +13,13 @@ use taco_domain::user::User;
 
 use crate::badge::Badge;
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, Ticked, VisitorForm};
 use crate::navigation::organization_address;
 use crate::page::Layout;
 use crate::text::Moment;
 use crate::visitor::Visitor;
-use crate::{Web, notice, page, password_link};
+use crate::{Web, page, password_link};
 
 const PATH: &str = "/app/admin";
 
@@ -245,7 +246,7 @@ pub(crate) async fn suspend(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     web.control_plane.suspend_user(&visitor.caller, user_id(&id)?, true).await?;
-    Ok(Redirect::to(&notice::with(PATH, "suspended")).into_response())
+    Ok(Flash::Suspended.redirect_to(PATH))
 }
 
 /// `POST /app/admin/users/{user}/resume`
@@ -255,7 +256,7 @@ pub(crate) async fn resume(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     web.control_plane.suspend_user(&visitor.caller, user_id(&id)?, false).await?;
-    Ok(Redirect::to(&notice::with(PATH, "resumed")).into_response())
+    Ok(Flash::Resumed.redirect_to(PATH))
 }
 
 /// The address that the site admin saw.
@@ -272,7 +273,7 @@ pub(crate) async fn verify_email(
     VisitorForm(visitor, form): VisitorForm<SeenEmail>,
 ) -> Result<Response, PageError> {
     web.control_plane.verify_email(&visitor.caller, user_id(&id)?, &form.email).await?;
-    Ok(Redirect::to(&notice::with(PATH, "verified")).into_response())
+    Ok(Flash::Verified.redirect_to(PATH))
 }
 
 /// `POST /app/admin/users/{user}/password-link`. The answer is the page itself, as for a new user.

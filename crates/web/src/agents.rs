@@ -5,7 +5,7 @@ pub(crate) mod agent_pool;
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
 use taco_control_plane::{AgentPoolFilter, AgentPoolPatch, AgentPoolView};
@@ -14,6 +14,7 @@ use taco_domain::id::AgentPoolId;
 use taco_domain::permission::Action;
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, VisitorForm};
 use crate::navigation::{Section, organization_address};
 use crate::page::Layout;
@@ -21,7 +22,7 @@ use crate::pagination::{self, Pagination};
 use crate::runs::OrganizationPath;
 use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
-use crate::{Web, notice, page};
+use crate::{Web, page};
 
 pub(crate) fn pool_address(organization: &str, pool: AgentPoolId) -> String {
     format!("{}/agents/pools/{pool}", organization_address(organization))
@@ -166,7 +167,7 @@ pub(crate) async fn create(
     match web.control_plane.create_agent_pool(&visitor.caller, &organization, patch).await {
         Ok(view) => {
             let address = pool_address(&organization, view.pool.id);
-            Ok(Redirect::to(&notice::with(&address, "created")).into_response())
+            Ok(Flash::Created.redirect_to(&address))
         }
         Err(error) => {
             let (complaint, status) = (Complaint::of(error, &["name"])?, StatusCode::UNPROCESSABLE_ENTITY);

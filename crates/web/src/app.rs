@@ -70,7 +70,7 @@ fn workspace_pages() -> Router<Web> {
         .route("/app/{organization}/workspaces/{workspace}/force-unlock", post(workspace_lock::force_unlock))
         .route(
             "/app/{organization}/workspaces/{workspace}/states",
-            get(states::list).post(state_upload::upload).layer(DefaultBodyLimit::max(state_upload::LARGEST_FORM)),
+            get(states::list).post(state_upload::upload).layer(DefaultBodyLimit::max(state_upload::MAX_FORM_BYTES)),
         )
         .route("/app/{organization}/workspaces/{workspace}/states/{state}", get(state::show))
         .route("/app/{organization}/workspaces/{workspace}/states/{state}/diff", get(state_diff::show))

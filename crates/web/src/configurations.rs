@@ -5,7 +5,7 @@ pub(crate) mod configuration;
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -19,15 +19,16 @@ use taco_domain::state_version::BackingDataAction;
 
 use crate::badge::Badge;
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Nothing, VisitorForm};
 use crate::navigation::WorkspaceSection;
 use crate::page::Layout;
-use crate::pagination::{self, Pagination, Wanted};
+use crate::pagination::{self, PageQuery, Pagination};
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
 use crate::words::source_words;
 use crate::workspace::{address_of, named};
-use crate::{Web, notice, page};
+use crate::{Web, page};
 
 #[derive(Template)]
 #[template(path = "configurations.html")]
@@ -68,11 +69,11 @@ struct Step {
 }
 
 /// The name of each step in addresses, what it does, and what the page says afterwards.
-const STEPS: [(&str, ConfigurationAction, &str); 4] = [
-    ("archive", ConfigurationAction::Archive, "archived"),
-    ("delete", ConfigurationAction::BackingData(BackingDataAction::SoftDelete), "deleted"),
-    ("bring-back", ConfigurationAction::BackingData(BackingDataAction::Restore), "saved"),
-    ("delete-for-good", ConfigurationAction::BackingData(BackingDataAction::PermanentlyDelete), "deleted"),
+const STEPS: [(&str, ConfigurationAction, Flash); 4] = [
+    ("archive", ConfigurationAction::Archive, Flash::Archived),
+    ("delete", ConfigurationAction::BackingData(BackingDataAction::SoftDelete), Flash::Deleted),
+    ("bring-back", ConfigurationAction::BackingData(BackingDataAction::Restore), Flash::Saved),
+    ("delete-for-good", ConfigurationAction::BackingData(BackingDataAction::PermanentlyDelete), Flash::Deleted),
 ];
 
 fn words_of(action: ConfigurationAction) -> (&'static str, Option<&'static str>) {
@@ -129,7 +130,7 @@ pub(crate) async fn list(
     State(web): State<Web>,
     visitor: Visitor,
     Path(path): Path<(String, String)>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<PageQuery>,
 ) -> Result<Response, PageError> {
     let workspace = named(path);
     let view = web.control_plane.workspace(&visitor.caller, &workspace).await?;
@@ -166,11 +167,11 @@ pub(crate) async fn change(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     let known = STEPS.into_iter().find(|(path, ..)| *path == step);
-    let (_, action, word) = known.ok_or_else(|| PageError::not_found("page"))?;
+    let (_, action, flash) = known.ok_or_else(|| PageError::not_found("page"))?;
     let id: ConfigurationVersionId = id.parse().map_err(|_| PageError::not_found("configuration"))?;
     let workspace = web.control_plane.workspace(&visitor.caller, &named((organization, name))).await?;
     require_within(&web, &visitor, &workspace, id).await?;
     web.control_plane.change_configuration(&visitor.caller, id, action).await?;
     let address = format!("{}/configurations", address_of(&workspace));
-    Ok(Redirect::to(&notice::with(&address, word)).into_response())
+    Ok(flash.redirect_to(&address))
 }

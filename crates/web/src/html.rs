@@ -3,8 +3,8 @@
 pub(crate) mod ansi;
 pub(crate) mod badge;
 pub(crate) mod choice;
+pub(crate) mod flash;
 pub(crate) mod markdown;
-pub(crate) mod notice;
 pub(crate) mod pagination;
 pub(crate) mod text;
 pub(crate) mod text_diff;

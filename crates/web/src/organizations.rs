@@ -16,14 +16,15 @@ use taco_control_plane::{Error, OrganizationView, PageRequest};
 use taco_domain::organization::OrganizationPatch;
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, VisitorForm};
 use crate::invitations::InvitationRow;
 use crate::navigation::organization_address;
 use crate::page::Layout;
-use crate::pagination::{self, Pagination, Wanted};
+use crate::pagination::{self, PageQuery, Pagination};
 use crate::text::Moment;
 use crate::visitor::Visitor;
-use crate::{Web, notice, page, terraform};
+use crate::{Web, page, terraform};
 
 const PATH: &str = "/app/organizations";
 
@@ -118,7 +119,7 @@ fn landing<'a>(web: &Web, visitor: &'a Visitor, invitations: Vec<InvitationRow>)
 pub(crate) async fn list(
     State(web): State<Web>,
     visitor: Visitor,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<PageQuery>,
 ) -> Result<Response, PageError> {
     let form = FormContent::empty(&visitor);
     Ok(page::render(StatusCode::OK, &organizations(&web, &visitor, wanted, form).await?))
@@ -127,7 +128,7 @@ pub(crate) async fn list(
 async fn organizations(
     web: &Web,
     visitor: &Visitor,
-    wanted: Wanted,
+    wanted: PageQuery,
     form: FormContent,
 ) -> Result<OrganizationsPage, Error> {
     let (search, number) = (wanted.search.trim(), pagination::asked_for(&wanted.page));
@@ -169,11 +170,11 @@ pub(crate) async fn create(
         Ok(made) => {
             // Where an empty list says what to do next.
             let address = format!("{}/workspaces", organization_address(&made.name));
-            Ok(Redirect::to(&notice::with(&address, "created")).into_response())
+            Ok(Flash::Created.redirect_to(&address))
         }
         Err(error) => {
             let form = FormContent { name, email, complaint: Complaint::of(error, &FIELDS)? };
-            let page = organizations(&web, &visitor, Wanted::default(), form).await?;
+            let page = organizations(&web, &visitor, PageQuery::default(), form).await?;
             Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }
     }

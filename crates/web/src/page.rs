@@ -8,6 +8,7 @@ use axum::http::header::{HeaderValue, RETRY_AFTER};
 use axum::response::{Html, IntoResponse, Response};
 
 use crate::Web;
+use crate::flash::Flash;
 use crate::form::{self, ANY_PAGE};
 use crate::navigation::{Section, Tabs, WorkspaceSection};
 use crate::static_files::{STATIC_FILES, StaticFiles};
@@ -23,7 +24,7 @@ pub(crate) struct Layout {
     pub(crate) organization: Option<Tabs>,
     pub(crate) workspace: Option<Tabs>,
     /// Flash message about the last action.
-    pub(crate) notice: Option<&'static str>,
+    pub(crate) flash: Option<Flash>,
     /// After so many seconds, browsers without scripts load the page again.
     pub(crate) refresh: Option<u32>,
 }
@@ -47,7 +48,7 @@ impl Layout {
             account: None,
             organization: None,
             workspace: None,
-            notice: None,
+            flash: None,
             refresh: None,
         }
     }
@@ -59,7 +60,7 @@ impl Layout {
             proof: form::proof(&visitor.session, ANY_PAGE),
             here: visitor.here.clone(),
         };
-        Self { account: Some(account), theme: visitor.theme, notice: visitor.notice(), ..Self::of(web) }
+        Self { account: Some(account), theme: visitor.theme, flash: visitor.flash(), ..Self::of(web) }
     }
 
     pub(crate) fn in_organization(self, organization: &str, here: Section) -> Self {

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::{Error, PageRequest, ProjectFilter, ProjectView, WorkspaceFilter};
 use taco_domain::id::ProjectId;
@@ -11,13 +11,14 @@ use taco_domain::permission::Action;
 use taco_domain::project::{Project, ProjectPatch};
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, VisitorForm};
 use crate::navigation::{Section, organization_address};
 use crate::page::Layout;
-use crate::pagination::{self, Pagination, Wanted};
+use crate::pagination::{self, PageQuery, Pagination};
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
-use crate::{Web, notice, page, tag_lines};
+use crate::{Web, page, tag_lines};
 
 /// Fields next to which the form can show an error.
 const FIELDS: [&str; 3] = ["name", "description", "tags"];
@@ -116,7 +117,7 @@ pub(crate) async fn list(
     State(web): State<Web>,
     visitor: Visitor,
     Path(organization): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<PageQuery>,
 ) -> Result<Response, PageError> {
     let page = projects(&web, &visitor, &organization, wanted, FormContent::default()).await?;
     Ok(page::render(StatusCode::OK, &page))
@@ -126,7 +127,7 @@ async fn projects(
     web: &Web,
     visitor: &Visitor,
     organization: &str,
-    wanted: Wanted,
+    wanted: PageQuery,
     form: FormContent,
 ) -> Result<ProjectsPage, Error> {
     let org = web.control_plane.organization_named(&visitor.caller, organization).await?;
@@ -163,10 +164,10 @@ pub(crate) async fn create(
         Err(error) => Err(error),
     };
     match made {
-        Ok(made) => Ok(Redirect::to(&notice::with(&address_of(&made), "created")).into_response()),
+        Ok(made) => Ok(Flash::Created.redirect_to(&address_of(&made))),
         Err(error) => {
             let form = FormContent { complaint: Complaint::of(error, &FIELDS)?, ..form };
-            let page = projects(&web, &visitor, &organization, Wanted::default(), form).await?;
+            let page = projects(&web, &visitor, &organization, PageQuery::default(), form).await?;
             Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }
     }
@@ -243,7 +244,7 @@ pub(crate) async fn update(
         Err(error) => Err(error),
     };
     match changed {
-        Ok(changed) => Ok(Redirect::to(&notice::with(&address_of(&changed), "saved")).into_response()),
+        Ok(changed) => Ok(Flash::Saved.redirect_to(&address_of(&changed))),
         Err(error) => {
             let form = FormContent { complaint: Complaint::of(error, &FIELDS)?, ..form };
             let page = project_page(&web, &visitor, &view, form).await?;
@@ -260,5 +261,5 @@ pub(crate) async fn delete(
 ) -> Result<Response, PageError> {
     let view = find(&web, &visitor, path).await?;
     web.control_plane.delete_project(&visitor.caller, view.project.id).await?;
-    Ok(Redirect::to(&notice::with(&list_address(&view), "deleted")).into_response())
+    Ok(Flash::Deleted.redirect_to(&list_address(&view)))
 }

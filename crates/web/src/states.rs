@@ -102,7 +102,7 @@ fn origin_in_words(view: &StateVersionView) -> String {
 /// Query of the list's address.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(crate) struct StatesWanted {
+pub(crate) struct StatesQuery {
     page: String,
     /// `1`: with what applies wrote on their way.
     intermediate: String,
@@ -113,7 +113,7 @@ pub(crate) async fn list(
     State(web): State<Web>,
     visitor: Visitor,
     Path(path): Path<(String, String)>,
-    Query(wanted): Query<StatesWanted>,
+    Query(wanted): Query<StatesQuery>,
 ) -> Result<Response, PageError> {
     render(&web, &visitor, path, wanted, Complaint::default(), StatusCode::OK).await
 }
@@ -123,7 +123,7 @@ pub(crate) async fn render(
     web: &Web,
     visitor: &Visitor,
     path: (String, String),
-    wanted: StatesWanted,
+    wanted: StatesQuery,
     complaint: Complaint,
     status: StatusCode,
 ) -> Result<Response, PageError> {

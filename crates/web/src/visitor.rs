@@ -9,8 +9,9 @@ use taco_control_plane::{Caller, Error, RequestInfo};
 use taco_domain::user::User;
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::theme::Theme;
-use crate::{Web, form, notice, session_cookie};
+use crate::{Web, form, session_cookie};
 
 /// Someone who is logged in.
 pub(crate) struct Visitor {
@@ -46,8 +47,8 @@ impl Visitor {
     }
 
     /// Flash message that the address names.
-    pub(crate) fn notice(&self) -> Option<&'static str> {
-        self.here.split_once('?').and_then(|(_, query)| notice::asked_for(query))
+    pub(crate) fn flash(&self) -> Option<Flash> {
+        self.here.split_once('?').and_then(|(_, query)| Flash::asked_for(query))
     }
 
     /// CSRF token for a form with this purpose.

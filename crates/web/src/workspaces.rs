@@ -12,7 +12,7 @@ pub(crate) mod workspace_sharing;
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
 use taco_control_plane::{Caller, Error, Listed, OrganizationSnapshot, PageRequest, ProjectFilter, WorkspaceView};
@@ -24,14 +24,15 @@ use taco_domain::workspace::{WorkspacePatch, WorkspaceSource};
 
 use crate::badge::Badge;
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, VisitorForm};
 use crate::navigation::{Section, organization_address, run_address, workspace_address};
 use crate::page::Layout;
 use crate::pagination::{self, Pagination};
 use crate::text::Moment;
 use crate::visitor::Visitor;
-use crate::workspace_query::{Choice, Query as Wanted};
-use crate::{Web, live, notice, page, terraform};
+use crate::workspace_query::{Choice, WorkspaceQuery};
+use crate::{Web, live, page, terraform};
 
 /// Fields next to which the form can show an error.
 const FIELDS: [&str; 3] = ["name", "description", "terraform-version"];
@@ -42,7 +43,7 @@ struct WorkspacesPage {
     layout: Layout,
     /// Without a query.
     address: String,
-    wanted: Wanted,
+    wanted: WorkspaceQuery,
     /// There is no workspace at all, as far as the visitor can see.
     is_empty: bool,
     statuses: Vec<Choice>,
@@ -89,7 +90,7 @@ impl Row {
         let run = view.current_run();
         let tags = workspace.tags.iter().map(|(key, value)| {
             let text = if value.is_empty() { key.to_string() } else { format!("{key}:{value}") };
-            TagLink { address: format!("{list}?{}", Wanted::tagged(&text).in_address()), text }
+            TagLink { address: format!("{list}?{}", WorkspaceQuery::tagged(&text).in_address()), text }
         });
         Self {
             address: workspace_address(organization, name),
@@ -141,7 +142,7 @@ pub(crate) async fn list(
     State(web): State<Web>,
     visitor: Visitor,
     Path(organization): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<WorkspaceQuery>,
     headers: HeaderMap,
 ) -> Result<Response, PageError> {
     let form = FormContent { project: wanted.project.clone(), ..FormContent::default() };
@@ -157,7 +158,7 @@ async fn workspaces(
     web: &Web,
     visitor: &Visitor,
     organization: &str,
-    wanted: Wanted,
+    wanted: WorkspaceQuery,
     form: FormContent,
 ) -> Result<WorkspacesPage, Error> {
     let (caller, control_plane) = (&visitor.caller, &web.control_plane);
@@ -188,7 +189,7 @@ async fn workspaces(
     }
     let refusal = why_none_may_be_made(caller, &org, &projects);
     let address = format!("{}/workspaces", organization_address(name));
-    let list = |wanted: &Wanted| format!("{address}?{}", wanted.in_address());
+    let list = |wanted: &WorkspaceQuery| format!("{address}?{}", wanted.in_address());
     Ok(WorkspacesPage {
         is_empty: listed.total == 0 && !wanted.narrows(),
         layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Workspaces),
@@ -228,11 +229,11 @@ pub(crate) async fn create(
     match made {
         Ok(WorkspaceView { workspace, org }) => {
             let address = workspace_address(org.entry().name.as_str(), workspace.name.as_str());
-            Ok(Redirect::to(&notice::with(&address, "created")).into_response())
+            Ok(Flash::Created.redirect_to(&address))
         }
         Err(error) => {
             let form = FormContent { complaint: Complaint::of(error, &FIELDS)?, ..form };
-            let page = workspaces(&web, &visitor, &organization, Wanted::default(), form).await?;
+            let page = workspaces(&web, &visitor, &organization, WorkspaceQuery::default(), form).await?;
             Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }
     }

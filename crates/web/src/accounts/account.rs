@@ -3,16 +3,17 @@
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::AccountPatch;
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, VisitorForm};
 use crate::login::Client;
 use crate::page::Layout;
 use crate::visitor::Visitor;
-use crate::{Web, notice, page};
+use crate::{Web, page};
 
 const PATH: &str = "/app/settings/account";
 
@@ -73,7 +74,7 @@ pub(crate) async fn update(
     let patch =
         AccountPatch { username: Some(form.username.trim().to_owned()), email: Some(form.email.trim().to_owned()) };
     let Err(error) = web.control_plane.update_user(&visitor.caller, visitor.user.id, patch).await else {
-        return Ok(Redirect::to(&notice::with(PATH, "saved")).into_response());
+        return Ok(Flash::Saved.redirect_to(PATH));
     };
     let complaint = Complaint::of(error, &["username", "email"])?;
     let page = AccountPage { profile: Profile { complaint, ..form }, ..AccountPage::new(&web, &visitor) };
@@ -101,7 +102,7 @@ pub(crate) async fn change_password(
     }
     let kept = web.control_plane.session_of_cookie(&visitor.caller, &visitor.session);
     match web.control_plane.change_password(&visitor.caller, form.current, form.password, kept).await {
-        Ok(_) => Ok(Redirect::to(&notice::with(PATH, "password")).into_response()),
+        Ok(_) => Ok(Flash::PasswordChanged.redirect_to(PATH)),
         Err(error) => again(Complaint::of(error, &["current-password", "password"])?),
     }
 }

@@ -21,12 +21,12 @@ use crate::{Web, login, page, terraform};
 const PURPOSE: &str = "consent";
 
 /// In days; as long as terraform's own service gives.
-const USUAL_LIFETIME: i64 = 730;
+const DEFAULT_LIFETIME_DAYS: i64 = 730;
 
 /// Request of a client. Missing parameters are empty, and refused as such.
 #[derive(Clone, Default, Deserialize, Debug)]
 #[serde(default)]
-pub(crate) struct Wish {
+pub(crate) struct ConsentQuery {
     client_id: String,
     redirect_uri: String,
     response_type: String,
@@ -38,7 +38,7 @@ pub(crate) struct Wish {
 #[derive(Deserialize)]
 pub(crate) struct Decision {
     #[serde(flatten)]
-    wish: Wish,
+    query: ConsentQuery,
     #[serde(default)]
     proof: String,
     #[serde(default)]
@@ -51,7 +51,7 @@ pub(crate) struct Decision {
 #[template(path = "consent.html")]
 struct ConsentPage<'a> {
     layout: Layout,
-    wish: &'a Wish,
+    query: &'a ConsentQuery,
     username: &'a str,
     host: String,
     lifetimes: Vec<Lifetime>,
@@ -67,7 +67,7 @@ enum Refusal {
     ToClient(&'static str, &'static str),
 }
 
-impl Wish {
+impl ConsentQuery {
     fn check(&self) -> Result<(), Refusal> {
         if self.client_id != CLIENT {
             return Err(Refusal::Here("The program that sent you here is not known to this site."));
@@ -90,7 +90,7 @@ impl Wish {
         }
     }
 
-    /// Sends the visitor back to the client. Only for a wish whose redirect address was checked.
+    /// Sends the visitor back to the client. Only for a request whose redirect address was checked.
     fn answer(&self, pairs: &[(&str, &str)]) -> Result<Response, PageError> {
         let mut address = Url::parse(&self.redirect_uri).map_err(|error| PageError::bad_request(error.to_string()))?;
         address.query_pairs_mut().extend_pairs(pairs);
@@ -111,26 +111,26 @@ impl Wish {
 /// `GET /oauth/authorize`
 pub(crate) async fn show(
     State(web): State<Web>,
-    RawQuery(query): RawQuery,
-    Query(wish): Query<Wish>,
+    RawQuery(raw_query): RawQuery,
+    Query(query): Query<ConsentQuery>,
     visitor: Result<Visitor, PageError>,
 ) -> Result<Response, PageError> {
-    if let Err(refusal) = wish.check() {
-        return wish.refuse(&refusal);
+    if let Err(refusal) = query.check() {
+        return query.refuse(&refusal);
     }
     let visitor = match visitor {
         Err(PageError::LogIn { .. }) => {
-            let here = format!("/oauth/authorize?{}", query.unwrap_or_default());
+            let here = format!("/oauth/authorize?{}", raw_query.unwrap_or_default());
             return Ok(Redirect::to(&login::address(&here)).into_response());
         }
         other => other?,
     };
     let page = ConsentPage {
         layout: Layout::for_visitor(&web, &visitor),
-        wish: &wish,
+        query: &query,
         username: visitor.user.username.as_str(),
         host: terraform::host_name(&web.address),
-        lifetimes: lifetimes::offered(USUAL_LIFETIME, web.control_plane.now()),
+        lifetimes: lifetimes::offered(DEFAULT_LIFETIME_DAYS, web.control_plane.now()),
         proof: visitor.proof(PURPOSE),
     };
     let mut response = page::render(StatusCode::OK, &page);
@@ -145,23 +145,23 @@ pub(crate) async fn decide(
     OwnForm(form): OwnForm<Decision>,
 ) -> Result<Response, PageError> {
     visitor.require_proof(PURPOSE, &form.proof)?;
-    let wish = form.wish;
-    if let Err(refusal) = wish.check() {
-        return wish.refuse(&refusal);
+    let query = form.query;
+    if let Err(refusal) = query.check() {
+        return query.refuse(&refusal);
     }
     if form.decision != "approve" {
-        return wish.answer(&[("error", "access_denied")]);
+        return query.answer(&[("error", "access_denied")]);
     }
     let token_expires_at = match form.days.as_str() {
         "" => None,
         days => Some(lifetimes::chosen(days, web.control_plane.now())?),
     };
     let request = AuthorizationRequest {
-        client: wish.client_id.clone(),
-        redirect_uri: wish.redirect_uri.clone(),
-        code_challenge: wish.code_challenge.clone(),
+        client: query.client_id.clone(),
+        redirect_uri: query.redirect_uri.clone(),
+        code_challenge: query.code_challenge.clone(),
         token_expires_at,
     };
     let code = web.control_plane.grant(&visitor.caller, request).await?;
-    wish.answer(&[("code", code.reveal())])
+    query.answer(&[("code", code.reveal())])
 }

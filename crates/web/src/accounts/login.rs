@@ -47,7 +47,7 @@ pub(crate) fn place_to_return_to(next: &str) -> &str {
 }
 
 #[derive(Deserialize, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct LoginQuery {
     #[serde(default)]
     next: String,
 }
@@ -55,10 +55,10 @@ pub(crate) struct Wish {
 /// `GET /login`
 pub(crate) async fn show(
     State(web): State<Web>,
-    Query(wish): Query<Wish>,
+    Query(query): Query<LoginQuery>,
     request: Request,
 ) -> Result<Response, PageError> {
-    let next = place_to_return_to(&wish.next);
+    let next = place_to_return_to(&query.next);
     if Visitor::recognise(&web, request.headers(), request.extensions()).await?.is_some() {
         return Ok(Redirect::to(next).into_response());
     }

@@ -10,11 +10,12 @@ use taco_domain::id::SessionId;
 use taco_domain::session::Session;
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Nothing, VisitorForm};
 use crate::page::Layout;
 use crate::text::Moment;
 use crate::visitor::Visitor;
-use crate::{Web, notice, page, session_cookie, text};
+use crate::{Web, page, session_cookie, text};
 
 const PATH: &str = "/app/settings/sessions";
 
@@ -109,7 +110,7 @@ pub(crate) async fn revoke(
     if this_one == Some(id) {
         return Ok(([(SET_COOKIE, session_cookie::remove(&web))], Redirect::to("/login")).into_response());
     }
-    Ok(Redirect::to(&notice::with(PATH, "revoked")).into_response())
+    Ok(Flash::Revoked.redirect_to(PATH))
 }
 
 /// `POST /app/settings/sessions/close-others`
@@ -119,7 +120,7 @@ pub(crate) async fn close_others(
 ) -> Result<Response, PageError> {
     let kept = web.control_plane.session_of_cookie(&visitor.caller, &visitor.session);
     web.control_plane.close_other_sessions(&visitor.caller, visitor.user.id, kept).await?;
-    Ok(Redirect::to(&notice::with(PATH, "closed")).into_response())
+    Ok(Flash::OthersClosed.redirect_to(PATH))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::{Web, page, terraform};
 const PATH: &str = "/app/settings/tokens";
 
 /// In days.
-const USUAL_LIFETIME: i64 = 90;
+const DEFAULT_LIFETIME_DAYS: i64 = 90;
 
 #[derive(Template)]
 #[template(path = "tokens.html")]
@@ -83,7 +83,7 @@ async fn page(
         tokens: tokens.into_iter().map(|token| Row::of(token, now)).collect(),
         issued: issued.map(|issued| issued.text.reveal()),
         form,
-        lifetimes: lifetimes::offered(USUAL_LIFETIME, now),
+        lifetimes: lifetimes::offered(DEFAULT_LIFETIME_DAYS, now),
     })
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
 use taco_control_plane::{AgentPoolPatch, AgentPoolView, AgentView, NewToken, PageRequest};
@@ -16,18 +16,19 @@ use taco_domain::token::Token;
 use crate::agents::pool_address;
 use crate::badge::Badge;
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, VisitorForm};
 use crate::lifetimes::{self, Lifetime};
 use crate::navigation::{Section, organization_address, run_address};
 use crate::page::Layout;
 use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
-use crate::{Web, notice, page};
+use crate::{Web, page};
 
 /// In days.
-const USUAL_LIFETIME: i64 = 365;
+const DEFAULT_LIFETIME_DAYS: i64 = 365;
 /// So many agents and tokens are shown; a pool that has more has too many.
-const ALL: usize = PageRequest::LARGEST_SIZE;
+const MAX_SHOWN_ROWS: usize = PageRequest::LARGEST_SIZE;
 
 /// Fields next to which the page can show an error.
 const FIELDS: &[&str] = &["name", "workspaces", "typed-name"];
@@ -183,7 +184,7 @@ async fn render(
 ) -> Result<Response, PageError> {
     let (control_plane, caller) = (&web.control_plane, &visitor.caller);
     let view = control_plane.agent_pool(caller, id).await?;
-    let all = PageRequest::new(1, ALL);
+    let all = PageRequest::new(1, MAX_SHOWN_ROWS);
     let now = control_plane.now();
     let right = caller.may(Action::ManageAgentPools, view.org.resource());
     let tokens = match right.allowed {
@@ -212,7 +213,7 @@ async fn render(
         complaint: again.complaint,
         token_complaint: again.token_complaint,
         issued: again.issued,
-        lifetimes: lifetimes::offered(USUAL_LIFETIME, now),
+        lifetimes: lifetimes::offered(DEFAULT_LIFETIME_DAYS, now),
         site: web.address.as_str().trim_end_matches('/').to_owned(),
     };
     Ok(page::render(status, &page))
@@ -244,7 +245,7 @@ pub(crate) async fn update(
     match updated {
         Ok(view) => {
             let address = pool_address(view.org.entry().name.as_str(), id);
-            Ok(Redirect::to(&notice::with(&address, "saved")).into_response())
+            Ok(Flash::Saved.redirect_to(&address))
         }
         Err(error) => {
             let again = Again { complaint: Complaint::of(error, FIELDS)?, form: Some(form), ..Again::default() };
@@ -298,7 +299,7 @@ pub(crate) async fn revoke_token(
     let id = path.id()?;
     let token: TokenId = token.parse().map_err(|_| PageError::not_found("token"))?;
     web.control_plane.revoke_token(&visitor.caller, token).await?;
-    Ok(Redirect::to(&notice::with(&pool_address(&organization, id), "revoked")).into_response())
+    Ok(Flash::Revoked.redirect_to(&pool_address(&organization, id)))
 }
 
 #[derive(Deserialize)]
@@ -322,5 +323,5 @@ pub(crate) async fn delete(
     }
     web.control_plane.delete_agent_pool(&visitor.caller, id).await?;
     let address = format!("{}/agents", organization_address(view.org.entry().name.as_str()));
-    Ok(Redirect::to(&notice::with(&address, "deleted")).into_response())
+    Ok(Flash::Deleted.redirect_to(&address))
 }

@@ -11,9 +11,9 @@ use crate::ansi::push_escaped;
 use crate::text::plain;
 
 /// Limit for what is shown; no one reads more of it here.
-const LONGEST: usize = 256 * 1024;
+const MAX_MARKDOWN_BYTES: usize = 256 * 1024;
 /// Lists within lists, and quotations within quotations, are taken for one from here on.
-const DEEPEST: usize = 32;
+const MAX_NESTING: usize = 32;
 /// Number of lines from which a text is collapsed at first.
 const LONG: usize = 40;
 
@@ -25,7 +25,7 @@ pub(crate) struct SafeHtml {
 
 /// `markdown` as a part of a page whose last heading has two signs: its own begin with three.
 pub(crate) fn safe_html(markdown: &str) -> SafeHtml {
-    let end = markdown.floor_char_boundary(LONGEST);
+    let end = markdown.floor_char_boundary(MAX_MARKDOWN_BYTES);
     let markdown = plain(&markdown[..end]);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut open = Open::default();
@@ -77,12 +77,12 @@ fn harmless<'a>(event: Event<'a>, open: &mut Open) -> Event<'a> {
 impl Open {
     fn goes_too_deep(&mut self) -> bool {
         self.depth += 1;
-        self.depth > DEEPEST
+        self.depth > MAX_NESTING
     }
 
     fn came_from_too_deep(&mut self) -> bool {
         self.depth -= 1;
-        self.depth >= DEEPEST
+        self.depth >= MAX_NESTING
     }
 }
 
@@ -200,8 +200,8 @@ mod tests {
         assert!(!safe_html("short").is_long);
         assert!(safe_html(&"line\n".repeat(LONG + 1)).is_long);
         for nested in [">", "- ", "1. > "] {
-            let deep = safe_html(&nested.repeat(LONGEST));
-            assert!(deep.is_long && deep.html.len() < 2 * LONGEST, "{} bytes", deep.html.len());
+            let deep = safe_html(&nested.repeat(MAX_MARKDOWN_BYTES));
+            assert!(deep.is_long && deep.html.len() < 2 * MAX_MARKDOWN_BYTES, "{} bytes", deep.html.len());
         }
     }
 }

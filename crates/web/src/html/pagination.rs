@@ -9,7 +9,7 @@ pub(crate) const ROWS: usize = PageRequest::LARGEST_SIZE;
 /// Query of a list's address, with or without a search.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(crate) struct Wanted {
+pub(crate) struct PageQuery {
     pub(crate) search: String,
     pub(crate) page: String,
 }

@@ -7,13 +7,13 @@ use similar::{ChangeTag, TextDiff};
 use crate::text;
 
 /// Around each change so many lines are shown that are the same.
-const CONTEXT: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
 /// Of a longer difference only the beginning is shown.
-const MOST: usize = 3000;
+const MAX_SHOWN_LINES: usize = 3000;
 
 /// After this time the difference may be larger than it has to be.
-const PATIENCE: Duration = Duration::from_millis(500);
+const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Line {
@@ -34,14 +34,14 @@ impl Line {
 }
 
 pub(crate) fn lines(before: &str, after: &str) -> Vec<Line> {
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
+    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(before, after);
     let mut lines = Vec::new();
-    for (position, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
+    for (position, group) in diff.grouped_ops(CONTEXT_LINES).iter().enumerate() {
         if position > 0 {
             lines.push(Line { sign: '…', text: String::new() });
         }
         for change in group.iter().flat_map(|operation| diff.iter_changes(operation)) {
-            if lines.len() >= MOST {
+            if lines.len() >= MAX_SHOWN_LINES {
                 lines.push(Line { sign: '…', text: "There is more: download both states.".to_owned() });
                 return lines;
             }
@@ -78,7 +78,7 @@ mod tests {
     fn a_long_difference_ends_somewhere() {
         let text: String = (0..10_000).map(|line| format!("{line}\n")).collect();
         let shown = lines("", &text);
-        assert_eq!(shown.len(), MOST + 1);
-        assert!(shown[MOST].text.contains("There is more"));
+        assert_eq!(shown.len(), MAX_SHOWN_LINES + 1);
+        assert!(shown[MAX_SHOWN_LINES].text.contains("There is more"));
     }
 }

@@ -3,16 +3,17 @@
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use taco_control_plane::{Error, InvitationRef, InvitationView};
 use taco_domain::invitation::InvitationText;
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Nothing, VisitorForm};
 use crate::navigation::organization_address;
 use crate::page::Layout;
 use crate::visitor::Visitor;
-use crate::{Web, notice, page};
+use crate::{Web, page};
 
 const PATH: &str = "/app/settings/invitations";
 
@@ -99,7 +100,7 @@ pub(crate) async fn accept(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     let view = web.control_plane.accept_invitation(&visitor.caller, &named(&invitation)?).await.map_err(explained)?;
-    Ok(Redirect::to(&notice::with(&organization_address(&view.organization), "joined")).into_response())
+    Ok(Flash::Joined.redirect_to(&organization_address(&view.organization)))
 }
 
 /// `POST /app/settings/invitations/{invitation}/decline`
@@ -109,5 +110,5 @@ pub(crate) async fn decline(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     web.control_plane.decline_invitation(&visitor.caller, &named(&invitation)?).await.map_err(explained)?;
-    Ok(Redirect::to(&notice::with("/app/organizations", "declined")).into_response())
+    Ok(Flash::Declined.redirect_to("/app/organizations"))
 }

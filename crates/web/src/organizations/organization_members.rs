@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::{
     Error, MadeInvitation, MembershipFilter, MembershipView, OrganizationView, PageRequest, TeamFilter,
@@ -16,13 +16,14 @@ use taco_domain::permission::{Action, Decision};
 
 use crate::choice::Choice;
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, VisitorForm};
 use crate::navigation::Section;
 use crate::page::Layout;
-use crate::pagination::{self, Pagination, Wanted};
+use crate::pagination::{self, PageQuery, Pagination};
 use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
-use crate::{Web, invitations, notice, organization_settings, page};
+use crate::{Web, invitations, organization_settings, page};
 
 #[derive(Template)]
 #[template(path = "organization_members.html")]
@@ -104,8 +105,8 @@ fn address_of(organization: &str) -> String {
 }
 
 /// The answer to a form that was fine.
-fn done(organization: &str, word: &'static str) -> Response {
-    Redirect::to(&notice::with(&address_of(organization), word)).into_response()
+fn done(organization: &str, flash: Flash) -> Response {
+    flash.redirect_to(&address_of(organization))
 }
 
 /// `GET /app/{organization}/settings/members`
@@ -113,7 +114,7 @@ pub(crate) async fn list(
     State(web): State<Web>,
     visitor: Visitor,
     Path(organization): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<PageQuery>,
 ) -> Result<Response, PageError> {
     let page = members_page(&web, &visitor, &organization, wanted, MemberForm::default()).await?;
     Ok(page::render(StatusCode::OK, &page))
@@ -126,7 +127,7 @@ async fn page_with_link(
     organization: &str,
     made: &MadeInvitation,
 ) -> Result<Response, PageError> {
-    let page = members_page(web, visitor, organization, Wanted::default(), MemberForm::default()).await?;
+    let page = members_page(web, visitor, organization, PageQuery::default(), MemberForm::default()).await?;
     Ok(page::render(StatusCode::CREATED, &MembersPage { link: NewLink::of(web, made), ..page }))
 }
 
@@ -134,7 +135,7 @@ async fn members_page(
     web: &Web,
     visitor: &Visitor,
     organization: &str,
-    wanted: Wanted,
+    wanted: PageQuery,
     form: MemberForm,
 ) -> Result<MembersPage, PageError> {
     let (caller, control_plane) = (&visitor.caller, &web.control_plane);
@@ -178,7 +179,7 @@ pub(crate) async fn invite(
         Ok(made) => page_with_link(&web, &visitor, &organization, &made).await,
         Err(error) => {
             let form = MemberForm { complaint: Complaint::of(error, &["email", "teams"])?, ..form };
-            let page = members_page(&web, &visitor, &organization, Wanted::default(), form).await?;
+            let page = members_page(&web, &visitor, &organization, PageQuery::default(), form).await?;
             Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }
     }
@@ -203,5 +204,5 @@ pub(crate) async fn remove(
 ) -> Result<Response, PageError> {
     let id = id.parse().map_err(|_| PageError::not_found("membership"))?;
     web.control_plane.delete_membership(&visitor.caller, id).await?;
-    Ok(done(&organization, "deleted"))
+    Ok(done(&organization, Flash::Deleted))
 }

@@ -11,6 +11,7 @@ use taco_domain::ssh_key::SshKeyId;
 use taco_domain::token::Token;
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, VisitorForm, typed};
 use crate::organization_settings::{SettingsPage, done};
 use crate::text::Moment;
@@ -65,7 +66,7 @@ fn kind_of(text: &str) -> Result<OrganizationTokenKind, PageError> {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Wish {
+pub(crate) struct TokenForm {
     #[serde(default)]
     days: String,
 }
@@ -74,7 +75,7 @@ pub(crate) struct Wish {
 pub(crate) async fn make_token(
     State(web): State<Web>,
     Path((organization, kind)): Path<(String, String)>,
-    VisitorForm(visitor, form): VisitorForm<Wish>,
+    VisitorForm(visitor, form): VisitorForm<TokenForm>,
 ) -> Result<Response, PageError> {
     let kind = kind_of(&kind)?;
     let expires_at = Some(lifetimes::chosen(&form.days, web.control_plane.now())?);
@@ -90,7 +91,7 @@ pub(crate) async fn revoke_token(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     web.control_plane.delete_organization_token(&visitor.caller, &organization, kind_of(&kind)?).await?;
-    Ok(done(&organization, "revoked"))
+    Ok(done(&organization, Flash::Revoked))
 }
 
 /// A key, as the list shows it. The key itself is never shown.
@@ -133,7 +134,7 @@ pub(crate) async fn add_key(
 ) -> Result<Response, PageError> {
     let patch = SshKeyPatch { name: Some(form.name.trim().to_owned()), value: Some(typed(&form.value)) };
     match web.control_plane.create_ssh_key(&visitor.caller, &organization, patch).await {
-        Ok(_) => Ok(done(&organization, "created")),
+        Ok(_) => Ok(done(&organization, Flash::Created)),
         Err(error) => {
             // The key itself has to be pasted again.
             let complaint = Complaint::of(error, &["name", "value"])?;
@@ -152,7 +153,7 @@ pub(crate) async fn rename_key(
     let id: SshKeyId = id.parse().map_err(|_| PageError::not_found("SSH key"))?;
     let patch = SshKeyPatch { name: Some(form.name.trim().to_owned()), value: None };
     match web.control_plane.update_ssh_key(&visitor.caller, id, patch).await {
-        Ok(_) => Ok(done(&organization, "saved")),
+        Ok(_) => Ok(done(&organization, Flash::Saved)),
         Err(error) => {
             let complaint = Complaint::of(error, &["name"])?;
             Ok(SettingsPage::of(&web, &visitor, &organization).await?.again(|page| {
@@ -172,5 +173,5 @@ pub(crate) async fn delete_key(
 ) -> Result<Response, PageError> {
     let key: SshKeyId = key.parse().map_err(|_| PageError::not_found("SSH key"))?;
     web.control_plane.delete_ssh_key(&visitor.caller, key).await?;
-    Ok(done(&organization, "deleted"))
+    Ok(done(&organization, Flash::Deleted))
 }

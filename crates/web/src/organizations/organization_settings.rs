@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::{AgentPoolFilter, Error, IssuedToken, OrganizationTokenKind, OrganizationView, PageRequest};
 use taco_domain::organization::{Organization, OrganizationPatch};
@@ -11,16 +11,17 @@ use taco_domain::permission::{Action, Decision};
 
 use crate::choice::Choice;
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, Ticked, VisitorForm};
 use crate::lifetimes::{self, Lifetime};
 use crate::navigation::{Section, organization_address};
 use crate::organization_secrets::{KeyForm, KeyRow, TokenSlot};
 use crate::page::Layout;
 use crate::visitor::Visitor;
-use crate::{Web, notice, page};
+use crate::{Web, page};
 
 /// In days.
-const USUAL_LIFETIME: i64 = 365;
+const DEFAULT_LIFETIME_DAYS: i64 = 365;
 
 /// The settings' own address.
 pub(crate) fn address(organization: &str) -> String {
@@ -28,8 +29,8 @@ pub(crate) fn address(organization: &str) -> String {
 }
 
 /// The answer to a form that was fine.
-pub(crate) fn done(organization: &str, word: &'static str) -> Response {
-    Redirect::to(&notice::with(&address(organization), word)).into_response()
+pub(crate) fn done(organization: &str, flash: Flash) -> Response {
+    flash.redirect_to(&address(organization))
 }
 
 #[derive(Clone, Default, Deserialize)]
@@ -149,7 +150,7 @@ impl SettingsPage {
                 .collect(),
             token_right,
             tokens: vec![own_token, audit_token],
-            lifetimes: lifetimes::offered(USUAL_LIFETIME, control_plane.now()),
+            lifetimes: lifetimes::offered(DEFAULT_LIFETIME_DAYS, control_plane.now()),
             issued: None,
             key_right: may(Action::ManageVcsSettings),
             keys: keys.items.iter().map(|key| KeyRow::of(org, key)).collect(),
@@ -196,7 +197,7 @@ pub(crate) async fn save(
         Err(error) => Err(error),
     };
     match saved {
-        Ok(view) => Ok(done(&view.name, "saved")),
+        Ok(view) => Ok(done(&view.name, Flash::Saved)),
         Err(error) => {
             let fields = ["name", "email", "default-execution-mode", "default-agent-pool-id"];
             let general = OrganizationForm { complaint: Complaint::of(error, &fields)?, ..form };
@@ -218,5 +219,5 @@ pub(crate) async fn delete(
         return Ok(page.again(|page| page.deletion = deletion));
     }
     web.control_plane.delete_organization(&visitor.caller, &organization).await?;
-    Ok(Redirect::to(&notice::with("/app/organizations", "deleted")).into_response())
+    Ok(Flash::Deleted.redirect_to("/app/organizations"))
 }

@@ -3,20 +3,21 @@
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::TagFilter;
 use taco_domain::id::TagId;
 use taco_domain::organization_state::TagUse;
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, VisitorForm};
 use crate::navigation::{Section, organization_address};
 use crate::page::Layout;
-use crate::pagination::{self, Pagination, Wanted};
+use crate::pagination::{self, PageQuery, Pagination};
 use crate::visitor::Visitor;
-use crate::workspace_query::Query as ListQuery;
-use crate::{Web, notice, organization_settings, page};
+use crate::workspace_query::WorkspaceQuery;
+use crate::{Web, organization_settings, page};
 
 #[derive(Template)]
 #[template(path = "organization_tags.html")]
@@ -52,7 +53,7 @@ pub(crate) async fn list(
     State(web): State<Web>,
     visitor: Visitor,
     Path(organization): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<PageQuery>,
 ) -> Result<Response, PageError> {
     let page = tags_page(&web, &visitor, &organization, wanted, Complaint::default()).await?;
     Ok(page::render(StatusCode::OK, &page))
@@ -62,7 +63,7 @@ async fn tags_page(
     web: &Web,
     visitor: &Visitor,
     organization: &str,
-    wanted: Wanted,
+    wanted: PageQuery,
     complaint: Complaint,
 ) -> Result<TagsPage, PageError> {
     let search = wanted.search.trim().to_owned();
@@ -80,7 +81,7 @@ async fn tags_page(
         id: tag.id,
         key: tag.key.to_string(),
         workspaces: tag.workspaces,
-        workspaces_address: format!("{list}?{}", ListQuery::tagged(tag.key.as_str()).in_address()),
+        workspaces_address: format!("{list}?{}", WorkspaceQuery::tagged(tag.key.as_str()).in_address()),
         refusal: org.tag_deletion_choice(&visitor.caller, tag).err(),
     };
     let rows: Vec<Row> = listed.items.iter().map(row).collect();
@@ -111,11 +112,11 @@ pub(crate) async fn delete(
 ) -> Result<Response, PageError> {
     if chosen.tag.is_empty() {
         let complaint = Complaint::about_field("tag", "Choose the tags to delete");
-        let page = tags_page(&web, &visitor, &organization, Wanted::default(), complaint).await?;
+        let page = tags_page(&web, &visitor, &organization, PageQuery::default(), complaint).await?;
         return Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page));
     }
     let ids = chosen.tag.iter().map(|id| id.parse()).collect::<Result<Vec<TagId>, _>>();
     let ids = ids.map_err(|_| PageError::not_found("tag"))?;
     web.control_plane.delete_organization_tags(&visitor.caller, &organization, ids).await?;
-    Ok(Redirect::to(&notice::with(&address_of(&organization), "deleted")).into_response())
+    Ok(Flash::Deleted.redirect_to(&address_of(&organization)))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::{Error, WorkspaceRef, WorkspaceView};
 use taco_domain::permission::Action;
@@ -13,6 +13,7 @@ use taco_domain::run::RunSource;
 use taco_domain::run_request::{RunRequest, SentRunVariable};
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, VisitorForm, typed};
 use crate::navigation::{WorkspaceSection, workspace_address};
 use crate::page::Layout;
@@ -20,7 +21,7 @@ use crate::run::page::address_of;
 use crate::runs::WorkspacePath;
 use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
-use crate::{Web, notice, page};
+use crate::{Web, page};
 
 /// Content of the form, shown again after an error.
 #[derive(Clone, Default, Deserialize)]
@@ -60,7 +61,7 @@ const KINDS: [(&str, &str, &str); 6] = [
 const FIELDS: &[&str] = &["message", "target-addrs", "replace-addrs", "is-destroy", "variables", "terraform-version"];
 
 /// So many addresses are offered to choose from.
-const MOST_ADDRESSES: usize = 1000;
+const MAX_OFFERED_ADDRESSES: usize = 1000;
 
 /// Addresses that a run could be limited to.
 #[derive(Default)]
@@ -74,7 +75,7 @@ impl Addresses {
     /// Those of a workspace's state. Where it cannot be read, addresses can be typed all the same.
     async fn of(web: &Web, visitor: &Visitor, view: &WorkspaceView) -> Self {
         let workspace = WorkspaceRef::Id(view.workspace.id);
-        match web.control_plane.resource_addresses(&visitor.caller, &workspace, MOST_ADDRESSES).await {
+        match web.control_plane.resource_addresses(&visitor.caller, &workspace, MAX_OFFERED_ADDRESSES).await {
             Ok(resources) => Self::with_modules(resources),
             Err(Error::Denied(_)) => Self::default(),
             Err(error) => {
@@ -243,7 +244,7 @@ pub(crate) async fn start(
         Err(error) => Err(error),
     };
     match made {
-        Ok(made) => Ok(Redirect::to(&notice::with(&address_of(&made), "started")).into_response()),
+        Ok(made) => Ok(Flash::Started.redirect_to(&address_of(&made))),
         Err(error) => {
             let complaint = Complaint::of(error, FIELDS)?;
             render(&web, &visitor, &view, form, complaint, StatusCode::UNPROCESSABLE_ENTITY).await

@@ -8,7 +8,7 @@ use taco_domain::id::RunId;
 use crate::plan_view::PlanView;
 
 /// Limit for the number of cached plans.
-const MOST: usize = 16;
+const MAX_CACHED_PLANS: usize = 16;
 
 /// A run and the attempt that made the plan.
 type Key = (RunId, u64);
@@ -29,7 +29,7 @@ impl PlanCache {
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         plans.retain(|(known, _)| *known != key);
         plans.push_front((key, Arc::clone(&plan)));
-        plans.truncate(MOST);
+        plans.truncate(MAX_CACHED_PLANS);
         plan
     }
 }

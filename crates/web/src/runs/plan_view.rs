@@ -17,7 +17,7 @@ pub(crate) use shown::Shown;
 use crate::text::plain;
 
 /// A page with more than this many resources helps no one; the console view has them all.
-const MOST_RESOURCES: usize = 1000;
+const MAX_SHOWN_RESOURCES: usize = 1000;
 
 /// The engine's JSON, as far as it is shown. The providers' schemas in it are skipped.
 #[derive(Deserialize)]
@@ -115,7 +115,7 @@ impl PlanView {
         for change in &plan.resource_changes {
             match Resource::of(change) {
                 None => view.unchanged += usize::from(change.mode == "managed"),
-                Some(_) if shown == MOST_RESOURCES => view.left_out += 1,
+                Some(_) if shown == MAX_SHOWN_RESOURCES => view.left_out += 1,
                 Some(resource) => {
                     shown += 1;
                     modules.entry(plain(&change.module_address)).or_default().push(resource);
@@ -123,7 +123,7 @@ impl PlanView {
             }
         }
         view.modules = modules.into_iter().map(|(address, resources)| Module { address, resources }).collect();
-        view.drift = plan.resource_drift.iter().filter_map(Resource::of).take(MOST_RESOURCES).collect();
+        view.drift = plan.resource_drift.iter().filter_map(Resource::of).take(MAX_SHOWN_RESOURCES).collect();
         view.outputs = plan.output_changes.iter().filter_map(|(name, change)| Output::of(name, change)).collect();
         Ok(view)
     }

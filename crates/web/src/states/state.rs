@@ -6,24 +6,24 @@ use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use serde::Deserialize;
 use taco_control_plane::{Error, PageRequest, StateFilter, StateVersionView, WorkspaceRef, WorkspaceView};
 use taco_domain::id::StateVersionId;
 use taco_domain::state_version::BackingDataAction;
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Nothing, VisitorForm};
 use crate::navigation::WorkspaceSection;
 use crate::page::Layout;
 use crate::pagination;
-use crate::state_parts::{OutputRows, Resources, ShownValue};
+use crate::state_parts::{OutputRows, ResourceQuery, Resources, ShownValue};
 use crate::states::StateRow;
 use crate::text::Moment;
 use crate::visitor::Visitor;
 use crate::workspace::{address_of, may_reveal, named};
-use crate::{Web, notice, page};
+use crate::{Web, page};
 
 #[derive(Template)]
 #[template(path = "state.html")]
@@ -52,10 +52,10 @@ struct DataStep {
 }
 
 /// The name of each step in addresses, what it does, and what the page says afterwards.
-const DATA_STEPS: [(&str, BackingDataAction, &str); 3] = [
-    ("delete", BackingDataAction::SoftDelete, "deleted"),
-    ("bring-back", BackingDataAction::Restore, "saved"),
-    ("delete-for-good", BackingDataAction::PermanentlyDelete, "deleted"),
+const DATA_STEPS: [(&str, BackingDataAction, Flash); 3] = [
+    ("delete", BackingDataAction::SoftDelete, Flash::Deleted),
+    ("bring-back", BackingDataAction::Restore, Flash::Saved),
+    ("delete-for-good", BackingDataAction::PermanentlyDelete, Flash::Deleted),
 ];
 
 impl DataStep {
@@ -125,19 +125,12 @@ pub(crate) async fn others(
     Ok(others.into_iter().map(of).collect())
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(crate) struct Wanted {
-    resource: String,
-    page: String,
-}
-
 /// `GET /app/{organization}/workspaces/{workspace}/states/{id}`
 pub(crate) async fn show(
     State(web): State<Web>,
     visitor: Visitor,
     path: StatePath,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<ResourceQuery>,
 ) -> Result<Response, PageError> {
     let (workspace, state) = find(&web, &visitor, path).await?;
     let overview = address_of(&workspace);
@@ -160,7 +153,7 @@ pub(crate) async fn show(
         data_steps: possible.map(|(path, action, _)| DataStep::of(path, *action, choice(*action))).collect(),
         outputs: OutputRows::of(outputs),
         reveal: may_reveal(&visitor, &workspace),
-        resources: Resources::of(&summary, wanted.resource, &wanted.page, &address),
+        resources: Resources::of(&summary, query, &address),
         address,
         overview,
         now: web.control_plane.now(),
@@ -189,11 +182,11 @@ pub(crate) async fn change_data(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     let known = DATA_STEPS.into_iter().find(|(path, ..)| *path == step);
-    let (_, action, word) = known.ok_or_else(|| PageError::not_found("page"))?;
+    let (_, action, flash) = known.ok_or_else(|| PageError::not_found("page"))?;
     let (workspace, state) = find(&web, &visitor, Path((organization, name, id))).await?;
     web.control_plane.change_backing_data(&visitor.caller, state.version.id, action).await?;
     let address = format!("{}/states/{}", address_of(&workspace), state.version.id);
-    Ok(Redirect::to(&notice::with(&address, word)).into_response())
+    Ok(flash.redirect_to(&address))
 }
 
 /// `POST /app/{organization}/workspaces/{workspace}/states/{id}/restore`
@@ -206,5 +199,5 @@ pub(crate) async fn restore(
     let (id, from) = (workspace.workspace.id, state.version.id);
     let restored = web.control_plane.lock_and_restore_state(&visitor.caller, id, from).await?;
     let address = format!("{}/states/{}", address_of(&workspace), restored.version.id);
-    Ok(Redirect::to(&notice::with(&address, "restored")).into_response())
+    Ok(Flash::Restored.redirect_to(&address))
 }

@@ -21,7 +21,7 @@ use crate::workspace::address_of;
 use crate::{Web, page};
 
 /// Of more things that differ, only the first are shown.
-const MOST: usize = 500;
+const MAX_SHOWN_DIFFERENCES: usize = 500;
 
 #[derive(Template)]
 #[template(path = "state_diff.html")]
@@ -90,7 +90,7 @@ impl Tree {
         let count =
             |change| (in_words(change).1, diff.resources.iter().filter(|resource| resource.change == change).count());
         let mut modules: Vec<(String, Vec<Row>)> = Vec::new();
-        for resource in diff.resources.iter().take(MOST) {
+        for resource in diff.resources.iter().take(MAX_SHOWN_DIFFERENCES) {
             match modules.last_mut() {
                 Some((module, rows)) if *module == resource.module => rows.push(Row::of(resource)),
                 _ => modules.push((resource.module.clone(), vec![Row::of(resource)])),
@@ -100,8 +100,8 @@ impl Tree {
             counts: [Change::Added, Change::Changed, Change::Removed].map(count),
             unchanged: diff.unchanged,
             modules,
-            outputs: diff.outputs.iter().take(MOST).map(Row::of).collect(),
-            left_out: diff.resources.len().saturating_sub(MOST),
+            outputs: diff.outputs.iter().take(MAX_SHOWN_DIFFERENCES).map(Row::of).collect(),
+            left_out: diff.resources.len().saturating_sub(MAX_SHOWN_DIFFERENCES),
         }
     }
 
@@ -112,7 +112,7 @@ impl Tree {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(crate) struct Wanted {
+pub(crate) struct DiffQuery {
     /// The version to compare with; the one before where it is empty.
     against: String,
     view: String,
@@ -123,7 +123,7 @@ pub(crate) async fn show(
     State(web): State<Web>,
     visitor: Visitor,
     path: StatePath,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<DiffQuery>,
 ) -> Result<Response, PageError> {
     let (workspace, after) = find(&web, &visitor, path).await?;
     let against: Option<StateVersionId> = match wanted.against.as_str() {

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use taco_control_plane::{Listed, OutputView, PageRequest};
 use taco_domain::id::OutputId;
 use taco_domain::json_tree::JsonTree;
@@ -13,7 +14,7 @@ use crate::pagination::{self, Pagination};
 use crate::text;
 
 /// Of a longer value only this much is shown.
-const LONGEST_VALUE: usize = 2000;
+const MAX_SHOWN_VALUE_CHARS: usize = 2000;
 
 pub(crate) struct OutputRow {
     pub(crate) id: OutputId,
@@ -32,7 +33,7 @@ pub(crate) struct OutputRows {
 impl OutputRows {
     pub(crate) fn of(outputs: Vec<OutputView>) -> Self {
         let total = outputs.len();
-        Self { rows: outputs.into_iter().take(MOST_SHOWN_OUTPUTS).map(OutputRow::of).collect(), total }
+        Self { rows: outputs.into_iter().take(MAX_SHOWN_OUTPUTS).map(OutputRow::of).collect(), total }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -41,14 +42,14 @@ impl OutputRows {
 }
 
 /// A page shows this many outputs; the API and the state have the others.
-const MOST_SHOWN_OUTPUTS: usize = 500;
+const MAX_SHOWN_OUTPUTS: usize = 500;
 
 /// Of a name, a page shows this many characters.
-const LONGEST_SHOWN_NAME: usize = 250;
+const MAX_SHOWN_NAME_CHARS: usize = 250;
 
 /// The beginning of a name that is too long to be read.
 fn shown_name(name: String) -> String {
-    match name.char_indices().nth(LONGEST_SHOWN_NAME) {
+    match name.char_indices().nth(MAX_SHOWN_NAME_CHARS) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name,
     }
@@ -93,7 +94,7 @@ fn laid_out(value: &str) -> String {
 
 /// Text of a state as a page may show it.
 pub(crate) fn shortened(value: &str) -> String {
-    match value.char_indices().nth(LONGEST_VALUE) {
+    match value.char_indices().nth(MAX_SHOWN_VALUE_CHARS) {
         Some((end, _)) => format!("{} …", text::plain(&value[..end])),
         None => text::plain(value),
     }
@@ -106,6 +107,15 @@ pub(crate) struct ResourceRow {
     pub(crate) instances: u64,
 }
 
+/// Query of the address of a page that lists resources.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct ResourceQuery {
+    /// A part of an address, a module or a provider.
+    resource: String,
+    page: String,
+}
+
 /// The resources of a state that a page shows: see `resources.html`.
 pub(crate) struct Resources {
     pub(crate) search: String,
@@ -116,9 +126,10 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// `address` is where the page is; its fields `resource` and `page` say which are wanted.
-    pub(crate) fn of(summary: &ResourceSummary, search: String, page: &str, address: &str) -> Self {
-        let listed = resources(summary, &search, pagination::asked_for(page));
+    /// `address` is where the page is.
+    pub(crate) fn of(summary: &ResourceSummary, query: ResourceQuery, address: &str) -> Self {
+        let search = query.resource;
+        let listed = resources(summary, &search, pagination::asked_for(&query.page));
         let page = |number: usize| {
             let mut fields = Serializer::new(format!("{address}?"));
             fields.append_pair("resource", &search).append_pair("page", &number.to_string());

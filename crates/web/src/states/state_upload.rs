@@ -5,22 +5,23 @@ use std::convert::Infallible;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use futures::stream;
 use serde::Deserialize;
 use taco_control_plane::{Error, NewState, WorkspaceView};
 
+use crate::Web;
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, Ticked, VisitorForm, typed};
-use crate::states::{self, StatesWanted};
+use crate::states::{self, StatesQuery};
 use crate::visitor::Visitor;
 use crate::workspace::{address_of, named};
-use crate::{Web, notice};
 
 /// So large may a state be. What is larger goes through `terraform state push`, which does not fill our memory.
-const LARGEST_STATE: usize = 4 * 1024 * 1024;
+const MAX_STATE_BYTES: usize = 4 * 1024 * 1024;
 /// Forms write most bytes that are no letters as three, and have other fields.
-pub(crate) const LARGEST_FORM: usize = 3 * LARGEST_STATE + 64 * 1024;
+pub(crate) const MAX_FORM_BYTES: usize = 3 * MAX_STATE_BYTES + 64 * 1024;
 
 /// Below the list of states.
 pub(crate) struct UploadBox {
@@ -32,7 +33,7 @@ pub(crate) struct UploadBox {
 
 impl UploadBox {
     pub(crate) fn of(visitor: &Visitor, workspace: &WorkspaceView, complaint: Complaint) -> Self {
-        let largest = crate::text::size(LARGEST_STATE as u64);
+        let largest = crate::text::size(MAX_STATE_BYTES as u64);
         Self { choice: workspace.state_upload_choice(&visitor.caller), complaint, largest }
     }
 }
@@ -57,13 +58,13 @@ pub(crate) async fn upload(
         Ok(written) => {
             let was_there = view.workspace.current_state_version == Some(written.version.id);
             let address = format!("{}/states/{}", address_of(&view), written.version.id);
-            let word = if was_there { "state-known" } else { "state-uploaded" };
-            Ok(Redirect::to(&notice::with(&address, word)).into_response())
+            let flash = if was_there { Flash::StateKnown } else { Flash::StateUploaded };
+            Ok(flash.redirect_to(&address))
         }
         // What was sent is not shown again: it may hold secrets, and others look at screens too.
         Err(Error::Invalid { detail, .. } | Error::Conflict(detail)) => {
             let complaint = Complaint::about_field("state", detail);
-            states::render(&web, &visitor, path, StatesWanted::default(), complaint, StatusCode::UNPROCESSABLE_ENTITY)
+            states::render(&web, &visitor, path, StatesQuery::default(), complaint, StatusCode::UNPROCESSABLE_ENTITY)
                 .await
         }
         Err(other) => Err(other.into()),

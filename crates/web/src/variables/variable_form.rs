@@ -3,17 +3,18 @@
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::Error;
 use taco_domain::variable::{Variable, VariableCategory, VariablePatch};
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, Ticked, VisitorForm, typed};
 use crate::page::Layout;
 use crate::variable_holder::{Holder, Place};
 use crate::visitor::Visitor;
-use crate::{Web, notice, page};
+use crate::{Web, page};
 
 const FIELDS: &[&str] = &["key", "value", "category", "description", "sensitive"];
 
@@ -111,7 +112,7 @@ pub(crate) async fn create(
 ) -> Result<Response, PageError> {
     let holder = Holder::find(&web, &visitor, &place).await?;
     match web.control_plane.create_variable(&visitor.caller, holder.owner, form.patch(None)).await {
-        Ok(_) => Ok(Redirect::to(&notice::with(&holder.page, "created")).into_response()),
+        Ok(_) => Ok(Flash::Created.redirect_to(&holder.page)),
         Err(error) => {
             let form = form.complained(error)?;
             let page = VariablePage::new(&web, &visitor, holder, form, None);
@@ -142,7 +143,7 @@ pub(crate) async fn update(
     let wanted = holder.variable(&place)?;
     let before = web.control_plane.variable(&visitor.caller, wanted).await?;
     match web.control_plane.update_variable(&visitor.caller, wanted, form.patch(Some(&before))).await {
-        Ok(_) => Ok(Redirect::to(&notice::with(&holder.page, "saved")).into_response()),
+        Ok(_) => Ok(Flash::Saved.redirect_to(&holder.page)),
         Err(error) => {
             let form = VariableForm { sensitive: Ticked(form.sensitive.0 || before.sensitive()), ..form };
             let page = VariablePage::new(&web, &visitor, holder, form.complained(error)?, Some(&before));
@@ -159,5 +160,5 @@ pub(crate) async fn delete(
 ) -> Result<Response, PageError> {
     let holder = Holder::find(&web, &visitor, &place).await?;
     web.control_plane.delete_variable(&visitor.caller, holder.variable(&place)?).await?;
-    Ok(Redirect::to(&notice::with(&holder.page, "deleted")).into_response())
+    Ok(Flash::Deleted.redirect_to(&holder.page))
 }

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::{Error, ImportPreview, PreviewedVariable, VariableImport};
 use taco_domain::variable_file::VariableFormat;
@@ -11,13 +11,14 @@ use taco_domain::variable_import::ImportChange;
 
 use crate::badge::Badge;
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, Ticked, VisitorForm, typed};
 use crate::page::Layout;
 use crate::text;
 use crate::variable_form::category_word;
 use crate::variable_holder::{Holder, Place};
 use crate::visitor::Visitor;
-use crate::{Web, notice, page};
+use crate::{Web, page};
 
 /// Content of the form.
 #[derive(Clone, Default, Deserialize)]
@@ -133,7 +134,7 @@ pub(crate) async fn confirm(
 ) -> Result<Response, PageError> {
     let holder = Holder::find(&web, &visitor, &place).await?;
     match web.control_plane.import_variables(&visitor.caller, holder.owner, &form.sealed).await {
-        Ok(_) => Ok(Redirect::to(&notice::with(&holder.page, "imported")).into_response()),
+        Ok(_) => Ok(Flash::Imported.redirect_to(&holder.page)),
         Err(error @ Error::Invalid { .. }) => {
             let complaint = Complaint::of(error, &["text"])?;
             Ok(ImportPage::again(&web, &visitor, holder, ImportForm { complaint, ..ImportForm::default() }))

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::{Error, ListChange, VariableSetTargets, VariableSetView, WorkspaceRef};
 use taco_domain::id::{ProjectId, VariableSetId, WorkspaceId};
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, Ticked, VisitorForm};
 use crate::navigation::{organization_address, workspace_address};
 use crate::page::Layout;
@@ -20,10 +21,10 @@ use crate::variable_import::ImportForm;
 use crate::variable_sets::{SetForm, reach_in_words};
 use crate::variables::Row;
 use crate::visitor::Visitor;
-use crate::{Web, notice, page};
+use crate::{Web, page};
 
 /// So many workspaces are offered to choose from; others can be typed.
-const OFFERED: usize = 200;
+const MAX_OFFERED_WORKSPACES: usize = 200;
 
 /// Something that the set applies to.
 struct Target {
@@ -94,7 +95,10 @@ impl VariableSetPage {
             hidden_targets,
             target: TargetForm::default(),
             offered_projects: offered_projects.map(|project| (project.id, project.name.to_string())).collect(),
-            offered_workspaces: offered_workspaces.take(OFFERED).map(|workspace| workspace.name.to_string()).collect(),
+            offered_workspaces: offered_workspaces
+                .take(MAX_OFFERED_WORKSPACES)
+                .map(|workspace| workspace.name.to_string())
+                .collect(),
             form: VariableForm::default(),
             import: ImportForm::default(),
             holder,
@@ -142,7 +146,7 @@ pub(crate) async fn update(
 ) -> Result<Response, PageError> {
     let page = VariableSetPage::of(&web, &visitor, &place).await?;
     match web.control_plane.update_variable_set(&visitor.caller, page.id, form.patch()).await {
-        Ok(_) => Ok(Redirect::to(&notice::with(&page.holder.page, "saved")).into_response()),
+        Ok(_) => Ok(Flash::Saved.redirect_to(&page.holder.page)),
         Err(error) => {
             let set = SetForm { complaint: Complaint::of(error, &["name", "description"])?, ..form };
             Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &VariableSetPage { set, ..page }))
@@ -193,7 +197,7 @@ async fn change_targets(
         Err(error) => Err(error),
     };
     match changed {
-        Ok(_) => Ok(Redirect::to(&notice::with(&page.holder.page, "saved")).into_response()),
+        Ok(_) => Ok(Flash::Saved.redirect_to(&page.holder.page)),
         Err(error) => {
             let target = TargetForm { complaint: Complaint::of(error, &["workspace", "project"])?, ..form };
             Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &VariableSetPage { target, ..page }))
@@ -229,5 +233,5 @@ pub(crate) async fn delete(
     let Subject::VariableSet(view) = &holder.subject else { return Err(PageError::not_found("variable set")) };
     web.control_plane.delete_variable_set(&visitor.caller, view.set.id).await?;
     let list = format!("{}/variable-sets", organization_address(&holder.organization));
-    Ok(Redirect::to(&notice::with(&list, "deleted")).into_response())
+    Ok(Flash::Deleted.redirect_to(&list))
 }

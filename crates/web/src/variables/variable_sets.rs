@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::{NewVariableSet, OrganizationSnapshot, PageRequest, VariableSetView};
 use taco_domain::permission::{Action, Decision};
@@ -11,11 +11,12 @@ use taco_domain::variable_set::{VariableSet, VariableSetPatch};
 
 use crate::choice::Choice;
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, Ticked, VisitorForm, typed};
 use crate::navigation::{Section, variable_set_address};
 use crate::page::Layout;
 use crate::visitor::Visitor;
-use crate::{Web, notice, page, text};
+use crate::{Web, page, text};
 
 struct Row {
     name: String,
@@ -162,7 +163,7 @@ pub(crate) async fn create(
     match web.control_plane.create_variable_set(&visitor.caller, &organization, new).await {
         Ok(view) => {
             let address = variable_set_address(&organization, view.set.id);
-            Ok(Redirect::to(&notice::with(&address, "created")).into_response())
+            Ok(Flash::Created.redirect_to(&address))
         }
         Err(error) => {
             let form = SetForm { complaint: Complaint::of(error, &["name", "description"])?, ..form };

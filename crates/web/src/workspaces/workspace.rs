@@ -7,7 +7,6 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
-use serde::Deserialize;
 use taco_control_plane::{Error, LockChoices, WorkspaceRef, WorkspaceView};
 use taco_domain::Author;
 use taco_domain::permission::Action;
@@ -19,11 +18,11 @@ use crate::error::PageError;
 use crate::markdown::{SafeHtml, safe_html};
 use crate::navigation::{WorkspaceSection, organization_address, run_address, workspace_address};
 use crate::page::Layout;
-use crate::state_parts::{OutputRows, Resources, ShownValue};
+use crate::state_parts::{OutputRows, ResourceQuery, Resources, ShownValue};
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
 use crate::words::subject;
-use crate::workspace_query::Query as ListQuery;
+use crate::workspace_query::WorkspaceQuery;
 use crate::{Web, page, terraform};
 
 #[derive(Template)]
@@ -99,13 +98,6 @@ pub(crate) fn address_of(view: &WorkspaceView) -> String {
     workspace_address(view.org.entry().name.as_str(), view.workspace.name.as_str())
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(crate) struct Wanted {
-    resource: String,
-    page: String,
-}
-
 /// `GET /app/{organization}/{workspace}`: what the CLIs print.
 pub(crate) async fn redirect(
     State(web): State<Web>,
@@ -121,7 +113,7 @@ pub(crate) async fn show(
     State(web): State<Web>,
     visitor: Visitor,
     Path(path): Path<(String, String)>,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<ResourceQuery>,
 ) -> Result<Response, PageError> {
     let wanted_workspace = named(path);
     let view = web.control_plane.workspace(&visitor.caller, &wanted_workspace).await?;
@@ -130,7 +122,7 @@ pub(crate) async fn show(
     let (outputs, resources, readme) = tokio::join!(outputs, summary(&web, &visitor, &view), readme);
     let outputs = explained(outputs)?.map(OutputRows::of);
     let resources = explained(resources)?;
-    let resources = resources.map(|summary| Resources::of(&summary, wanted.resource, &wanted.page, &address_of(&view)));
+    let resources = resources.map(|summary| Resources::of(&summary, query, &address_of(&view)));
     let readme = readme?.map(|text| safe_html(&text));
     let page = WorkspacePage { readme, ..overview(&web, &visitor, &view, resources, outputs) };
     Ok(page::render(StatusCode::OK, &page).into_response())
@@ -201,7 +193,7 @@ fn facts(view: &WorkspaceView) -> Facts {
     let pool = view.agent_pool();
     let tags = workspace.tags.iter().map(|(key, value)| {
         let text = if value.is_empty() { key.to_string() } else { format!("{key}:{value}") };
-        let address = format!("{list}?{}", ListQuery::tagged(&text).in_address());
+        let address = format!("{list}?{}", WorkspaceQuery::tagged(&text).in_address());
         (text, address)
     });
     Facts {

@@ -2,7 +2,7 @@
 //! `workspace_lock`.
 
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::{Deletion as Care, Error, OrganizationSnapshot, WorkspaceView};
 use taco_domain::id::{TeamId, TeamWorkspaceId};
@@ -13,12 +13,13 @@ use taco_domain::team_access_patch::TeamWorkspacePatch;
 use taco_domain::workspace::check_safe_delete;
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, VisitorForm};
 use crate::navigation::organization_address;
 use crate::text::Moment;
 use crate::visitor::Visitor;
 use crate::workspace_settings::{Place, SettingsPage};
-use crate::{Web, notice, text};
+use crate::{Web, text};
 
 /// Holder of the workspace's lock. The actions on it are on the workspace's own page.
 pub(crate) struct LockState {
@@ -86,7 +87,7 @@ pub(crate) async fn add_team(
     VisitorForm(visitor, form): VisitorForm<TeamForm>,
 ) -> Result<Response, PageError> {
     match form.add(&web, &visitor, &place).await {
-        Ok(_) => Ok(place.done("saved")),
+        Ok(_) => Ok(place.done(Flash::Saved)),
         Err(error) => {
             let team = TeamForm { complaint: Complaint::of(error, &["team", "access"])?, ..form };
             Ok(SettingsPage::of(&web, &visitor, &place).await?.again(|page| page.team = team))
@@ -105,7 +106,7 @@ pub(crate) async fn change_team(
     VisitorForm(visitor, form): VisitorForm<TeamForm>,
 ) -> Result<Response, PageError> {
     web.control_plane.update_team_workspace(&visitor.caller, access_id(&id)?, form.patch()?).await?;
-    Ok(Place { organization, workspace }.done("saved"))
+    Ok(Place { organization, workspace }.done(Flash::Saved))
 }
 
 /// `POST …/settings/teams/{access}/remove`
@@ -115,7 +116,7 @@ pub(crate) async fn remove_team(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     web.control_plane.remove_team_workspace(&visitor.caller, access_id(&id)?).await?;
-    Ok(Place { organization, workspace }.done("deleted"))
+    Ok(Place { organization, workspace }.done(Flash::Deleted))
 }
 
 /// Consequences of a deletion, and whether it is possible.
@@ -172,5 +173,5 @@ pub(crate) async fn delete(
     let care = if form.care == "force" { Care::Forced } else { Care::Safe };
     web.control_plane.delete_workspace(&visitor.caller, &place.workspace(), care).await?;
     let list = format!("{}/workspaces", organization_address(&place.organization));
-    Ok(Redirect::to(&notice::with(&list, "deleted")).into_response())
+    Ok(Flash::Deleted.redirect_to(&list))
 }

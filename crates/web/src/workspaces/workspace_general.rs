@@ -8,6 +8,7 @@ use taco_domain::execution::SettingOverwrites;
 use taco_domain::workspace::{Workspace, WorkspacePatch};
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, Ticked, VisitorForm, typed};
 use crate::workspace_settings::{Place, SettingsPage};
 use crate::{Web, tag_lines};
@@ -138,7 +139,7 @@ pub(crate) async fn save_general(
     VisitorForm(visitor, form): VisitorForm<GeneralForm>,
 ) -> Result<Response, PageError> {
     match save(&web, &visitor, &place, form.patch(), &["name", "description", "project"]).await? {
-        Ok(workspace) => Ok(Place { workspace: workspace.name.to_string(), ..place }.done("saved")),
+        Ok(workspace) => Ok(Place { workspace: workspace.name.to_string(), ..place }.done(Flash::Saved)),
         Err(complaint) => {
             let page = SettingsPage::of(&web, &visitor, &place).await?;
             Ok(page.again(|page| page.general = GeneralForm { complaint, ..form }))
@@ -154,7 +155,7 @@ pub(crate) async fn save_execution(
 ) -> Result<Response, PageError> {
     let fields = ["execution-mode", "agent-pool-id", "taco-engine", "terraform-version", "working-directory"];
     match save(&web, &visitor, &place, form.patch(), &fields).await? {
-        Ok(_) => Ok(place.done("saved")),
+        Ok(_) => Ok(place.done(Flash::Saved)),
         Err(complaint) => {
             let page = SettingsPage::of(&web, &visitor, &place).await?;
             Ok(page.again(|page| page.execution = ExecutionForm { complaint, ..form }))

@@ -1,13 +1,14 @@
 //! Lock, unlock, and unlock by force: the forms on a workspace's page.
 
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use serde::Deserialize;
 
+use crate::Web;
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Nothing, VisitorForm};
 use crate::workspace::{address_of, named};
-use crate::{Web, notice};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -23,7 +24,7 @@ pub(crate) async fn lock(
 ) -> Result<Response, PageError> {
     let reason = Some(form.reason.trim().to_owned());
     let view = web.control_plane.lock_workspace(&visitor.caller, &named(path), reason).await?;
-    Ok(Redirect::to(&notice::with(&address_of(&view), "locked")).into_response())
+    Ok(Flash::Locked.redirect_to(&address_of(&view)))
 }
 
 /// `POST /app/{organization}/workspaces/{workspace}/unlock`
@@ -33,7 +34,7 @@ pub(crate) async fn unlock(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     let view = web.control_plane.unlock_workspace(&visitor.caller, &named(path)).await?;
-    Ok(Redirect::to(&notice::with(&address_of(&view), "unlocked")).into_response())
+    Ok(Flash::Unlocked.redirect_to(&address_of(&view)))
 }
 
 /// `POST /app/{organization}/workspaces/{workspace}/force-unlock`
@@ -43,5 +44,5 @@ pub(crate) async fn force_unlock(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     let view = web.control_plane.force_unlock_workspace(&visitor.caller, &named(path)).await?;
-    Ok(Redirect::to(&notice::with(&address_of(&view), "unlocked")).into_response())
+    Ok(Flash::Unlocked.redirect_to(&address_of(&view)))
 }

@@ -8,7 +8,7 @@ use url::form_urlencoded::Serializer;
 /// The fields of the address. What is empty is not asked for.
 #[derive(Clone, PartialEq, Eq, Default, Deserialize, Debug)]
 #[serde(default)]
-pub(crate) struct Query {
+pub(crate) struct WorkspaceQuery {
     /// A part of the name.
     pub(crate) search: String,
     pub(crate) status: String,
@@ -57,7 +57,7 @@ const SORTS: &[(&str, &str, WorkspaceOrder)] = &[
     ("resources", "Most resources", WorkspaceOrder::MostResources),
 ];
 
-impl Query {
+impl WorkspaceQuery {
     pub(crate) fn tagged(tag: &str) -> Self {
         Self { tag: tag.to_owned(), ..Self::default() }
     }
@@ -139,30 +139,34 @@ mod tests {
 
     #[test]
     fn an_address_holds_what_was_chosen_and_nothing_empty() {
-        let query = Query { search: "a b&c".into(), tag: "env:prod".into(), ..Query::default() };
+        let query = WorkspaceQuery { search: "a b&c".into(), tag: "env:prod".into(), ..WorkspaceQuery::default() };
         assert_eq!(query.in_address(), "search=a+b%26c&tag=env%3Aprod");
         assert_eq!(query.on_page(2).in_address(), "search=a+b%26c&tag=env%3Aprod&page=2");
         let (_, busy) = query.on_page(2).statuses().find(|(choice, _)| choice.value == "busy").expect("a choice");
         assert_eq!(busy.in_address(), "search=a+b%26c&status=busy&tag=env%3Aprod", "on the first page");
-        assert!(query.narrows() && !Query { sort: "changed".into(), ..Query::default() }.narrows());
+        assert!(query.narrows() && !WorkspaceQuery { sort: "changed".into(), ..WorkspaceQuery::default() }.narrows());
     }
 
     #[test]
     fn an_address_becomes_a_filter() {
-        let query =
-            Query { search: " web ".into(), tag: "env:prod".into(), status: "errored".into(), ..Query::default() };
+        let query = WorkspaceQuery {
+            search: " web ".into(),
+            tag: "env:prod".into(),
+            status: "errored".into(),
+            ..WorkspaceQuery::default()
+        };
         let filter = query.filter().expect("one that can fit");
         assert_eq!(filter.name.as_deref(), Some("web"));
         assert_eq!(filter.tagged, [("env".to_owned(), Some("prod".to_owned()))]);
         assert_eq!(filter.current_run, ["errored"]);
         assert_eq!(
-            Query { sort: "changed".into(), ..query }.filter().expect("one").order,
+            WorkspaceQuery { sort: "changed".into(), ..query }.filter().expect("one").order,
             WorkspaceOrder::LatestChange
         );
-        assert!(Query { status: "locked".into(), ..Query::default() }.filter().expect("one").locked);
+        assert!(WorkspaceQuery { status: "locked".into(), ..WorkspaceQuery::default() }.filter().expect("one").locked);
         for nonsense in [
-            Query { status: "nonsense".into(), ..Query::default() },
-            Query { project: "nonsense".into(), ..Query::default() },
+            WorkspaceQuery { status: "nonsense".into(), ..WorkspaceQuery::default() },
+            WorkspaceQuery { project: "nonsense".into(), ..WorkspaceQuery::default() },
         ] {
             assert!(nonsense.filter().is_none(), "{nonsense:?}");
         }

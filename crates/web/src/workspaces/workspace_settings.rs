@@ -4,7 +4,7 @@
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::{AgentPoolFilter, PageRequest, ProjectFilter, TeamFilter, TriggerDirection, WorkspaceRef};
 use taco_domain::id::WorkspaceId;
@@ -12,16 +12,17 @@ use taco_domain::permission::{Action, Decision};
 
 use crate::choice::Choice;
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::navigation::{WorkspaceSection, workspace_address};
 use crate::page::Layout;
 use crate::visitor::Visitor;
 use crate::workspace_control::{Access, Deletion, DeletionForm, LockState, TeamForm};
 use crate::workspace_general::{ExecutionForm, GeneralForm};
 use crate::workspace_sharing::{Other, OtherForm, Trigger};
-use crate::{Web, notice, page};
+use crate::{Web, page};
 
 /// A form offers at most so many of anything.
-const OFFERED: usize = PageRequest::LARGEST_SIZE;
+const MAX_OFFERED: usize = PageRequest::LARGEST_SIZE;
 
 #[derive(Deserialize)]
 pub(crate) struct Place {
@@ -40,8 +41,8 @@ impl Place {
     }
 
     /// The answer to a form that was fine.
-    pub(crate) fn done(&self, word: &'static str) -> Response {
-        Redirect::to(&notice::with(&self.address(), word)).into_response()
+    pub(crate) fn done(&self, flash: Flash) -> Response {
+        flash.redirect_to(&self.address())
     }
 }
 
@@ -86,7 +87,7 @@ impl SettingsPage {
         let wanted = place.workspace();
         let view = control_plane.workspace(caller, &wanted).await?;
         let organization = place.organization.as_str();
-        let all = PageRequest::new(1, OFFERED);
+        let all = PageRequest::new(1, MAX_OFFERED);
         let workspace = &view.workspace;
         let may = |action| caller.may(action, view.resource());
         // At once, so that they share one look at the bucket.
@@ -139,7 +140,7 @@ impl SettingsPage {
             inbound: inbound.items.iter().map(|view| Trigger::of(organization, view, &view.source)).collect(),
             outbound: outbound.items.iter().map(|view| Trigger::of(organization, view, &view.workspace)).collect(),
             source: OtherForm::default(),
-            others: others.take(OFFERED).map(|other| other.name.to_string()).collect(),
+            others: others.take(MAX_OFFERED).map(|other| other.name.to_string()).collect(),
             keys: keys.items.iter().map(|item| Choice::new(item.id, &item.name, &key)).collect(),
             lock: workspace.lock.as_ref().map(LockState::of),
             team_right: may(Action::ManageWorkspaceTeams),

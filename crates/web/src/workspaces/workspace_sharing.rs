@@ -12,6 +12,7 @@ use taco_domain::workspace::{Workspace, WorkspacePatch};
 
 use crate::Web;
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, Ticked, VisitorForm};
 use crate::navigation::workspace_address;
 use crate::visitor::Visitor;
@@ -97,7 +98,7 @@ pub(crate) async fn save_sharing(
         ..WorkspacePatch::default()
     };
     web.control_plane.update_workspace(&visitor.caller, &place.workspace(), patch).await?;
-    Ok(place.done("saved"))
+    Ok(place.done(Flash::Saved))
 }
 
 async fn change_consumers(
@@ -115,7 +116,7 @@ async fn change_consumers(
         Err(error) => Err(error),
     };
     match changed {
-        Ok(()) => Ok(place.done("saved")),
+        Ok(()) => Ok(place.done(Flash::Saved)),
         Err(error) => {
             let consumer = form.complained(error)?;
             Ok(SettingsPage::of(web, visitor, place).await?.again(|page| page.consumer = consumer))
@@ -152,7 +153,7 @@ pub(crate) async fn add_trigger(
         Err(error) => Err(error),
     };
     match made {
-        Ok(_) => Ok(place.done("created")),
+        Ok(_) => Ok(place.done(Flash::Created)),
         Err(error) => {
             let source = form.complained(error)?;
             Ok(SettingsPage::of(&web, &visitor, &place).await?.again(|page| page.source = source))
@@ -168,7 +169,7 @@ pub(crate) async fn remove_trigger(
 ) -> Result<Response, PageError> {
     let trigger: RunTriggerId = trigger.parse().map_err(|_| PageError::not_found("run trigger"))?;
     web.control_plane.delete_run_trigger(&visitor.caller, trigger).await?;
-    Ok(Place { organization, workspace }.done("deleted"))
+    Ok(Place { organization, workspace }.done(Flash::Deleted))
 }
 
 #[derive(Deserialize)]
@@ -188,5 +189,5 @@ pub(crate) async fn choose_key(
         id => Some(id.parse().map_err(|_| PageError::not_found("SSH key"))?),
     };
     web.control_plane.assign_ssh_key(&visitor.caller, &place.workspace(), key).await?;
-    Ok(place.done("saved"))
+    Ok(place.done(Flash::Saved))
 }

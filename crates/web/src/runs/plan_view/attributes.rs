@@ -6,7 +6,7 @@ use super::{ChangeJson, Shown};
 use crate::text::plain;
 
 /// So many attributes of one resource are shown.
-const MOST: usize = 400;
+const MAX_SHOWN_ATTRIBUTES: usize = 400;
 
 /// One attribute that changes, named by its path.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,7 +49,7 @@ impl Attribute {
 pub(super) fn of(change: &ChangeJson) -> (Vec<Attribute>, usize) {
     let mut walk = Walk { replace_paths: &change.replace_paths, found: Vec::new(), unchanged: 0 };
     walk.compare(&mut Vec::new(), &Sides::of(change));
-    walk.found.truncate(MOST);
+    walk.found.truncate(MAX_SHOWN_ATTRIBUTES);
     (walk.found, walk.unchanged)
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::text::plain;
 
 /// In characters; the rest of a longer value is left out.
-const LONGEST: usize = 4000;
+const MAX_SHOWN_VALUE_CHARS: usize = 4000;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Shown {
@@ -49,7 +49,7 @@ impl Shown {
 }
 
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_SHOWN_VALUE_CHARS) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}… ({} characters more)", &text[..end], text[end..].chars().count()),
     }

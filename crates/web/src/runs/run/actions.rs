@@ -2,20 +2,21 @@
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::{Error, RunDecision, RunView};
 use taco_domain::permission::Action;
 use taco_domain::run_status::RunStatus;
 
+use crate::Web;
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::VisitorForm;
 use crate::run::page::{RunPath, ViewQuery, address_of, counts, find, render};
 use crate::run::waits::sentence;
 use crate::text::Moment;
 use crate::visitor::Visitor;
 use crate::words::counts_words;
-use crate::{Web, notice};
 
 /// The bar of buttons.
 pub(crate) struct Decisions {
@@ -139,7 +140,7 @@ pub(crate) async fn decide(
     let view = find(&web, &visitor, &path).await?;
     let (control_plane, caller, run) = (&web.control_plane, &visitor.caller, view.run.id);
     let comment = Some(form.comment.trim().to_owned());
-    let (decided, word) = match decision.as_str() {
+    let (decided, flash) = match decision.as_str() {
         "confirm" => {
             let name = view.workspace.name.as_str();
             if view.run.options.is_destroy && form.typed_name.trim() != name {
@@ -149,15 +150,15 @@ pub(crate) async fn decide(
                 let (status, query) = (StatusCode::UNPROCESSABLE_ENTITY, ViewQuery::default());
                 return render(&web, &visitor, &view, status, &query, CommentBox::default(), Some(error)).await;
             }
-            (control_plane.confirm_run(caller, run, comment).await, "confirmed")
+            (control_plane.confirm_run(caller, run, comment).await, Flash::Confirmed)
         }
-        "discard" => (control_plane.discard_run(caller, run, comment).await, "discarded"),
-        "cancel" => (control_plane.cancel_run(caller, run, comment).await, "canceled"),
-        "force-cancel" => (control_plane.force_cancel_run(caller, run, comment).await, "canceled"),
-        "force-execute" => (control_plane.force_execute_run(caller, run).await, "begun"),
+        "discard" => (control_plane.discard_run(caller, run, comment).await, Flash::Discarded),
+        "cancel" => (control_plane.cancel_run(caller, run, comment).await, Flash::Canceled),
+        "force-cancel" => (control_plane.force_cancel_run(caller, run, comment).await, Flash::Canceled),
+        "force-execute" => (control_plane.force_execute_run(caller, run).await, Flash::Begun),
         _ => return Err(PageError::not_found("decision")),
     };
-    Ok(Redirect::to(&notice::with(&address_of(&decided?), word)).into_response())
+    Ok(flash.redirect_to(&address_of(&decided?)))
 }
 
 #[derive(Deserialize)]
@@ -176,7 +177,7 @@ pub(crate) async fn comment(
     // Browsers send line breaks as two characters.
     let body = form.body.replace("\r\n", "\n").trim().to_owned();
     match web.control_plane.create_comment(&visitor.caller, view.run.id, body.clone()).await {
-        Ok(_) => Ok(Redirect::to(&notice::with(&address_of(&view), "commented")).into_response()),
+        Ok(_) => Ok(Flash::Commented.redirect_to(&address_of(&view))),
         Err(Error::Invalid { detail, .. }) => {
             let comment_box = CommentBox { text: body, error: Some(detail), refusal: None };
             let (status, query) = (StatusCode::UNPROCESSABLE_ENTITY, ViewQuery::default());

@@ -28,13 +28,13 @@ use crate::visitor::Visitor;
 
 /// A stream ends after this long, and the browser reconnects: so a visitor who lost a right loses the stream, and a
 /// server that shuts down need not wait for it.
-const LIFETIME: Duration = Duration::from_secs(10);
+const EVENT_STREAM_LIFETIME: Duration = Duration::from_secs(10);
 /// Delay after which the browser reconnects.
-const RETRY: Duration = Duration::from_millis(200);
+const RECONNECT_DELAY: Duration = Duration::from_millis(200);
 /// Longest interval at which a stream polls for changes by other servers.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The largest piece of a log in one event.
-const PIECE: usize = 128 * 1024;
+const MAX_LOG_EVENT_BYTES: usize = 128 * 1024;
 
 #[derive(Deserialize)]
 pub(crate) struct Since {
@@ -76,13 +76,13 @@ pub(crate) async fn follow(
         text,
         facts,
         seen: since.seen,
-        ends: Instant::now() + LIFETIME,
+        ends: Instant::now() + EVENT_STREAM_LIFETIME,
         told_progress: 0,
     };
     let events = stream::unfold(Some(follower), |follower| async {
         let mut follower = follower?;
         match follower.next().await {
-            Ok(Some(event)) => Some((Ok(event.retry(RETRY)), Some(follower))),
+            Ok(Some(event)) => Some((Ok(event.retry(RECONNECT_DELAY)), Some(follower))),
             Ok(None) => None,
             Err(error) => {
                 tracing::warn!(event = "event_stream_failed", %error, "a stream of events ended early");
@@ -124,13 +124,13 @@ impl Follower {
         let mut changes = self.view.org.changes();
         while Instant::now() < self.ends {
             let over = self.view.run.phase(self.kind).status.is_final();
-            let bytes = self.web.control_plane.log_part(&self.view, self.kind, self.at, PIECE).await?;
+            let bytes = self.web.control_plane.log_part(&self.view, self.kind, self.at, MAX_LOG_EVENT_BYTES).await?;
             if !bytes.is_empty() {
                 self.web.lines.learn(&self.view, self.kind, self.at, &bytes);
                 self.at += bytes.len() as u64;
                 self.facts.push(&bytes);
                 let mut html = self.text.push(&bytes);
-                if over && bytes.len() < PIECE {
+                if over && bytes.len() < MAX_LOG_EVENT_BYTES {
                     html.push_str(&self.text.finish());
                 }
                 if !html.is_empty() {
@@ -150,10 +150,10 @@ impl Follower {
             }
             let wait = async {
                 match over {
-                    true => sleep(LOOK).await,
+                    true => sleep(POLL_INTERVAL).await,
                     // Woken when the log grows through this server.
                     false => {
-                        self.web.control_plane.follow_log(&self.view, self.kind, self.at, 1, LOOK).await.ok();
+                        self.web.control_plane.follow_log(&self.view, self.kind, self.at, 1, POLL_INTERVAL).await.ok();
                     }
                 }
             };

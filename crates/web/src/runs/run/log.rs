@@ -22,11 +22,11 @@ use crate::visitor::Visitor;
 use crate::{Web, page};
 
 /// So much of a log is looked at for one part of it: more than its lines mostly need.
-const WINDOW: u64 = 512 * 1024;
+const LOG_WINDOW_BYTES: u64 = 512 * 1024;
 /// So many lines are shown at once.
-const LINES: usize = 2000;
+const MAX_SHOWN_LINES: usize = 2000;
 /// Chunk size for reading a whole log.
-const PIECE: usize = 1024 * 1024;
+const LOG_CHUNK_BYTES: usize = 1024 * 1024;
 
 /// A part of a log.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ async fn part_before(
 
 /// The bytes before `to` that are looked at for one part of a log, and where they begin.
 async fn window(web: &Web, view: &RunView, kind: PhaseKind, to: u64) -> Result<(u64, Vec<u8>), Error> {
-    let from = to.saturating_sub(WINDOW);
+    let from = to.saturating_sub(LOG_WINDOW_BYTES);
     let limit = usize::try_from(to - from).unwrap_or(usize::MAX);
     let bytes = web.control_plane.log_part(view, kind, from, limit).await?;
     web.lines.learn(view, kind, from, &bytes);
@@ -153,7 +153,7 @@ pub(crate) async fn facts_before(web: &Web, view: &RunView, kind: PhaseKind, to:
 /// The part of a log in which a line is that someone has a link to.
 pub(crate) async fn part_with_line(web: &Web, view: &RunView, kind: PhaseKind, line: u64) -> Result<LogPart, Error> {
     let end = web.control_plane.log_end(view, kind).await?;
-    let place = match place_of(web, view, kind, line, WINDOW, end).await {
+    let place = match place_of(web, view, kind, line, LOG_WINDOW_BYTES, end).await {
         // The part says so.
         Err(Error::Corrupt(_)) => LinePlace::AtEnd,
         place => place?,
@@ -177,7 +177,7 @@ fn first_shown(bytes: &[u8], at_beginning: bool) -> usize {
     let body = bytes.strip_suffix(b"\x03").unwrap_or(bytes);
     let body = body.strip_suffix(b"\n").unwrap_or(body);
     let mut ends_from_last = body.iter().enumerate().rev().filter(|(_, byte)| ends(byte));
-    let counted = ends_from_last.nth(LINES - 1).map_or(0, |(end, _)| end + 1);
+    let counted = ends_from_last.nth(MAX_SHOWN_LINES - 1).map_or(0, |(end, _)| end + 1);
     first_line.max(counted).min(bytes.len())
 }
 
@@ -227,7 +227,7 @@ pub(crate) async fn whole(
         let (web, view) = (web.clone(), view.clone());
         async move {
             let at = at?;
-            match web.control_plane.log_part(&view, kind, at, PIECE).await {
+            match web.control_plane.log_part(&view, kind, at, LOG_CHUNK_BYTES).await {
                 Ok(bytes) if bytes.is_empty() => None,
                 Ok(bytes) => {
                     let next = at + bytes.len() as u64;
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(first_shown(b"one\ntwo\n", true), 0);
         assert_eq!(first_shown(b"no end", false), 0);
         assert_eq!(first_shown(b"", true), 0);
-        let many = "x\n".repeat(LINES + 10);
+        let many = "x\n".repeat(MAX_SHOWN_LINES + 10);
         assert_eq!(first_shown(many.as_bytes(), true), 20);
         assert_eq!(first_shown(many.trim_end().as_bytes(), true), 20);
         assert_eq!(first_shown((many + "\x03").as_bytes(), true), 20);

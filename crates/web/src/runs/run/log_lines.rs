@@ -15,9 +15,9 @@ use tokio::time::timeout;
 use crate::Web;
 
 /// Limit for the number of cached logs.
-const MOST: usize = 64;
+const MAX_CACHED_LOGS: usize = 64;
 /// Limit for the number of logs counted concurrently.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT_COUNTS: usize = 8;
 /// Every so many lines, it is remembered where one begins.
 const STEP: u64 = 100;
 /// Every so many bytes, it is remembered how many lines there were: some have few line breaks.
@@ -25,11 +25,11 @@ const STRIDE: u64 = 256 * 1024;
 /// So many steps are shown behind a line that someone wants to see, where they fit.
 const STEPS_BEHIND: usize = 4;
 /// Number of bytes of a log read at a time.
-const PIECE: u64 = 1024 * 1024;
+const LOG_CHUNK_BYTES: u64 = 1024 * 1024;
 /// Timeout of a page for the numbers of its lines.
-const PATIENCE: Duration = Duration::from_millis(200);
+const LINE_NUMBERS_TIMEOUT: Duration = Duration::from_millis(200);
 /// Timeout for the one line that was requested.
-const PATIENCE_FOR_ONE: Duration = Duration::from_secs(3);
+const REQUESTED_LINE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A run, its phase and the attempt: with another attempt the log may go on elsewhere.
 type Key = (RunId, PhaseKind, u64);
@@ -43,7 +43,7 @@ pub(crate) struct LineCache {
 
 impl Default for LineCache {
     fn default() -> Self {
-        Self { logs: Mutex::default(), turns: Semaphore::new(AT_ONCE) }
+        Self { logs: Mutex::default(), turns: Semaphore::new(MAX_CONCURRENT_COUNTS) }
     }
 }
 
@@ -54,7 +54,7 @@ impl LineCache {
         let known = logs.iter().position(|(known, _)| *known == key).and_then(|place| logs.remove(place));
         let (key, log) = known.unwrap_or_else(|| (key, Arc::new(watch::Sender::new(Progress::default()))));
         logs.push_front((key, Arc::clone(&log)));
-        logs.truncate(MOST);
+        logs.truncate(MAX_CACHED_LOGS);
         log
     }
 
@@ -168,7 +168,7 @@ async fn go_on(web: Web, view: RunView, kind: PhaseKind, log: Arc<watch::Sender<
     let mut goes_on = true;
     while goes_on {
         let (at, wanted) = (log.borrow().counted.to, log.borrow().wanted);
-        let limit = wanted.saturating_sub(at).min(PIECE) as usize;
+        let limit = wanted.saturating_sub(at).min(LOG_CHUNK_BYTES) as usize;
         let bytes = web.control_plane.log_part(&view, kind, at, limit).await.unwrap_or_else(|error| {
             tracing::warn!(
                 event = "log_lines_not_counted", run = %view.run.id, %error,
@@ -200,7 +200,7 @@ pub(crate) async fn line_at(web: &Web, view: &RunView, kind: PhaseKind, offset: 
         let between = web.control_plane.log_part(view, kind, from, (offset - from) as usize).await?;
         Ok(Some(1 + breaks + breaks_in(&between)))
     };
-    timeout(PATIENCE, look).await.unwrap_or(Ok(None))
+    timeout(LINE_NUMBERS_TIMEOUT, look).await.unwrap_or(Ok(None))
 }
 
 pub(crate) fn breaks_in(bytes: &[u8]) -> u64 {
@@ -253,7 +253,7 @@ pub(crate) async fn place_of(
         let whole_lines = following.iter().rposition(|byte| *byte == b'\n').map_or(following.len(), |end| end + 1);
         Ok(LinePlace::Within { begins, before: begins + whole_lines as u64 })
     };
-    timeout(PATIENCE_FOR_ONE, look).await.unwrap_or(Ok(LinePlace::NotKnownYet))
+    timeout(REQUESTED_LINE_TIMEOUT, look).await.unwrap_or(Ok(LinePlace::NotKnownYet))
 }
 
 /// The place behind so many line breaks.

@@ -32,7 +32,7 @@ use crate::words::{body, source_words, subject};
 use crate::{Web, page};
 
 /// A plan that is larger than this is shown as text alone.
-const LARGEST_PLAN: u64 = 64 * 1024 * 1024;
+const MAX_PLAN_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Reference to a run in an address.
 #[derive(Clone, Deserialize, Debug)]
@@ -215,7 +215,7 @@ async fn plan_view(web: &Web, view: &RunView) -> Result<Option<Arc<PlanView>>, E
     if let Some(known) = web.plans.get(&key) {
         return Ok(Some(known));
     }
-    let Some(json) = web.control_plane.redacted_plan(view, LARGEST_PLAN).await? else { return Ok(None) };
+    let Some(json) = web.control_plane.redacted_plan(view, MAX_PLAN_BYTES).await? else { return Ok(None) };
     let parsed = tokio::task::spawn_blocking(move || PlanView::of(&json)).await;
     match parsed {
         Ok(Ok(plan)) => Ok(Some(web.plans.put(key, plan))),

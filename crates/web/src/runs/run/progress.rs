@@ -6,7 +6,7 @@ use crate::engine_line::{Diagnostic, EngineLine};
 use crate::text::{plain, stopwatch};
 
 /// More than anyone reads.
-const MOST_DIAGNOSTICS: usize = 100;
+const MAX_DIAGNOSTICS: usize = 100;
 
 #[derive(Default, Debug)]
 pub(crate) struct Facts {
@@ -77,7 +77,7 @@ impl Facts {
 
     fn learn(&mut self, line: EngineLine) {
         if let Some(diagnostic) = line.diagnostic {
-            if self.diagnostics.len() < MOST_DIAGNOSTICS && !self.diagnostics.contains(&diagnostic) {
+            if self.diagnostics.len() < MAX_DIAGNOSTICS && !self.diagnostics.contains(&diagnostic) {
                 self.diagnostics.push(diagnostic);
             }
             return;
