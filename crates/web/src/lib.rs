@@ -19,6 +19,7 @@ mod navigation;
 mod organizations;
 mod page;
 mod projects;
+pub mod routes;
 mod runs;
 mod security_headers;
 mod states;

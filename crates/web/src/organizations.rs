@@ -1,4 +1,4 @@
-//! `/app` and `/app/organizations`: where one begins.
+//! `/`, `/app` and `/app/organizations`: where one begins.
 
 pub(crate) mod dashboard;
 pub(crate) mod invitations;
@@ -86,6 +86,11 @@ impl FormContent {
     fn empty(visitor: &Visitor) -> Self {
         Self { email: visitor.user.email.to_string(), ..Self::default() }
     }
+}
+
+/// `GET /`
+pub(crate) async fn home() -> Redirect {
+    Redirect::to("/app")
 }
 
 /// `GET /app`. Who has one organization is led to it, and who has none learns what to do.

@@ -1,0 +1,192 @@
+//! The rows of the table, grouped by what they are about.
+
+use taco_domain::permission::Action as A;
+
+use super::Access::{Depends, Public, Right, SignedAddress, User};
+use super::Place::{Account, Organization, Project, Site, Workspace};
+use super::{Case, Route, get, post, sample};
+use crate::{
+    account, admin, agent_pool, agents, configuration, configurations, consent, dashboard, invitations, login, new_run,
+    oauth, organization_members, organization_secrets, organization_settings, organization_tags, organizations, output,
+    password_link, projects, run, runs, sessions, state, state_diff, state_upload, states, theme, tokens,
+    variable_form, variable_import, variable_set, variable_sets, variables, workspace, workspace_control,
+    workspace_general, workspace_lock, workspace_settings, workspace_sharing, workspaces,
+};
+
+/// What a state's data may go through.
+const STATE_STEPS: &[Case] = &[
+    Case { named: "delete", rights: &[(A::WriteState, Workspace)] },
+    Case { named: "bring-back", rights: &[(A::WriteState, Workspace)] },
+    Case { named: "delete-for-good", rights: &[(A::DeleteStateForGood, Workspace)] },
+];
+const RUN_DECISIONS: &[Case] = &[
+    Case { named: "confirm", rights: &[(A::ApplyRun, Workspace)] },
+    Case { named: "discard", rights: &[(A::ApplyRun, Workspace)] },
+    Case { named: "cancel", rights: &[(A::ApplyRun, Workspace)] },
+    Case { named: "force-cancel", rights: &[(A::ForceCancelRun, Workspace)] },
+    Case { named: "force-execute", rights: &[(A::ForceCancelRun, Workspace)] },
+];
+const PLAN_FILES: &[Case] = &[
+    Case { named: "redacted", rights: &[(A::ReadRuns, Workspace)] },
+    Case { named: "whole", rights: &[(A::ReadWholePlan, Workspace)] },
+];
+
+#[rustfmt::skip]
+pub(super) fn groups() -> Vec<Vec<Route>> {
+    vec![
+        // Logging in, and the login of programs.
+        vec![
+            get("/", Public, organizations::home),
+            get("/login", Public, login::show),
+            post("/login", Public, login::log_in).form(sample::LOGIN),
+            post("/logout", User, login::log_out),
+            post("/theme", Public, theme::choose).form(sample::THEME),
+            get("/setup/{secret}", SignedAddress, password_link::show),
+            post("/setup/{secret}", SignedAddress, password_link::set_password).form(sample::NEW_PASSWORD),
+            get("/oauth/authorize", User, consent::show).query(sample::CONSENT_QUERY),
+            post("/oauth/authorize", User, consent::decide).form(sample::CONSENT),
+            post("/oauth/token", Public, oauth::token),
+        ],
+        // A person's own account.
+        vec![
+            get("/app/settings/account", User, account::show),
+            post("/app/settings/account", User, account::update).form(sample::PROFILE),
+            post("/app/settings/account/password", User, account::change_password).form(sample::PASSWORDS),
+            get("/app/settings/tokens", User, tokens::list),
+            post("/app/settings/tokens", User, tokens::create).form(sample::NEW_TOKEN),
+            post("/app/settings/tokens/{token_id}/revoke", Right(A::UpdateAccount, Account), tokens::revoke),
+            get("/app/settings/sessions", User, sessions::list),
+            post("/app/settings/sessions/close-others", User, sessions::close_others),
+            post("/app/settings/sessions/{session}/revoke", Right(A::UpdateAccount, Account), sessions::revoke),
+            get("/app/settings/invitations/{invitation}", User, invitations::show),
+            post("/app/settings/invitations/{invitation}/accept", User, invitations::accept),
+            post("/app/settings/invitations/{invitation}/decline", User, invitations::decline),
+        ],
+        // The site.
+        vec![
+            get("/app/admin", Right(A::ManageSite, Site), admin::show),
+            post("/app/admin/users", Right(A::ManageSite, Site), admin::create_user).form(sample::NEW_USER),
+            post("/app/admin/users/{user}/suspend", Right(A::ManageSite, Site), admin::suspend),
+            post("/app/admin/users/{user}/resume", Right(A::ManageSite, Site), admin::resume),
+            post("/app/admin/users/{user}/password-link", Right(A::ManageSite, Site), admin::renew_link),
+            post("/app/admin/users/{user}/verify-email", Right(A::ManageSite, Site), admin::verify_email),
+        ],
+        // Organizations and their settings.
+        vec![
+            get("/app", User, organizations::start),
+            get("/app/organizations", User, organizations::list),
+            post("/app/organizations", Right(A::CreateOrganization, Site), organizations::create).form(sample::NEW_ORGANIZATION),
+            get("/app/{organization}", Right(A::ReadOrganization, Organization), dashboard::show),
+            get("/app/{organization}/queue", Right(A::ReadOrganization, Organization), dashboard::queue),
+            get("/app/{organization}/settings", Right(A::ReadDirectory, Organization), organization_settings::show),
+            post("/app/{organization}/settings", Right(A::UpdateOrganization, Organization), organization_settings::save).form(sample::ORGANIZATION),
+            post("/app/{organization}/settings/delete", Right(A::DeleteOrganization, Organization), organization_settings::delete).form(sample::DELETE_ORGANIZATION),
+            get("/app/{organization}/settings/tags", Right(A::ReadOrganization, Organization), organization_tags::list),
+            post("/app/{organization}/settings/tags/delete", Right(A::UpdateWorkspace, Workspace), organization_tags::delete).form(sample::TAG),
+            get("/app/{organization}/settings/members", Right(A::ReadDirectory, Organization), organization_members::list),
+            post("/app/{organization}/settings/members", Right(A::ManageMembership, Organization), organization_members::invite).form(sample::NEW_MEMBER),
+            post("/app/{organization}/settings/members/{member}/remove", Right(A::ManageMembership, Organization), organization_members::remove),
+            post("/app/{organization}/settings/members/{member}/link", Right(A::ManageMembership, Organization), organization_members::renew_link),
+            post("/app/{organization}/settings/tokens/{kind}", Right(A::ManageOrganizationToken, Organization), organization_secrets::make_token).form(sample::NEW_TOKEN),
+            post("/app/{organization}/settings/tokens/{kind}/revoke", Right(A::ManageOrganizationToken, Organization), organization_secrets::revoke_token),
+            post("/app/{organization}/settings/ssh-keys", Right(A::ManageVcsSettings, Organization), organization_secrets::add_key).form(sample::NEW_KEY),
+            post("/app/{organization}/settings/ssh-keys/{key}", Right(A::ManageVcsSettings, Organization), organization_secrets::rename_key).form(sample::NAMED),
+            post("/app/{organization}/settings/ssh-keys/{key}/delete", Right(A::ManageVcsSettings, Organization), organization_secrets::delete_key),
+        ],
+        // Agents.
+        vec![
+            get("/app/{organization}/agents", Right(A::ReadDirectory, Organization), agents::list),
+            post("/app/{organization}/agents", Right(A::ManageAgentPools, Organization), agents::create).form(sample::NAMED),
+            get("/app/{organization}/agents/pools/{pool}", Right(A::ReadDirectory, Organization), agent_pool::show),
+            post("/app/{organization}/agents/pools/{pool}", Right(A::ManageAgentPools, Organization), agent_pool::update).form(sample::NAMED),
+            post("/app/{organization}/agents/pools/{pool}/delete", Right(A::ManageAgentPools, Organization), agent_pool::delete).form(sample::DELETE_POOL),
+            post("/app/{organization}/agents/pools/{pool}/tokens", Right(A::ManageAgentPools, Organization), agent_pool::create_token).form(sample::NEW_TOKEN),
+            post("/app/{organization}/agents/pools/{pool}/tokens/{token}/revoke", Right(A::ManageAgentPools, Organization), agent_pool::revoke_token),
+        ],
+        // Projects.
+        vec![
+            get("/app/{organization}/projects", Right(A::ReadOrganization, Organization), projects::list),
+            post("/app/{organization}/projects", Right(A::CreateProject, Organization), projects::create).form(sample::NAMED),
+            get("/app/{organization}/projects/{project}", Right(A::ReadProject, Project), projects::show),
+            post("/app/{organization}/projects/{project}", Right(A::UpdateProject, Project), projects::update).form(sample::NAMED),
+            post("/app/{organization}/projects/{project}/delete", Right(A::DeleteProject, Project), projects::delete),
+        ],
+        // Workspaces and their settings. What CLIs print has a shorter address.
+        vec![
+            get("/app/{organization}/workspaces", Right(A::ReadOrganization, Organization), workspaces::list),
+            post("/app/{organization}/workspaces", Right(A::CreateWorkspace, Project), workspaces::create).form(sample::NEW_WORKSPACE),
+            get("/app/{organization}/{workspace}", Right(A::ReadWorkspace, Workspace), workspace::redirect),
+            get("/app/{organization}/workspaces/{workspace}", Right(A::ReadWorkspace, Workspace), workspace::show),
+            post("/app/{organization}/workspaces/{workspace}/lock", Right(A::LockWorkspace, Workspace), workspace_lock::lock),
+            post("/app/{organization}/workspaces/{workspace}/unlock", Right(A::LockWorkspace, Workspace), workspace_lock::unlock),
+            post("/app/{organization}/workspaces/{workspace}/force-unlock", Right(A::ForceUnlockWorkspace, Workspace), workspace_lock::force_unlock),
+            get("/app/{organization}/workspaces/{workspace}/settings", Right(A::ReadWorkspace, Workspace), workspace_settings::show),
+            post("/app/{organization}/workspaces/{workspace}/settings/general", Right(A::UpdateWorkspace, Workspace), workspace_general::save_general).form(sample::NAMED),
+            post("/app/{organization}/workspaces/{workspace}/settings/execution", Right(A::UpdateWorkspace, Workspace), workspace_general::save_execution).form(sample::EXECUTION),
+            post("/app/{organization}/workspaces/{workspace}/settings/sharing", Right(A::UpdateWorkspace, Workspace), workspace_sharing::save_sharing),
+            post("/app/{organization}/workspaces/{workspace}/settings/consumers", Right(A::UpdateWorkspace, Workspace), workspace_sharing::add_consumer).form(sample::SOURCE),
+            post("/app/{organization}/workspaces/{workspace}/settings/consumers/remove", Right(A::UpdateWorkspace, Workspace), workspace_sharing::remove_consumer).form(sample::SOURCE),
+            post("/app/{organization}/workspaces/{workspace}/settings/triggers", Right(A::UpdateWorkspace, Workspace), workspace_sharing::add_trigger).form(sample::SOURCE),
+            post("/app/{organization}/workspaces/{workspace}/settings/triggers/{trigger}/delete", Right(A::UpdateWorkspace, Workspace), workspace_sharing::remove_trigger),
+            post("/app/{organization}/workspaces/{workspace}/settings/ssh-key", Right(A::UpdateWorkspace, Workspace), workspace_sharing::choose_key).form(sample::KEY),
+            post("/app/{organization}/workspaces/{workspace}/settings/teams", Right(A::ManageWorkspaceTeams, Workspace), workspace_control::add_team).form(sample::TEAM),
+            post("/app/{organization}/workspaces/{workspace}/settings/teams/{access}", Right(A::ManageWorkspaceTeams, Workspace), workspace_control::change_team).form(sample::TEAM),
+            post("/app/{organization}/workspaces/{workspace}/settings/teams/{access}/remove", Right(A::ManageWorkspaceTeams, Workspace), workspace_control::remove_team),
+            post("/app/{organization}/workspaces/{workspace}/settings/delete", Right(A::DeleteWorkspace, Workspace), workspace_control::delete).form(sample::DELETE_WORKSPACE),
+        ],
+        // States and configurations.
+        vec![
+            get("/app/{organization}/workspaces/{workspace}/states", Right(A::ReadState, Workspace), states::list),
+            post("/app/{organization}/workspaces/{workspace}/states", Right(A::WriteState, Workspace), state_upload::upload)
+                .form(sample::NEW_STATE).body_limit(state_upload::MAX_FORM_BYTES),
+            get("/app/{organization}/workspaces/{workspace}/states/{state}", Right(A::ReadState, Workspace), state::show),
+            get("/app/{organization}/workspaces/{workspace}/states/{state}/diff", Right(A::ReadState, Workspace), state_diff::show),
+            get("/app/{organization}/workspaces/{workspace}/states/{state}/download", Right(A::ReadState, Workspace), state::download),
+            post("/app/{organization}/workspaces/{workspace}/states/{state}/restore", Right(A::WriteState, Workspace), state::restore),
+            post("/app/{organization}/workspaces/{workspace}/states/{state}/data/{step}", Depends(STATE_STEPS), state::change_data),
+            post("/app/{organization}/workspaces/{workspace}/outputs/{output}/reveal", Right(A::ReadState, Workspace), output::reveal),
+            get("/app/{organization}/workspaces/{workspace}/configurations", Right(A::ReadRuns, Workspace), configurations::list),
+            get("/app/{organization}/workspaces/{workspace}/configurations/{configuration}", Right(A::QueuePlan, Workspace), configuration::download),
+            post("/app/{organization}/workspaces/{workspace}/configurations/{configuration}/{step}", Right(A::ApplyRun, Workspace), configurations::change),
+        ],
+        // Runs.
+        vec![
+            get("/app/{organization}/runs", Right(A::ReadOrganization, Organization), runs::of_organization),
+            get("/app/{organization}/workspaces/{workspace}/runs", Right(A::ReadRuns, Workspace), runs::of_workspace),
+            get("/app/{organization}/workspaces/{workspace}/runs/new", Right(A::ReadRuns, Workspace), new_run::show),
+            post("/app/{organization}/workspaces/{workspace}/runs/new", Right(A::QueuePlan, Workspace), new_run::start).form(sample::NEW_RUN),
+            // It only spells the address in full: nothing is looked up.
+            get("/app/{organization}/{workspace}/runs/{run}", Public, run::page::redirect),
+            get("/app/{organization}/workspaces/{workspace}/runs/{run}", Right(A::ReadRuns, Workspace), run::page::show),
+            get("/app/{organization}/workspaces/{workspace}/runs/{run}/events", Right(A::ReadRuns, Workspace), run::events::follow),
+            get("/app/{organization}/workspaces/{workspace}/runs/{run}/log/{phase}", Right(A::ReadRuns, Workspace), run::log::whole),
+            get("/app/{organization}/workspaces/{workspace}/runs/{run}/log/{phase}/part", Right(A::ReadRuns, Workspace), run::log::earlier),
+            get("/app/{organization}/workspaces/{workspace}/runs/{run}/plan/{form}", Depends(PLAN_FILES), run::plan::download),
+            post("/app/{organization}/workspaces/{workspace}/runs/{run}/comments", Right(A::QueuePlan, Workspace), run::actions::comment).form(sample::COMMENT),
+            post("/app/{organization}/workspaces/{workspace}/runs/{run}/decisions/{decision}", Depends(RUN_DECISIONS), run::actions::decide),
+        ],
+        // Variables of workspaces and of variable sets.
+        vec![
+            get("/app/{organization}/workspaces/{workspace}/variables", Right(A::ReadVariables, Workspace), variables::list),
+            post("/app/{organization}/workspaces/{workspace}/variables", Right(A::WriteVariables, Workspace), variable_form::create).form(sample::VARIABLE),
+            post("/app/{organization}/workspaces/{workspace}/variables/import", Right(A::WriteVariables, Workspace), variable_import::preview).form(sample::IMPORT),
+            post("/app/{organization}/workspaces/{workspace}/variables/import/confirm", Right(A::WriteVariables, Workspace), variable_import::confirm),
+            get("/app/{organization}/workspaces/{workspace}/variables/{variable}", Right(A::ReadVariables, Workspace), variable_form::show),
+            post("/app/{organization}/workspaces/{workspace}/variables/{variable}", Right(A::WriteVariables, Workspace), variable_form::update).form(sample::VARIABLE),
+            post("/app/{organization}/workspaces/{workspace}/variables/{variable}/delete", Right(A::WriteVariables, Workspace), variable_form::delete),
+            get("/app/{organization}/variable-sets", Right(A::ReadOrganization, Organization), variable_sets::list),
+            post("/app/{organization}/variable-sets", Right(A::ManageVariableSets, Organization), variable_sets::create).form(sample::NAMED),
+            get("/app/{organization}/variable-sets/{variable_set}", Right(A::ReadVariableSets, Organization), variable_set::show),
+            post("/app/{organization}/variable-sets/{variable_set}", Right(A::ManageVariableSets, Organization), variable_set::update).form(sample::NAMED),
+            post("/app/{organization}/variable-sets/{variable_set}/apply", Right(A::ManageVariableSets, Organization), variable_set::apply).form(sample::TARGET),
+            post("/app/{organization}/variable-sets/{variable_set}/withdraw", Right(A::ManageVariableSets, Organization), variable_set::withdraw).form(sample::TARGET),
+            post("/app/{organization}/variable-sets/{variable_set}/delete", Right(A::ManageVariableSets, Organization), variable_set::delete),
+            post("/app/{organization}/variable-sets/{variable_set}/variables", Right(A::ManageVariableSets, Organization), variable_form::create).form(sample::VARIABLE),
+            post("/app/{organization}/variable-sets/{variable_set}/variables/import", Right(A::ManageVariableSets, Organization), variable_import::preview).form(sample::IMPORT),
+            post("/app/{organization}/variable-sets/{variable_set}/variables/import/confirm", Right(A::ManageVariableSets, Organization), variable_import::confirm),
+            get("/app/{organization}/variable-sets/{variable_set}/variables/{variable}", Right(A::ReadVariableSets, Organization), variable_form::show),
+            post("/app/{organization}/variable-sets/{variable_set}/variables/{variable}", Right(A::ManageVariableSets, Organization), variable_form::update).form(sample::VARIABLE),
+            post("/app/{organization}/variable-sets/{variable_set}/variables/{variable}/delete", Right(A::ManageVariableSets, Organization), variable_form::delete),
+        ],
+    ]
+}
