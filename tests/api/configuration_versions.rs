@@ -5,6 +5,7 @@ mod archives;
 use axum::http::StatusCode;
 use harness::api_server::{Answer, ApiServer, Client};
 use harness::configurations::packed;
+use harness::permission_site::CONFIGURATION;
 use serde_json::{Value, json};
 
 use crate::states::path_of;
@@ -25,11 +26,7 @@ pub(crate) async fn upload(server: &ApiServer, announced: &Answer, bytes: Vec<u8
 
 /// The id of a configuration that runs can use, with a README.
 pub(crate) async fn given_configuration(server: &ApiServer, workspace: &str) -> String {
-    let attributes = json!({ "auto-queue-runs": false });
-    let announced = announce(&server.admin(), workspace, attributes).await.expect(StatusCode::CREATED);
-    let archive = packed(&[("main.tf", "configuration"), ("README.md", "# Configuration")]);
-    upload(server, &announced, archive).await.expect(StatusCode::OK);
-    announced.id()
+    server.given_configuration(workspace, &CONFIGURATION).await
 }
 
 async fn given_workspace(server: &ApiServer) -> String {

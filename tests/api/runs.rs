@@ -16,7 +16,7 @@ pub(crate) fn run_body(workspace: &str, configuration: Option<&str>, attributes:
 
 /// Starts a run of the newest configuration.
 pub(crate) async fn start_run(client: &Client, workspace: &str, attributes: Value) -> Answer {
-    client.post("/api/v2/runs", &run_body(workspace, None, attributes)).await
+    client.start_run(workspace, attributes).await
 }
 
 /// A workspace with a configuration.

@@ -26,6 +26,8 @@ use taco_tables::State;
 use taco_tfc_api::Api;
 use tower::ServiceExt;
 
+use crate::configurations::packed;
+
 pub const SITE_TOKEN: &str = "a text that the operator chose";
 pub const SECRET: &str = "a master key with more than enough characters";
 
@@ -247,6 +249,17 @@ impl ApiServer {
         let path = format!("/api/v2/organizations/{organization}/workspaces");
         self.admin().post(&path, &body).await.expect(StatusCode::CREATED).id()
     }
+
+    /// Uploads a configuration of these files, which runs can use. Its id.
+    pub async fn given_configuration(&self, workspace: &str, files: &[(&str, &str)]) -> String {
+        let body = json!({ "data": { "type": "configuration-versions", "attributes": { "auto-queue-runs": false } } });
+        let path = format!("/api/v2/workspaces/{workspace}/configuration-versions");
+        let announced = self.admin().post(&path, &body).await.expect(StatusCode::CREATED);
+        let address = announced.attribute("upload-url");
+        let path = address.as_str().and_then(|address| address.strip_prefix("http://taco.test")).expect("an address");
+        self.with_authorization(None).send("PUT", path, None, packed(files)).await.expect(StatusCode::OK);
+        announced.id()
+    }
 }
 
 fn master_keys(rng: SharedRng) -> MasterKeys {
@@ -337,6 +350,13 @@ impl Client {
 
     pub async fn delete(&self, path: &str) -> Answer {
         self.send("DELETE", path, None, Body::empty()).await
+    }
+
+    /// Starts a run of the workspace's newest configuration.
+    pub async fn start_run(&self, workspace: &str, attributes: Value) -> Answer {
+        let relationships = json!({ "workspace": { "data": { "type": "workspaces", "id": workspace } } });
+        let body = json!({ "data": { "type": "runs", "attributes": attributes, "relationships": relationships } });
+        self.post("/api/v2/runs", &body).await
     }
 
     /// Accepts an invitation, which the site's admin has vouched to be for this user's address.

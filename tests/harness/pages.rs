@@ -2,13 +2,13 @@
 
 use std::sync::LazyLock;
 
-use crate::page_routes::Route;
+use taco_web::routes;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
     /// Name of its pictures.
     pub name: &'static str,
-    /// As `crates/web/src/app.rs` has it, or nothing if there is no page to be found.
+    /// As `crates/web/src/routes/table.rs` has it, or nothing if there is no page to be found.
     pub route: &'static str,
     /// Placeholders in braces are ids that only the sample site knows.
     pub address: &'static str,
@@ -31,9 +31,9 @@ pub const PHONE: u32 = 390;
 
 pub const DESK: u32 = 1280;
 
-/// All pages of which the source has a route.
+/// All pages that the table of routes has.
 pub static PAGES: LazyLock<Vec<Page>> = LazyLock::new(|| {
-    let routes = Route::all();
+    let routes = routes::all();
     let is_there = |page: &&Page| page.is_missing() || routes.iter().any(|route| route.path == page.route);
     LISTED.iter().filter(is_there).copied().collect()
 });

@@ -15,6 +15,7 @@ mod organization_tags;
 mod organizations;
 mod pages;
 mod password_guesses;
+mod permissions;
 mod projects;
 mod readme;
 mod run_log;

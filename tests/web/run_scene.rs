@@ -2,7 +2,6 @@
 
 use axum::http::StatusCode;
 use harness::browser::{Browser, Page};
-use harness::configurations::packed;
 use harness::page_server::PageServer;
 use serde_json::{Value, json};
 use taco_control_plane::{DueWait, PhaseCaller, PhaseOutcome, PhaseRequest, PlanForm, RequestInfo};
@@ -37,13 +36,7 @@ impl RunScene {
 
     /// Uploads a configuration of these files.
     pub(crate) async fn given_files(&self, workspace: &str, files: &[(&str, &str)]) {
-        let body = json!({ "data": { "type": "configuration-versions", "attributes": { "auto-queue-runs": false } } });
-        let path = format!("/api/v2/workspaces/{workspace}/configuration-versions");
-        let announced = self.server.api.admin().post(&path, &body).await.expect(StatusCode::CREATED);
-        let address = announced.attribute("upload-url");
-        let path = address.as_str().and_then(|address| address.strip_prefix("http://taco.test")).expect("an address");
-        let anyone = self.server.api.with_authorization(None);
-        anyone.send("PUT", path, None, packed(files)).await.expect(StatusCode::OK);
+        self.server.api.given_configuration(workspace, files).await;
     }
 
     /// Starts a run through the API, and returns its id.
