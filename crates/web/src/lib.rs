@@ -35,7 +35,7 @@ pub use accounts::oauth;
 use accounts::{account, consent, lifetimes, login, login_limit, password_link, session_cookie, sessions, tokens};
 use agents::agent_pool;
 use configurations::configuration;
-use html::{ansi, badge, choice, flash, markdown, pagination, text, text_diff, words};
+use html::{ansi, badge, choice, flash, list_page, markdown, pagination, text, text_diff, words};
 use organizations::{
     dashboard, invitations, organization_members, organization_secrets, organization_settings, organization_tags,
 };

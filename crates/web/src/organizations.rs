@@ -19,9 +19,10 @@ use crate::error::PageError;
 use crate::flash::Flash;
 use crate::form::{Complaint, VisitorForm};
 use crate::invitations::InvitationRow;
+use crate::list_page::ListPage;
 use crate::navigation::organization_address;
 use crate::page::Layout;
-use crate::pagination::{self, PageQuery, Pagination};
+use crate::pagination::{self, PageQuery};
 use crate::text::Moment;
 use crate::visitor::Visitor;
 use crate::{Web, page, terraform};
@@ -47,10 +48,8 @@ struct LandingPage<'a> {
 #[template(path = "organizations.html")]
 struct OrganizationsPage {
     layout: Layout,
-    search: String,
     invitations: Vec<InvitationRow>,
-    rows: Vec<Row>,
-    pages: Pagination,
+    list: ListPage<Row>,
     form: FormContent,
 }
 
@@ -141,15 +140,9 @@ async fn organizations(
         web.control_plane.organizations(&visitor.caller, Some(search), number),
         InvitationRow::all(web, visitor),
     )?;
-    let address = |number: usize| {
-        let mut fields = url::form_urlencoded::Serializer::new(format!("{PATH}?"));
-        fields.append_pair("search", search).append_pair("page", &number.to_string()).finish()
-    };
     Ok(OrganizationsPage {
         layout: Layout::for_visitor(web, visitor),
-        pages: Pagination::of(&listed, address),
-        rows: listed.items.into_iter().map(Row::of).collect(),
-        search: search.to_owned(),
+        list: ListPage::of(PATH.to_owned(), search, listed, Row::of),
         invitations,
         form,
     })

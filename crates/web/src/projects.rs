@@ -13,9 +13,10 @@ use taco_domain::project::{Project, ProjectPatch};
 use crate::error::PageError;
 use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, VisitorForm};
+use crate::list_page::ListPage;
 use crate::navigation::{Section, organization_address};
 use crate::page::Layout;
-use crate::pagination::{self, PageQuery, Pagination};
+use crate::pagination::{self, PageQuery};
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
 use crate::{Web, page, tag_lines};
@@ -27,10 +28,7 @@ const FIELDS: [&str; 3] = ["name", "description", "tags"];
 #[template(path = "projects.html")]
 struct ProjectsPage {
     layout: Layout,
-    address: String,
-    search: String,
-    rows: Vec<Row>,
-    pages: Pagination,
+    list: ListPage<Row>,
     form: FormContent,
     /// Reason why the visitor may not create a project, if so.
     refusal: Option<String>,
@@ -132,24 +130,17 @@ async fn projects(
 ) -> Result<ProjectsPage, Error> {
     let org = web.control_plane.organization_named(&visitor.caller, organization).await?;
     let name = org.entry().name.as_str();
-    let search = wanted.search.trim().to_owned();
-    let filter = ProjectFilter { query: Some(search.clone()), ..ProjectFilter::default() };
+    let search = wanted.search.trim();
+    let filter = ProjectFilter { query: Some(search.to_owned()), ..ProjectFilter::default() };
     let number = pagination::asked_for(&wanted.page);
     let listed = web.control_plane.projects(&visitor.caller, name, &filter, number).await?;
     let address = format!("{}/projects", organization_address(name));
     let decision = visitor.caller.may(Action::CreateProject, org.resource());
-    let page = |number: usize| {
-        let mut fields = url::form_urlencoded::Serializer::new(format!("{address}?"));
-        fields.append_pair("search", &search).append_pair("page", &number.to_string()).finish()
-    };
     Ok(ProjectsPage {
         layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Projects),
-        pages: Pagination::of(&listed, page),
-        rows: listed.items.iter().map(Row::of).collect(),
+        list: ListPage::of(address, search, listed, |view| Row::of(&view)),
         form,
         refusal: (!decision.allowed).then(|| decision.reason.into_owned()),
-        address,
-        search,
     })
 }
 

@@ -18,9 +18,10 @@ use crate::choice::Choice;
 use crate::error::PageError;
 use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, VisitorForm};
+use crate::list_page::ListPage;
 use crate::navigation::Section;
 use crate::page::Layout;
-use crate::pagination::{self, PageQuery, Pagination};
+use crate::pagination::{self, PageQuery};
 use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
 use crate::{Web, invitations, organization_settings, page};
@@ -31,10 +32,7 @@ struct MembersPage {
     layout: Layout,
     /// Of the settings.
     settings: String,
-    address: String,
-    search: String,
-    rows: Vec<MemberRow>,
-    pages: Pagination,
+    list: ListPage<MemberRow>,
     right: Decision,
     teams: Vec<Choice>,
     link: Option<NewLink>,
@@ -139,8 +137,8 @@ async fn members_page(
     form: MemberForm,
 ) -> Result<MembersPage, PageError> {
     let (caller, control_plane) = (&visitor.caller, &web.control_plane);
-    let search = wanted.search.trim().to_owned();
-    let filter = MembershipFilter { query: Some(search.clone()), ..MembershipFilter::default() };
+    let search = wanted.search.trim();
+    let filter = MembershipFilter { query: Some(search.to_owned()), ..MembershipFilter::default() };
     let (every_team, all) = (TeamFilter::default(), PageRequest::new(1, PageRequest::LARGEST_SIZE));
     // At once, so that they share one look at the bucket.
     let (view, members, teams) = tokio::try_join!(
@@ -150,20 +148,12 @@ async fn members_page(
     )?;
     let OrganizationView { org, .. } = &view;
     let name = org.entry().name.as_str();
-    let address = address_of(name);
-    let page = |number: usize| {
-        let mut fields = url::form_urlencoded::Serializer::new(format!("{address}?"));
-        fields.append_pair("search", &search).append_pair("page", &number.to_string()).finish()
-    };
     Ok(MembersPage {
         layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Settings),
         settings: organization_settings::address(name),
-        rows: members.items.iter().map(|view| MemberRow::of(visitor, view)).collect(),
-        pages: Pagination::of(&members, page),
+        list: ListPage::of(address_of(name), search, members, |view| MemberRow::of(visitor, &view)),
         right: caller.may(Action::ManageMembership, org.resource()),
         teams: teams.items.iter().map(|view| Choice::new(view.team.id, &view.team.name, &form.team)).collect(),
-        address,
-        search,
         link: None,
         form,
     })

@@ -12,9 +12,10 @@ use taco_domain::organization_state::TagUse;
 use crate::error::PageError;
 use crate::flash::Flash;
 use crate::form::{Complaint, VisitorForm};
+use crate::list_page::ListPage;
 use crate::navigation::{Section, organization_address};
 use crate::page::Layout;
-use crate::pagination::{self, PageQuery, Pagination};
+use crate::pagination::{self, PageQuery};
 use crate::visitor::Visitor;
 use crate::workspace_query::WorkspaceQuery;
 use crate::{Web, organization_settings, page};
@@ -25,10 +26,7 @@ struct TagsPage {
     layout: Layout,
     /// Of the settings.
     settings: String,
-    address: String,
-    search: String,
-    rows: Vec<Row>,
-    pages: Pagination,
+    list: ListPage<Row>,
     /// Some tag can be chosen.
     can_delete: bool,
     complaint: Complaint,
@@ -66,33 +64,25 @@ async fn tags_page(
     wanted: PageQuery,
     complaint: Complaint,
 ) -> Result<TagsPage, PageError> {
-    let search = wanted.search.trim().to_owned();
-    let filter = TagFilter { query: Some(search.clone()), ..TagFilter::default() };
+    let search = wanted.search.trim();
+    let filter = TagFilter { query: Some(search.to_owned()), ..TagFilter::default() };
     let number = pagination::asked_for(&wanted.page);
     let (org, listed) = web.control_plane.organization_tags(&visitor.caller, organization, &filter, number).await?;
     let name = org.entry().name.as_str();
-    let address = address_of(name);
-    let list = format!("{}/workspaces", organization_address(name));
-    let page = |number: usize| {
-        let mut fields = url::form_urlencoded::Serializer::new(format!("{address}?"));
-        fields.append_pair("search", &search).append_pair("page", &number.to_string()).finish()
-    };
-    let row = |tag: &TagUse| Row {
+    let workspaces = format!("{}/workspaces", organization_address(name));
+    let row = |tag: TagUse| Row {
         id: tag.id,
         key: tag.key.to_string(),
         workspaces: tag.workspaces,
-        workspaces_address: format!("{list}?{}", WorkspaceQuery::tagged(tag.key.as_str()).in_address()),
-        refusal: org.tag_deletion_choice(&visitor.caller, tag).err(),
+        workspaces_address: format!("{workspaces}?{}", WorkspaceQuery::tagged(tag.key.as_str()).in_address()),
+        refusal: org.tag_deletion_choice(&visitor.caller, &tag).err(),
     };
-    let rows: Vec<Row> = listed.items.iter().map(row).collect();
+    let list = ListPage::of(address_of(name), search, listed, row);
     Ok(TagsPage {
         layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Settings),
         settings: organization_settings::address(name),
-        pages: Pagination::of(&listed, page),
-        can_delete: rows.iter().any(|row| row.refusal.is_none()),
-        rows,
-        address,
-        search,
+        can_delete: list.rows.iter().any(|row| row.refusal.is_none()),
+        list,
         complaint,
     })
 }
