@@ -46,6 +46,7 @@ pub const MEMBERS: &[(&str, Role)] = &[
     ("reads outputs", Role::Workspace(r#"{"access":"custom","state-versions":"read-outputs"}"#)),
     ("locks", Role::Workspace(r#"{"access":"custom","workspace-locking":true}"#)),
     ("writes states", Role::Workspace(r#"{"access":"custom","state-versions":"write","workspace-locking":true}"#)),
+    ("writes variables", Role::Workspace(r#"{"access":"custom","variables":"write"}"#)),
     ("applies", Role::Workspace(r#"{"access":"custom","runs":"apply","variables":"write"}"#)),
     ("project reader", Role::Project(r#"{"access":"read"}"#)),
     ("project writer", Role::Project(r#"{"access":"write"}"#)),

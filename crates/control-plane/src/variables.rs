@@ -128,7 +128,7 @@ impl ControlPlane {
         caller: &Caller,
         wanted: &WorkspaceRef,
     ) -> Result<WorkspaceView, Error> {
-        let view = self.workspace(caller, wanted).await?;
+        let view = self.find_workspace(caller, wanted).await?;
         caller.require(Action::ReadVariables, view.resource(), "workspace")?;
         Ok(view)
     }

@@ -4,6 +4,7 @@ pub(crate) mod ansi;
 pub(crate) mod badge;
 pub(crate) mod choice;
 pub(crate) mod flash;
+pub(crate) mod list_page;
 pub(crate) mod markdown;
 pub(crate) mod pagination;
 pub(crate) mod text;

@@ -128,7 +128,7 @@ pub(crate) async fn render(
     status: StatusCode,
 ) -> Result<Response, PageError> {
     let workspace = named(path);
-    let view = web.control_plane.workspace(&visitor.caller, &workspace).await?;
+    let view = web.control_plane.workspace_with_states(&visitor.caller, &workspace).await?;
     let number = pagination::asked_for(&wanted.page);
     let all = wanted.intermediate == "1";
     let filter = StateFilter { status: None, without_intermediate: !all };

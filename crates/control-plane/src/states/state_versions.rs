@@ -19,7 +19,7 @@ use crate::page::{Listed, PageRequest};
 use crate::secret_reads::{Reader, SecretRead};
 use crate::signed_url_token::{SignedUrlPurpose, SignedUrlToken};
 use crate::state_blobs::{json_state_key, state_key};
-use crate::workspace_view::WorkspaceRef;
+use crate::workspace_view::{WorkspaceRef, WorkspaceView};
 
 pub(crate) const WHAT: &str = "state version";
 
@@ -78,6 +78,13 @@ impl ControlPlane {
         let owner = org.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
         caller.require(Action::ReadState, Resource::Workspace(&org.state, owner), WHAT)?;
         Ok(StateVersionView { version, org })
+    }
+
+    /// The workspace of a page about states: the caller may read them, and perhaps nothing else of it.
+    pub async fn workspace_with_states(&self, caller: &Caller, wanted: &WorkspaceRef) -> Result<WorkspaceView, Error> {
+        let view = self.find_workspace(caller, wanted).await?;
+        caller.require(Action::ReadState, view.resource(), "workspace")?;
+        Ok(view)
     }
 
     pub async fn current_state_version(

@@ -32,7 +32,7 @@ pub(crate) async fn reveal(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     let id: OutputId = output.parse().map_err(|_| PageError::not_found("output"))?;
-    let workspace = web.control_plane.workspace(&visitor.caller, &named((organization, name))).await?;
+    let workspace = web.control_plane.workspace_with_states(&visitor.caller, &named((organization, name))).await?;
     // Before anything is revealed: the page says whose output it is.
     if !workspace.has_output(&id) {
         return Err(PageError::not_found("output"));

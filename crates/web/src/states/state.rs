@@ -89,7 +89,7 @@ pub(crate) async fn find(
     Path((organization, name, id)): StatePath,
 ) -> Result<(WorkspaceView, StateVersionView), PageError> {
     let id = id.parse().map_err(|_| PageError::not_found("state version"))?;
-    let workspace = web.control_plane.workspace(&visitor.caller, &named((organization, name))).await?;
+    let workspace = web.control_plane.workspace_with_states(&visitor.caller, &named((organization, name))).await?;
     let state = web.control_plane.state_version(&visitor.caller, id).await?;
     if state.version.workspace != workspace.workspace.id {
         return Err(PageError::not_found("state version"));

@@ -51,7 +51,7 @@ pub(crate) async fn upload(
     Path(path): Path<(String, String)>,
     VisitorForm(visitor, form): VisitorForm<UploadForm>,
 ) -> Result<Response, PageError> {
-    let view = web.control_plane.workspace(&visitor.caller, &named(path.clone())).await?;
+    let view = web.control_plane.workspace_with_states(&visitor.caller, &named(path.clone())).await?;
     let body = stream::iter([Ok::<_, Infallible>(Bytes::from(typed(&form.state)))]);
     let describe = || Ok::<_, Error>(NewState { force: Some(form.force.0), ..NewState::default() });
     match web.control_plane.write_state(&visitor.caller, view.workspace.id, body, describe).await {
