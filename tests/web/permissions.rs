@@ -350,11 +350,9 @@ async fn nobody_gets_in_without_a_session() {
     let plane = &pages.site.server.control_plane;
     let ended = pages.cookie_of(Who::SiteAdmin).await;
     plane.log_out(secret_of(&ended)).await.expect("a bucket");
+    let owner = plane.account(&pages.caller(&suspended).await).await.expect("an account");
     let admin = pages.site.server.admin_caller().await;
-    let Caller { actor: taco_domain::permission::Actor::User { id, .. }, .. } = pages.caller(&suspended).await else {
-        unreachable!("an owner is a user");
-    };
-    plane.suspend_user(&admin, id, true).await.expect("a user");
+    plane.suspend_user(&admin, owner.id, true).await.expect("a user");
     let (_, token) = pages.site.server.given_user("joe").await;
     let token = format!("taco={token}");
     let cookies = [None, Some(suspended.as_str()), Some(&ended), Some(&token), Some("taco=mistyped")];
