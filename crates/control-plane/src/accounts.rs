@@ -187,10 +187,10 @@ impl ControlPlane {
 fn check_unique(site: &Site, user: &User) -> Result<(), Error> {
     let other = |found: Option<&User>| found.is_some_and(|found| found.id != user.id);
     if other(site.user_named(&user.username)) {
-        return Err(Error::name_taken("username", "Username"));
+        return Err(Error::name_taken("username"));
     }
     if other(site.user_with_email(&user.email)) {
-        return Err(Error::name_taken("email", "Email"));
+        return Err(Error::name_taken("email"));
     }
     Ok(())
 }

@@ -16,15 +16,16 @@ use taco_domain::id::{ConfigurationVersionId, RunId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::run::{Run, RunOptions, RunSource};
 use taco_domain::state_version::{BackingDataAction, TransitionNotAllowed};
+use taco_domain::workspace::Workspace;
 use taco_ledger::bucket::Download;
 use taco_ledger::{Intent, Transaction};
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
 use crate::configuration_archives::StoredArchive;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::history::{HistoricKind, ListKey, ToChange, WorkspaceList};
-use crate::idempotency::idempotent;
 use crate::page::{Listed, PageRequest};
 use crate::run_flow::has_room;
 use crate::run_flow::{new_run, put_run_and_follow_up};
@@ -32,7 +33,7 @@ use crate::signed_url_token::{SignedUrlPurpose, SignedUrlToken};
 use crate::upload_slots::UploadKind;
 use crate::workspace_view::WorkspaceRef;
 
-const WHAT: &str = "configuration version";
+const WHAT: &str = ConfigurationVersion::NOUN;
 
 /// A configuration as a door shows it.
 #[derive(Clone)]
@@ -84,14 +85,11 @@ impl ControlPlane {
         source: RunSource,
     ) -> Result<ConfigurationVersionView, Error> {
         let view = self.find_workspace(caller, workspace).await?;
-        let (org, workspace, now) = (view.org, view.workspace.id, self.now());
+        let (mut org, workspace, now) = (view.org, view.workspace.id, self.now());
         let id = ConfigurationVersionId::within(workspace.organization_prefix(), self.random());
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            let state = tx.state();
-            let owner = state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
-            let resource = Resource::Workspace(state, owner);
-            asker.require(Action::QueuePlan, resource, "workspace")?;
+        let change = org.change(caller, "configuration.announce", now, move |tx| {
+            let owner = tx.workspace_of::<Workspace>(&workspace, Action::QueuePlan)?;
+            let (state, asker) = (tx.state(), tx.caller());
             let version = ConfigurationVersion {
                 id,
                 workspace,
@@ -107,16 +105,16 @@ impl ControlPlane {
                 has_readme: false,
                 size: 0,
                 sha256: String::new(),
-                creator_may_apply: asker.may(Action::ApplyRun, resource).allowed,
+                creator_may_apply: asker.may(Action::ApplyRun, Resource::Workspace(state, &owner)).allowed,
                 uploaded_at: None,
                 error: None,
                 error_message: None,
             };
             tx.put(&version);
             Ok(version)
-        };
-        let version = org.commit(caller.intent("configuration.announce"), idempotent(caller, now, decide)).await?;
-        Ok(seen_after(org, version))
+        });
+        let version = change.await?;
+        Ok(ConfigurationVersionView { version, org })
     }
 
     /// Takes the archive of an announced configuration, and starts a run if that was wished for. It may be sent again
@@ -130,8 +128,8 @@ impl ControlPlane {
         E: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
         let id: ConfigurationVersionId = pass.object(SignedUrlPurpose::UploadConfiguration)?;
-        let org = self.organization_unchecked(id.organization_prefix(), WHAT).await?;
-        let version = org.state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let mut org = self.organization_unchecked(id.organization_prefix(), WHAT).await?;
+        let version = org.get::<ConfigurationVersion>(&id)?.clone();
         let workspace = org.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
         self.holder_of(pass, &org, Action::QueuePlan, &workspace.id, WHAT)?;
         let _slot = self.shared.upload_slots.take(org.id(), UploadKind::Configuration).await?;
@@ -144,6 +142,7 @@ impl ControlPlane {
         let run = RunId::within(id.organization_prefix(), self.random());
         let arrived = Arrived { blob: blob.clone(), archive, now: self.now(), run };
         let intent = Intent { actor: version.created_by.to_string(), action: "configuration.upload", request: None };
+        // In the name of the one who announced it, who need not be there any more.
         let committed = org.commit(intent, move |tx| take_archive(tx, id, &arrived)).await;
         match &committed {
             Ok(Taken { version, replaced }) if version.blob == blob => {
@@ -158,7 +157,10 @@ impl ControlPlane {
         let Taken { version, .. } = committed?;
         match version.error_message.clone().filter(|_| version.status == ConfigurationStatus::Errored) {
             Some(detail) => Err(Error::Invalid { pointer: String::new(), detail }),
-            None => Ok(seen_after(org, version)),
+            None => {
+                org.state = org.last_seen();
+                Ok(ConfigurationVersionView { version, org })
+            }
         }
     }
 
@@ -169,23 +171,19 @@ impl ControlPlane {
         id: ConfigurationVersionId,
         action: ConfigurationAction,
     ) -> Result<(), Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            let state = tx.state();
-            let version = state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-            let owner = state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
-            asker.require(Action::ApplyRun, Resource::Workspace(state, owner), WHAT)?;
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        let record = ToChange::new(id, Action::ApplyRun, WHAT);
+        let change = self.change_restored(caller, &mut org, record, "configuration.give-up", move |tx| {
+            let version: ConfigurationVersion = tx.get(&id)?;
+            tx.workspace_of::<ConfigurationVersion>(&version.workspace, Action::ApplyRun)?;
             let status = action.status_after(version.status).map_err(|error| refused(error.to_string()))?;
             if action.takes_archive() {
-                check_is_unused(state, &version)?;
+                check_is_unused(tx.state(), &version)?;
             }
             tx.put(&ConfigurationVersion { status, ..version.clone() });
             Ok((status, version.blob, version.has_readme))
-        };
-        let (record, decide) = (ToChange::new(id, Action::ApplyRun, WHAT), idempotent(caller, self.now(), decide));
-        let intent = caller.intent("configuration.give-up");
-        let (status, blob, has_readme) = self.change_historic(caller, &org, record, intent, decide).await?;
+        });
+        let (status, blob, has_readme) = change.await?;
         let gone = matches!(status, ConfigurationStatus::Archived | ConfigurationStatus::BackingDataPermanentlyDeleted);
         if gone && !blob.is_empty() {
             self.remove_archive(&org, &blob, has_readme).await;
@@ -213,7 +211,7 @@ impl ControlPlane {
     ) -> Result<ConfigurationVersionView, Error> {
         let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
         let org = self.with_history(org, id).await?;
-        let version = org.state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let version = org.get::<ConfigurationVersion>(&id)?.clone();
         let owner = org.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
         caller.require(action, Resource::Workspace(&org.state, owner), WHAT)?;
         Ok(ConfigurationVersionView { version, org })
@@ -406,9 +404,4 @@ impl ConfigurationVersionView {
 
 fn refused(detail: String) -> Error {
     Error::Invalid { pointer: "/data".to_owned(), detail }
-}
-
-fn seen_after(mut org: OrganizationSnapshot, version: ConfigurationVersion) -> ConfigurationVersionView {
-    org.state = org.ledger.last_seen();
-    ConfigurationVersionView { version, org }
 }

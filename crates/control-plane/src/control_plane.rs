@@ -18,11 +18,12 @@ use taco_ledger::seal::{HEADER, MasterKeys};
 use taco_ledger::{
     Blobs, Bucket, Changes, CommitError, Environment, Intent, Ledger, LedgerName, LogChunks, Options, Transaction, View,
 };
-use taco_tables::State as _;
+use taco_tables::{Holds, Record, State as _};
 use tokio::sync::OnceCell;
 
 use crate::caller::{Caller, PrefetchedOrganization, RequestTarget};
 use crate::error::Error;
+use crate::find::find;
 use crate::history::{HistoryCache, Leftovers};
 use crate::log_signals::LogSignals;
 use crate::password_queue::PasswordQueue;
@@ -202,6 +203,14 @@ impl OrganizationSnapshot {
     /// Number of resources that its workspaces manage together.
     pub fn resource_count(&self) -> u64 {
         self.state.workspaces.iter().map(|workspace| workspace.resource_count).sum()
+    }
+
+    /// The record with this id.
+    pub(crate) fn get<R: Record>(&self, id: &R::Id) -> Result<&R, Error>
+    where
+        OrganizationState: Holds<R>,
+    {
+        find(&*self.state, id, R::NOUN)
     }
 
     /// The same organization as this server last saw it, at no cost: for hints, never for an answer.

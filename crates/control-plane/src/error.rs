@@ -76,9 +76,10 @@ impl Error {
         InvalidAttribute::new(attribute, detail).into()
     }
 
-    /// A name that something else has, in the wording that clients know.
-    pub fn name_taken(attribute: &'static str, title: &str) -> Self {
-        Self::invalid(attribute, format!("{title} has already been taken"))
+    /// An attribute that something else has the same of, in the wording that clients know.
+    pub fn name_taken(attribute: &'static str) -> Self {
+        let (first, rest) = attribute.split_at(attribute.len().min(1));
+        Self::invalid(attribute, format!("{}{rest} has already been taken", first.to_uppercase()))
     }
 }
 

@@ -6,6 +6,7 @@
 mod accounts;
 mod agents;
 mod caller;
+mod change;
 mod configuration_versions;
 mod control_plane;
 mod error;
@@ -44,7 +45,7 @@ use states::{
 };
 use storage::{blob_error, channel_reader, reader_slots, stored_objects, upload_slots};
 use teams::{owners, team_members};
-use variables::{variable_imports, variable_rules, variable_sets};
+use variables::{variable_imports, variable_sets};
 use workspaces::{lock_choices, lock_release, lock_rollback, tags, workspace_lists, workspace_locks, workspace_view};
 
 pub use accounts::AccountPatch;

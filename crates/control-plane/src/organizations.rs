@@ -14,12 +14,13 @@ use futures::future::ready;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use taco_boxed::boxed;
+use taco_domain::Site;
 use taco_domain::id::OrganizationId;
 use taco_domain::name::Email;
 use taco_domain::organization::{Organization, OrganizationEntry, OrganizationPatch};
 use taco_domain::permission::{Action, Actor, Resource};
-use taco_domain::{OrganizationState, Site};
 use taco_ledger::Transaction;
+use taco_tables::Record as _;
 
 use crate::agent_pools::{PoolUser, check_agent_pool};
 use crate::caller::Caller;
@@ -41,7 +42,7 @@ pub struct OrganizationView {
 
 impl OrganizationView {
     fn of(org: OrganizationSnapshot) -> Result<Self, Error> {
-        let organization = org.state.organization().cloned().ok_or(Error::NotFound("organization"))?;
+        let organization = org.state.organization().cloned().ok_or(Error::NotFound(Organization::NOUN))?;
         Ok(Self { name: org.entry().name.to_string(), organization, org })
     }
 }
@@ -235,7 +236,7 @@ impl ControlPlane {
                 });
             }
             if tx.state().has_organization_named(&entry.name) {
-                return Err(Error::name_taken("name", "Name"));
+                return Err(Error::name_taken("name"));
             }
             if tx.state().organization_at(entry.id.organization_prefix()).is_some() {
                 return Ok(Founding::HomeTaken);
@@ -295,23 +296,23 @@ impl ControlPlane {
         name: &str,
         patch: &OrganizationPatch,
     ) -> Result<OrganizationView, Error> {
-        let org = self.organization_named(caller, name).await?;
+        let mut org = self.organization_named(caller, name).await?;
         caller.require(Action::UpdateOrganization, org.resource(), "organization")?;
         let new_name = patch.name()?.filter(|new| *new != org.entry().name);
         if let Some(new) = &new_name
             && new.key() != org.entry().name.key()
             && caller.site.has_organization_named(new)
         {
-            return Err(Error::name_taken("name", "Name"));
+            return Err(Error::name_taken("name"));
         }
-        self.update_settings(caller, &org, patch.clone()).await?;
+        self.update_settings(caller, &mut org, patch.clone()).await?;
         if let Some(new) = new_name {
             let id = org.id();
             let rename = move |tx: &mut Transaction<Site>| {
-                let entry = tx.state().organizations.get(&id).cloned().ok_or(Error::NotFound("organization"))?;
+                let entry = tx.state().organizations.get(&id).cloned().ok_or(Error::NotFound(Organization::NOUN))?;
                 let taken_by = tx.state().organizations.by().name.first(&new.key());
                 if taken_by.is_some_and(|other| other.id != id) {
-                    return Err(Error::name_taken("name", "Name"));
+                    return Err(Error::name_taken("name"));
                 }
                 tx.put(&OrganizationEntry { name: new.clone(), ..entry });
                 Ok(())
@@ -325,21 +326,19 @@ impl ControlPlane {
     async fn update_settings(
         &self,
         caller: &Caller,
-        org: &OrganizationSnapshot,
+        org: &mut OrganizationSnapshot,
         patch: OrganizationPatch,
     ) -> Result<(), Error> {
-        let intent = caller.intent("organization.update");
-        let caller = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            caller.require(Action::UpdateOrganization, Resource::Organization(tx.state()), "organization")?;
-            let before = tx.state().organization().ok_or(Error::NotFound("organization"))?;
+        org.change(caller, "organization.update", self.now(), move |tx| {
+            tx.require::<Organization>(Action::UpdateOrganization, tx.organization())?;
+            let before = tx.state().organization().ok_or(Error::NotFound(Organization::NOUN))?;
             let after = patch.apply(before)?;
             let (now, was) = (after.default_execution, Some(before.default_execution));
             check_agent_pool(tx.state(), now, was, PoolUser::Organization, "default-agent-pool-id")?;
             tx.put(&after);
             Ok(())
-        };
-        org.commit(intent, decide).await
+        })
+        .await
     }
 
     /// Deletes an organization with everything in it. Its log stays in the bucket, where it cannot be found by name.

@@ -4,21 +4,18 @@ use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::execution::Execution;
 use taco_domain::id::ProjectId;
+use taco_domain::organization::Organization;
 use taco_domain::permission::{Action, Resource};
 use taco_domain::project::{Project, ProjectPatch};
 use taco_domain::tag;
-use taco_domain::team_access::TeamProject;
-use taco_ledger::Transaction;
+use taco_tables::Record as _;
 
 use crate::agent_pools::{PoolUser, check_agent_pool};
 use crate::caller::Caller;
+use crate::change::Tx;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::idempotency::{already_applied, idempotent};
 use crate::page::{Listed, PageRequest};
-use crate::{agent_pools, variable_rules};
-
-const WHAT: &str = "project";
 
 /// A project as a door shows it, and its organization at the same moment.
 #[derive(Clone)]
@@ -78,15 +75,11 @@ impl ProjectFilter {
 
 #[boxed]
 impl ControlPlane {
-    async fn find_project(&self, caller: &Caller, id: ProjectId) -> Result<ProjectView, Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        let project = org.state.projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-        Ok(ProjectView { project, org })
-    }
-
     pub async fn project(&self, caller: &Caller, id: ProjectId) -> Result<ProjectView, Error> {
-        let view = self.find_project(caller, id).await?;
-        caller.require(Action::ReadProject, view.resource(), WHAT)?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), Project::NOUN).await?;
+        let project = org.get::<Project>(&id)?.clone();
+        let view = ProjectView { project, org };
+        caller.require(Action::ReadProject, view.resource(), Project::NOUN)?;
         Ok(view)
     }
 
@@ -114,42 +107,15 @@ impl ControlPlane {
         organization: &str,
         patch: ProjectPatch,
     ) -> Result<ProjectView, Error> {
-        let org = self.organization_named(caller, organization).await?;
+        let mut org = self.organization_named(caller, organization).await?;
         let name = patch.name.as_deref().unwrap_or_default().parse()?;
         let new = Project::new(ProjectId::within(org.id().organization_prefix(), self.random()), name, self.now());
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            asker.require(Action::CreateProject, Resource::Organization(tx.state()), "organization")?;
-            let created = patched(tx.state(), &new, &patch)?;
-            tx.put(&created);
-            Ok(created)
-        };
-        let project = org.commit(caller.intent("project.create"), idempotent(caller, self.now(), decide)).await?;
-        Ok(seen_after(org, project))
-    }
-
-    /// Changes one project. `change` may run several times, and decides from its arguments alone.
-    pub(crate) async fn change_project(
-        &self,
-        caller: &Caller,
-        id: ProjectId,
-        action: Action,
-        intent: &'static str,
-        mut change: impl FnMut(&mut Transaction<OrganizationState>, Project) -> Result<Project, Error> + Send + 'static,
-    ) -> Result<ProjectView, Error> {
-        let org = self.find_project(caller, id).await?.org;
-        let intent = caller.intent(intent);
-        let caller = caller.clone();
-        let project = org
-            .commit(intent, move |tx| {
-                let project = tx.state().projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-                caller.require(action, Resource::Project(tx.state(), &project), WHAT)?;
-                let changed = change(tx, project)?;
-                tx.put(&changed);
-                Ok(changed)
-            })
-            .await?;
-        Ok(seen_after(org, project))
+        let change = org.change(caller, "project.create", self.now(), move |tx| {
+            tx.require::<Organization>(Action::CreateProject, tx.organization())?;
+            put_patched(tx, &new, &patch)
+        });
+        let project = change.await?;
+        Ok(ProjectView { project, org })
     }
 
     pub async fn update_project(
@@ -158,36 +124,24 @@ impl ControlPlane {
         id: ProjectId,
         patch: ProjectPatch,
     ) -> Result<ProjectView, Error> {
-        self.change_project(caller, id, Action::UpdateProject, "project.update", move |tx, project| {
-            patched(tx.state(), &project, &patch)
-        })
-        .await
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), Project::NOUN).await?;
+        let change = org.change(caller, "project.update", self.now(), move |tx| {
+            let project = tx.project(&id, Action::UpdateProject)?;
+            put_patched(tx, &project, &patch)
+        });
+        let project = change.await?;
+        Ok(ProjectView { project, org })
     }
 
     /// Deletes an empty project.
     pub async fn delete_project(&self, caller: &Caller, id: ProjectId) -> Result<(), Error> {
-        let now = self.now();
-        let before = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        if already_applied(&*before.state, caller, now)? {
-            return Ok(());
-        }
-        let org = self.find_project(caller, id).await?.org;
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            let state = tx.state();
-            let Some(project) = state.projects.get(&id) else { return Ok(()) };
-            asker.require(Action::DeleteProject, Resource::Project(state, project), WHAT)?;
-            check_deletable(state, id).map_err(Error::Conflict)?;
-            let accesses: Vec<_> = state.team_projects.by().project.get(&id).map(|access| access.id).collect();
-            for access in accesses {
-                tx.delete::<TeamProject>(&access);
-            }
-            variable_rules::forget_project(tx, id);
-            agent_pools::forget_project(tx, id);
-            tx.delete::<Project>(&id);
-            Ok(())
-        };
-        org.commit(caller.intent("project.delete"), idempotent(caller, now, decide)).await
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), Project::NOUN).await?;
+        org.change(caller, "project.delete", self.now(), move |tx| {
+            tx.project(&id, Action::DeleteProject)?;
+            check_deletable(tx.state(), id).map_err(Error::Conflict)?;
+            tx.delete::<Project>(&id)
+        })
+        .await
     }
 }
 
@@ -202,21 +156,13 @@ fn check_deletable(state: &OrganizationState, id: ProjectId) -> Result<(), Strin
     }
 }
 
-fn seen_after(mut org: OrganizationSnapshot, project: Project) -> ProjectView {
-    org.state = org.ledger.last_seen();
-    ProjectView { project, org }
-}
-
-/// The project after a request, if its name is free and its pool is for it.
-fn patched(state: &OrganizationState, project: &Project, patch: &ProjectPatch) -> Result<Project, Error> {
-    let organization = state.organization().ok_or(Error::NotFound("organization"))?;
+/// Puts the project as it is after a request, if its name is free and its pool is for it.
+fn put_patched(tx: &mut Tx<'_>, project: &Project, patch: &ProjectPatch) -> Result<Project, Error> {
+    let organization = tx.state().organization().ok_or(Error::NotFound(Organization::NOUN))?;
     let changed = patch.apply(project, organization.default_execution)?;
-    if state.project_name_is_taken(&changed.name, Some(&changed.id)) {
-        return Err(Error::name_taken("name", "Name"));
-    }
     if let Some(execution) = changed.default_execution {
         let user = PoolUser::Project(project.id);
-        check_agent_pool(state, execution, project.default_execution, user, "default-agent-pool-id")?;
+        check_agent_pool(tx.state(), execution, project.default_execution, user, "default-agent-pool-id")?;
     }
-    Ok(changed)
+    tx.put_unique(changed)
 }

@@ -29,22 +29,20 @@ use taco_domain::run_request::RunRequest;
 use taco_domain::run_status::RunStatus;
 use taco_domain::wait_reason::{WaitReason, wait_reasons};
 use taco_domain::workspace::Workspace;
-use taco_ledger::Transaction;
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
+use crate::change::Tx;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::find::find;
 use crate::history::{HistoricKind, InMemory, ListKey, ListedIds, ToChange, WorkspaceList};
-use crate::idempotency::idempotent;
 use crate::page::{Listed, PageRequest};
 use crate::presence::check_version;
 use crate::run_filter::RunFilter;
 use crate::run_flow::check_workspace;
 use crate::run_flow::{new_run, put_run_and_follow_up};
 use crate::workspace_view::{WorkspaceRef, WorkspaceView};
-
-const WHAT: &str = "run";
 
 /// A run as a door shows it, with its workspace at the same moment.
 #[derive(Clone)]
@@ -55,6 +53,12 @@ pub struct RunView {
 }
 
 impl RunView {
+    /// A run with the workspace that its organization has.
+    pub(crate) fn of(org: OrganizationSnapshot, run: Run) -> Result<Self, Error> {
+        let workspace = org.get::<Workspace>(&run.workspace)?.clone();
+        Ok(Self { run, workspace, org })
+    }
+
     /// One page of these runs of an organization.
     pub(crate) fn page_of<'a>(
         org: &OrganizationSnapshot,
@@ -99,8 +103,8 @@ impl RunView {
         self.org.look().await?;
         self.org.state = self.org.last_seen();
         let state = &self.org.state;
-        let run = state.runs.get(&self.run.id).cloned().ok_or(Error::NotFound("run"))?;
-        let workspace = state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound("run"))?;
+        let run = state.runs.get(&self.run.id).cloned().ok_or(Error::NotFound(Run::NOUN))?;
+        let workspace = state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound(Run::NOUN))?;
         (self.run, self.workspace) = (run, workspace);
         Ok(())
     }
@@ -128,7 +132,7 @@ impl ControlPlane {
             pointer: "/data/relationships/workspace".to_owned(),
             detail: "The workspace in which the run starts must be given".to_owned(),
         })?;
-        let org = self.authorized_from_cache(caller, workspace.organization_prefix(), "workspace").await?;
+        let mut org = self.authorized_from_cache(caller, workspace.organization_prefix(), Workspace::NOUN).await?;
         let (id, now) = (RunId::within(workspace.organization_prefix(), self.random()), self.now());
         let seal = |sent: &taco_domain::run_request::SentRunVariable| RunVariable {
             key: sent.key.clone(),
@@ -136,18 +140,17 @@ impl ControlPlane {
         };
         let variables: Vec<RunVariable> = request.variables.iter().flatten().map(seal).collect();
         let used = request.configuration_version;
-        let used = used.map(|configuration| ToChange::new(configuration, Action::QueuePlan, "workspace"));
-        let (asker, agents) = (caller.clone(), self.presence().agents());
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            let state = tx.state();
-            let owner = state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
+        let used = used.map(|configuration| ToChange::new(configuration, Action::QueuePlan, Workspace::NOUN));
+        let agents = self.presence().agents();
+        let decide = move |tx: &mut Tx<'_>| {
+            let owner = &tx.workspace_of::<Workspace>(&workspace, Action::QueuePlan)?;
+            let (state, asker) = (tx.state(), tx.caller());
             let resource = Resource::Workspace(state, owner);
-            asker.require(Action::QueuePlan, resource, "workspace")?;
             check_workspace(state, owner)?;
             let configuration = configuration_for(state, owner, request.configuration_version)?;
             let mut auto_apply = request.wants_auto_apply(owner, configuration);
             if auto_apply && request.auto_apply == Some(true) {
-                asker.require(Action::ApplyRun, resource, "workspace")?;
+                tx.require::<Workspace>(Action::ApplyRun, resource)?;
             }
             // Where it is the workspace's default, a plan of someone who may not apply waits for someone who may.
             auto_apply &= asker.may(Action::ApplyRun, resource).allowed;
@@ -159,12 +162,11 @@ impl ControlPlane {
             run.structured_output = structured;
             put_run_and_follow_up(tx, run, now)
         };
-        let (intent, decide) = (caller.intent("run.create"), idempotent(caller, now, decide));
         let run = match used {
-            Some(used) => self.change_historic(caller, &org, used, intent, decide).await?,
-            None => org.commit(intent, decide).await?,
+            Some(used) => self.change_restored(caller, &mut org, used, "run.create", decide).await?,
+            None => org.change(caller, "run.create", now, decide).await?,
         };
-        run_seen_after(org, run)
+        RunView::of(org, run)
     }
 
     /// Reason why the caller cannot start a run of the newest configuration in a workspace; `None` if they can.
@@ -182,12 +184,12 @@ impl ControlPlane {
     }
 
     pub async fn run(&self, caller: &Caller, id: RunId) -> Result<RunView, Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), Run::NOUN).await?;
         let org = self.with_history(org, id).await?;
-        let run = find::<Run, _>(&*org.state, &id, WHAT)?.clone();
-        let workspace = find::<Workspace, _>(&*org.state, &run.workspace, WHAT)?.clone();
+        let run = find::<Run, _>(&*org.state, &id, Run::NOUN)?.clone();
+        let workspace = find::<Workspace, _>(&*org.state, &run.workspace, Run::NOUN)?.clone();
         let view = RunView { run, workspace, org };
-        caller.require(Action::ReadRuns, view.resource(), WHAT)?;
+        caller.require(Action::ReadRuns, view.resource(), Run::NOUN)?;
         Ok(view)
     }
 
@@ -375,11 +377,4 @@ fn default_message(source: RunSource) -> &'static str {
         RunSource::Page => "Queued on the page",
         RunSource::Api | RunSource::ConfigurationVersion | RunSource::RunTrigger => "Queued by the API",
     }
-}
-
-/// The run that a commit left behind, in an organization that knows of it.
-pub(crate) fn run_seen_after(mut org: OrganizationSnapshot, run: Run) -> Result<RunView, Error> {
-    org.state = org.ledger.last_seen();
-    let workspace = org.state.workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound("workspace"))?;
-    Ok(RunView { run, workspace, org })
 }

@@ -14,15 +14,13 @@ use taco_domain::id::{MembershipId, TeamId};
 use taco_domain::membership::{Membership, MembershipStatus};
 use taco_domain::permission::{Action, Actor, Resource, covers, covers_in_organization};
 use taco_domain::team::{Team, TeamVisibility};
-use taco_domain::team_access::{TeamProject, TeamWorkspace};
-use taco_domain::token::{Token, TokenHolder};
 use taco_domain::user::User;
-use taco_ledger::Transaction;
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
+use crate::change::Tx;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::idempotency::idempotent;
 use crate::owners::{check_owners_left, choosing, require_choice_of};
 use crate::page::{Listed, PageRequest};
 
@@ -80,7 +78,7 @@ pub struct TeamPatch {
 }
 
 impl TeamPatch {
-    fn apply(&self, state: &OrganizationState, mut team: Team) -> Result<Team, Error> {
+    fn apply(&self, mut team: Team) -> Result<Team, Error> {
         if let Some(name) = &self.name {
             team.name = name.parse()?;
         }
@@ -95,9 +93,6 @@ impl TeamPatch {
         team.sso_team_id = self.sso_team_id.clone().unwrap_or(team.sso_team_id);
         team.allow_member_token_management =
             self.allow_member_token_management.unwrap_or(team.allow_member_token_management);
-        if state.teams.by().name.first(&team.name.key()).is_some_and(|other| other.id != team.id) {
-            return Err(Error::name_taken("name", "Name"));
-        }
         Ok(team)
     }
 }
@@ -163,90 +158,48 @@ impl ControlPlane {
     }
 
     pub async fn team(&self, caller: &Caller, id: TeamId) -> Result<TeamView, Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), "team").await?;
-        let team = org.known_team(caller, &id).cloned().ok_or(Error::NotFound("team"))?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), Team::NOUN).await?;
+        let team = org.known_team(caller, &id).cloned().ok_or(Error::NotFound(Team::NOUN))?;
         Ok(team_view(caller, &org, team))
     }
 
     pub async fn create_team(&self, caller: &Caller, organization: &str, patch: TeamPatch) -> Result<TeamView, Error> {
-        let org = self.organization_named(caller, organization).await?;
+        let mut org = self.organization_named(caller, organization).await?;
         let name = patch.name.as_deref().unwrap_or_default().parse()?;
         let new = Team::new(TeamId::within(org.id().organization_prefix(), self.random()), name, self.now());
-        self.put_team(caller, org, "team.create", patch, move |_| Ok(new.clone())).await
+        let change = org.change(caller, "team.create", self.now(), move |tx| {
+            tx.require::<Team>(Action::ManageTeams, tx.organization())?;
+            put_patched(tx, &new, &patch)
+        });
+        let team = change.await?;
+        Ok(team_view(caller, &org, team))
     }
 
     pub async fn update_team(&self, caller: &Caller, id: TeamId, patch: TeamPatch) -> Result<TeamView, Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), "team").await?;
-        self.put_team(caller, org, "team.update", patch, move |state| {
-            if state.is_owners(id) {
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), Team::NOUN).await?;
+        let change = org.change(caller, "team.update", self.now(), move |tx| {
+            tx.require::<Team>(Action::ManageTeams, tx.organization())?;
+            if tx.state().is_owners(id) {
                 return Err(Error::Conflict("The owners' team cannot be changed: owners may do everything".to_owned()));
             }
-            state.teams.get(&id).cloned().ok_or(Error::NotFound("team"))
-        })
-        .await
-    }
-
-    async fn put_team(
-        &self,
-        caller: &Caller,
-        mut org: OrganizationSnapshot,
-        intent: &'static str,
-        patch: TeamPatch,
-        mut before: impl FnMut(&OrganizationState) -> Result<Team, Error> + Send + 'static,
-    ) -> Result<TeamView, Error> {
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            let resource = Resource::Organization(tx.state());
-            asker.require(Action::ManageTeams, resource, "team")?;
-            let before = before(tx.state())?;
-            let team = patch.apply(tx.state(), before.clone())?;
-            if team.organization_access != before.organization_access {
-                asker.require(Action::ManageOrganizationAccess, resource, "team")?;
-                check_gives_no_more(&asker, tx.state(), &before, &team)?;
-            }
-            tx.put(&team);
-            Ok(team)
-        };
-        let team = org.commit(caller.intent(intent), idempotent(caller, self.now(), decide)).await?;
-        org.state = org.ledger.last_seen();
+            let before = tx.get(&id)?;
+            put_patched(tx, &before, &patch)
+        });
+        let team = change.await?;
         Ok(team_view(caller, &org, team))
     }
 
     /// Deletes a team with its tokens and its rights. Its members stay members of the organization.
     pub async fn delete_team(&self, caller: &Caller, id: TeamId) -> Result<(), Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), "team").await?;
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            let state = tx.state();
-            asker.require(Action::ManageTeams, Resource::Organization(state), "team")?;
-            if !state.teams.contains(&id) {
-                return Err(Error::NotFound("team"));
-            }
-            if state.is_owners(id) {
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), Team::NOUN).await?;
+        org.change(caller, "team.delete", self.now(), move |tx| {
+            tx.require::<Team>(Action::ManageTeams, tx.organization())?;
+            if tx.state().is_owners(id) {
                 return Err(Error::Conflict("The owners' team cannot be deleted".to_owned()));
             }
-            let members = state.memberships.by().team.get(&id);
-            let members: Vec<Membership> = members.cloned().collect();
-            let tokens: Vec<_> = state.tokens.by().holder.get(&TokenHolder::Team(id)).map(|record| record.id).collect();
-            let workspaces: Vec<_> = state.team_workspaces.by().team.get(&id).map(|record| record.id).collect();
-            let projects: Vec<_> = state.team_projects.by().team.get(&id).map(|record| record.id).collect();
-            for mut member in members {
-                member.teams.remove(&id);
-                tx.put(&member);
-            }
-            for token in tokens {
-                tx.delete::<Token>(&token);
-            }
-            for access in workspaces {
-                tx.delete::<TeamWorkspace>(&access);
-            }
-            for access in projects {
-                tx.delete::<TeamProject>(&access);
-            }
-            tx.delete::<Team>(&id);
-            Ok(())
-        };
-        org.commit(caller.intent("team.delete"), idempotent(caller, self.now(), decide)).await
+            tx.delete::<Team>(&id)
+        })
+        .await
     }
 
     /// An organization's members, by address.
@@ -276,27 +229,32 @@ impl ControlPlane {
     }
 
     pub async fn membership(&self, caller: &Caller, id: MembershipId) -> Result<MembershipView, Error> {
-        let what = "membership";
-        let org = self.authorized_organization(caller, id.organization_prefix(), what).await?;
-        caller.require(Action::ReadDirectory, org.resource(), what)?;
-        let membership = org.state.memberships.get(&id).cloned().ok_or(Error::NotFound(what))?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), Membership::NOUN).await?;
+        caller.require(Action::ReadDirectory, org.resource(), Membership::NOUN)?;
+        let membership = org.get::<Membership>(&id)?.clone();
         Ok(membership_view(caller, &org, &KnownTeams::of(caller, &org.state), membership))
     }
 
     pub async fn delete_membership(&self, caller: &Caller, id: MembershipId) -> Result<(), Error> {
-        let what = "membership";
-        let org = self.authorized_organization(caller, id.organization_prefix(), what).await?;
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            let state = tx.state();
-            let membership = state.memberships.get(&id).cloned().ok_or(Error::NotFound(what))?;
-            require_choice_of(&asker, state, &membership.teams, what)?;
-            check_owners_left(state, &BTreeSet::from([id]))?;
-            tx.delete::<Membership>(&id);
-            Ok(())
-        };
-        org.commit(caller.intent("membership.delete"), idempotent(caller, self.now(), decide)).await
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), Membership::NOUN).await?;
+        org.change(caller, "membership.delete", self.now(), move |tx| {
+            let membership: Membership = tx.get(&id)?;
+            require_choice_of::<Membership>(tx, &membership.teams)?;
+            check_owners_left(tx.state(), &BTreeSet::from([id]))?;
+            tx.delete::<Membership>(&id)
+        })
+        .await
     }
+}
+
+/// Puts the team as it is after a request.
+fn put_patched(tx: &mut Tx<'_>, before: &Team, patch: &TeamPatch) -> Result<Team, Error> {
+    let team = patch.apply(before.clone())?;
+    if team.organization_access != before.organization_access {
+        tx.require::<Team>(Action::ManageOrganizationAccess, tx.organization())?;
+        check_gives_no_more(tx.caller(), tx.state(), before, &team)?;
+    }
+    tx.put_unique(team)
 }
 
 /// Callers cannot give a team more in the organization than they have there themselves. The organization's token, which

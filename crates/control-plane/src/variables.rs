@@ -1,7 +1,6 @@
 //! Variables of workspaces and of variable sets: create, list, read, change, delete, and hand to a run.
 
 pub(crate) mod variable_imports;
-pub(crate) mod variable_rules;
 pub(crate) mod variable_sets;
 
 use taco_boxed::boxed;
@@ -11,18 +10,16 @@ use taco_domain::permission::{Action, Resource};
 use taco_domain::variable::{StoredValue, Variable, VariableOwner, VariablePatch, Vault};
 use taco_domain::variable_precedence::{JobVariable, variables_for_run};
 use taco_domain::workspace::Workspace;
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::variable_rules::check_unique;
 use crate::variable_sets::{require_read_set, require_write_set};
 use crate::workspace_view::{WorkspaceRef, WorkspaceView};
 
-const WHAT: &str = "variable";
-
 /// Limit for the variables of a workspace or a variable set.
-const MOST_VARIABLES: usize = 1_000;
+const MAX_VARIABLES: usize = 1_000;
 
 /// Reference to a variable in a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,7 +131,7 @@ impl ControlPlane {
     }
 
     pub async fn variable(&self, caller: &Caller, wanted: VariableRef) -> Result<Variable, Error> {
-        let org = self.authorized_organization(caller, wanted.id.organization_prefix(), WHAT).await?;
+        let org = self.authorized_organization(caller, wanted.id.organization_prefix(), Variable::NOUN).await?;
         let variable = found(&org.state, wanted)?;
         require_read(caller, &org.state, variable.owner)?;
         Ok(variable)
@@ -146,17 +143,13 @@ impl ControlPlane {
         owner: VariableOwner,
         patch: VariablePatch,
     ) -> Result<Variable, Error> {
-        let org = self.organization_of_owner(caller, owner).await?;
+        let mut org = self.organization_of_owner(caller, owner).await?;
         require_write(caller, &org.state, owner)?;
         let variable = self.new_variable(&org, owner, &patch)?;
-        let intent = caller.intent("variable.create");
-        let caller = caller.clone();
-        org.commit(intent, move |tx| {
-            require_write(&caller, tx.state(), owner)?;
-            check_unique(tx.state(), &variable)?;
+        org.change(caller, "variable.create", self.now(), move |tx| {
+            require_write(tx.caller(), tx.state(), owner)?;
             check_room(tx.state(), owner)?;
-            tx.put(&variable);
-            Ok(variable.clone())
+            tx.put_unique(variable.clone())
         })
         .await
     }
@@ -178,33 +171,26 @@ impl ControlPlane {
         wanted: VariableRef,
         patch: VariablePatch,
     ) -> Result<Variable, Error> {
-        let org = self.authorized_organization(caller, wanted.id.organization_prefix(), WHAT).await?;
+        let mut org = self.authorized_organization(caller, wanted.id.organization_prefix(), Variable::NOUN).await?;
         let before = found(&org.state, wanted)?;
         require_write(caller, &org.state, before.owner)?;
         let sealed = Prepared::new(self, wanted.id, &patch, Some(&before)).sealed;
-        let intent = caller.intent("variable.update");
-        let (control_plane, caller) = (self.clone(), caller.clone());
-        org.commit(intent, move |tx| {
+        let control_plane = self.clone();
+        org.change(caller, "variable.update", self.now(), move |tx| {
             let variable = found(tx.state(), wanted)?;
-            require_write(&caller, tx.state(), variable.owner)?;
+            require_write(tx.caller(), tx.state(), variable.owner)?;
             let vault = Prepared { control_plane: &control_plane, id: wanted.id, sealed: sealed.clone() };
-            let changed = patch.apply(&variable, &vault)?;
-            check_unique(tx.state(), &changed)?;
-            tx.put(&changed);
-            Ok(changed)
+            tx.put_unique(patch.apply(&variable, &vault)?)
         })
         .await
     }
 
     pub async fn delete_variable(&self, caller: &Caller, wanted: VariableRef) -> Result<(), Error> {
-        let org = self.authorized_organization(caller, wanted.id.organization_prefix(), WHAT).await?;
-        let intent = caller.intent("variable.delete");
-        let caller = caller.clone();
-        org.commit(intent, move |tx| {
+        let mut org = self.authorized_organization(caller, wanted.id.organization_prefix(), Variable::NOUN).await?;
+        org.change(caller, "variable.delete", self.now(), move |tx| {
             let variable = found(tx.state(), wanted)?;
-            require_write(&caller, tx.state(), variable.owner)?;
-            tx.delete::<Variable>(&variable.id);
-            Ok(())
+            require_write(tx.caller(), tx.state(), variable.owner)?;
+            tx.delete::<Variable>(&variable.id)
         })
         .await
     }
@@ -241,19 +227,19 @@ fn in_variable(key: &str, error: Error) -> Error {
 }
 
 fn found(state: &OrganizationState, wanted: VariableRef) -> Result<Variable, Error> {
-    let variable = state.variables.get(&wanted.id).cloned().ok_or(Error::NotFound(WHAT))?;
+    let variable = state.variables.get(&wanted.id).cloned().ok_or(Error::NotFound(Variable::NOUN))?;
     let as_named = match wanted.owner {
         Some(owner) => variable.owner == owner,
         // The paths that name no owner are older than variable sets.
         None => matches!(variable.owner, VariableOwner::Workspace(_)),
     };
-    if as_named { Ok(variable) } else { Err(Error::NotFound(WHAT)) }
+    if as_named { Ok(variable) } else { Err(Error::NotFound(Variable::NOUN)) }
 }
 
 pub(crate) fn require_read(caller: &Caller, state: &OrganizationState, owner: VariableOwner) -> Result<(), Error> {
     match owner {
         VariableOwner::Workspace(id) => {
-            let workspace = state.workspaces.get(&id).ok_or(Error::NotFound("workspace"))?;
+            let workspace = state.workspaces.get(&id).ok_or(Error::NotFound(Workspace::NOUN))?;
             caller.require(Action::ReadVariables, Resource::Workspace(state, workspace), "workspace")
         }
         VariableOwner::VariableSet(id) => require_read_set(caller, state, id).map(drop),
@@ -263,7 +249,7 @@ pub(crate) fn require_read(caller: &Caller, state: &OrganizationState, owner: Va
 pub(crate) fn require_write(caller: &Caller, state: &OrganizationState, owner: VariableOwner) -> Result<(), Error> {
     match owner {
         VariableOwner::Workspace(id) => {
-            let workspace = state.workspaces.get(&id).ok_or(Error::NotFound("workspace"))?;
+            let workspace = state.workspaces.get(&id).ok_or(Error::NotFound(Workspace::NOUN))?;
             caller.require(Action::WriteVariables, Resource::Workspace(state, workspace), "workspace")
         }
         VariableOwner::VariableSet(id) => require_write_set(caller, state, id).map(drop),
@@ -272,14 +258,14 @@ pub(crate) fn require_write(caller: &Caller, state: &OrganizationState, owner: V
 
 /// Each run is handed all variables of its workspace, and lists of them have no pages.
 pub(crate) fn check_room(state: &OrganizationState, owner: VariableOwner) -> Result<(), Error> {
-    if state.variables_of(owner).nth(MOST_VARIABLES - 1).is_none() {
+    if state.variables_of(owner).nth(MAX_VARIABLES - 1).is_none() {
         return Ok(());
     }
     let whose = match owner {
         VariableOwner::Workspace(_) => "A workspace",
         VariableOwner::VariableSet(_) => "A variable set",
     };
-    let detail = format!("{whose} has at most {MOST_VARIABLES} variables: delete some, or use several variable sets");
+    let detail = format!("{whose} has at most {MAX_VARIABLES} variables: delete some, or use several variable sets");
     Err(Error::invalid("key", detail))
 }
 

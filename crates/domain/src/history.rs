@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use taco_tables::{Record, indexes};
+use taco_tables::{Record, indexes, references};
 
 use crate::configuration_version::{ConfigurationStatus, ConfigurationVersion};
 use crate::id::{CommentId, ConfigurationVersionId, HistorySegmentId, RunId, StateVersionId, WorkspaceId};
@@ -46,6 +46,7 @@ pub struct HistoryPart {
 
 impl Record for HistorySegment {
     const KIND: &'static str = "history-segment";
+    const NOUN: &'static str = "history segment";
     const CONCERNS_EVERYTHING: bool = true;
     type Id = HistorySegmentId;
     type Indexes = ();
@@ -77,6 +78,7 @@ impl RestoredBundle {
 
 impl Record for RestoredBundle {
     const KIND: &'static str = "restored-bundle";
+    const NOUN: &'static str = "restored bundle";
     type Id = String;
     type Indexes = ();
 
@@ -105,6 +107,7 @@ impl HistorySweep {
 
 impl Record for HistorySweep {
     const KIND: &'static str = "history-sweep";
+    const NOUN: &'static str = "history sweep";
     type Id = String;
     type Indexes = ();
 
@@ -163,6 +166,11 @@ impl WorkspaceHistory {
         Self { workspace, runs: 0, state_versions: 0, configuration_versions: 0, newest: Vec::new(), deleted: false }
     }
 
+    /// From now on it says that its workspace is gone, so that nothing of it is found in history any more.
+    fn mark_deleted(&mut self) {
+        *self = Self { deleted: true, ..Self::new(self.workspace) };
+    }
+
     /// The history with this run in it.
     fn add(&mut self, run: &Run) {
         self.runs += 1;
@@ -174,12 +182,17 @@ impl WorkspaceHistory {
 
 impl Record for WorkspaceHistory {
     const KIND: &'static str = "workspace-history";
+    const NOUN: &'static str = "workspace history";
     const PART_OF: &'static [&'static str] = &["workspace"];
     type Id = WorkspaceId;
     type Indexes = WorkspaceHistoryIndexes;
 
     fn id(&self) -> &WorkspaceId {
         &self.workspace
+    }
+
+    references! {
+        "workspace": WorkspaceId, unlink(|all, id| all.get(id).into_iter(), |history| history.mark_deleted());
     }
 }
 

@@ -86,6 +86,7 @@ impl IdempotencyRecord {
 
 impl Record for IdempotencyRecord {
     const KIND: &'static str = "done-request";
+    const NOUN: &'static str = "idempotency record";
     type Id = String;
     type Indexes = DoneRequestIndexes;
 

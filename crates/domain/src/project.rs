@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_tables::{Record, indexes};
+use taco_tables::{Record, indexes, references};
 
 use crate::attribute::{InvalidAttribute, nullable, nullable_id};
 use crate::execution::{DEFAULT, Execution, ExecutionPatch, SettingOverwrites};
@@ -54,12 +54,18 @@ impl Record for Project {
     fn id(&self) -> &ProjectId {
         &self.id
     }
+
+    references! {
+        "default_execution": AgentPoolId, unlink(|projects, id| projects.by().agent_pool.get(id), |project| {
+            project.default_execution = None
+        });
+    }
 }
 
 indexes! {
     pub struct ProjectIndexes for Project {
-        /// Unique.
-        pub name: NameKey => |project| [project.name.key()];
+        pub name: NameKey, unique "name" => |project| [project.name.key()];
+        pub agent_pool: AgentPoolId => |project| project.default_execution.and_then(|execution| execution.agent_pool);
     }
 }
 

@@ -15,6 +15,7 @@ pub struct SiteSecret {
 
 impl Record for SiteSecret {
     const KIND: &'static str = "site-secret";
+    const NOUN: &'static str = "site secret";
     type Id = String;
     type Indexes = ();
 

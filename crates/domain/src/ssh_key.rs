@@ -28,6 +28,7 @@ pub struct SshKey {
 
 impl Record for SshKey {
     const KIND: &'static str = "ssh-key";
+    const NOUN: &'static str = "SSH key";
     const UNIQUE: &'static [&'static str] = &["name"];
     type Id = SshKeyId;
     type Indexes = SshKeyIndexes;
@@ -35,10 +36,14 @@ impl Record for SshKey {
     fn id(&self) -> &SshKeyId {
         &self.id
     }
+
+    fn sealed_mut(&mut self) -> Vec<(String, &mut String)> {
+        vec![(self.id.to_string(), &mut self.sealed_value)]
+    }
 }
 
 indexes! {
     pub struct SshKeyIndexes for SshKey {
-        pub name: NameKey => |key| [key.name.key()];
+        pub name: NameKey, unique "name" => |key| [key.name.key()];
     }
 }

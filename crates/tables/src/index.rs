@@ -10,11 +10,18 @@ use crate::tree::{AnyRow, Records, Tree};
 pub trait Indexes<R>: Clone + Default + Send + Sync + 'static {
     /// Swaps a record's keys for those of the record that takes its place.
     fn replace(&mut self, old: Option<&R>, new: Option<NewRow<'_, R>>);
+
+    /// The attribute of a unique index under which there is another record than this one.
+    fn unique_conflict(&self, record: &R) -> Option<&'static str>;
 }
 
 /// No indexes, for tables that are only ever looked up by id.
 impl<R> Indexes<R> for () {
     fn replace(&mut self, _: Option<&R>, _: Option<NewRow<'_, R>>) {}
+
+    fn unique_conflict(&self, _: &R) -> Option<&'static str> {
+        None
+    }
 }
 
 /// A record with the row that holds it.
@@ -78,6 +85,12 @@ impl<K: SortKey, R: Record> Index<K, R> {
         self.len() == 0
     }
 
+    /// For [`indexes!`](crate::indexes): true if another record than that of this id is under one of the keys.
+    #[doc(hidden)]
+    pub fn has_another(&self, keys: impl IntoIterator<Item = K>, id: &R::Id) -> bool {
+        keys.into_iter().any(|key| self.get(&key).any(|other| other.id() != id))
+    }
+
     /// For [`indexes!`](crate::indexes).
     #[doc(hidden)]
     pub fn replace(&mut self, old: Keys<K>, new: Keys<K>, row: Option<NewRow<'_, R>>) {
@@ -120,15 +133,17 @@ impl<K: SortKey> Keys<K> {
     }
 }
 
-/// Declares the indexes of a record. Each gives the keys under which a record is found: none, one or several.
+/// Declares the indexes of a record. Each gives the keys under which a record is found: none, one or several. In one that
+/// is `unique`, no two records have the same key; the text names the attribute for whoever is refused.
 ///
 /// ```
 /// # use taco_tables::{Record, indexes};
 /// # #[derive(Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-/// # struct Run { id: String, workspace: String, tags: Vec<String> }
+/// # struct Run { id: String, name: String, workspace: String, tags: Vec<String> }
 /// # impl Record for Run { const KIND: &'static str = "run"; type Id = String; type Indexes = RunIndexes; fn id(&self) -> &String { &self.id } }
 /// indexes! {
 ///     pub struct RunIndexes for Run {
+///         pub name: String, unique "name" => |run| [run.name.clone()];
 ///         pub workspace: String => |run| [run.workspace.clone()];
 ///         pub tag: String => |run| run.tags.clone();
 ///     }
@@ -137,7 +152,8 @@ impl<K: SortKey> Keys<K> {
 #[macro_export]
 macro_rules! indexes {
     ($(#[$attribute:meta])* $visibility:vis struct $name:ident for $record:ty {
-        $($(#[$field_attribute:meta])* $field_visibility:vis $field:ident: $key:ty => |$argument:ident| $keys:expr;)*
+        $($(#[$field_attribute:meta])* $field_visibility:vis $field:ident: $key:ty $(, unique $attribute_name:literal)?
+            => |$argument:ident| $keys:expr;)*
     }) => {
         $(#[$attribute])*
         #[derive(Clone, Default)]
@@ -161,6 +177,17 @@ macro_rules! indexes {
                     };
                     self.$field.replace(keys(old), keys(new.map(|new| new.record)), new);
                 })*
+            }
+
+            fn unique_conflict(&self, record: &$record) -> ::core::option::Option<&'static str> {
+                let _ = record;
+                $($({
+                    let $argument = record;
+                    if self.$field.has_another($keys, $crate::Record::id(record)) {
+                        return ::core::option::Option::Some($attribute_name);
+                    }
+                })?)*
+                ::core::option::Option::None
             }
         }
     };

@@ -7,6 +7,7 @@
 mod change;
 mod index;
 mod key;
+mod reference;
 mod row;
 mod set_aside;
 mod state;
@@ -19,10 +20,11 @@ pub use change::{Change, RecordKey};
 pub use index::Keys;
 pub use index::{Index, Indexes, NewRow};
 pub use key::{KeyBytes, KeyPrefix, SortKey};
+pub use reference::{OnDelete, Reference};
 #[doc(hidden)]
 pub use set_aside::{Fields, fields_of};
 pub use set_aside::{SetAside, SetAsideRecord};
-pub use state::{Holds, RecordTypes, State, VisitRecordType};
+pub use state::{Holds, RecordTypes, State, Tables, VisitRecordType, VisitTable};
 pub use table::{Record, Table};
 pub use tree::Records;
 

@@ -44,6 +44,18 @@ pub trait VisitRecordType {
     fn visit<R: Record>(&mut self);
 }
 
+/// A state whose tables can be walked, so that no walk can forget one. Declared with [`tables!`](crate::tables).
+pub trait Tables: State {
+    fn visit_tables<V: VisitTable<Self>>(visitor: &mut V);
+}
+
+/// Something to do with each table of a state.
+pub trait VisitTable<S: State> {
+    fn visit<R: Record>(&mut self)
+    where
+        S: Holds<R>;
+}
+
 /// Declares a state: a struct of tables.
 ///
 /// ```
@@ -137,6 +149,12 @@ macro_rules! tables {
 
         impl $crate::RecordTypes for $name {
             fn visit<V: $crate::VisitRecordType>(visitor: &mut V) {
+                $(visitor.visit::<$record>();)*
+            }
+        }
+
+        impl $crate::Tables for $name {
+            fn visit_tables<V: $crate::VisitTable<Self>>(visitor: &mut V) {
                 $(visitor.visit::<$record>();)*
             }
         }

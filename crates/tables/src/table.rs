@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::index::{Indexes, NewRow};
 use crate::key::{KeyBytes, SortKey};
+use crate::reference::Reference;
 use crate::row::Row;
 use crate::tree::{AnyRow, Records, Tree, typed};
 
@@ -16,6 +17,8 @@ use crate::tree::{AnyRow, Records, Tree, typed};
 pub trait Record: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     /// The name of this type in the bucket. It outlives the code: never change it.
     const KIND: &'static str;
+    /// The name of this type for people, as in "SSH key not found".
+    const NOUN: &'static str = Self::KIND;
     /// The fields, as they are called in JSON, with the ids of what this record is a part of: a run is a part of its
     /// workspace. If one part cannot be read, there are no decisions about the others.
     const PART_OF: &'static [&'static str] = &[];
@@ -27,6 +30,18 @@ pub trait Record: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     type Indexes: Indexes<Self>;
 
     fn id(&self) -> &Self::Id;
+
+    /// The fields that name other records of the same state, and what deleting one of those does to this record. Declared
+    /// with [`references!`](crate::references).
+    fn references() -> Vec<Reference<Self>> {
+        Vec::new()
+    }
+
+    /// The texts that were encrypted before they came here, each with the name that it was sealed under. A new master key
+    /// reaches what is listed here, and nothing else.
+    fn sealed_mut(&mut self) -> Vec<(String, &mut String)> {
+        Vec::new()
+    }
 }
 
 /// All records of one kind, by id, with their indexes.
@@ -77,6 +92,11 @@ impl<R: Record> Table<R> {
     /// The indexes that the record's type declares.
     pub fn by(&self) -> &R::Indexes {
         &self.indexes
+    }
+
+    /// The attribute that another record has the same of, though it is declared to be unique.
+    pub fn unique_conflict(&self, record: &R) -> Option<&'static str> {
+        self.indexes.unique_conflict(record)
     }
 
     /// True if a record is the same one as in another table, of a later or an earlier state.

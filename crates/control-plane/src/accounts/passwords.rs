@@ -108,7 +108,9 @@ impl ControlPlane {
         let stored = user.as_ref().and_then(|user| user.password.clone());
         let known = stored.is_some();
         let (stored, is_plain) = match (&user, stored) {
-            (Some(user), Some(stored)) if !is_plain(&stored) => (self.unseal(&sealed_name(user.id), &stored)?, false),
+            (Some(user), Some(stored)) if !is_plain(&stored) => {
+                (self.unseal(&User::seal_name(user.id), &stored)?, false)
+            }
             (_, Some(stored)) => (stored, true),
             (_, None) => (HASH_OF_NOBODY.to_owned(), false),
         };
@@ -123,7 +125,7 @@ impl ControlPlane {
 
     /// Seals a hash that an older version stored as it is. If that fails, the next login tries again.
     async fn seal_password(&self, id: UserId, hash: &str) {
-        let (old, sealed) = (hash.to_owned(), self.seal(&sealed_name(id), hash));
+        let (old, sealed) = (hash.to_owned(), self.seal(&User::seal_name(id), hash));
         let done = self.commit_site(Self::own_intent("user.seal-password"), move |tx| {
             let user = tx.state().users.get(&id).filter(|user| user.password.as_ref() == Some(&old)).cloned();
             if let Some(user) = user {
@@ -145,7 +147,7 @@ impl ControlPlane {
     async fn hash_password(&self, user: UserId, password: String, from: Option<IpAddr>) -> Result<String, Error> {
         let salt = self.random();
         let hashed = self.in_turn(from, move |memory| hash(&password, salt, memory)).await?;
-        Ok(self.seal(&sealed_name(user), &hashed))
+        Ok(self.seal(&User::seal_name(user), &hashed))
     }
 
     /// Hashing takes tens of milliseconds, in which other requests should not wait, and memory, which only a few have at
@@ -165,11 +167,6 @@ impl ControlPlane {
         let broken = |error: tokio::task::JoinError| taco_ledger::Error::Broken(error.to_string());
         Ok(working.await.map_err(broken)?)
     }
-}
-
-/// The name under which the hash of a user's password is sealed.
-pub(crate) fn sealed_name(user: UserId) -> String {
-    format!("{user} password")
 }
 
 /// True if it is a hash in PHC's notation, as older versions stored it.

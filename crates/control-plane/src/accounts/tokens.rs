@@ -2,13 +2,15 @@
 
 use jiff::{SignedDuration, Timestamp};
 use taco_boxed::boxed;
+use taco_domain::agent_pool::AgentPool;
 use taco_domain::id::{AgentPoolId, OrganizationId, TeamId, TokenId, UserId};
 use taco_domain::permission::{Action, Actor, Credential, Resource, covers};
+use taco_domain::team::Team;
 use taco_domain::token::{Token, TokenHolder, TokenKind, TokenText, token_description};
 use taco_domain::token_lifetime::token_expiry;
 use taco_domain::{OrganizationState, Site};
 use taco_ledger::{Ledger, View};
-use taco_tables::{Holds, Table};
+use taco_tables::{Holds, Record as _, Table};
 
 use crate::caller::{Caller, PrefetchedOrganization, RequestInfo, RequestTarget};
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
@@ -218,7 +220,7 @@ impl ControlPlane {
 
     /// A token of any kind, by its id.
     pub async fn token_with_id(&self, caller: &Caller, id: TokenId) -> Result<Token, Error> {
-        let what = "token";
+        let what = Token::NOUN;
         if let Some(token) = caller.site.tokens.get(&id) {
             let TokenHolder::User(user) = token.holder else { return Err(Error::NotFound(what)) };
             caller.require(Action::ReadAccount, Resource::Account(user), what)?;
@@ -233,26 +235,22 @@ impl ControlPlane {
     /// Ends a token of any kind.
     pub async fn revoke_token(&self, caller: &Caller, id: TokenId) -> Result<(), Error> {
         let token = self.token_with_id(caller, id).await?;
-        let intent = caller.intent("token.revoke");
         if let TokenHolder::User(user) = token.holder {
-            caller.require(Action::UpdateAccount, Resource::Account(user), "token")?;
+            caller.require(Action::UpdateAccount, Resource::Account(user), Token::NOUN)?;
             return self
-                .commit_site(intent, move |tx| {
+                .commit_site(caller.intent("token.revoke"), move |tx| {
                     tx.delete::<Token>(&id);
                     Ok(())
                 })
                 .await;
         }
-        let organization = self.authorized_organization(caller, id.organization_prefix(), "token").await?;
-        let caller = caller.clone();
-        let decide = move |tx: &mut taco_ledger::Transaction<OrganizationState>| {
-            if let Some(token) = tx.state().tokens.get(&id) {
-                require_token(&caller, tx.state(), token)?;
-                tx.delete::<Token>(&id);
-            }
-            Ok(())
-        };
-        organization.commit(intent, decide).await
+        let mut organization = self.authorized_organization(caller, id.organization_prefix(), Token::NOUN).await?;
+        organization
+            .change(caller, "token.revoke", self.now(), move |tx| {
+                require_token(tx.caller(), tx.state(), &tx.get(&id)?)?;
+                tx.delete::<Token>(&id)
+            })
+            .await
     }
 
     fn token(
@@ -290,19 +288,18 @@ impl ControlPlane {
         kind: OrganizationTokenKind,
         new: NewToken,
     ) -> Result<IssuedToken, Error> {
-        let organization = self.organization_named(caller, organization).await?;
+        let mut organization = self.organization_named(caller, organization).await?;
         let issued = self.organization_owned(caller, &organization, kind.holder(), new)?;
-        let (caller, token) = (caller.clone(), issued.token.clone());
-        let intent = caller.intent("token.create");
-        let decide = move |tx: &mut taco_ledger::Transaction<OrganizationState>| {
-            require_token(&caller, tx.state(), &token)?;
+        let token = issued.token.clone();
+        let change = organization.change_with_secret(caller, "token.create", move |tx| {
+            require_token(tx.caller(), tx.state(), &token)?;
             for old in tokens_held_by(&tx.state().tokens, token.holder) {
-                tx.delete::<Token>(&old.id);
+                tx.delete::<Token>(&old.id)?;
             }
             tx.put(&token);
             Ok(())
-        };
-        organization.commit(intent, decide).await?;
+        });
+        change.await?;
         Ok(issued)
     }
 
@@ -313,7 +310,7 @@ impl ControlPlane {
         kind: OrganizationTokenKind,
     ) -> Result<Token, Error> {
         let organization = self.organization_named(caller, organization).await?;
-        caller.require(Action::ManageOrganizationToken, organization.resource(), "token")?;
+        caller.require(Action::ManageOrganizationToken, organization.resource(), Token::NOUN)?;
         only_token(&organization.state, kind.holder())
     }
 
@@ -330,41 +327,38 @@ impl ControlPlane {
     /// Gives a team a token. One without a description takes the place of the one it had; with a description, a team
     /// has as many as it likes.
     pub async fn create_team_token(&self, caller: &Caller, team: TeamId, new: NewToken) -> Result<IssuedToken, Error> {
-        let organization = self.authorized_organization(caller, team.organization_prefix(), "team").await?;
-        if !organization.state.teams.contains(&team) {
-            return Err(Error::NotFound("team"));
-        }
+        let mut organization = self.authorized_organization(caller, team.organization_prefix(), Team::NOUN).await?;
+        organization.get::<Team>(&team)?;
         let issued = self.organization_owned(caller, &organization, TokenHolder::Team(team), new)?;
-        let (caller, token) = (caller.clone(), issued.token.clone());
-        let intent = caller.intent("token.create");
-        let decide = move |tx: &mut taco_ledger::Transaction<OrganizationState>| {
-            require_token(&caller, tx.state(), &token)?;
-            check_covers(&caller, tx.state(), team)?;
+        let token = issued.token.clone();
+        let change = organization.change_with_secret(caller, "token.create", move |tx| {
+            require_token(tx.caller(), tx.state(), &token)?;
+            check_covers(tx.caller(), tx.state(), team)?;
             for old in tokens_held_by(&tx.state().tokens, token.holder) {
                 match &token.description {
-                    None if old.description.is_none() => tx.delete::<Token>(&old.id),
+                    None if old.description.is_none() => tx.delete::<Token>(&old.id)?,
                     Some(_) if old.description == token.description => {
-                        return Err(Error::name_taken("description", "Description"));
+                        return Err(Error::name_taken("description"));
                     }
                     _ => {}
                 }
             }
             tx.put(&token);
             Ok(())
-        };
-        organization.commit(intent, decide).await?;
+        });
+        change.await?;
         Ok(issued)
     }
 
     /// The team's token without a description.
     pub async fn team_token(&self, caller: &Caller, team: TeamId) -> Result<Token, Error> {
         let tokens = self.team_tokens(caller, team).await?;
-        tokens.into_iter().find(|token| token.description.is_none()).ok_or(Error::NotFound("token"))
+        tokens.into_iter().find(|token| token.description.is_none()).ok_or(Error::NotFound(Token::NOUN))
     }
 
     /// All tokens of a team, oldest first.
     pub async fn team_tokens(&self, caller: &Caller, team: TeamId) -> Result<Vec<Token>, Error> {
-        let organization = self.authorized_organization(caller, team.organization_prefix(), "team").await?;
+        let organization = self.authorized_organization(caller, team.organization_prefix(), Team::NOUN).await?;
         require_team_tokens(caller, &organization.state, team)?;
         Ok(tokens_held_by(&organization.state.tokens, TokenHolder::Team(team)))
     }
@@ -407,20 +401,17 @@ impl ControlPlane {
         pool: AgentPoolId,
         new: NewToken,
     ) -> Result<IssuedToken, Error> {
-        let what = "agent pool";
-        let organization = self.authorized_organization(caller, pool.organization_prefix(), what).await?;
+        let mut organization =
+            self.authorized_organization(caller, pool.organization_prefix(), AgentPool::NOUN).await?;
         let issued = self.organization_owned(caller, &organization, TokenHolder::AgentPool(pool), new)?;
-        let (caller, token) = (caller.clone(), issued.token.clone());
-        let intent = caller.intent("token.create");
-        let decide = move |tx: &mut taco_ledger::Transaction<OrganizationState>| {
-            caller.require(Action::ManageAgentPools, Resource::Organization(tx.state()), what)?;
-            if !tx.state().agent_pools.contains(&pool) {
-                return Err(Error::NotFound(what));
-            }
+        let token = issued.token.clone();
+        let change = organization.change_with_secret(caller, "token.create", move |tx| {
+            tx.require::<AgentPool>(Action::ManageAgentPools, tx.organization())?;
+            tx.get::<AgentPool>(&pool)?;
             tx.put(&token);
             Ok(())
-        };
-        organization.commit(intent, decide).await?;
+        });
+        change.await?;
         Ok(issued)
     }
 
@@ -431,12 +422,9 @@ impl ControlPlane {
         pool: AgentPoolId,
         page: PageRequest,
     ) -> Result<Listed<Token>, Error> {
-        let what = "agent pool";
-        let organization = self.authorized_organization(caller, pool.organization_prefix(), what).await?;
-        caller.require(Action::ManageAgentPools, organization.resource(), what)?;
-        if !organization.state.agent_pools.contains(&pool) {
-            return Err(Error::NotFound(what));
-        }
+        let organization = self.authorized_organization(caller, pool.organization_prefix(), AgentPool::NOUN).await?;
+        caller.require(Action::ManageAgentPools, organization.resource(), AgentPool::NOUN)?;
+        organization.get::<AgentPool>(&pool)?;
         Ok(Listed::from_all(tokens_held_by(&organization.state.tokens, TokenHolder::AgentPool(pool)), page))
     }
 
@@ -463,7 +451,7 @@ fn tokens_held_by(tokens: &Table<Token>, holder: TokenHolder) -> Vec<Token> {
 }
 
 fn only_token(state: &OrganizationState, holder: TokenHolder) -> Result<Token, Error> {
-    tokens_held_by(&state.tokens, holder).pop().ok_or(Error::NotFound("token"))
+    tokens_held_by(&state.tokens, holder).pop().ok_or(Error::NotFound(Token::NOUN))
 }
 
 /// May the caller make, see and revoke this token of an organization?
@@ -471,19 +459,19 @@ fn require_token(caller: &Caller, state: &OrganizationState, token: &Token) -> R
     let organization = Resource::Organization(state);
     match token.holder.kind() {
         TokenKind::Organization | TokenKind::AuditTrail => {
-            caller.require(Action::ManageOrganizationToken, organization, "token")
+            caller.require(Action::ManageOrganizationToken, organization, Token::NOUN)
         }
-        TokenKind::AgentPool => caller.require(Action::ManageAgentPools, organization, "token"),
+        TokenKind::AgentPool => caller.require(Action::ManageAgentPools, organization, Token::NOUN),
         TokenKind::Team | TokenKind::User => match token.holder {
             TokenHolder::Team(team) => require_team_tokens(caller, state, team),
-            _ => Err(Error::NotFound("token")),
+            _ => Err(Error::NotFound(Token::NOUN)),
         },
     }
 }
 
 /// A token of a team acts in its name, so nobody makes one of a team that may do more than they may.
 fn check_covers(caller: &Caller, state: &OrganizationState, id: TeamId) -> Result<(), Error> {
-    let team = state.teams.get(&id).ok_or(Error::NotFound("team"))?;
+    let team = state.teams.get(&id).ok_or(Error::NotFound(Team::NOUN))?;
     if covers(&caller.actor, state, team) {
         return Ok(());
     }
@@ -496,7 +484,7 @@ fn check_covers(caller: &Caller, state: &OrganizationState, id: TeamId) -> Resul
 
 /// Those who manage teams may, and a team's own members where the team allows it.
 fn require_team_tokens(caller: &Caller, state: &OrganizationState, id: TeamId) -> Result<(), Error> {
-    let team = state.teams.get(&id).ok_or(Error::NotFound("team"))?;
+    let team = state.teams.get(&id).ok_or(Error::NotFound(Team::NOUN))?;
     let is_member = match &caller.actor {
         Actor::User { id: user, .. } => state.membership_of(user).is_some_and(|member| member.teams.contains(&id)),
         _ => false,
@@ -504,5 +492,5 @@ fn require_team_tokens(caller: &Caller, state: &OrganizationState, id: TeamId) -
     if is_member && team.allow_member_token_management {
         return Ok(());
     }
-    caller.require(token_action(state, id), Resource::Organization(state), "team")
+    caller.require(token_action(state, id), Resource::Organization(state), Team::NOUN)
 }

@@ -6,25 +6,18 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use taco_boxed::boxed;
 use taco_domain::OrganizationState;
-use taco_domain::agent::Agent;
 use taco_domain::agent_pool::AgentPool;
 use taco_domain::execution::Execution;
 use taco_domain::id::{AgentPoolId, ProjectId, WorkspaceId};
-use taco_domain::organization::Organization;
-use taco_domain::permission::{Action, Resource};
-use taco_domain::project::Project;
-use taco_domain::token::{Token, TokenHolder};
+use taco_domain::permission::Action;
 use taco_domain::workspace::Workspace;
-use taco_ledger::Transaction;
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::idempotency::idempotent;
 use crate::page::{Listed, PageRequest};
 use crate::workspace_view::{ListChange, sees_project, sees_workspace};
-
-const WHAT: &str = "agent pool";
 
 /// An agent pool as a door shows it.
 #[derive(Clone)]
@@ -125,10 +118,6 @@ impl AgentPoolPatch {
             let sees = |id: &ProjectId| sees_project(caller, state, id);
             pool.allowed_projects = ListChange::Replace.of_seen(&pool.allowed_projects, asked, sees);
         }
-        let taken = state.agent_pools.by().name.first(&pool.name.key());
-        if taken.is_some_and(|other| other.id != pool.id) {
-            return Err(Error::name_taken("name", "Name"));
-        }
         Ok(pool)
     }
 }
@@ -141,7 +130,7 @@ impl ControlPlane {
         organization: &str,
         patch: AgentPoolPatch,
     ) -> Result<AgentPoolView, Error> {
-        let org = self.organization_named(caller, organization).await?;
+        let mut org = self.organization_named(caller, organization).await?;
         let new = AgentPool {
             id: AgentPoolId::within(org.id().organization_prefix(), self.random()),
             name: patch.name.as_deref().unwrap_or_default().parse()?,
@@ -151,9 +140,12 @@ impl ControlPlane {
             excluded_workspaces: BTreeSet::new(),
             created_at: self.now(),
         };
-        let asker = caller.clone();
-        let decide = move |state: &OrganizationState| patch.apply(&asker, state, new.clone());
-        self.put_agent_pool(caller, org, "agent-pool.create", decide).await
+        let change = org.change(caller, "agent-pool.create", self.now(), move |tx| {
+            tx.require::<AgentPool>(Action::ManageAgentPools, tx.organization())?;
+            tx.put_unique(patch.apply(tx.caller(), tx.state(), new.clone())?)
+        });
+        let pool = change.await?;
+        Ok(AgentPoolView::of(caller, org, pool))
     }
 
     pub async fn update_agent_pool(
@@ -162,38 +154,19 @@ impl ControlPlane {
         id: AgentPoolId,
         patch: AgentPoolPatch,
     ) -> Result<AgentPoolView, Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        let asker = caller.clone();
-        self.put_agent_pool(caller, org, "agent-pool.update", move |state| {
-            let pool = state.agent_pools.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-            patch.apply(&asker, state, pool)
-        })
-        .await
-    }
-
-    async fn put_agent_pool(
-        &self,
-        caller: &Caller,
-        mut org: OrganizationSnapshot,
-        intent: &'static str,
-        mut decide: impl FnMut(&OrganizationState) -> Result<AgentPool, Error> + Send + 'static,
-    ) -> Result<AgentPoolView, Error> {
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            asker.require(Action::ManageAgentPools, Resource::Organization(tx.state()), WHAT)?;
-            let pool = decide(tx.state())?;
-            tx.put(&pool);
-            Ok(pool)
-        };
-        let pool = org.commit(caller.intent(intent), idempotent(caller, self.now(), decide)).await?;
-        org.state = org.ledger.last_seen();
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), AgentPool::NOUN).await?;
+        let change = org.change(caller, "agent-pool.update", self.now(), move |tx| {
+            tx.require::<AgentPool>(Action::ManageAgentPools, tx.organization())?;
+            tx.put_unique(patch.apply(tx.caller(), tx.state(), tx.get(&id)?)?)
+        });
+        let pool = change.await?;
         Ok(AgentPoolView::of(caller, org, pool))
     }
 
     pub async fn agent_pool(&self, caller: &Caller, id: AgentPoolId) -> Result<AgentPoolView, Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        caller.require(Action::ReadDirectory, org.resource(), WHAT)?;
-        let pool = org.state.agent_pools.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), AgentPool::NOUN).await?;
+        caller.require(Action::ReadDirectory, org.resource(), AgentPool::NOUN)?;
+        let pool = org.get::<AgentPool>(&id)?.clone();
         Ok(AgentPoolView::of(caller, org, pool))
     }
 
@@ -206,7 +179,7 @@ impl ControlPlane {
         page: PageRequest,
     ) -> Result<Listed<AgentPoolView>, Error> {
         let org = self.organization_named(caller, organization).await?;
-        caller.require(Action::ReadDirectory, org.resource(), WHAT)?;
+        caller.require(Action::ReadDirectory, org.resource(), AgentPool::NOUN)?;
         let pools = &org.state.agent_pools;
         let by_name = pools.by().name.iter();
         let mut found: Vec<&AgentPool> = by_name.filter(|pool| filter.takes(caller, &org.state, pool)).collect();
@@ -221,17 +194,12 @@ impl ControlPlane {
 
     /// Deletes a pool with its tokens. What named it goes back to where runs happen without one.
     pub async fn delete_agent_pool(&self, caller: &Caller, id: AgentPoolId) -> Result<(), Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            asker.require(Action::ManageAgentPools, Resource::Organization(tx.state()), WHAT)?;
-            if !tx.state().agent_pools.contains(&id) {
-                return Err(Error::NotFound(WHAT));
-            }
-            forget(tx, id);
-            Ok(())
-        };
-        org.commit(caller.intent("agent-pool.delete"), idempotent(caller, self.now(), decide)).await
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), AgentPool::NOUN).await?;
+        org.change(caller, "agent-pool.delete", self.now(), move |tx| {
+            tx.require::<AgentPool>(Action::ManageAgentPools, tx.organization())?;
+            tx.delete::<AgentPool>(&id)
+        })
+        .await
     }
 }
 
@@ -268,48 +236,4 @@ pub(crate) fn check_agent_pool(
     }
     let (name, allowed) = (&pool.name, pool.allowed_in_words());
     Err(Error::invalid(attribute, format!("The agent pool {name} does not allow {who}: it is for {allowed}")))
-}
-
-/// Takes a workspace that goes out of the lists of all pools.
-pub(crate) fn forget_workspace(tx: &mut Transaction<OrganizationState>, workspace: WorkspaceId) {
-    change_pools(tx, |pool| pool.allowed_workspaces.remove(&workspace) | pool.excluded_workspaces.remove(&workspace));
-}
-
-/// Takes a project that goes out of the lists of all pools.
-pub(crate) fn forget_project(tx: &mut Transaction<OrganizationState>, project: ProjectId) {
-    change_pools(tx, |pool| pool.allowed_projects.remove(&project));
-}
-
-/// Puts the pools that `change` has changed.
-fn change_pools(tx: &mut Transaction<OrganizationState>, change: impl Fn(&mut AgentPool) -> bool) {
-    let mut pools: Vec<AgentPool> = tx.state().agent_pools.iter().cloned().collect();
-    pools.retain_mut(|pool| change(pool));
-    pools.iter().for_each(|pool| tx.put(pool));
-}
-
-fn forget(tx: &mut Transaction<OrganizationState>, id: AgentPoolId) {
-    let state = tx.state();
-    let names = |execution: Option<Execution>| execution.is_some_and(|execution| execution.agent_pool == Some(id));
-    let workspaces: Vec<Workspace> = state.workspaces.by().agent_pool.get(&id).cloned().collect();
-    let projects: Vec<Project> =
-        state.projects.iter().filter(|project| names(project.default_execution)).cloned().collect();
-    let organization = state.organization().filter(|organization| names(Some(organization.default_execution))).cloned();
-    let tokens: Vec<_> = state.tokens.by().holder.get(&TokenHolder::AgentPool(id)).map(|record| record.id).collect();
-    let agents: Vec<_> = state.agents.by().pool.get(&id).map(|record| record.id).collect();
-    for workspace in workspaces {
-        tx.put(&Workspace { execution: None, ..workspace });
-    }
-    for project in projects {
-        tx.put(&Project { default_execution: None, ..project });
-    }
-    if let Some(organization) = organization {
-        tx.put(&Organization { default_execution: Execution::REMOTE, ..organization });
-    }
-    for token in tokens {
-        tx.delete::<Token>(&token);
-    }
-    for agent in agents {
-        tx.delete::<Agent>(&agent);
-    }
-    tx.delete::<AgentPool>(&id);
 }

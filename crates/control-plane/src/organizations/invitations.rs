@@ -11,15 +11,16 @@ use taco_domain::id::{MembershipId, OrganizationId, TeamId, UserId};
 use taco_domain::invitation::{InvitationLink, InvitationText};
 use taco_domain::membership::{Membership, MembershipStatus};
 use taco_domain::name::Email;
+use taco_domain::organization::Organization;
 use taco_domain::secret::SecretHash;
 use taco_domain::user::User;
 use taco_domain::{OrganizationState, Site};
-use taco_ledger::{Transaction, View};
+use taco_ledger::View;
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::idempotency::idempotent;
 use crate::owners::require_choice_of;
 use crate::teams::{KnownTeams, MembershipView, membership_view};
 
@@ -88,7 +89,7 @@ impl ControlPlane {
         email: &str,
         teams: BTreeSet<TeamId>,
     ) -> Result<MadeInvitation, Error> {
-        let org = self.organization_named(caller, organization).await?;
+        let mut org = self.organization_named(caller, organization).await?;
         let email: Email = email.parse()?;
         let (text, link) = self.invitation_link(org.id());
         let new = Membership {
@@ -101,10 +102,9 @@ impl ControlPlane {
             created_at: self.now(),
             link: Some(link),
         };
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
+        let change = org.change(caller, "membership.create", self.now(), move |tx| {
+            require_choice_of::<Organization>(tx, &new.teams)?;
             let state = tx.state();
-            require_choice_of(&asker, state, &new.teams, "organization")?;
             if state.memberships.by().email.first(&new.email.key()).is_some() {
                 return Err(Error::invalid("email", "Email has already been taken: they are a member, or invited"));
             }
@@ -116,29 +116,26 @@ impl ControlPlane {
             }
             tx.put(&new);
             Ok(new.clone())
-        };
-        let membership = org.commit(caller.intent("membership.create"), idempotent(caller, self.now(), decide)).await?;
+        });
+        let membership = change.await?;
         Ok(made(caller, &org, membership, link, text))
     }
 
     /// Makes another link for an invitation; the one before ends.
     pub async fn renew_invitation(&self, caller: &Caller, id: MembershipId) -> Result<MadeInvitation, Error> {
-        let what = "membership";
-        let org = self.authorized_organization(caller, id.organization_prefix(), what).await?;
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), Membership::NOUN).await?;
         let (text, link) = self.invitation_link(org.id());
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            let state = tx.state();
-            let membership = state.memberships.get(&id).ok_or(Error::NotFound(what))?;
-            require_choice_of(&asker, state, &membership.teams, what)?;
-            if !membership.is_pending(&asker.site) {
+        let change = org.change_with_secret(caller, "membership.renew-link", move |tx| {
+            let membership: Membership = tx.get(&id)?;
+            require_choice_of::<Membership>(tx, &membership.teams)?;
+            if !membership.is_pending(&tx.caller().site) {
                 return Err(Error::Conflict("They are a member already: nobody needs a link".to_owned()));
             }
-            let renewed = Membership { link: Some(link), ..membership.clone() };
+            let renewed = Membership { link: Some(link), ..membership };
             tx.put(&renewed);
             Ok(renewed)
-        };
-        let membership = org.commit(caller.intent("membership.renew-link"), decide).await?;
+        });
+        let membership = change.await?;
         Ok(made(caller, &org, membership, link, text))
     }
 
@@ -175,8 +172,8 @@ impl ControlPlane {
         caller: &Caller,
         invitation: &InvitationRef,
     ) -> Result<InvitationView, Error> {
-        let (org, search) = self.search_invitation(caller, invitation).await?;
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
+        let (mut org, search) = self.search_invitation(caller, invitation).await?;
+        let change = org.change(caller, "membership.accept", self.now(), move |tx| {
             let (state, user) = (tx.state(), search.user.id);
             if let Some(own) = state.membership_of(&user) {
                 // Accepted before, and its answer was lost.
@@ -189,20 +186,19 @@ impl ControlPlane {
             let accepted = search.find(state)?.accepted_by(user);
             tx.put(&accepted);
             Ok(accepted)
-        };
-        let accepted = org.commit(caller.intent("membership.accept"), idempotent(caller, self.now(), decide)).await?;
+        });
+        let accepted = change.await?;
         Ok(InvitationView::of(&org, accepted))
     }
 
     /// Does away with an invitation that the caller does not want.
     pub async fn decline_invitation(&self, caller: &Caller, invitation: &InvitationRef) -> Result<(), Error> {
-        let (org, search) = self.search_invitation(caller, invitation).await?;
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
+        let (mut org, search) = self.search_invitation(caller, invitation).await?;
+        org.change(caller, "membership.decline", self.now(), move |tx| {
             let id = search.find(tx.state())?.id;
-            tx.delete::<Membership>(&id);
-            Ok(())
-        };
-        org.commit(caller.intent("membership.decline"), idempotent(caller, self.now(), decide)).await
+            tx.delete::<Membership>(&id)
+        })
+        .await
     }
 
     /// The organization that an invitation belongs to, which the caller may not know of yet.

@@ -3,26 +3,22 @@
 
 use jiff::Timestamp;
 use taco_boxed::boxed;
-use taco_domain::OrganizationState;
 use taco_domain::comment::{Comment, check_body};
 use taco_domain::id::{CommentId, RunId};
-use taco_domain::permission::{Action, Resource};
+use taco_domain::permission::Action;
 use taco_domain::run::Run;
 use taco_domain::run_queue::{confirmed, make_way};
 use taco_domain::run_status::RunEvent;
 use taco_domain::workspace::Workspace;
-use taco_ledger::Transaction;
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
+use crate::change::Tx;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
-use crate::find::find;
 use crate::history::ToChange;
-use crate::idempotency::idempotent;
 use crate::run_flow::put_run_and_follow_up;
-use crate::runs::{RunView, run_seen_after};
-
-const WHAT: &str = "run";
+use crate::runs::RunView;
 
 /// Decision that someone can make about a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +35,17 @@ impl RunDecision {
         match self {
             Self::Confirm | Self::Discard | Self::Cancel => Action::ApplyRun,
             Self::ForceCancel | Self::ForceExecute => Action::ForceCancelRun,
+        }
+    }
+
+    /// As the audit trail calls it.
+    fn intent(self) -> &'static str {
+        match self {
+            Self::Confirm => "run.confirm",
+            Self::Discard => "run.discard",
+            Self::Cancel => "run.cancel",
+            Self::ForceCancel => "run.force-cancel",
+            Self::ForceExecute => "run.force-execute",
         }
     }
 }
@@ -74,27 +81,27 @@ impl ControlPlane {
 
     /// Lets a plan be applied.
     pub async fn confirm_run(&self, caller: &Caller, id: RunId, comment: Option<String>) -> Result<RunView, Error> {
-        let (by, now) = (caller.author(), self.now());
-        self.decide_run(caller, id, Action::ApplyRun, "run.confirm", comment, move |tx, run, _| {
-            confirmed(tx.state(), &run, by, now).map_err(conflict)
+        let now = self.now();
+        self.decide_run(caller, id, RunDecision::Confirm, comment, move |tx, run, _| {
+            confirmed(tx.state(), &run, tx.caller().author(), now).map_err(conflict)
         })
         .await
     }
 
     /// Discards a plan, which will not be applied.
     pub async fn discard_run(&self, caller: &Caller, id: RunId, comment: Option<String>) -> Result<RunView, Error> {
-        let (by, now) = (caller.author(), self.now());
-        self.decide_run(caller, id, Action::ApplyRun, "run.discard", comment, move |_, run, _| {
-            run.after(RunEvent::Discarded, now, by).map_err(conflict)
+        let now = self.now();
+        self.decide_run(caller, id, RunDecision::Discard, comment, move |tx, run, _| {
+            run.after(RunEvent::Discarded, now, tx.caller().author()).map_err(conflict)
         })
         .await
     }
 
     /// Stops a run: at once while no agent executes it, otherwise by asking its agent.
     pub async fn cancel_run(&self, caller: &Caller, id: RunId, comment: Option<String>) -> Result<RunView, Error> {
-        let (by, now) = (caller.author(), self.now());
-        self.decide_run(caller, id, Action::ApplyRun, "run.cancel", comment, move |_, run, _| {
-            run.canceled(by, now).map_err(conflict)
+        let now = self.now();
+        self.decide_run(caller, id, RunDecision::Cancel, comment, move |tx, run, _| {
+            run.canceled(tx.caller().author(), now).map_err(conflict)
         })
         .await
     }
@@ -106,21 +113,22 @@ impl ControlPlane {
         id: RunId,
         comment: Option<String>,
     ) -> Result<RunView, Error> {
-        let (by, now, cool_off) = (caller.author(), self.now(), self.shared.timeouts.before_force);
-        self.decide_run(caller, id, Action::ForceCancelRun, "run.force-cancel", comment, move |_, run, _| {
-            run.force_canceled(by, now, cool_off).map_err(conflict)
+        let (now, cool_off) = (self.now(), self.shared.timeouts.before_force);
+        self.decide_run(caller, id, RunDecision::ForceCancel, comment, move |tx, run, _| {
+            run.force_canceled(tx.caller().author(), now, cool_off).map_err(conflict)
         })
         .await
     }
 
     /// Lets a run begin before those ahead of it, which end.
     pub async fn force_execute_run(&self, caller: &Caller, id: RunId) -> Result<RunView, Error> {
-        let (by, now) = (caller.author(), self.now());
-        self.decide_run(caller, id, Action::ForceCancelRun, "run.force-execute", None, move |tx, run, workspace| {
+        let now = self.now();
+        self.decide_run(caller, id, RunDecision::ForceExecute, None, move |tx, run, workspace| {
+            let by = tx.caller().author();
             for aside in make_way(tx.state(), workspace, &run, by, now).map_err(conflict)? {
                 put_run_and_follow_up(tx, aside, now)?;
             }
-            let mut begun = tx.state().runs.get(&run.id).cloned().ok_or(Error::NotFound(WHAT))?;
+            let mut begun: Run = tx.get(&run.id)?;
             begun.note("force_executed", by, now);
             Ok(begun)
         })
@@ -137,25 +145,22 @@ impl ControlPlane {
         run.check_force_cancel(self.now(), self.shared.timeouts.before_force).is_ok()
     }
 
-    /// Changes a run and starts all that follows. `decide` may run several times, and decides from its arguments alone.
+    /// Puts the run that `decide` makes of it, with a comment and all that follows.
     async fn decide_run(
         &self,
         caller: &Caller,
         id: RunId,
-        action: Action,
-        intent: &'static str,
+        decision: RunDecision,
         comment: Option<String>,
-        mut decide: impl FnMut(&mut Transaction<OrganizationState>, Run, &Workspace) -> Result<Run, Error> + Send + 'static,
+        mut decide: impl FnMut(&mut Tx<'_>, Run, &Workspace) -> Result<Run, Error> + Send + 'static,
     ) -> Result<RunView, Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), Run::NOUN).await?;
         let now = self.now();
         let comment = self.new_comment(caller, id, comment.filter(|body| !body.is_empty()))?;
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            let state = tx.state();
-            let run = find::<Run, _>(state, &id, WHAT)?.clone();
-            let workspace = find::<Workspace, _>(state, &run.workspace, WHAT)?.clone();
-            asker.require(action, Resource::Workspace(state, &workspace), WHAT)?;
+        let record = ToChange::new(id, decision.action(), Run::NOUN);
+        let change = self.change_restored(caller, &mut org, record, decision.intent(), move |tx| {
+            let run: Run = tx.get(&id)?;
+            let workspace = tx.workspace_of::<Run>(&run.workspace, decision.action())?;
             let mut run = decide(tx, run, &workspace)?;
             if let Some(comment) = &comment {
                 tx.put(comment);
@@ -164,10 +169,9 @@ impl ControlPlane {
                 }
             }
             put_run_and_follow_up(tx, run, now)
-        };
-        let (record, decide) = (ToChange::new(id, action, WHAT), idempotent(caller, now, decide));
-        let run = self.change_historic(caller, &org, record, caller.intent(intent), decide).await?;
-        run_seen_after(org, run)
+        });
+        let run = change.await?;
+        RunView::of(org, run)
     }
 
     /// A remark that is legal, if there is one at all.

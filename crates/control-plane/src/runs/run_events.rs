@@ -3,16 +3,14 @@
 use taco_boxed::boxed;
 use taco_domain::comment::Comment;
 use taco_domain::id::{CommentId, RunEventId, RunId};
-use taco_domain::permission::{Action, Resource};
-use taco_domain::run::Run;
-use taco_domain::run::RunHistoryEntry;
+use taco_domain::permission::Action;
+use taco_domain::run::{Run, RunHistoryEntry};
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
-use crate::find::find;
 use crate::history::ToChange;
-use crate::idempotency::idempotent;
 use crate::runs::RunView;
 
 /// Something that happened to a run.
@@ -55,25 +53,22 @@ impl ControlPlane {
     }
 
     pub async fn comment(&self, caller: &Caller, id: CommentId) -> Result<Comment, Error> {
-        let what = "comment";
+        let what = Comment::NOUN;
         let org = self.authorized_organization(caller, id.organization_prefix(), what).await?;
         let org = self.with_history(org, id).await?;
-        let comment = org.state.comments.get(&id).cloned().ok_or(Error::NotFound(what))?;
+        let comment = org.get::<Comment>(&id)?.clone();
         self.run(caller, comment.run).await.map_err(|error| not_found(error, what))?;
         Ok(comment)
     }
 
     /// Adds a remark to a run.
     pub async fn create_comment(&self, caller: &Caller, run: RunId, body: String) -> Result<Comment, Error> {
-        let what = "run";
-        let org = self.authorized_organization(caller, run.organization_prefix(), what).await?;
-        let comment = self.new_comment(caller, run, Some(body))?.ok_or(Error::NotFound(what))?;
-        let asker = caller.clone();
-        let decide = move |tx: &mut taco_ledger::Transaction<taco_domain::OrganizationState>| {
-            let state = tx.state();
-            let mut run = find::<Run, _>(state, &comment.run, what)?.clone();
-            let workspace = state.workspaces.get(&run.workspace).ok_or(Error::NotFound(what))?;
-            asker.require(Action::QueuePlan, Resource::Workspace(state, workspace), what)?;
+        let mut org = self.authorized_organization(caller, run.organization_prefix(), Run::NOUN).await?;
+        let comment = self.new_comment(caller, run, Some(body))?.ok_or(Error::NotFound(Run::NOUN))?;
+        let record = ToChange::new(run, Action::QueuePlan, Run::NOUN);
+        let change = self.change_restored(caller, &mut org, record, "run.comment", move |tx| {
+            let mut run: Run = tx.get(&comment.run)?;
+            tx.workspace_of::<Run>(&run.workspace, Action::QueuePlan)?;
             run.note("commented", comment.created_by, comment.created_at);
             if let Some(entry) = run.history.last_mut() {
                 entry.comment = Some(comment.id);
@@ -81,9 +76,8 @@ impl ControlPlane {
             tx.put(&comment);
             tx.put(&run);
             Ok(comment.clone())
-        };
-        let (record, decide) = (ToChange::new(run, Action::QueuePlan, what), idempotent(caller, self.now(), decide));
-        self.change_historic(caller, &org, record, caller.intent("run.comment"), decide).await
+        });
+        change.await
     }
 }
 

@@ -1,21 +1,18 @@
 //! Run triggers: an apply in one workspace starts a run in another. What they do is in `run_flow`.
 
 use taco_boxed::boxed;
-use taco_domain::OrganizationState;
 use taco_domain::id::{RunTriggerId, WorkspaceId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::run_trigger::{MOST_SOURCES, RunTrigger};
 use taco_domain::workspace::Workspace;
-use taco_ledger::Transaction;
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
+use crate::change::Tx;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::idempotency::idempotent;
 use crate::page::{Listed, PageRequest};
 use crate::workspace_view::{WorkspaceRef, WorkspaceView, sees_workspace};
-
-const WHAT: &str = "run trigger";
 
 /// A run trigger as a door shows it.
 #[derive(Clone)]
@@ -76,20 +73,16 @@ impl ControlPlane {
         let (mut org, workspace) = (view.org, view.workspace.id);
         let id = RunTriggerId::within(workspace.organization_prefix(), self.random());
         let new = RunTrigger { id, workspace, source, created_at: self.now() };
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| create(tx, &asker, &new);
-        let intent = caller.intent("run-trigger.create");
-        let trigger = org.commit(intent, idempotent(caller, self.now(), decide)).await?;
-        org.state = org.ledger.last_seen();
-        RunTriggerView::of(&org, &trigger).ok_or(Error::NotFound(WHAT))
+        let trigger = org.change(caller, "run-trigger.create", self.now(), move |tx| create(tx, &new)).await?;
+        RunTriggerView::of(&org, &trigger).ok_or(Error::NotFound(RunTrigger::NOUN))
     }
 
     pub async fn run_trigger(&self, caller: &Caller, id: RunTriggerId) -> Result<RunTriggerView, Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        let trigger = org.state.run_triggers.get(&id).ok_or(Error::NotFound(WHAT))?;
-        let view = RunTriggerView::of(&org, trigger).ok_or(Error::NotFound(WHAT))?;
-        caller.require(Action::ReadRuns, Resource::Workspace(&org.state, &view.workspace), WHAT)?;
-        if view.is_seen_by(caller) { Ok(view) } else { Err(Error::NotFound(WHAT)) }
+        let org = self.authorized_organization(caller, id.organization_prefix(), RunTrigger::NOUN).await?;
+        let trigger = org.get(&id)?;
+        let view = RunTriggerView::of(&org, trigger).ok_or(Error::NotFound(RunTrigger::NOUN))?;
+        caller.require(Action::ReadRuns, Resource::Workspace(&org.state, &view.workspace), RunTrigger::NOUN)?;
+        if view.is_seen_by(caller) { Ok(view) } else { Err(Error::NotFound(RunTrigger::NOUN)) }
     }
 
     /// A workspace's triggers, oldest first, as far as the caller may see what is at their other end.
@@ -112,26 +105,20 @@ impl ControlPlane {
     }
 
     pub async fn delete_run_trigger(&self, caller: &Caller, id: RunTriggerId) -> Result<(), Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        let now = self.now();
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            let state = tx.state();
-            let trigger = state.run_triggers.get(&id).ok_or(Error::NotFound(WHAT))?;
-            let workspace = state.workspaces.get(&trigger.workspace).ok_or(Error::NotFound(WHAT))?;
-            asker.require(Action::UpdateWorkspace, Resource::Workspace(state, workspace), WHAT)?;
-            tx.delete::<RunTrigger>(&id);
-            Ok(())
-        };
-        org.commit(caller.intent("run-trigger.delete"), idempotent(caller, now, decide)).await
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), RunTrigger::NOUN).await?;
+        org.change(caller, "run-trigger.delete", self.now(), move |tx| {
+            let trigger: RunTrigger = tx.get(&id)?;
+            tx.workspace_of::<RunTrigger>(&trigger.workspace, Action::UpdateWorkspace)?;
+            tx.delete::<RunTrigger>(&id)
+        })
+        .await
     }
 }
 
-fn create(tx: &mut Transaction<OrganizationState>, caller: &Caller, new: &RunTrigger) -> Result<RunTrigger, Error> {
-    let state = tx.state();
+fn create(tx: &mut Tx<'_>, new: &RunTrigger) -> Result<RunTrigger, Error> {
+    tx.workspace_of::<Workspace>(&new.workspace, Action::UpdateWorkspace)?;
+    let (state, caller) = (tx.state(), tx.caller());
     let refuse = |detail: String| Err(Error::Invalid { pointer: "/data/relationships/sourceable".to_owned(), detail });
-    let workspace = state.workspaces.get(&new.workspace).ok_or(Error::NotFound("workspace"))?;
-    caller.require(Action::UpdateWorkspace, Resource::Workspace(state, workspace), "workspace")?;
     if new.source == new.workspace {
         return refuse("A workspace cannot start runs in itself: name another one".to_owned());
     }

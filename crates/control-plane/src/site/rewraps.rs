@@ -1,21 +1,16 @@
 //! A new master key: what an older one wrapped is wrapped anew, so that the older one can be forgotten. Only headers
 //! change; readers are not disturbed, and after an interruption one begins again and skips what is done.
 
-use std::collections::HashMap;
-
 use futures::{StreamExt, stream};
 use taco_boxed::boxed;
-use taco_domain::OrganizationState;
-use taco_domain::run::{Run, RunVariable};
-use taco_domain::ssh_key::SshKey;
-use taco_domain::user::User;
-use taco_domain::variable::{StoredValue, Variable};
+use taco_domain::{OrganizationState, Site};
 use taco_ledger::{BucketErrorKind, LedgerName, Transaction, layout};
+use taco_tables::{Holds, Record, State, Table, Tables, VisitTable};
 
 use crate::blob_error::blob_error;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
-use crate::passwords::{is_plain, sealed_name};
+use crate::passwords::is_plain;
 use crate::privileged::Privileged;
 
 /// So many secrets change in one commit.
@@ -35,55 +30,27 @@ pub struct Rewrapped {
     pub unreadable: Vec<String>,
 }
 
-#[boxed]
-impl ControlPlane {
-    async fn rewrap_passwords(&self) -> Result<Rewrapped, Error> {
-        let mut all = Rewrapped::default();
-        let mut fresh = HashMap::new();
-        for user in self.read_site().await?.users.iter() {
-            let Some(stored) = &user.password else { continue };
-            let name = sealed_name(user.id);
-            let renewed = match is_plain(stored) {
-                true => Ok(Some(self.seal(&name, stored))),
-                false => self.rewrap(&name, stored),
-            };
-            match renewed {
-                Ok(Some(renewed)) => {
-                    fresh.insert(stored.clone(), (user.id, renewed));
-                }
-                Ok(None) => all.left += 1,
-                Err(Error::Sealed(why)) => all.unreadable.push(why),
-                Err(error) => return Err(error),
-            }
-        }
-        if fresh.is_empty() {
-            return Ok(all);
-        }
-        all.renewed += self
-            .commit_site(Self::own_intent("site.rewrap-secrets"), move |tx| {
-                let changed: Vec<User> = (fresh.iter())
-                    .filter_map(|(old, (id, renewed))| {
-                        // What changed meanwhile is under the new key already.
-                        let user = tx.state().users.get(id).filter(|user| user.password.as_ref() == Some(old))?;
-                        Some(User { password: Some(renewed.clone()), ..user.clone() })
-                    })
-                    .collect();
-                changed.iter().for_each(|user| tx.put(user));
-                Ok::<_, Error>(changed.len())
-            })
-            .await?;
-        Ok(all)
-    }
+/// A sealed text of a record, and the same under the current master key.
+#[derive(Clone)]
+struct Fresh {
+    kind: &'static str,
+    id: String,
+    old: String,
+    new: String,
 }
 
 /// Verbs without permission checks, for the server itself.
 #[boxed]
 impl Privileged {
-    /// Brings secrets that records hold under the current master key: variables, those of runs, SSH keys, and hashes of
-    /// passwords, also those that an older version did not seal. The site's own key was brought there when the control
-    /// plane was opened.
+    /// Brings all secrets that records declare ([`Record::sealed_mut`]) under the current master key, also those that an
+    /// older version did not seal. The site's own key was brought there when the control plane was opened.
     pub async fn rewrap_secrets(&self) -> Result<Rewrapped, Error> {
-        let mut all = self.rewrap_passwords().await?;
+        let mut all = Rewrapped::default();
+        for batch in self.to_rewrap::<Site>(&*self.read_site().await?, &mut all)?.chunks(BATCH) {
+            let fresh = batch.to_vec();
+            let decide = move |tx: &mut Transaction<Site>| Ok(replace(tx, &fresh));
+            all.renewed += self.commit_site(ControlPlane::own_intent("site.rewrap-secrets"), decide).await?;
+        }
         let survey = self.survey_organizations().await?;
         if let Some(error) = survey.transient_failure() {
             return Err(error.clone());
@@ -93,22 +60,33 @@ impl Privileged {
         for mut org in survey.readable {
             self.restore_sealed(&org).await?;
             org.state = org.last_seen();
-            let mut fresh = Vec::new();
-            for (name, sealed) in secrets_of(&org.state) {
-                match self.rewrap(&name, sealed) {
-                    Ok(Some(renewed)) => fresh.push((sealed.to_owned(), renewed)),
-                    Ok(None) => all.left += 1,
-                    Err(Error::Sealed(why)) => all.unreadable.push(why),
-                    Err(error) => return Err(error),
-                }
-            }
-            for batch in fresh.chunks(BATCH) {
-                let fresh: HashMap<String, String> = batch.iter().cloned().collect();
-                let decide = move |tx: &mut Transaction<OrganizationState>| Ok::<_, Error>(replace(tx, &fresh));
+            for batch in self.to_rewrap::<OrganizationState>(&org.state, &mut all)?.chunks(BATCH) {
+                let fresh = batch.to_vec();
+                let decide = move |tx: &mut Transaction<OrganizationState>| Ok(replace(tx, &fresh));
                 all.renewed += org.commit(ControlPlane::own_intent("site.rewrap-secrets"), decide).await?;
             }
         }
         Ok(all)
+    }
+
+    /// The sealed texts of a state that need the current master key. `all` learns of the others.
+    fn to_rewrap<S: Tables>(&self, state: &S, all: &mut Rewrapped) -> Result<Vec<Fresh>, Error> {
+        let mut sealed = SealedTexts { state, found: Vec::new() };
+        S::visit_tables(&mut sealed);
+        let mut fresh = Vec::new();
+        for (name, found) in sealed.found {
+            let renewed = match is_plain(&found.old) {
+                true => Ok(Some(self.seal(&name, &found.old))),
+                false => self.rewrap(&name, &found.old),
+            };
+            match renewed {
+                Ok(Some(new)) => fresh.push(Fresh { new, ..found }),
+                Ok(None) => all.left += 1,
+                Err(Error::Sealed(why)) => all.unreadable.push(why),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(fresh)
     }
 
     /// Rewraps all that is sealed in the bucket outside of the ledgers with the current master key: states, plans and
@@ -139,48 +117,54 @@ impl Privileged {
     }
 }
 
-/// Every sealed text of an organization, and the name that it is sealed under.
-fn secrets_of(state: &OrganizationState) -> impl Iterator<Item = (String, &str)> {
-    let variables = state.variables.iter().filter_map(|variable| match &variable.value {
-        StoredValue::Sealed(sealed) => Some((variable.id.to_string(), sealed.as_str())),
-        StoredValue::Plain(_) => None,
-    });
-    let keys = state.ssh_keys.iter().map(|key| (key.id.to_string(), key.sealed_value.as_str()));
-    let of_runs = state.runs.iter().flat_map(|run| {
-        let variables = run.options.variables.iter();
-        variables.map(|variable| (RunVariable::seal_name(run.id, &variable.key), variable.sealed.as_str()))
-    });
-    variables.chain(keys).chain(of_runs)
+/// Finds every sealed text of a state, with the name that it is sealed under.
+struct SealedTexts<'a, S> {
+    state: &'a S,
+    found: Vec<(String, Fresh)>,
+}
+
+impl<S: State> VisitTable<S> for SealedTexts<'_, S> {
+    fn visit<R: Record>(&mut self)
+    where
+        S: Holds<R>,
+    {
+        let table: &Table<R> = self.state.table();
+        for record in table.iter() {
+            for (name, sealed) in record.clone().sealed_mut() {
+                let (id, old) = (record.id().to_string(), std::mem::take(sealed));
+                self.found.push((name, Fresh { kind: R::KIND, id, old, new: String::new() }));
+            }
+        }
+    }
 }
 
 /// Puts fresh texts in the place of old ones, and says how many. What changed meanwhile is under the new key already.
-fn replace(tx: &mut Transaction<OrganizationState>, fresh: &HashMap<String, String>) -> usize {
-    let state = tx.state();
-    let variables: Vec<Variable> = (state.variables.iter())
-        .filter_map(|variable| {
-            let StoredValue::Sealed(old) = &variable.value else { return None };
-            Some(Variable { value: StoredValue::Sealed(fresh.get(old)?.clone()), ..variable.clone() })
-        })
-        .collect();
-    let keys: Vec<SshKey> = (state.ssh_keys.iter())
-        .filter_map(|key| Some(SshKey { sealed_value: fresh.get(&key.sealed_value)?.clone(), ..key.clone() }))
-        .collect();
-    let mut of_runs = 0;
-    let runs: Vec<Run> = (state.runs.iter())
-        .filter(|run| run.options.variables.iter().any(|variable| fresh.contains_key(&variable.sealed)))
-        .map(|run| {
-            let mut run = run.clone();
-            for variable in &mut run.options.variables {
-                if let Some(renewed) = fresh.get(&variable.sealed) {
-                    variable.sealed.clone_from(renewed);
-                    of_runs += 1;
-                }
+fn replace<S: Tables>(tx: &mut Transaction<S>, fresh: &[Fresh]) -> usize {
+    let mut replacement = Replacement { tx, fresh, replaced: 0 };
+    S::visit_tables(&mut replacement);
+    replacement.replaced
+}
+
+struct Replacement<'a, S> {
+    tx: &'a mut Transaction<S>,
+    fresh: &'a [Fresh],
+    replaced: usize,
+}
+
+impl<S: State> VisitTable<S> for Replacement<'_, S> {
+    fn visit<R: Record>(&mut self)
+    where
+        S: Holds<R>,
+    {
+        for fresh in self.fresh.iter().filter(|fresh| fresh.kind == R::KIND) {
+            let table: &Table<R> = self.tx.state().table();
+            let Some(mut record) = fresh.id.parse().ok().and_then(|id| table.get(&id)).cloned() else { continue };
+            let mut sealed = record.sealed_mut().into_iter().map(|(_, sealed)| sealed);
+            if let Some(sealed) = sealed.find(|sealed| **sealed == fresh.old) {
+                sealed.clone_from(&fresh.new);
+                self.tx.put(&record);
+                self.replaced += 1;
             }
-            run
-        })
-        .collect();
-    variables.iter().for_each(|variable| tx.put(variable));
-    keys.iter().for_each(|key| tx.put(key));
-    runs.iter().for_each(|run| tx.put(run));
-    variables.len() + keys.len() + of_runs
+        }
+    }
 }

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::new_state::NewState;
 use crate::phases::PhaseCaller;
 use crate::state_blobs::{no_state, state_key};
-use crate::state_commits::{Arrived, StateWrite, finished, seen_after};
+use crate::state_commits::{Arrived, StateWrite, finished};
 use crate::state_versions::StateVersionView;
 use crate::upload_slots::UploadKind;
 
@@ -85,6 +85,6 @@ impl ControlPlane {
         if !is_repeated {
             self.shared.summaries.insert(version.id, summary);
         }
-        Ok(seen_after(org, version))
+        Ok(StateVersionView::after_commit(org, version))
     }
 }

@@ -114,13 +114,8 @@ impl ControlPlane {
         if !repeated {
             self.shared.summaries.insert(version.id, summary);
         }
-        Ok(seen_after(org, version))
+        Ok(StateVersionView::after_commit(org, version))
     }
-}
-
-pub(crate) fn seen_after(mut org: OrganizationSnapshot, version: StateVersion) -> StateVersionView {
-    org.state = org.ledger.last_seen();
-    StateVersionView { version, org }
 }
 
 pub(crate) fn check_write(

@@ -158,7 +158,8 @@ impl ControlPlane {
         Ok(output)
     }
 
-    /// The value of one sensitive output for someone who wants to see it. That they did is in the log before they do.
+    /// The value of one sensitive output for someone who wants to see it. That they did is in the log before they do, each
+    /// time: a request that is repeated is not remembered.
     pub async fn reveal_output(&self, caller: &Caller, id: OutputId) -> Result<OutputView, Error> {
         let what = "output";
         let org = self.authorized_organization(caller, id.organization_prefix(), what).await?;

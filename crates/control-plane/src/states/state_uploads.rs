@@ -20,7 +20,7 @@ use crate::idempotency::digest;
 use crate::new_state::NewState;
 use crate::signed_url_token::{SignedUrlPurpose, SignedUrlToken};
 use crate::state_blobs::{LARGEST_STATE, json_blob_key, json_state_key, no_state, state_key};
-use crate::state_commits::{Arrived, StateWrite, seen_after};
+use crate::state_commits::{Arrived, StateWrite};
 use crate::state_versions::{StateVersionView, WHAT};
 use crate::upload_slots::UploadKind;
 
@@ -52,7 +52,7 @@ impl ControlPlane {
             StateVersionStatus::Pending => {}
             // A client whose answer was lost sends the same again. Anything else comes too late.
             StateVersionStatus::Finalized if digest(body, LARGEST_STATE).await? == version.sha256 => {
-                return Ok(seen_after(org, version));
+                return Ok(StateVersionView::after_commit(org, version));
             }
             _ => return Err(Error::NotFound(WHAT)),
         }

@@ -1,14 +1,13 @@
 //! State versions: list and read them, download their bytes, and remove the bytes of old ones.
 
 use taco_boxed::boxed;
-use taco_domain::OrganizationState;
 use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::state_version::{BackingDataAction, StateOrigin, StateVersion, StateVersionStatus};
 use taco_domain::workspace::Workspace;
-use taco_ledger::Transaction;
 use taco_ledger::blob::BlobError;
 use taco_ledger::bucket::Download;
+use taco_tables::Record as _;
 
 use crate::blob_error::{blob_error, proven_if_small};
 use crate::caller::Caller;
@@ -21,7 +20,7 @@ use crate::signed_url_token::{SignedUrlPurpose, SignedUrlToken};
 use crate::state_blobs::{json_state_key, state_key};
 use crate::workspace_view::{WorkspaceRef, WorkspaceView};
 
-pub(crate) const WHAT: &str = "state version";
+pub(crate) const WHAT: &str = StateVersion::NOUN;
 
 /// A state version as a door shows it.
 #[derive(Clone)]
@@ -31,6 +30,12 @@ pub struct StateVersionView {
 }
 
 impl StateVersionView {
+    /// A version that a commit left behind, in its organization as it is after that.
+    pub(crate) fn after_commit(mut org: OrganizationSnapshot, version: StateVersion) -> Self {
+        org.state = org.last_seen();
+        Self { version, org }
+    }
+
     /// True if it is its workspace's current one.
     pub fn is_current(&self) -> bool {
         let owner = self.org.state.workspaces.get(&self.version.workspace);
@@ -74,7 +79,7 @@ impl ControlPlane {
     pub async fn state_version(&self, caller: &Caller, id: StateVersionId) -> Result<StateVersionView, Error> {
         let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
         let org = self.with_history(org, id).await?;
-        let version = org.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let version = org.get::<StateVersion>(&id)?.clone();
         let owner = org.state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
         caller.require(Action::ReadState, Resource::Workspace(&org.state, owner), WHAT)?;
         Ok(StateVersionView { version, org })
@@ -246,7 +251,7 @@ impl ControlPlane {
         let id: StateVersionId = pass.object(purpose)?;
         let org = self.organization_unchecked(id.organization_prefix(), WHAT).await?;
         let org = self.with_history(org, id).await?;
-        let version = org.state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let version = org.get::<StateVersion>(&id)?.clone();
         Ok((org, version))
     }
 
@@ -257,21 +262,18 @@ impl ControlPlane {
         id: StateVersionId,
         action: BackingDataAction,
     ) -> Result<(), Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
         let record = ToChange::new(id, right_for(action), WHAT);
-        let (intent, asker) = (caller.intent("state.backing-data"), caller.clone());
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            let state = tx.state();
-            let version = state.state_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-            let owner = state.workspaces.get(&version.workspace).ok_or(Error::NotFound(WHAT))?;
-            asker.require(right_for(action), Resource::Workspace(state, owner), WHAT)?;
+        let change = self.change_restored(caller, &mut org, record, "state.backing-data", move |tx| {
+            let version: StateVersion = tx.get(&id)?;
+            let owner = tx.workspace_of::<StateVersion>(&version.workspace, right_for(action))?;
             let refused = |detail| Error::Invalid { pointer: "/data".to_owned(), detail };
-            let status = status_after(owner, &version, action).map_err(refused)?;
+            let status = status_after(&owner, &version, action).map_err(refused)?;
             let version = StateVersion { status, ..version };
             tx.put(&version);
             Ok(version)
-        };
-        let version = self.change_historic(caller, &org, record, intent, decide).await?;
+        });
+        let version = change.await?;
         if version.status == StateVersionStatus::BackingDataPermanentlyDeleted {
             self.remove_blob(&state_key(&org, &version.blob)).await;
             if version.has_json {

@@ -11,13 +11,15 @@ use taco_domain::lock::{Claim, check_lock};
 use taco_domain::permission::{Action, Actor, Resource};
 use taco_domain::state_rules::{StateIdentity, Verdict};
 use taco_domain::state_version::{StateOrigin, StateVersion, StateVersionStatus};
+use taco_domain::workspace::Workspace;
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 use crate::new_state::{NewState, check_run};
 use crate::state_blobs::{no_state, state_key};
-use crate::state_commits::{Arrived, StateWrite, check_write, seen_after};
+use crate::state_commits::{Arrived, StateWrite, check_write};
 use crate::state_versions::{StateVersionView, WHAT};
 use crate::upload_slots::UploadKind;
 use crate::workspace_locks::conflict;
@@ -35,62 +37,59 @@ impl ControlPlane {
         let required = |attribute: &'static str| Error::invalid(attribute, format!("{attribute} must be given"));
         let serial = new.serial.ok_or_else(|| required("serial"))?;
         let md5 = new.md5.clone().ok_or_else(|| required("md5"))?;
-        let org = self.authorized_organization(caller, workspace.organization_prefix(), "workspace").await?;
+        let mut org = self.authorized_organization(caller, workspace.organization_prefix(), Workspace::NOUN).await?;
         let (id, now) = (StateVersionId::within(workspace.organization_prefix(), self.random()), self.now());
-        let intent = caller.intent("state.announce");
-        let (caller, author) = (caller.clone(), caller.author());
-        let version = org
-            .commit(intent, move |tx| {
-                let state = tx.state();
-                let owner = state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
-                caller.require(Action::WriteState, Resource::Workspace(state, owner), "workspace")?;
-                let described = new.description();
-                described.check()?;
-                check_run(state, workspace, new.run)?;
-                let current = state.current_state_version(owner);
-                let identity = StateIdentity { serial, lineage: described.lineage.unwrap_or_default(), md5: &md5 };
-                // If the request does not name the lineage, the bytes will: until then it may well be the right one.
-                let lineage = described.lineage.or(current.map(|current| current.lineage.as_str()));
-                let assumed = StateIdentity { lineage: lineage.unwrap_or_default(), ..identity };
-                let force = new.force.unwrap_or_default();
-                let claim = Claim::Api(author);
-                if let Verdict::SameAgain = check_write(owner, current, &claim, assumed, force)? {
-                    return current.cloned().ok_or(Error::NotFound(WHAT));
-                }
-                let pending = state.state_versions.by().pending.get(&workspace);
-                let pending: Vec<_> = pending.collect();
-                if let Some(same) = pending.iter().find(|old| old.identity() == identity && old.created_by == author) {
-                    return Ok((*same).clone());
-                }
-                let version = StateVersion {
-                    id,
-                    workspace,
-                    status: StateVersionStatus::Pending,
-                    serial,
-                    lineage: identity.lineage.to_owned(),
-                    md5: md5.clone(),
-                    blob: String::new(),
-                    sha256: String::new(),
-                    size: 0,
-                    force,
-                    origin: origin_of(&caller.actor),
-                    created_at: now,
-                    created_by: author,
-                    run: new.run.or(run_of(&caller.actor)),
-                    terraform_version: None,
-                    encrypted: false,
-                    resource_count: 0,
-                    outputs: Vec::new(),
-                    unlisted_outputs: None,
-                    has_json: false,
-                    json_blob: String::new(),
-                    revealed: None,
-                };
-                tx.put(&version);
-                Ok(version)
-            })
-            .await?;
-        Ok(seen_after(org, version))
+        let author = caller.author();
+        let change = org.change(caller, "state.announce", now, move |tx| {
+            let owner = tx.workspace_of::<Workspace>(&workspace, Action::WriteState)?;
+            let state = tx.state();
+            let described = new.description();
+            described.check()?;
+            check_run(state, workspace, new.run)?;
+            let current = state.current_state_version(&owner);
+            let identity = StateIdentity { serial, lineage: described.lineage.unwrap_or_default(), md5: &md5 };
+            // If the request does not name the lineage, the bytes will: until then it may well be the right one.
+            let lineage = described.lineage.or(current.map(|current| current.lineage.as_str()));
+            let assumed = StateIdentity { lineage: lineage.unwrap_or_default(), ..identity };
+            let force = new.force.unwrap_or_default();
+            let claim = Claim::Api(author);
+            if let Verdict::SameAgain = check_write(&owner, current, &claim, assumed, force)? {
+                return current.cloned().ok_or(Error::NotFound(WHAT));
+            }
+            let pending = state.state_versions.by().pending.get(&workspace);
+            let pending: Vec<_> = pending.collect();
+            if let Some(same) = pending.iter().find(|old| old.identity() == identity && old.created_by == author) {
+                return Ok((*same).clone());
+            }
+            let version = StateVersion {
+                id,
+                workspace,
+                status: StateVersionStatus::Pending,
+                serial,
+                lineage: identity.lineage.to_owned(),
+                md5: md5.clone(),
+                blob: String::new(),
+                sha256: String::new(),
+                size: 0,
+                force,
+                origin: origin_of(&tx.caller().actor),
+                created_at: now,
+                created_by: author,
+                run: new.run.or(run_of(&tx.caller().actor)),
+                terraform_version: None,
+                encrypted: false,
+                resource_count: 0,
+                outputs: Vec::new(),
+                unlisted_outputs: None,
+                has_json: false,
+                json_blob: String::new(),
+                revealed: None,
+            };
+            tx.put(&version);
+            Ok(version)
+        });
+        let version = change.await?;
+        Ok(StateVersionView { version, org })
     }
 
     /// Writes a state through the API. Its attributes may follow the bytes in the request, so `describe` is asked when

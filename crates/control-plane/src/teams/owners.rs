@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use taco_domain::OrganizationState;
 use taco_domain::id::{MembershipId, TeamId};
-use taco_domain::permission::{Action, Resource};
+use taco_domain::permission::Action;
+use taco_tables::Record;
 
-use crate::caller::Caller;
+use crate::change::Tx;
 use crate::error::Error;
 
 /// Permission needed to choose who is in these teams.
@@ -15,13 +16,9 @@ pub(crate) fn choosing<'a>(state: &OrganizationState, teams: impl IntoIterator<I
     if teams.into_iter().any(|team| state.is_owners(*team)) { Action::ManageOwners } else { Action::ManageMembership }
 }
 
-pub(crate) fn require_choice_of(
-    caller: &Caller,
-    state: &OrganizationState,
-    teams: &BTreeSet<TeamId>,
-    what: &'static str,
-) -> Result<(), Error> {
-    caller.require(choosing(state, teams), Resource::Organization(state), what)
+/// May the caller choose who is in these teams? If they may not know, it is the `R` of the request that is not found.
+pub(crate) fn require_choice_of<R: Record>(tx: &Tx<'_>, teams: &BTreeSet<TeamId>) -> Result<(), Error> {
+    tx.require::<R>(choosing(tx.state(), teams), tx.organization())
 }
 
 /// An organization without an owner could not be helped by anyone in it.

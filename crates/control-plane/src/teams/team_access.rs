@@ -4,22 +4,21 @@ use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::id::{ProjectId, TeamId, TeamProjectId, TeamWorkspaceId, WorkspaceId};
 use taco_domain::permission::{Action, Resource, covers_in_project};
+use taco_domain::project::Project;
 use taco_domain::team_access::{
     ProjectRights, ProjectRole, TeamProject, TeamWorkspace, WorkspaceRights, WorkspaceRole,
 };
 use taco_domain::team_access_patch::{TeamProjectPatch, TeamWorkspacePatch};
-use taco_ledger::Transaction;
+use taco_domain::workspace::Workspace;
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
-use crate::idempotency::idempotent;
 use crate::page::{Listed, PageRequest};
 use crate::teams::KnownTeams;
 
-const WHAT: &str = "team access";
-
-type Tx = Transaction<OrganizationState>;
+const WHAT: &str = TeamWorkspace::NOUN;
 
 fn require_workspace(
     caller: &Caller,
@@ -93,7 +92,7 @@ impl ControlPlane {
         workspace: WorkspaceId,
         patch: TeamWorkspacePatch,
     ) -> Result<TeamWorkspace, Error> {
-        let org = self.authorized_organization(caller, workspace.organization_prefix(), "workspace").await?;
+        let mut org = self.authorized_organization(caller, workspace.organization_prefix(), Workspace::NOUN).await?;
         let access = patch.access.ok_or_else(|| Error::invalid("access", "Access can't be blank"))?;
         let new = TeamWorkspace {
             id: TeamWorkspaceId::within(workspace.organization_prefix(), self.random()),
@@ -103,18 +102,17 @@ impl ControlPlane {
             custom: WorkspaceRights::NONE,
         };
         let new = TeamWorkspacePatch { access: Some(access), ..patch }.apply(&new)?;
-        let asker = caller.clone();
-        let decide = move |tx: &mut Tx| {
+        org.change(caller, "team-workspace.create", self.now(), move |tx| {
+            tx.workspace_of::<Workspace>(&workspace, Action::ManageWorkspaceTeams)?;
             let state = tx.state();
-            require_workspace(&asker, state, Action::ManageWorkspaceTeams, &workspace, "workspace")?;
-            check_team(&asker, state, &team)?;
+            check_team(tx.caller(), state, &team)?;
             if state.team_workspaces.by().team_and_workspace.first(&(team, workspace)).is_some() {
                 return Err(has_access_already());
             }
             tx.put(&new);
             Ok(new.clone())
-        };
-        org.commit(caller.intent("team-workspace.create"), idempotent(caller, self.now(), decide)).await
+        })
+        .await
     }
 
     /// The teams that have access to a workspace.
@@ -124,8 +122,8 @@ impl ControlPlane {
         workspace: WorkspaceId,
         page: PageRequest,
     ) -> Result<Listed<TeamWorkspace>, Error> {
-        let org = self.authorized_organization(caller, workspace.organization_prefix(), "workspace").await?;
-        require_workspace(caller, &org.state, Action::ReadWorkspaceTeams, &workspace, "workspace")?;
+        let org = self.authorized_organization(caller, workspace.organization_prefix(), Workspace::NOUN).await?;
+        require_workspace(caller, &org.state, Action::ReadWorkspaceTeams, &workspace, Workspace::NOUN)?;
         let all = &org.state.team_workspaces;
         let seen = |access: &&TeamWorkspace| sees_team_in_workspace(caller, &org.state, access);
         let of_workspace = all.by().workspace.get(&workspace).filter(seen);
@@ -134,7 +132,7 @@ impl ControlPlane {
 
     pub async fn team_workspace(&self, caller: &Caller, id: TeamWorkspaceId) -> Result<TeamWorkspace, Error> {
         let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        let access = org.state.team_workspaces.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let access = org.get::<TeamWorkspace>(&id)?.clone();
         require_workspace(caller, &org.state, Action::ReadWorkspaceTeams, &access.workspace, WHAT)?;
         if !sees_team_in_workspace(caller, &org.state, &access) {
             return Err(Error::NotFound(WHAT));
@@ -148,28 +146,25 @@ impl ControlPlane {
         id: TeamWorkspaceId,
         patch: TeamWorkspacePatch,
     ) -> Result<TeamWorkspace, Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        let asker = caller.clone();
-        let decide = move |tx: &mut Tx| {
-            let before = tx.state().team_workspaces.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-            require_workspace(&asker, tx.state(), Action::ManageWorkspaceTeams, &before.workspace, WHAT)?;
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        org.change(caller, "team-workspace.update", self.now(), move |tx| {
+            let before: TeamWorkspace = tx.get(&id)?;
+            tx.workspace_of::<TeamWorkspace>(&before.workspace, Action::ManageWorkspaceTeams)?;
             let after = patch.apply(&before)?;
             tx.put(&after);
             Ok(after)
-        };
-        org.commit(caller.intent("team-workspace.update"), decide).await
+        })
+        .await
     }
 
     pub async fn remove_team_workspace(&self, caller: &Caller, id: TeamWorkspaceId) -> Result<(), Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        let asker = caller.clone();
-        let decide = move |tx: &mut Tx| {
-            let access = tx.state().team_workspaces.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-            require_workspace(&asker, tx.state(), Action::ManageWorkspaceTeams, &access.workspace, WHAT)?;
-            tx.delete::<TeamWorkspace>(&id);
-            Ok(())
-        };
-        org.commit(caller.intent("team-workspace.delete"), idempotent(caller, self.now(), decide)).await
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        org.change(caller, "team-workspace.delete", self.now(), move |tx| {
+            let access: TeamWorkspace = tx.get(&id)?;
+            tx.workspace_of::<TeamWorkspace>(&access.workspace, Action::ManageWorkspaceTeams)?;
+            tx.delete::<TeamWorkspace>(&id)
+        })
+        .await
     }
 }
 
@@ -183,7 +178,7 @@ impl ControlPlane {
         project: ProjectId,
         patch: TeamProjectPatch,
     ) -> Result<TeamProject, Error> {
-        let org = self.authorized_organization(caller, project.organization_prefix(), "project").await?;
+        let mut org = self.authorized_organization(caller, project.organization_prefix(), Project::NOUN).await?;
         let access = patch.access.ok_or_else(|| Error::invalid("access", "Access can't be blank"))?;
         let new = TeamProject {
             id: TeamProjectId::within(project.organization_prefix(), self.random()),
@@ -194,19 +189,18 @@ impl ControlPlane {
             custom_workspaces: WorkspaceRights::NONE,
         };
         let new = TeamProjectPatch { access: Some(access), ..patch }.apply(&new)?;
-        let asker = caller.clone();
-        let decide = move |tx: &mut Tx| {
+        org.change(caller, "team-project.create", self.now(), move |tx| {
+            tx.project_of::<Project>(&project, Action::ManageProjectTeams)?;
             let state = tx.state();
-            require_project(&asker, state, Action::ManageProjectTeams, &project, "project")?;
-            check_team(&asker, state, &team)?;
-            check_gives_no_more(&asker, state, &new)?;
+            check_team(tx.caller(), state, &team)?;
+            check_gives_no_more(tx.caller(), state, &new)?;
             if state.team_projects.by().team_and_project.first(&(team, project)).is_some() {
                 return Err(has_access_already());
             }
             tx.put(&new);
             Ok(new.clone())
-        };
-        org.commit(caller.intent("team-project.create"), idempotent(caller, self.now(), decide)).await
+        })
+        .await
     }
 
     /// The teams that have access to a project.
@@ -216,8 +210,8 @@ impl ControlPlane {
         project: ProjectId,
         page: PageRequest,
     ) -> Result<Listed<TeamProject>, Error> {
-        let org = self.authorized_organization(caller, project.organization_prefix(), "project").await?;
-        require_project(caller, &org.state, Action::ReadProject, &project, "project")?;
+        let org = self.authorized_organization(caller, project.organization_prefix(), Project::NOUN).await?;
+        require_project(caller, &org.state, Action::ReadProject, &project, Project::NOUN)?;
         let all = &org.state.team_projects;
         let seen = |access: &&TeamProject| sees_team_in_project(caller, &org.state, access);
         let of_project = all.by().project.get(&project).filter(seen);
@@ -226,7 +220,7 @@ impl ControlPlane {
 
     pub async fn team_project(&self, caller: &Caller, id: TeamProjectId) -> Result<TeamProject, Error> {
         let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        let access = org.state.team_projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+        let access = org.get::<TeamProject>(&id)?.clone();
         require_project(caller, &org.state, Action::ReadProject, &access.project, WHAT)?;
         if !sees_team_in_project(caller, &org.state, &access) {
             return Err(Error::NotFound(WHAT));
@@ -240,28 +234,25 @@ impl ControlPlane {
         id: TeamProjectId,
         patch: TeamProjectPatch,
     ) -> Result<TeamProject, Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        let asker = caller.clone();
-        let decide = move |tx: &mut Tx| {
-            let before = tx.state().team_projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-            require_project(&asker, tx.state(), Action::ManageProjectTeams, &before.project, WHAT)?;
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        org.change(caller, "team-project.update", self.now(), move |tx| {
+            let before: TeamProject = tx.get(&id)?;
+            tx.project_of::<TeamProject>(&before.project, Action::ManageProjectTeams)?;
             let after = patch.apply(&before)?;
-            check_gives_no_more(&asker, tx.state(), &after)?;
+            check_gives_no_more(tx.caller(), tx.state(), &after)?;
             tx.put(&after);
             Ok(after)
-        };
-        org.commit(caller.intent("team-project.update"), decide).await
+        })
+        .await
     }
 
     pub async fn remove_team_project(&self, caller: &Caller, id: TeamProjectId) -> Result<(), Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        let asker = caller.clone();
-        let decide = move |tx: &mut Tx| {
-            let access = tx.state().team_projects.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
-            require_project(&asker, tx.state(), Action::ManageProjectTeams, &access.project, WHAT)?;
-            tx.delete::<TeamProject>(&id);
-            Ok(())
-        };
-        org.commit(caller.intent("team-project.delete"), idempotent(caller, self.now(), decide)).await
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        org.change(caller, "team-project.delete", self.now(), move |tx| {
+            let access: TeamProject = tx.get(&id)?;
+            tx.project_of::<TeamProject>(&access.project, Action::ManageProjectTeams)?;
+            tx.delete::<TeamProject>(&id)
+        })
+        .await
     }
 }

@@ -9,12 +9,13 @@ use taco_domain::id::{MembershipId, TeamId};
 use taco_domain::membership::Membership;
 use taco_domain::name::Username;
 use taco_domain::permission::{Action, Decision, Resource};
-use taco_ledger::Transaction;
+use taco_domain::team::Team;
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
+use crate::change::Tx;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
-use crate::idempotency::idempotent;
 use crate::owners::{check_owners_left, choosing, require_choice_of};
 use crate::teams::{KnownTeams, MembershipView};
 
@@ -50,17 +51,18 @@ impl MemberRef {
 impl ControlPlane {
     /// Puts members of the organization into a team. Those who are in it already stay.
     pub async fn add_team_members(&self, caller: &Caller, team: TeamId, members: Vec<MemberRef>) -> Result<(), Error> {
-        let decide = move |asker: &Caller, state: &OrganizationState| {
-            let mut changed = Vec::new();
+        let mut org = self.authorized_organization(caller, team.organization_prefix(), Team::NOUN).await?;
+        org.change(caller, "team.add-members", self.now(), move |tx| {
+            require_members_of(tx, team)?;
             for (index, member) in members.iter().enumerate() {
-                let mut membership = member.find(asker, state).ok_or_else(|| member.unknown(index))?.clone();
-                if membership.teams.insert(team) {
-                    changed.push(membership);
-                }
+                let found = member.find(tx.caller(), tx.state());
+                let mut membership = found.ok_or_else(|| member.unknown(index))?.clone();
+                membership.teams.insert(team);
+                tx.put(&membership);
             }
-            Ok(changed)
-        };
-        self.change_team_members(caller, team, "team.add-members", decide).await
+            Ok(())
+        })
+        .await
     }
 
     /// Takes members out of a team; they stay members of the organization. Those who are not in it are not missed.
@@ -70,45 +72,31 @@ impl ControlPlane {
         team: TeamId,
         members: Vec<MemberRef>,
     ) -> Result<(), Error> {
-        let decide = move |asker: &Caller, state: &OrganizationState| {
-            let found = members.iter().filter_map(|member| member.find(asker, state));
-            let mut changed: Vec<Membership> =
-                found.filter(|membership| membership.teams.contains(&team)).cloned().collect();
-            if state.is_owners(team) {
-                check_owners_left(state, &changed.iter().map(|membership| membership.id).collect())?;
+        let mut org = self.authorized_organization(caller, team.organization_prefix(), Team::NOUN).await?;
+        org.change(caller, "team.remove-members", self.now(), move |tx| {
+            require_members_of(tx, team)?;
+            let found = members.iter().filter_map(|member| member.find(tx.caller(), tx.state()));
+            let leaving: Vec<Membership> = found.filter(|member| member.teams.contains(&team)).cloned().collect();
+            if tx.state().is_owners(team) {
+                check_owners_left(tx.state(), &leaving.iter().map(|membership| membership.id).collect())?;
             }
-            for membership in &mut changed {
+            for mut membership in leaving {
                 membership.teams.remove(&team);
-            }
-            Ok(changed)
-        };
-        self.change_team_members(caller, team, "team.remove-members", decide).await
-    }
-
-    async fn change_team_members(
-        &self,
-        caller: &Caller,
-        team: TeamId,
-        intent: &'static str,
-        mut change: impl FnMut(&Caller, &OrganizationState) -> Result<Vec<Membership>, Error> + Send + 'static,
-    ) -> Result<(), Error> {
-        let what = "team";
-        let org = self.authorized_organization(caller, team.organization_prefix(), what).await?;
-        let asker = caller.clone();
-        let decide = move |tx: &mut Transaction<OrganizationState>| {
-            let state = tx.state();
-            asker.require(Action::ManageMembership, Resource::Organization(state), what)?;
-            if !KnownTeams::of(&asker, state).contains(state, &team) {
-                return Err(Error::NotFound(what));
-            }
-            require_choice_of(&asker, state, &BTreeSet::from([team]), what)?;
-            for membership in change(&asker, state)? {
                 tx.put(&membership);
             }
             Ok(())
-        };
-        org.commit(caller.intent(intent), idempotent(caller, self.now(), decide)).await
+        })
+        .await
     }
+}
+
+/// May the caller choose who is in the team, and know of it?
+fn require_members_of(tx: &Tx<'_>, team: TeamId) -> Result<(), Error> {
+    tx.require::<Team>(Action::ManageMembership, tx.organization())?;
+    if !KnownTeams::of(tx.caller(), tx.state()).contains(tx.state(), &team) {
+        return Err(Error::NotFound(Team::NOUN));
+    }
+    require_choice_of::<Team>(tx, &BTreeSet::from([team]))
 }
 
 impl MembershipView {

@@ -3,21 +3,19 @@
 
 use serde::{Deserialize, Serialize};
 use taco_boxed::boxed;
-use taco_domain::OrganizationState;
 use taco_domain::id::VariableId;
 use taco_domain::variable::{Variable, VariableCategory, VariableOwner, VariablePatch};
 use taco_domain::variable_file::VariableFormat;
 use taco_domain::variable_import::{ImportChange, plan_import};
-use taco_ledger::Transaction;
 
 use crate::caller::Caller;
+use crate::change::Tx;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::variable_rules::check_unique;
 use crate::variables::{Prepared, check_room, require_read, require_write};
 
 /// Limit for the size of a file; a larger one is no file of variables.
-const LARGEST: usize = 256 * 1024;
+const MAX_FILE_BYTES: usize = 256 * 1024;
 
 /// Request to import variables.
 #[derive(Clone, Serialize, Deserialize)]
@@ -85,7 +83,7 @@ impl ControlPlane {
 
     /// Does what a preview has shown. Returns how many variables were written.
     pub async fn import_variables(&self, caller: &Caller, owner: VariableOwner, sealed: &str) -> Result<usize, Error> {
-        let org = self.organization_of_owner(caller, owner).await?;
+        let mut org = self.organization_of_owner(caller, owner).await?;
         require_write(caller, &org.state, owner)?;
         let unreadable = || Error::invalid("text", "This preview cannot be read any more: paste the variables again");
         let confirmation = self.unseal(&seal_name(caller, owner), sealed).map_err(|_| unreadable())?;
@@ -95,10 +93,9 @@ impl ControlPlane {
             return Err(changed_meanwhile());
         }
         writes.retain(|write| write.change != ImportChange::Same);
-        let intent = caller.intent("variable.import");
-        let (control_plane, caller) = (self.clone(), caller.clone());
-        org.commit(intent, move |tx| {
-            require_write(&caller, tx.state(), owner)?;
+        let control_plane = self.clone();
+        org.change(caller, "variable.import", self.now(), move |tx| {
+            require_write(tx.caller(), tx.state(), owner)?;
             writes.iter().try_for_each(|write| control_plane.write(tx, write))?;
             Ok(writes.len())
         })
@@ -112,8 +109,8 @@ impl ControlPlane {
         owner: VariableOwner,
         import: &VariableImport,
     ) -> Result<(Vec<PreviewedVariable>, Vec<Write>), Error> {
-        if import.text.len() > LARGEST {
-            let detail = format!("This is too much at once: {LARGEST} bytes are taken; split it");
+        if import.text.len() > MAX_FILE_BYTES {
+            let detail = format!("This is too much at once: {MAX_FILE_BYTES} bytes are taken; split it");
             return Err(Error::invalid("text", detail));
         }
         let file = import.format.parse(&import.text).map_err(|why| Error::invalid("text", why.to_string()))?;
@@ -151,7 +148,7 @@ impl ControlPlane {
         Ok((rows, writes))
     }
 
-    fn write(&self, tx: &mut Transaction<OrganizationState>, write: &Write) -> Result<(), Error> {
+    fn write(&self, tx: &mut Tx<'_>, write: &Write) -> Result<(), Error> {
         let variable = match (write.before, &write.new) {
             (Some((id, version)), _) => {
                 let before = tx.state().variables.get(&id).filter(|before| before.version == version);
@@ -165,8 +162,7 @@ impl ControlPlane {
             }
             (None, None) => return Ok(()),
         };
-        check_unique(tx.state(), &variable).map_err(|_| changed_meanwhile())?;
-        tx.put(&variable);
+        tx.put_unique(variable).map_err(|_| changed_meanwhile())?;
         Ok(())
     }
 }

@@ -10,16 +10,15 @@ use taco_domain::permission::{Action, Decision, Resource};
 use taco_domain::project::Project;
 use taco_domain::variable::{Variable, VariableOwner, VariablePatch};
 use taco_domain::variable_set::{VariableSet, VariableSetPatch};
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
+use crate::change::Tx;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::projects::ProjectView;
-use crate::variable_rules::{check_unique, delete_set};
 use crate::workspace_view::{ListChange, WorkspaceRef, WorkspaceView, sees_project, sees_workspace};
-
-const WHAT: &str = "variable set";
 
 /// A variable set as a door shows it, and its organization at the same moment.
 #[derive(Clone)]
@@ -100,7 +99,7 @@ impl ControlPlane {
         organization: &str,
         new: NewVariableSet,
     ) -> Result<VariableSetView, Error> {
-        let org = self.organization_named(caller, organization).await?;
+        let mut org = self.organization_named(caller, organization).await?;
         require_write_under(caller, &org.state, new.parent)?;
         let name = new.patch.name.as_deref().unwrap_or_default().parse()?;
         let id = VariableSetId::within(org.id().organization_prefix(), self.random());
@@ -108,26 +107,20 @@ impl ControlPlane {
         let owner = VariableOwner::VariableSet(id);
         let variables = new.variables.iter().map(|patch| self.new_variable(&org, owner, patch));
         let variables: Vec<Variable> = variables.collect::<Result<_, _>>()?;
-        let intent = caller.intent("variable-set.create");
-        let caller = caller.clone();
-        let set = org
-            .commit(intent, move |tx| {
-                require_write_under(&caller, tx.state(), new.parent)?;
-                let set = new.patch.apply(&blank)?;
-                check_set(&caller, tx.state(), &blank, &set)?;
-                tx.put(&set);
-                for variable in &variables {
-                    check_unique(tx.state(), variable)?;
-                    tx.put(variable);
-                }
-                Ok(set)
-            })
-            .await?;
-        Ok(seen_after(org, set))
+        let change = org.change(caller, "variable-set.create", self.now(), move |tx| {
+            require_write_under(tx.caller(), tx.state(), new.parent)?;
+            let set = put_checked(tx, &blank, new.patch.apply(&blank)?)?;
+            for variable in &variables {
+                tx.put_unique(variable.clone())?;
+            }
+            Ok(set)
+        });
+        let set = change.await?;
+        Ok(VariableSetView { set, org })
     }
 
     pub async fn variable_set(&self, caller: &Caller, id: VariableSetId) -> Result<VariableSetView, Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
+        let org = self.authorized_organization(caller, id.organization_prefix(), VariableSet::NOUN).await?;
         let set = require_read_set(caller, &org.state, id)?;
         Ok(VariableSetView { set, org })
     }
@@ -172,36 +165,19 @@ impl ControlPlane {
         Ok(listed(&org, query, page, |set| set.global || set.parent == Some(id) || set.projects.contains(&id)))
     }
 
-    /// Changes one set. `change` may run several times, and decides from its argument alone.
-    async fn change_variable_set(
-        &self,
-        caller: &Caller,
-        id: VariableSetId,
-        intent: &'static str,
-        mut change: impl FnMut(VariableSet) -> Result<VariableSet, Error> + Send + 'static,
-    ) -> Result<VariableSetView, Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        let intent = caller.intent(intent);
-        let caller = caller.clone();
-        let set = org
-            .commit(intent, move |tx| {
-                let before = require_write_set(&caller, tx.state(), id)?;
-                let changed = change(before.clone())?;
-                check_set(&caller, tx.state(), &before, &changed)?;
-                tx.put(&changed);
-                Ok(changed)
-            })
-            .await?;
-        Ok(seen_after(org, set))
-    }
-
     pub async fn update_variable_set(
         &self,
         caller: &Caller,
         id: VariableSetId,
         patch: VariableSetPatch,
     ) -> Result<VariableSetView, Error> {
-        self.change_variable_set(caller, id, "variable-set.update", move |set| Ok(patch.apply(&set)?)).await
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), VariableSet::NOUN).await?;
+        let change = org.change(caller, "variable-set.update", self.now(), move |tx| {
+            let before = require_write_set(tx.caller(), tx.state(), id)?;
+            put_checked(tx, &before, patch.apply(&before)?)
+        });
+        let set = change.await?;
+        Ok(VariableSetView { set, org })
     }
 
     /// Applies a set to workspaces or projects, or takes it away from them.
@@ -212,25 +188,26 @@ impl ControlPlane {
         targets: VariableSetTargets,
         change: ListChange,
     ) -> Result<VariableSetView, Error> {
-        self.change_variable_set(caller, id, "variable-set.apply", move |mut set| {
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), VariableSet::NOUN).await?;
+        let change = org.change(caller, "variable-set.apply", self.now(), move |tx| {
+            let before = require_write_set(tx.caller(), tx.state(), id)?;
+            let mut set = before.clone();
             match &targets {
                 VariableSetTargets::Workspaces(named) => change_list(&mut set.workspaces, named, change),
                 VariableSetTargets::Projects(named) => change_list(&mut set.projects, named, change),
             }
-            Ok(set)
-        })
-        .await
+            put_checked(tx, &before, set)
+        });
+        let set = change.await?;
+        Ok(VariableSetView { set, org })
     }
 
     /// Deletes a set with its variables.
     pub async fn delete_variable_set(&self, caller: &Caller, id: VariableSetId) -> Result<(), Error> {
-        let org = self.authorized_organization(caller, id.organization_prefix(), WHAT).await?;
-        let intent = caller.intent("variable-set.delete");
-        let caller = caller.clone();
-        org.commit(intent, move |tx| {
-            require_write_set(&caller, tx.state(), id)?;
-            delete_set(tx, id);
-            Ok(())
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), VariableSet::NOUN).await?;
+        org.change(caller, "variable-set.delete", self.now(), move |tx| {
+            require_write_set(tx.caller(), tx.state(), id)?;
+            tx.delete::<VariableSet>(&id)
         })
         .await
     }
@@ -242,11 +219,6 @@ fn change_list<I: Ord + Copy>(list: &mut BTreeSet<I>, named: &BTreeSet<I>, chang
         ListChange::Remove => list.retain(|id| !named.contains(id)),
         ListChange::Replace => list.clone_from(named),
     }
-}
-
-fn seen_after(mut org: OrganizationSnapshot, set: VariableSet) -> VariableSetView {
-    org.state = org.ledger.last_seen();
-    VariableSetView { set, org }
 }
 
 fn listed(
@@ -261,13 +233,19 @@ fn listed(
     Listed::from_all(sets, page).cloned().map(|set| VariableSetView { set, org: org.clone() })
 }
 
-/// Rules that need to know what else there is. What the set was applied to before may have moved to another project; that
-/// is nothing to refuse now.
-fn check_set(caller: &Caller, state: &OrganizationState, before: &VariableSet, set: &VariableSet) -> Result<(), Error> {
-    let taken = state.variable_sets.by().name.first(&set.name.key());
-    if taken.is_some_and(|other| other.id != set.id) {
-        return Err(Error::name_taken("name", "Name"));
-    }
+/// Puts a set, if it may be applied to what it is applied to. What it was applied to `before` may have moved to another
+/// project; that is nothing to refuse now.
+fn put_checked(tx: &mut Tx<'_>, before: &VariableSet, set: VariableSet) -> Result<VariableSet, Error> {
+    check_targets(tx.caller(), tx.state(), before, &set)?;
+    tx.put_unique(set)
+}
+
+fn check_targets(
+    caller: &Caller,
+    state: &OrganizationState,
+    before: &VariableSet,
+    set: &VariableSet,
+) -> Result<(), Error> {
     let refuse = |detail: String| Err(Error::Invalid { pointer: "/data".to_owned(), detail });
     for id in set.workspaces.difference(&before.workspaces) {
         match state.workspaces.get(id).filter(|_| sees_workspace(caller, state, id)) {
@@ -309,9 +287,9 @@ pub(crate) fn require_read_set(
     state: &OrganizationState,
     id: VariableSetId,
 ) -> Result<VariableSet, Error> {
-    let set = state.variable_sets.get(&id).ok_or(Error::NotFound(WHAT))?;
+    let set = state.variable_sets.get(&id).ok_or(Error::NotFound(VariableSet::NOUN))?;
     if !may_read(caller, state, set) {
-        caller.require(Action::ReadVariableSets, Resource::Organization(state), WHAT)?;
+        caller.require(Action::ReadVariableSets, Resource::Organization(state), VariableSet::NOUN)?;
     }
     Ok(set.clone())
 }
@@ -322,14 +300,14 @@ pub(crate) fn require_write_set(
     state: &OrganizationState,
     id: VariableSetId,
 ) -> Result<VariableSet, Error> {
-    let set = state.variable_sets.get(&id).ok_or(Error::NotFound(WHAT))?;
+    let set = state.variable_sets.get(&id).ok_or(Error::NotFound(VariableSet::NOUN))?;
     require_write_under(caller, state, set.parent)?;
     Ok(set.clone())
 }
 
 /// Checks the right to write sets. Those who manage the organization's sets manage those of its projects, too.
 fn require_write_under(caller: &Caller, state: &OrganizationState, parent: Option<ProjectId>) -> Result<(), Error> {
-    let of_organization = caller.require(Action::ManageVariableSets, Resource::Organization(state), WHAT);
+    let of_organization = caller.require(Action::ManageVariableSets, Resource::Organization(state), VariableSet::NOUN);
     let Some(parent) = parent else { return of_organization };
     let Some(project) = state.projects.get(&parent).filter(|_| sees_project(caller, state, &parent)) else {
         return Err(Error::Invalid {
@@ -339,6 +317,8 @@ fn require_write_under(caller: &Caller, state: &OrganizationState, parent: Optio
     };
     match of_organization {
         Ok(()) => Ok(()),
-        Err(_) => caller.require(Action::WriteProjectVariableSets, Resource::Project(state, project), WHAT),
+        Err(_) => {
+            caller.require(Action::WriteProjectVariableSets, Resource::Project(state, project), VariableSet::NOUN)
+        }
     }
 }

@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use jiff::Timestamp;
 use taco_boxed::boxed;
+use taco_domain::OrganizationState;
 use taco_domain::id::{ProjectId, TagId, WorkspaceId};
 use taco_domain::organization_state::TagUse;
 use taco_domain::permission::{Action, Resource};
-use taco_domain::tag::{TagBinding, tag_id, with_tags};
+use taco_domain::project::Project;
+use taco_domain::tag::{TagBinding, Tags, tag_id, with_tags};
 use taco_domain::workspace::Workspace;
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
@@ -16,6 +18,9 @@ use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::projects::ProjectView;
 use crate::workspace_view::{WorkspaceRef, WorkspaceView, sees_workspace};
+
+/// Tags have no record of their own: they exist where something carries them.
+const TAG: &str = "tag";
 
 /// A tag that a request names: by its key, or by its id.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,13 +52,6 @@ impl OrganizationSnapshot {
     }
 }
 
-/// The workspace with these tags as well.
-fn tagged(workspace: Workspace, bindings: &[TagBinding], now: Timestamp) -> Result<Workspace, Error> {
-    let tags = with_tags(&workspace.tags, bindings)?;
-    let updated_at = if tags == workspace.tags { workspace.updated_at } else { now };
-    Ok(Workspace { tags, updated_at, ..workspace })
-}
-
 #[boxed]
 impl ControlPlane {
     /// Adds tags to a workspace, or gives those that it carries another value.
@@ -63,11 +61,7 @@ impl ControlPlane {
         wanted: &WorkspaceRef,
         tags: Vec<TagBinding>,
     ) -> Result<WorkspaceView, Error> {
-        let now = self.now();
-        self.change_workspace(caller, wanted, Action::UpdateWorkspace, "workspace.tag", move |_, workspace| {
-            tagged(workspace, &tags, now)
-        })
-        .await
+        self.put_tags(caller, wanted, "workspace.tag", move |_, workspace| Ok(with_tags(&workspace.tags, &tags)?)).await
     }
 
     /// Adds tags to a workspace that are named as clients name them, without values.
@@ -77,15 +71,14 @@ impl ControlPlane {
         wanted: &WorkspaceRef,
         tags: Vec<TagRef>,
     ) -> Result<WorkspaceView, Error> {
-        let now = self.now();
-        self.change_workspace(caller, wanted, Action::UpdateWorkspace, "workspace.tag", move |tx, workspace| {
+        self.put_tags(caller, wanted, "workspace.tag", move |state, workspace| {
             let key = |tag: &TagRef| match tag {
                 TagRef::Key(key) => Ok(key.clone()),
-                TagRef::Id(id) => tx.state().tag_key(id).map(ToString::to_string).ok_or(Error::NotFound("tag")),
+                TagRef::Id(id) => state.tag_key(id).map(ToString::to_string).ok_or(Error::NotFound(TAG)),
             };
             let binding = |tag: &TagRef| key(tag).map(|key| TagBinding { key, value: None });
             let bindings = tags.iter().map(binding).collect::<Result<Vec<_>, _>>()?;
-            tagged(workspace, &bindings, now)
+            Ok(with_tags(&workspace.tags, &bindings)?)
         })
         .await
     }
@@ -97,22 +90,42 @@ impl ControlPlane {
         wanted: &WorkspaceRef,
         tags: Vec<TagRef>,
     ) -> Result<WorkspaceView, Error> {
-        let now = self.now();
-        self.change_workspace(caller, wanted, Action::UpdateWorkspace, "workspace.untag", move |tx, workspace| {
+        self.put_tags(caller, wanted, "workspace.untag", move |state, workspace| {
             let mut after = workspace.tags.clone();
             for tag in &tags {
                 match tag {
                     TagRef::Key(key) => after.retain(|carried, _| carried.as_str() != key),
                     TagRef::Id(id) => {
-                        let key = tx.state().tag_key(id).cloned();
-                        after.retain(|carried, _| Some(carried) != key.as_ref());
+                        let key = state.tag_key(id);
+                        after.retain(|carried, _| Some(carried) != key);
                     }
                 }
             }
-            let updated_at = if after == workspace.tags { workspace.updated_at } else { now };
-            Ok(Workspace { tags: after, updated_at, ..workspace })
+            Ok(after)
         })
         .await
+    }
+
+    /// Gives a workspace the tags that `tags` makes of what it has.
+    async fn put_tags(
+        &self,
+        caller: &Caller,
+        wanted: &WorkspaceRef,
+        action: &'static str,
+        mut tags: impl FnMut(&OrganizationState, &Workspace) -> Result<Tags, Error> + Send + 'static,
+    ) -> Result<WorkspaceView, Error> {
+        let mut org = self.organization_with(caller, wanted).await?;
+        let (wanted, now) = (wanted.clone(), self.now());
+        let change = org.change(caller, action, now, move |tx| {
+            let workspace = tx.workspace(&wanted, Action::UpdateWorkspace)?;
+            let after = tags(tx.state(), &workspace)?;
+            let updated_at = if after == workspace.tags { workspace.updated_at } else { now };
+            let changed = Workspace { tags: after, updated_at, ..workspace };
+            tx.put(&changed);
+            Ok(changed)
+        });
+        let workspace = change.await?;
+        Ok(WorkspaceView { workspace, org })
     }
 
     pub async fn add_project_tags(
@@ -121,11 +134,15 @@ impl ControlPlane {
         project: ProjectId,
         tags: Vec<TagBinding>,
     ) -> Result<ProjectView, Error> {
-        self.change_project(caller, project, Action::UpdateProject, "project.tag", move |_, mut project| {
+        let mut org = self.authorized_organization(caller, project.organization_prefix(), Project::NOUN).await?;
+        let change = org.change(caller, "project.tag", self.now(), move |tx| {
+            let mut project = tx.project(&project, Action::UpdateProject)?;
             project.tags = with_tags(&project.tags, &tags)?;
+            tx.put(&project);
             Ok(project)
-        })
-        .await
+        });
+        let project = change.await?;
+        Ok(ProjectView { project, org })
     }
 
     /// The tags that a workspace carries, by key. `query` is a part of the key.
@@ -178,16 +195,15 @@ impl ControlPlane {
         organization: &str,
         tags: Vec<TagId>,
     ) -> Result<(), Error> {
-        let org = self.organization_named(caller, organization).await?;
-        let (intent, now) = (caller.intent("tag.delete"), self.now());
-        let caller = caller.clone();
-        org.commit(intent, move |tx| {
+        let (mut org, now) = (self.organization_named(caller, organization).await?, self.now());
+        org.change(caller, "tag.delete", now, move |tx| {
             for id in &tags {
                 let state = tx.state();
-                let key = state.tag_key(id).cloned().ok_or(Error::NotFound("tag"))?;
+                let key = state.tag_key(id).cloned().ok_or(Error::NotFound(TAG))?;
                 let carriers: Vec<Workspace> = state.workspaces_tagged(&key).cloned().collect();
                 for mut workspace in carriers {
-                    caller.require(Action::UpdateWorkspace, Resource::Workspace(tx.state(), &workspace), "tag")?;
+                    let resource = Resource::Workspace(tx.state(), &workspace);
+                    tx.caller().require(Action::UpdateWorkspace, resource, TAG)?;
                     workspace.tags.remove(&key);
                     workspace.updated_at = now;
                     tx.put(&workspace);
@@ -200,15 +216,13 @@ impl ControlPlane {
 
     /// Gives workspaces a tag that another carries already.
     pub async fn tag_workspaces(&self, caller: &Caller, tag: TagId, workspaces: Vec<WorkspaceId>) -> Result<(), Error> {
-        let org = self.authorized_organization(caller, tag.organization_prefix(), "tag").await?;
-        let (intent, now) = (caller.intent("tag.add"), self.now());
-        let caller = caller.clone();
-        org.commit(intent, move |tx| {
-            let key = tx.state().tag_key(&tag).cloned().ok_or(Error::NotFound("tag"))?;
+        let mut org = self.authorized_organization(caller, tag.organization_prefix(), TAG).await?;
+        let now = self.now();
+        org.change(caller, "tag.add", now, move |tx| {
+            let key = tx.state().tag_key(&tag).cloned().ok_or(Error::NotFound(TAG))?;
             let binding = TagBinding { key: key.to_string(), value: None };
             for id in &workspaces {
-                let workspace = tx.state().workspaces.get(id).cloned().ok_or(Error::NotFound("workspace"))?;
-                caller.require(Action::UpdateWorkspace, Resource::Workspace(tx.state(), &workspace), "workspace")?;
+                let workspace = tx.workspace_of::<Workspace>(id, Action::UpdateWorkspace)?;
                 if !workspace.tags.contains_key(&key) {
                     let tags = with_tags(&workspace.tags, std::slice::from_ref(&binding))?;
                     tx.put(&Workspace { tags, updated_at: now, ..workspace });

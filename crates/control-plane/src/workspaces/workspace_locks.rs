@@ -9,6 +9,7 @@ use taco_domain::workspace::Workspace;
 use taco_domain::{Author, OrganizationState};
 
 use crate::caller::Caller;
+use crate::change::Tx;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 use crate::lock_release::{give_up_pending, unlocked};
@@ -46,33 +47,34 @@ impl ControlPlane {
         reason: Option<String>,
         http: Option<LockInfo>,
     ) -> Result<WorkspaceView, Error> {
-        let WorkspaceView { org, workspace } = self.find_workspace(caller, wanted).await?;
+        let WorkspaceView { mut org, workspace } = self.find_workspace(caller, wanted).await?;
+        let now = self.now();
         let lock = Lock {
             holder: caller.author(),
             holder_name: org.name_of(&caller.author()),
-            since: self.now(),
+            since: now,
             reason,
             from: caller.request.from.clone(),
             http,
         };
         // A retry with an idempotency key finds its response again; the lock waits for it.
         let unacknowledged =
-            caller.request.key.is_none().then(|| UnacknowledgedLock::new(org, workspace.id, lock.clone()));
-        let intent = "workspace.lock";
-        let taken = self
-            .change_workspace(caller, wanted, Action::LockWorkspace, intent, move |_, workspace| {
-                match take_lock(workspace.lock.as_ref(), &lock).map_err(conflict)? {
-                    Taken::Now => Ok(Workspace { lock: Some(lock.clone()), ..workspace }),
-                    Taken::Before => Ok(workspace),
-                }
-            })
-            .await;
+            caller.request.key.is_none().then(|| UnacknowledgedLock::new(org.clone(), workspace.id, lock.clone()));
+        let wanted = wanted.clone();
+        let change = org.change(caller, "workspace.lock", now, move |tx| {
+            let workspace = tx.workspace(&wanted, Action::LockWorkspace)?;
+            match take_lock(workspace.lock.as_ref(), &lock).map_err(conflict)? {
+                Taken::Now => Ok(put(tx, Workspace { lock: Some(lock.clone()), ..workspace })),
+                Taken::Before => Ok(workspace),
+            }
+        });
+        let taken = change.await;
         if !matches!(taken, Err(Error::Unavailable(_) | Error::Corrupt(_)))
             && let Some(unacknowledged) = unacknowledged
         {
             unacknowledged.acknowledge();
         }
-        taken
+        Ok(WorkspaceView { workspace: taken?, org })
     }
 
     /// Lets go of the caller's own lock.
@@ -106,8 +108,10 @@ impl ControlPlane {
     }
 
     async fn release(&self, caller: &Caller, wanted: &WorkspaceRef, claim: Claim) -> Result<WorkspaceView, Error> {
-        let now = self.now();
-        self.change_workspace(caller, wanted, Action::LockWorkspace, "workspace.unlock", move |tx, workspace| {
+        let mut org = self.organization_with(caller, wanted).await?;
+        let (wanted, now) = (wanted.clone(), self.now());
+        let change = org.change(caller, "workspace.unlock", now, move |tx| {
+            let workspace = tx.workspace(&wanted, Action::LockWorkspace)?;
             if released_before(workspace.lock.as_ref(), workspace.last_released.as_deref(), &claim) {
                 return Ok(workspace);
             }
@@ -116,9 +120,11 @@ impl ControlPlane {
                 return Ok(workspace);
             }
             give_up_pending(tx, workspace.id, Some(now))?;
-            Ok(unlocked(tx, workspace, now))
-        })
-        .await
+            let free = unlocked(tx, workspace, now);
+            Ok(put(tx, free))
+        });
+        let workspace = change.await?;
+        Ok(WorkspaceView { workspace, org })
     }
 
     /// Takes the lock away from its holder.
@@ -133,18 +139,27 @@ impl ControlPlane {
         wanted: &WorkspaceRef,
         only: Option<String>,
     ) -> Result<WorkspaceView, Error> {
-        let (intent, now) = ("workspace.force-unlock", self.now());
-        self.change_workspace(caller, wanted, Action::ForceUnlockWorkspace, intent, move |tx, workspace| {
+        let mut org = self.organization_with(caller, wanted).await?;
+        let (wanted, now) = (wanted.clone(), self.now());
+        let change = org.change(caller, "workspace.force-unlock", now, move |tx| {
+            let workspace = tx.workspace(&wanted, Action::ForceUnlockWorkspace)?;
             let Some(lock) = &workspace.lock else { return Err(conflict(LockConflict::AlreadyUnlocked)) };
             if only.is_some() && only.as_deref() != lock.http_id() {
                 return Err(conflict(LockConflict::Locked(Box::new(lock.clone()))));
             }
             check_holder_is_over(tx.state(), lock)?;
             give_up_pending(tx, workspace.id, None)?;
-            Ok(unlocked(tx, workspace, now))
-        })
-        .await
+            let free = unlocked(tx, workspace, now);
+            Ok(put(tx, free))
+        });
+        let workspace = change.await?;
+        Ok(WorkspaceView { workspace, org })
     }
+}
+
+fn put(tx: &mut Tx<'_>, workspace: Workspace) -> Workspace {
+    tx.put(&workspace);
+    workspace
 }
 
 fn may_force(caller: &Caller, view: &WorkspaceView) -> bool {

@@ -20,6 +20,8 @@ use taco_domain::workspace::{OwnerRequired, Workspace, check_forced_delete};
 
 use crate::caller::Caller;
 use crate::control_plane::OrganizationSnapshot;
+use crate::error::Error;
+use crate::find::find_if_there;
 
 /// A workspace as a door shows it, and its organization at the same moment.
 #[derive(Clone)]
@@ -154,6 +156,16 @@ pub struct WorkspaceContents {
 pub enum WorkspaceRef {
     Id(WorkspaceId),
     Named { organization: String, name: String },
+}
+
+impl WorkspaceRef {
+    /// The workspace, if its organization has it.
+    pub(crate) fn find_in<'a>(&self, state: &'a OrganizationState) -> Result<Option<&'a Workspace>, Error> {
+        match self {
+            Self::Id(id) => find_if_there(state, id),
+            Self::Named { name, .. } => Ok(state.workspace_named(name)),
+        }
+    }
 }
 
 /// Change to a list of consumers.

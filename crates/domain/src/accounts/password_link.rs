@@ -24,6 +24,7 @@ impl PasswordLink {
 
 impl Record for PasswordLink {
     const KIND: &'static str = "password-link";
+    const NOUN: &'static str = "password link";
     const PART_OF: &'static [&'static str] = &["user"];
     type Id = PasswordLinkId;
     type Indexes = PasswordLinkIndexes;

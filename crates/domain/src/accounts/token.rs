@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use taco_tables::{KeyBytes, Record, SortKey, indexes};
+use taco_tables::{KeyBytes, Record, SortKey, indexes, references};
 
 use crate::attribute::{InvalidAttribute, is_plain_text, shown};
 use crate::author::Author;
@@ -218,6 +218,11 @@ impl Record for Token {
 
     fn id(&self) -> &TokenId {
         &self.id
+    }
+
+    references! {
+        "holder": TeamId, cascade(|tokens, id| tokens.by().holder.get(&TokenHolder::Team(*id)));
+        "holder": AgentPoolId, cascade(|tokens, id| tokens.by().holder.get(&TokenHolder::AgentPool(*id)));
     }
 }
 

@@ -30,6 +30,11 @@ pub struct User {
 }
 
 impl User {
+    /// The name under which the hash of a user's password is sealed.
+    pub fn seal_name(user: UserId) -> String {
+        format!("{user} password")
+    }
+
     /// True if someone other than the user has verified that the address is theirs.
     pub fn has_verified_email(&self) -> bool {
         self.verified_email.as_ref().is_some_and(|verified| verified.key() == self.email.key())
@@ -45,13 +50,16 @@ impl Record for User {
     fn id(&self) -> &UserId {
         &self.id
     }
+
+    fn sealed_mut(&mut self) -> Vec<(String, &mut String)> {
+        let name = Self::seal_name(self.id);
+        self.password.as_mut().map(|password| (name, password)).into_iter().collect()
+    }
 }
 
 indexes! {
     pub struct UserIndexes for User {
-        /// Unique.
-        pub username: NameKey => |user| [user.username.key()];
-        /// Unique.
-        pub email: NameKey => |user| [user.email.key()];
+        pub username: NameKey, unique "username" => |user| [user.username.key()];
+        pub email: NameKey, unique "email" => |user| [user.email.key()];
     }
 }

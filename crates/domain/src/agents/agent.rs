@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_tables::{Record, indexes};
+use taco_tables::{Record, indexes, references};
 
 use crate::engine_version::is_exact_version;
 use crate::id::{AgentId, AgentPoolId};
@@ -41,6 +41,10 @@ impl Record for Agent {
 
     fn id(&self) -> &AgentId {
         &self.id
+    }
+
+    references! {
+        "pool": AgentPoolId, cascade(|agents, id| agents.by().pool.get(id));
     }
 }
 

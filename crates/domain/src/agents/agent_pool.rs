@@ -3,7 +3,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_tables::{Record, indexes};
+use taco_tables::{Record, indexes, references};
 
 use crate::id::{AgentPoolId, ProjectId, WorkspaceId};
 use crate::name::{AgentPoolName, NameKey};
@@ -67,6 +67,7 @@ fn listed(ids: &BTreeSet<impl fmt::Display>) -> String {
 
 impl Record for AgentPool {
     const KIND: &'static str = "agent-pool";
+    const NOUN: &'static str = "agent pool";
     const UNIQUE: &'static [&'static str] = &["name"];
     type Id = AgentPoolId;
     type Indexes = AgentPoolIndexes;
@@ -74,11 +75,28 @@ impl Record for AgentPool {
     fn id(&self) -> &AgentPoolId {
         &self.id
     }
+
+    references! {
+        "allowed_workspaces": WorkspaceId, unlink(|pools, id| pools.by().workspace.get(id), |pool| {
+            pool.allowed_workspaces.remove(id)
+        });
+        "excluded_workspaces": WorkspaceId, unlink(|pools, id| pools.by().workspace.get(id), |pool| {
+            pool.excluded_workspaces.remove(id)
+        });
+        "allowed_projects": ProjectId, unlink(|pools, id| pools.by().project.get(id), |pool| {
+            pool.allowed_projects.remove(id)
+        });
+    }
 }
 
 indexes! {
     pub struct AgentPoolIndexes for AgentPool {
-        pub name: NameKey => |pool| [pool.name.key()];
+        pub name: NameKey, unique "name" => |pool| [pool.name.key()];
+        /// Pools on one of whose lists a workspace is.
+        pub workspace: WorkspaceId => |pool| {
+            pool.allowed_workspaces.union(&pool.excluded_workspaces).copied().collect::<Vec<_>>()
+        };
+        pub project: ProjectId => |pool| pool.allowed_projects.clone();
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use taco_tables::{Record, indexes};
+use taco_tables::{Record, indexes, references};
 
 use crate::id::{MembershipId, TeamId, UserId};
 use crate::invitation::InvitationLink;
@@ -82,14 +82,18 @@ impl Record for Membership {
     fn id(&self) -> &MembershipId {
         &self.id
     }
+
+    references! {
+        "teams": TeamId, unlink(|members, id| members.by().team.get(id), |member| member.teams.remove(id));
+    }
 }
 
 indexes! {
     pub struct MembershipIndexes for Membership {
         /// Unique.
         pub user: UserId => |membership| [membership.user];
-        /// Unique, and the order of lists.
-        pub email: NameKey => |membership| [membership.email.key()];
+        /// The order of lists.
+        pub email: NameKey, unique "email" => |membership| [membership.email.key()];
         pub team: TeamId => |membership| membership.teams.clone();
         pub link: SecretHash => |membership| membership.link.map(|link| link.hash);
     }

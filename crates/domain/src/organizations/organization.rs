@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_tables::{Record, indexes};
+use taco_tables::{Record, indexes, references};
 
 use crate::attribute::{InvalidAttribute, nullable, shown};
 use crate::execution::{DEFAULT, Execution, ExecutionPatch, SettingOverwrites};
@@ -29,6 +29,7 @@ pub struct OrganizationEntry {
 
 impl Record for OrganizationEntry {
     const KIND: &'static str = "organization-entry";
+    const NOUN: &'static str = "organization";
     const UNIQUE: &'static [&'static str] = &["name"];
     type Id = OrganizationId;
     type Indexes = OrganizationEntryIndexes;
@@ -40,8 +41,7 @@ impl Record for OrganizationEntry {
 
 indexes! {
     pub struct OrganizationEntryIndexes for OrganizationEntry {
-        /// Unique.
-        pub name: NameKey => |entry| [entry.name.key()];
+        pub name: NameKey, unique "name" => |entry| [entry.name.key()];
         /// Unique.
         pub prefix: OrganizationPrefix => |entry| [entry.id.organization_prefix()];
         pub founder: UserId => |entry| [entry.founder];
@@ -153,6 +153,15 @@ impl Record for Organization {
 
     fn id(&self) -> &OrganizationId {
         &self.id
+    }
+
+    references! {
+        "default_project": ProjectId, restrict(|all, id| all.iter().filter(|it| it.default_project == *id));
+        "owners_team": TeamId, restrict(|all, id| all.iter().filter(|it| it.owners_team == *id));
+        "default_execution": AgentPoolId, unlink(
+            |all, id| all.iter().filter(|it| it.default_execution.agent_pool == Some(*id)),
+            |organization| organization.default_execution = Execution::REMOTE
+        );
     }
 }
 

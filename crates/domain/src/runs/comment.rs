@@ -1,6 +1,6 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_tables::{Record, indexes};
+use taco_tables::{Record, indexes, references};
 
 use crate::attribute::InvalidAttribute;
 use crate::author::Author;
@@ -36,6 +36,10 @@ impl Record for Comment {
 
     fn id(&self) -> &CommentId {
         &self.id
+    }
+
+    references! {
+        "run": RunId, cascade(|comments, id| comments.by().run.under(id));
     }
 }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_tables::{Record, indexes};
+use taco_tables::{Record, indexes, references};
 
 use crate::author::Author;
 use crate::id::{ConfigurationVersionId, WorkspaceId};
@@ -95,12 +95,17 @@ impl ConfigurationVersion {
 
 impl Record for ConfigurationVersion {
     const KIND: &'static str = "configuration-version";
+    const NOUN: &'static str = "configuration version";
     const PART_OF: &'static [&'static str] = &["workspace"];
     type Id = ConfigurationVersionId;
     type Indexes = ConfigurationVersionIndexes;
 
     fn id(&self) -> &ConfigurationVersionId {
         &self.id
+    }
+
+    references! {
+        "workspace": WorkspaceId, cascade(|versions, id| versions.by().workspace.under(id));
     }
 }
 

@@ -6,11 +6,13 @@ use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_tables::{KeyBytes, Record, SortKey, indexes};
+use taco_tables::{KeyBytes, Record, SortKey, indexes, references};
 
 use crate::author::Author;
 use crate::engine::Engine;
-use crate::id::{self, AgentId, ApplyId, CommentId, ConfigurationVersionId, PlanId, RunEventId, RunId, WorkspaceId};
+use crate::id::{
+    self, AgentId, AgentPoolId, ApplyId, CommentId, ConfigurationVersionId, PlanId, RunEventId, RunId, WorkspaceId,
+};
 use crate::organization_state::OrganizationState;
 use crate::phase::{Executor, Phase, PhaseKind, PhaseStatus};
 use crate::phase_attempt::PhaseAttempt;
@@ -412,6 +414,22 @@ impl Record for Run {
 
     fn id(&self) -> &RunId {
         &self.id
+    }
+
+    references! {
+        "workspace": WorkspaceId, cascade(|runs, id| runs.by().workspace.under(id));
+        "configuration_version": ConfigurationVersionId, keep("configurations are deleted with their workspace");
+        "plan": AgentId, keep("it tells who executed it");
+        "plan": AgentPoolId, keep("it tells who executed it");
+        "apply": AgentId, keep("it tells who executed it");
+        "apply": AgentPoolId, keep("it tells who executed it");
+        "history": CommentId, keep("comments are deleted with their run");
+    }
+
+    fn sealed_mut(&mut self) -> Vec<(String, &mut String)> {
+        let id = self.id;
+        let variables = self.options.variables.iter_mut();
+        variables.map(|variable| (RunVariable::seal_name(id, &variable.key), &mut variable.sealed)).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_tables::{Record, indexes};
+use taco_tables::{Record, indexes, references};
 
 use crate::id::{RunTriggerId, WorkspaceId};
 
@@ -20,12 +20,18 @@ pub struct RunTrigger {
 
 impl Record for RunTrigger {
     const KIND: &'static str = "run-trigger";
+    const NOUN: &'static str = "run trigger";
     const PART_OF: &'static [&'static str] = &["workspace", "source"];
     type Id = RunTriggerId;
     type Indexes = RunTriggerIndexes;
 
     fn id(&self) -> &RunTriggerId {
         &self.id
+    }
+
+    references! {
+        "workspace": WorkspaceId, cascade(|triggers, id| triggers.by().workspace.get(id));
+        "source": WorkspaceId, cascade(|triggers, id| triggers.by().source.get(id));
     }
 }
 

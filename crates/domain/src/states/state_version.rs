@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_tables::{Record, indexes};
+use taco_tables::{Record, indexes, references};
 
 use crate::author::Author;
 use crate::id::{OutputId, RunId, StateVersionId, WorkspaceId};
@@ -185,12 +185,19 @@ impl StateVersionStatus {
 
 impl Record for StateVersion {
     const KIND: &'static str = "state-version";
+    const NOUN: &'static str = "state version";
     const PART_OF: &'static [&'static str] = &["workspace"];
     type Id = StateVersionId;
     type Indexes = StateVersionIndexes;
 
     fn id(&self) -> &StateVersionId {
         &self.id
+    }
+
+    references! {
+        "workspace": WorkspaceId, cascade(|versions, id| versions.by().workspace.under(id));
+        "origin": StateVersionId, keep("states are deleted with their workspace");
+        "run": RunId, keep("runs are deleted with their workspace");
     }
 }
 

@@ -109,7 +109,6 @@ impl Record for Team {
 
 indexes! {
     pub struct TeamIndexes for Team {
-        /// Unique.
-        pub name: NameKey => |team| [team.name.key()];
+        pub name: NameKey, unique "name" => |team| [team.name.key()];
     }
 }

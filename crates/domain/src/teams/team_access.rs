@@ -4,7 +4,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use taco_tables::{Record, indexes};
+use taco_tables::{Record, indexes, references};
 
 use crate::id::{ProjectId, TeamId, TeamProjectId, TeamWorkspaceId, WorkspaceId};
 
@@ -125,12 +125,18 @@ impl TeamWorkspace {
 
 impl Record for TeamWorkspace {
     const KIND: &'static str = "team-workspace";
+    const NOUN: &'static str = "team access";
     const PART_OF: &'static [&'static str] = &["team", "workspace"];
     type Id = TeamWorkspaceId;
     type Indexes = TeamWorkspaceIndexes;
 
     fn id(&self) -> &TeamWorkspaceId {
         &self.id
+    }
+
+    references! {
+        "team": TeamId, cascade(|accesses, id| accesses.by().team.get(id));
+        "workspace": WorkspaceId, cascade(|accesses, id| accesses.by().workspace.get(id));
     }
 }
 
@@ -255,12 +261,18 @@ impl TeamProject {
 
 impl Record for TeamProject {
     const KIND: &'static str = "team-project";
+    const NOUN: &'static str = "team access";
     const PART_OF: &'static [&'static str] = &["team", "project"];
     type Id = TeamProjectId;
     type Indexes = TeamProjectIndexes;
 
     fn id(&self) -> &TeamProjectId {
         &self.id
+    }
+
+    references! {
+        "team": TeamId, cascade(|accesses, id| accesses.by().team.get(id));
+        "project": ProjectId, cascade(|accesses, id| accesses.by().project.get(id));
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use taco_tables::{KeyBytes, Record, SortKey, indexes};
+use taco_tables::{KeyBytes, Record, SortKey, indexes, references};
 pub use taco_words::variable::VariableCategory;
 
 use crate::attribute::{InvalidAttribute, is_plain_text, nullable, shown};
@@ -95,12 +95,28 @@ impl Record for Variable {
     fn id(&self) -> &VariableId {
         &self.id
     }
+
+    references! {
+        "owner": WorkspaceId, cascade(|variables, id| {
+            variables.by().owner_and_key.under(&VariableOwner::Workspace(*id))
+        });
+        "owner": VariableSetId, cascade(|variables, id| {
+            variables.by().owner_and_key.under(&VariableOwner::VariableSet(*id))
+        });
+    }
+
+    fn sealed_mut(&mut self) -> Vec<(String, &mut String)> {
+        match &mut self.value {
+            StoredValue::Sealed(sealed) => vec![(self.id.to_string(), sealed)],
+            StoredValue::Plain(_) => Vec::new(),
+        }
+    }
 }
 
 indexes! {
     pub struct VariableIndexes for Variable {
-        /// Unique, and the order of lists within an owner.
-        pub owner_and_key: (VariableOwner, String, VariableCategory) => |variable| {
+        /// The order of lists within an owner.
+        pub owner_and_key: (VariableOwner, String, VariableCategory), unique "key" => |variable| {
             [(variable.owner, variable.key.clone(), variable.category)]
         };
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_tables::{Record, indexes};
+use taco_tables::{Record, indexes, references};
 
 use crate::attribute::{InvalidAttribute, nullable};
 use crate::id::{ProjectId, VariableSetId, WorkspaceId};
@@ -72,6 +72,7 @@ impl VariableSet {
 
 impl Record for VariableSet {
     const KIND: &'static str = "variable-set";
+    const NOUN: &'static str = "variable set";
     const UNIQUE: &'static [&'static str] = &["name"];
     const CONCERNS_EVERYTHING: bool = true;
     type Id = VariableSetId;
@@ -80,12 +81,18 @@ impl Record for VariableSet {
     fn id(&self) -> &VariableSetId {
         &self.id
     }
+
+    references! {
+        "parent": ProjectId, cascade(|sets, id| sets.by().parent.get(id));
+        "workspaces": WorkspaceId, unlink(|sets, id| sets.by().workspace.get(id), |set| set.workspaces.remove(id));
+        "projects": ProjectId, unlink(|sets, id| sets.by().project.get(id), |set| set.projects.remove(id));
+    }
 }
 
 indexes! {
     pub struct VariableSetIndexes for VariableSet {
-        /// Unique, and the order of lists.
-        pub name: NameKey => |set| [set.name.key()];
+        /// The order of lists.
+        pub name: NameKey, unique "name" => |set| [set.name.key()];
         pub workspace: WorkspaceId => |set| set.workspaces.clone();
         pub project: ProjectId => |set| set.projects.clone();
         pub parent: ProjectId => |set| set.parent;

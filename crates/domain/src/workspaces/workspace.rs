@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_tables::{Record, indexes};
+use taco_tables::{Record, indexes, references};
 
 use crate::attribute::{InvalidAttribute, nullable, nullable_id, shown};
 use crate::engine::{Engine, UnknownEngine};
@@ -162,12 +162,26 @@ impl Record for Workspace {
     fn id(&self) -> &WorkspaceId {
         &self.id
     }
+
+    references! {
+        "project": ProjectId, restrict(|workspaces, id| workspaces.by().project.under(id));
+        "execution": AgentPoolId, unlink(|workspaces, id| workspaces.by().agent_pool.get(id), |workspace| {
+            workspace.execution = None
+        });
+        "ssh_key": SshKeyId, unlink(|workspaces, id| workspaces.by().ssh_key.get(id), |workspace| {
+            workspace.ssh_key = None
+        });
+        "remote_state_consumers": WorkspaceId, unlink(|workspaces, id| workspaces.by().consumer.get(id), |workspace| {
+            workspace.remote_state_consumers.remove(id)
+        });
+        "current_state_version": StateVersionId, keep("states are deleted with their workspace");
+    }
 }
 
 indexes! {
     pub struct WorkspaceIndexes for Workspace {
-        /// Unique, and the order of lists.
-        pub name: NameKey => |workspace| [workspace.name.key()];
+        /// The order of lists.
+        pub name: NameKey, unique "name" => |workspace| [workspace.name.key()];
         /// Oldest first, those of one moment by name: nothing but a new name changes a workspace's place.
         pub age: (Timestamp, NameKey) => |workspace| [(workspace.created_at, workspace.name.key())];
         /// By name within a project.
