@@ -77,6 +77,37 @@ async fn locks_and_deletions_with_a_key_can_be_repeated() {
 }
 
 #[tokio::test]
+async fn changes_with_a_key_happen_once() {
+    let (here, there) = two_servers().await;
+    let workspace = here.given_workspace("acme", "web").await;
+    let vars = format!("/api/v2/workspaces/{workspace}/vars");
+    let variable = |value: &str| {
+        let attributes = json!({ "key": "region", "value": value, "category": "terraform" });
+        json!({ "data": { "type": "vars", "attributes": attributes } })
+    };
+    let first = here.admin().with_key("1").post(&vars, &variable("eu")).await.expect(StatusCode::CREATED);
+    let again = there.admin().with_key("1").post(&vars, &variable("eu")).await;
+    assert!(same(&first, &again), "{:?}", again.json());
+    let path = format!("{vars}/{}", first.id());
+    let changed = here.admin().with_key("2").patch(&path, &variable("us")).await.expect(StatusCode::OK);
+    let again = there.admin().with_key("2").patch(&path, &variable("us")).await.expect(StatusCode::OK);
+    assert_eq!(again.attribute("version-id"), changed.attribute("version-id"), "it was written once");
+    let set = here.admin().post("/api/v2/organizations/acme/varsets", &named("varsets", "common")).await.id();
+    let key = here.admin().post("/api/v2/organizations/acme/ssh-keys", &named("ssh-keys", "key")).await.id();
+    let token = here.admin().post("/api/v2/organizations/acme/authentication-token", &json!({})).await.id();
+    for (path, key) in [
+        (path, "3"),
+        (format!("/api/v2/varsets/{set}"), "4"),
+        (format!("/api/v2/ssh-keys/{key}"), "5"),
+        (format!("/api/v2/authentication-tokens/{token}"), "6"),
+    ] {
+        here.admin().with_key(key).delete(&path).await.expect(StatusCode::NO_CONTENT);
+        there.admin().with_key(key).delete(&path).await.expect(StatusCode::NO_CONTENT);
+        there.admin().delete(&path).await.expect(StatusCode::NOT_FOUND);
+    }
+}
+
+#[tokio::test]
 async fn a_key_belongs_to_one_request_of_one_caller_for_a_day() {
     let (here, _) = two_servers().await;
     let path = "/api/v2/organizations/acme/workspaces";

@@ -2,4 +2,5 @@
 //! in `migrations-in-bucket/`, and every sample ever frozen is read by every later version.
 
 mod bucket;
+mod declarations;
 mod samples;
