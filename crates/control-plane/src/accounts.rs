@@ -20,6 +20,7 @@ use taco_domain::name::{Email, Username};
 use taco_domain::password_link::PasswordLink;
 use taco_domain::permission::{Action, Actor, Resource};
 use taco_domain::user::User;
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
@@ -48,7 +49,7 @@ impl ControlPlane {
 
     pub async fn user(&self, caller: &Caller, id: UserId) -> Result<User, Error> {
         caller.require(Action::ReadAccount, Resource::Account(id), "user")?;
-        caller.site.users.get(&id).cloned().ok_or(Error::NotFound("user"))
+        caller.site.users.get(&id).cloned().ok_or(Error::NotFound(User::NOUN))
     }
 
     pub async fn update_user(&self, caller: &Caller, id: UserId, patch: AccountPatch) -> Result<User, Error> {
@@ -57,7 +58,7 @@ impl ControlPlane {
         let email: Option<Email> = patch.email.as_deref().map(str::parse).transpose()?;
         let now = self.now();
         self.commit_site(caller.intent("user.update"), move |tx| {
-            let before = tx.state().users.get(&id).ok_or(Error::NotFound("user"))?;
+            let before = tx.state().users.get(&id).ok_or(Error::NotFound(User::NOUN))?;
             let mut user = before.clone();
             user.username = username.clone().unwrap_or(user.username);
             user.email = email.clone().unwrap_or(user.email);
@@ -95,7 +96,7 @@ impl ControlPlane {
         let (link, text) = self.password_link(id, self.now());
         let user = self
             .commit_site(caller.intent("user.renew-password-link"), move |tx| {
-                let user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound("user"))?;
+                let user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound(User::NOUN))?;
                 let before: Vec<_> = tx.state().password_links.by().user.get(&id).map(|record| record.id).collect();
                 for old in before {
                     tx.delete::<PasswordLink>(&old);
@@ -152,7 +153,7 @@ impl ControlPlane {
         let email: Email = email.parse()?;
         let now = self.now();
         self.commit_site(caller.intent("user.verify-email"), move |tx| {
-            let user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound("user"))?;
+            let user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound(User::NOUN))?;
             if user.email.key() != email.key() {
                 return Err(Error::Conflict("Their address is another one by now: look again".to_owned()));
             }
@@ -172,7 +173,7 @@ impl ControlPlane {
         }
         let now = self.now();
         self.commit_site(caller.intent("user.suspend"), move |tx| {
-            let mut user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound("user"))?;
+            let mut user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound(User::NOUN))?;
             if user.suspended != suspended {
                 user = User { suspended, updated_at: now, ..user };
                 tx.put(&user);

@@ -13,6 +13,7 @@ use taco_domain::agent::{Agent, AgentStatus};
 use taco_domain::id::{AgentId, AgentPoolId, TokenId};
 use taco_domain::permission::{Action, Actor};
 use taco_domain::token::{TokenHolder, TokenText};
+use taco_tables::Record as _;
 
 use crate::caller::{Caller, RequestInfo};
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
@@ -21,7 +22,7 @@ use crate::page::{Listed, PageRequest};
 use crate::presence::Presence;
 use crate::privileged::Privileged;
 
-const WHAT: &str = "agent";
+const WHAT: &str = Agent::NOUN;
 
 /// Someone who comes with a pool's token.
 #[derive(Clone)]
@@ -120,7 +121,7 @@ pub struct AgentView {
 
 /// An agent that was not heard for this long is doubtful. Another server's heartbeat, which lists its agents, can be
 /// one round of 20 seconds old when this server reads it, and is valid for one more.
-const DOUBT: SignedDuration = SignedDuration::from_secs(45);
+const SILENT_AGENT_TIMEOUT: SignedDuration = SignedDuration::from_secs(45);
 
 /// Agents as people see them.
 #[boxed]
@@ -154,7 +155,7 @@ impl ControlPlane {
     fn agent_view(&self, agent: &Agent) -> AgentView {
         let present = self.presence().agents().iter().find(|present| present.agent == agent.id).cloned();
         let last_heard_at = present.as_ref().and_then(|present| present.last_heard_at);
-        let silent = last_heard_at.is_some_and(|heard| self.now().duration_since(heard) > DOUBT);
+        let silent = last_heard_at.is_some_and(|heard| self.now().duration_since(heard) > SILENT_AGENT_TIMEOUT);
         let status = match present.as_ref().filter(|_| !silent) {
             _ if agent.exited_at.is_some() => AgentStatus::Exited,
             None if agent.lost_at.is_some() => AgentStatus::Errored,

@@ -10,11 +10,10 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use taco_boxed::boxed;
 use taco_domain::OrganizationState;
-use taco_domain::configuration_version::{ConfigurationStatus, ConfigurationVersion};
-use taco_domain::execution::ExecutionMode;
+use taco_domain::configuration_version::{ConfigurationStatus, ConfigurationVersion, UploadedArchive};
 use taco_domain::id::{ConfigurationVersionId, RunId};
 use taco_domain::permission::{Action, Resource};
-use taco_domain::run::{Run, RunOptions, RunSource};
+use taco_domain::run::{Run, RunSource};
 use taco_domain::state_version::{BackingDataAction, TransitionNotAllowed};
 use taco_domain::workspace::Workspace;
 use taco_ledger::bucket::Download;
@@ -25,10 +24,10 @@ use crate::caller::Caller;
 use crate::configuration_archives::StoredArchive;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
+use crate::find::find;
 use crate::history::{HistoricKind, ListKey, ToChange, WorkspaceList};
 use crate::page::{Listed, PageRequest};
-use crate::run_flow::has_room;
-use crate::run_flow::{new_run, put_run_and_follow_up};
+use crate::run_flow::put_run_and_follow_up;
 use crate::signed_url_token::{SignedUrlPurpose, SignedUrlToken};
 use crate::upload_slots::UploadKind;
 use crate::workspace_view::WorkspaceRef;
@@ -273,77 +272,37 @@ fn take_archive(
     id: ConfigurationVersionId,
     arrived: &Arrived,
 ) -> Result<Taken, Error> {
-    let state = tx.state();
-    let before = state.configuration_versions.get(&id).cloned().ok_or(Error::NotFound(WHAT))?;
+    let before = find::<ConfigurationVersion, _>(tx.state(), &id, WHAT)?.clone();
     let repeated = |archive: &StoredArchive| before.is_usable() && before.sha256 == archive.stored.sha256;
     if arrived.archive.as_ref().is_ok_and(repeated) {
         return Ok(Taken { version: before, replaced: None });
     }
-    let in_use = state.runs.by().configuration_version.first(&id).is_some();
-    let waits = matches!(
-        before.status,
-        ConfigurationStatus::Pending | ConfigurationStatus::Errored | ConfigurationStatus::Uploaded
-    );
-    if in_use || !waits {
+    let in_use = tx.state().runs.by().configuration_version.first(&id).is_some();
+    if in_use || !before.waits_for_archive() {
         return Err(Error::Conflict("The configuration version is not waiting for an archive any more".to_owned()));
     }
     let StoredArchive { stored, has_readme } = match &arrived.archive {
         Ok(archive) => archive,
         Err(why) => {
-            let errored = ConfigurationVersion {
-                status: ConfigurationStatus::Errored,
-                error: Some("invalid-archive".to_owned()),
-                error_message: Some(why.clone()),
-                ..before
-            };
-            tx.put(&errored);
-            return Ok(Taken { version: errored, replaced: None });
+            let version = before.with_invalid_archive(why.clone());
+            tx.put(&version);
+            return Ok(Taken { version, replaced: None });
         }
     };
     let replaced = (!before.blob.is_empty()).then(|| before.clone());
-    let version = ConfigurationVersion {
-        status: ConfigurationStatus::Uploaded,
+    let archive = UploadedArchive {
         blob: arrived.blob.clone(),
         has_readme: *has_readme,
         size: stored.size,
         sha256: stored.sha256.clone(),
-        uploaded_at: Some(arrived.now),
-        error: None,
-        error_message: None,
-        ..before
     };
+    let version = before.with_archive(archive, arrived.now);
     tx.put(&version);
-    if version.auto_queue_runs {
-        start_run(tx, &version, arrived)?;
+    let run = tx.state().uploaded_run(arrived.run, &version, arrived.now).filter(|_| version.auto_queue_runs);
+    if let Some(run) = run {
+        put_run_and_follow_up(tx, run, arrived.now)?;
     }
     Ok(Taken { version, replaced })
-}
-
-/// Starts the run that an upload was meant for. One that cannot be is left out: the upload is complete all the same.
-fn start_run(
-    tx: &mut Transaction<OrganizationState>,
-    version: &ConfigurationVersion,
-    arrived: &Arrived,
-) -> Result<(), Error> {
-    let state = tx.state();
-    let Some(workspace) = state.workspaces.get(&version.workspace) else { return Ok(()) };
-    if state.execution_of(workspace).mode == ExecutionMode::Local || !has_room(state, workspace.id) {
-        return Ok(());
-    }
-    let options = RunOptions {
-        message: "Queued by the upload of a configuration".to_owned(),
-        plan_only: version.speculative,
-        auto_apply: workspace.auto_apply && version.creator_may_apply && !version.speculative,
-        engine: workspace.engine,
-        terraform_version: workspace.terraform_version.clone(),
-        ..RunOptions::default()
-    };
-    let source = RunSource::ConfigurationVersion;
-    let structured_output = workspace.structured_run_output_enabled;
-    let mut run = new_run(state, arrived.run, version, options, source, version.created_by, arrived.now);
-    run.structured_output = structured_output;
-    put_run_and_follow_up(tx, run, arrived.now)?;
-    Ok(())
 }
 
 /// The configuration that the next run would use stays, and so does one that an open run uses.

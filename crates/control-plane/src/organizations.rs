@@ -19,6 +19,7 @@ use taco_domain::id::OrganizationId;
 use taco_domain::name::Email;
 use taco_domain::organization::{Organization, OrganizationEntry, OrganizationPatch};
 use taco_domain::permission::{Action, Actor, Resource};
+use taco_domain::user::User;
 use taco_ledger::Transaction;
 use taco_tables::Record as _;
 
@@ -197,9 +198,9 @@ impl ControlPlane {
         patch: &OrganizationPatch,
     ) -> Result<OrganizationView, Error> {
         caller.require(Action::CreateOrganization, Resource::Site, "site")?;
-        let Actor::User { id: founder, .. } = caller.actor else { return Err(Error::NotFound("user")) };
+        let Actor::User { id: founder, .. } = caller.actor else { return Err(Error::NotFound(User::NOUN)) };
         let founder_email = caller.site.users.get(&founder).map(|user| user.email.clone());
-        let founder_email = founder_email.ok_or(Error::NotFound("user"))?;
+        let founder_email = founder_email.ok_or(Error::NotFound(User::NOUN))?;
         let name = patch.name()?.ok_or_else(|| Error::invalid("name", "Name can't be blank"))?;
         let email: Email = patch.email.as_deref().unwrap_or_default().parse()?;
         let id = loop {

@@ -23,6 +23,7 @@ use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::configuration_version::{ConfigurationStatus, ConfigurationVersion};
 use taco_domain::id::{ConfigurationVersionId, RunId, WorkspaceId};
+use taco_domain::new_run::NewRun;
 use taco_domain::permission::{Action, Resource};
 use taco_domain::run::{Run, RunSource, RunVariable};
 use taco_domain::run_request::RunRequest;
@@ -40,8 +41,7 @@ use crate::history::{HistoricKind, InMemory, ListKey, ListedIds, ToChange, Works
 use crate::page::{Listed, PageRequest};
 use crate::presence::check_version;
 use crate::run_filter::RunFilter;
-use crate::run_flow::check_workspace;
-use crate::run_flow::{new_run, put_run_and_follow_up};
+use crate::run_flow::{put_run_and_follow_up, runs_refused};
 use crate::workspace_view::{WorkspaceRef, WorkspaceView};
 
 /// A run as a door shows it, with its workspace at the same moment.
@@ -146,7 +146,7 @@ impl ControlPlane {
             let owner = &tx.workspace_of::<Workspace>(&workspace, Action::QueuePlan)?;
             let (state, asker) = (tx.state(), tx.caller());
             let resource = Resource::Workspace(state, owner);
-            check_workspace(state, owner)?;
+            state.check_runs_start(owner).map_err(runs_refused)?;
             let configuration = configuration_for(state, owner, request.configuration_version)?;
             let mut auto_apply = request.wants_auto_apply(owner, configuration);
             if auto_apply && request.auto_apply == Some(true) {
@@ -157,9 +157,9 @@ impl ControlPlane {
             let mut options = request.options(owner, configuration, auto_apply, default_message(source))?;
             check_version(options.engine, &options.terraform_version, &owner.terraform_version, &agents, state)?;
             options.variables.clone_from(&variables);
-            let structured = owner.structured_run_output_enabled && source != RunSource::Terraform;
-            let mut run = new_run(state, id, configuration, options, source, asker.author(), now);
-            run.structured_output = structured;
+            let structured_output = owner.structured_run_output_enabled && source != RunSource::Terraform;
+            let by = asker.author();
+            let run = NewRun { id, configuration, options, source, structured_output, by, now }.into_run(state);
             put_run_and_follow_up(tx, run, now)
         };
         let run = match used {
@@ -176,7 +176,7 @@ impl ControlPlane {
             return Some(right.reason.into_owned());
         }
         let state = &view.org.state;
-        let checked = check_workspace(state, &view.workspace);
+        let checked = state.check_runs_start(&view.workspace).map_err(runs_refused);
         checked
             .and_then(|()| configuration_for(state, &view.workspace, None).map(|_| ()))
             .err()

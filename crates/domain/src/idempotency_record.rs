@@ -26,11 +26,11 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    pub const LONGEST: usize = 255;
+    pub const MAX_BYTES: usize = 255;
 
     /// `None` if the text cannot be a key.
     pub fn new(key: &str, what: String) -> Option<Self> {
-        let legal = (1..=Self::LONGEST).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+        let legal = (1..=Self::MAX_BYTES).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
         legal.then(|| Self { key: key.to_owned(), what })
     }
 
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_key_is_a_short_word() {
-        let long = "x".repeat(IdempotencyKey::LONGEST);
+        let long = "x".repeat(IdempotencyKey::MAX_BYTES);
         for (text, legal) in
             [("a", true), ("\"8e03978e\"", true), (long.as_str(), true), ("", false), ("a b", false), ("ä", false)]
         {

@@ -30,8 +30,9 @@ pub use accounts::{grant, password_link, session, token, user};
 pub use agents::{agent, agent_pool};
 pub use organizations::{invitation, membership, organization, token_lifetime};
 pub use runs::{
-    comment, configuration_version, cost_estimate, engine_version, global_queue, phase, phase_loss, plan_end, run,
-    run_cancel, run_queue, run_request, run_statistics, run_status, run_trigger, wait_note, wait_reason,
+    comment, configuration_version, cost_estimate, engine_version, global_queue, new_run, phase, phase_loss,
+    phase_outcome, plan_end, run, run_cancel, run_queue, run_request, run_statistics, run_status, run_trigger,
+    wait_note, wait_reason,
 };
 pub use states::{
     json_cut, json_tree, output, resource_address, state_diff, state_file, state_mask, state_rules, state_version,

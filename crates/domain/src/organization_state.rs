@@ -15,7 +15,7 @@ use crate::history::{HistorySegment, HistorySweep, RestoredBundle, WorkspaceHist
 use crate::id::{ProjectId, TagId, TeamId, UserId, WorkspaceId};
 use crate::idempotency_record::IdempotencyRecord;
 use crate::membership::Membership;
-use crate::name::{NameKey, ProjectName, TagKey, WorkspaceName};
+use crate::name::{NameKey, TagKey};
 use crate::organization::Organization;
 use crate::project::Project;
 use crate::run::Run;
@@ -93,19 +93,9 @@ impl OrganizationState {
         self.projects.by().name.first(&NameKey::of(name)).filter(|project| project.name.as_str() == name)
     }
 
-    /// True if another project has this name, ignoring case.
-    pub fn project_name_is_taken(&self, name: &ProjectName, by_other_than: Option<&ProjectId>) -> bool {
-        self.projects.by().name.first(&name.key()).is_some_and(|other| Some(&other.id) != by_other_than)
-    }
-
     /// The workspace of exactly this name.
     pub fn workspace_named(&self, name: &str) -> Option<&Workspace> {
         self.workspaces.by().name.first(&NameKey::of(name)).filter(|workspace| workspace.name.as_str() == name)
-    }
-
-    /// True if another workspace has this name, ignoring case.
-    pub fn workspace_name_is_taken(&self, name: &WorkspaceName, by_other_than: Option<&WorkspaceId>) -> bool {
-        self.workspaces.by().name.first(&name.key()).is_some_and(|other| Some(&other.id) != by_other_than)
     }
 
     /// All workspaces by name.
@@ -274,10 +264,10 @@ mod tests {
         let (state, ..) = state();
         assert!(state.workspace_named("Api").is_some());
         assert!(state.workspace_named("api").is_none());
-        let name = "api".parse().expect("legal");
-        assert!(state.workspace_name_is_taken(&name, None));
-        let own = state.workspace_named("Api").expect("there").id;
-        assert!(!state.workspace_name_is_taken(&name, Some(&own)));
+        let own = state.workspace_named("Api").expect("there").clone();
+        let other = Workspace { name: "API".parse().expect("legal"), ..workspace(9, "new", own.project, &[]) };
+        assert_eq!(state.workspaces.unique_conflict(&other), Some("name"));
+        assert_eq!(state.workspaces.unique_conflict(&Workspace { name: other.name, ..own }), None);
     }
 
     #[test]

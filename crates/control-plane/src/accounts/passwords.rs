@@ -11,6 +11,7 @@ use taco_domain::attribute::InvalidAttribute;
 use taco_domain::id::{SessionId, UserId};
 use taco_domain::password_link::PasswordLink;
 use taco_domain::user::User;
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
 use crate::control_plane::ControlPlane;
@@ -21,7 +22,7 @@ use crate::sessions::delete_other_sessions;
 
 const SHORTEST: usize = 10;
 /// Argon2 would take more, but nobody types it, and hashing costs time.
-const LONGEST: usize = 1024;
+const MAX_PASSWORD_BYTES: usize = 1024;
 /// Dummy hash for unknown users: comparing with it costs what a user's own hash costs, and no password matches.
 const HASH_OF_NOBODY: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5J3Mgc2FsdCAuLg$dGhpcyBpcyB0aGUgaGFzaCBvZiBubyBwYXNzd29yZC4";
@@ -90,7 +91,7 @@ impl ControlPlane {
         }
         let (id, hashed, now) = (user.id, self.hash_password(user.id, new, from).await?, self.now());
         self.commit_site(caller.intent("user.change-password"), move |tx| {
-            let user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound("user"))?;
+            let user = tx.state().users.get(&id).cloned().ok_or(Error::NotFound(User::NOUN))?;
             let user = User { password: Some(hashed.clone()), updated_at: now, ..user };
             delete_other_sessions(tx, id, kept);
             tx.put(&user);
@@ -227,7 +228,9 @@ fn check_password_rules(password: &str) -> Result<(), InvalidAttribute> {
     match length {
         0 => refuse("can't be blank".to_owned()),
         _ if length < SHORTEST => refuse(format!("is too short (minimum is {SHORTEST} characters); it has {length}")),
-        _ if password.len() > LONGEST => refuse(format!("is too long (maximum is {LONGEST} bytes)")),
+        _ if password.len() > MAX_PASSWORD_BYTES => {
+            refuse(format!("is too long (maximum is {MAX_PASSWORD_BYTES} bytes)"))
+        }
         _ => Ok(()),
     }
 }

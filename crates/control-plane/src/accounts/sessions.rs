@@ -8,6 +8,7 @@ use taco_domain::secret::Secret;
 use taco_domain::session::Session;
 use taco_domain::user::User;
 use taco_ledger::Transaction;
+use taco_tables::Record as _;
 
 use crate::caller::{Caller, PrefetchedOrganization, RequestInfo};
 use crate::control_plane::ControlPlane;
@@ -135,7 +136,7 @@ impl ControlPlane {
 
     /// Ends a session that someone else may be using.
     pub async fn close_session(&self, caller: &Caller, id: SessionId) -> Result<(), Error> {
-        let session = caller.site.sessions.get(&id).ok_or(Error::NotFound("session"))?;
+        let session = caller.site.sessions.get(&id).ok_or(Error::NotFound(Session::NOUN))?;
         caller.require(Action::UpdateAccount, Resource::Account(session.user), "session")?;
         self.commit_site(caller.intent("session.close"), move |tx| {
             tx.delete::<Session>(&id);

@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::signed_url_token::{Holder, SignedUrlPurpose, SignedUrlToken};
 
 /// Longest lifetime of a signed URL.
-const LONGEST: SignedDuration = SignedDuration::from_hours(25);
+const MAX_URL_LIFETIME: SignedDuration = SignedDuration::from_hours(25);
 
 impl ControlPlane {
     /// Holder of a signed URL with their current rights, if they may do this in the workspace; `None` for a token that
@@ -64,7 +64,7 @@ impl ControlPlane {
         object: impl fmt::Display,
         lifetime: SignedDuration,
     ) -> String {
-        let end = self.now().checked_add(lifetime.min(LONGEST)).unwrap_or(Timestamp::MAX).as_second();
+        let end = self.now().checked_add(lifetime.min(MAX_URL_LIFETIME)).unwrap_or(Timestamp::MAX).as_second();
         let end = (end.div_euclid(60) + 1) * 60;
         let token = caller.token.map(|id| id.to_string()).unwrap_or_default();
         let holder = format!("{}_{token}", caller.author());

@@ -8,6 +8,7 @@ use taco_domain::permission::{Action, Actor, Credential, Resource, covers};
 use taco_domain::team::Team;
 use taco_domain::token::{Token, TokenHolder, TokenKind, TokenText, token_description};
 use taco_domain::token_lifetime::token_expiry;
+use taco_domain::user::User;
 use taco_domain::{OrganizationState, Site};
 use taco_ledger::{Ledger, View};
 use taco_tables::{Holds, Record as _, Table};
@@ -202,7 +203,7 @@ impl ControlPlane {
         let stored = token.clone();
         self.commit_site(caller.intent("token.create"), move |tx| {
             if !tx.state().users.contains(&user) {
-                return Err(Error::NotFound("user"));
+                return Err(Error::NotFound(User::NOUN));
             }
             tx.put(&stored);
             Ok(())
@@ -234,8 +235,10 @@ impl ControlPlane {
 
     /// Ends a token of any kind.
     pub async fn revoke_token(&self, caller: &Caller, id: TokenId) -> Result<(), Error> {
-        let token = self.token_with_id(caller, id).await?;
-        if let TokenHolder::User(user) = token.holder {
+        if caller.site.tokens.contains(&id) {
+            let TokenHolder::User(user) = self.token_with_id(caller, id).await?.holder else {
+                return Err(Error::NotFound(Token::NOUN));
+            };
             caller.require(Action::UpdateAccount, Resource::Account(user), Token::NOUN)?;
             return self
                 .commit_site(caller.intent("token.revoke"), move |tx| {

@@ -17,7 +17,7 @@ use crate::page::{Listed, PageRequest};
 use crate::runs::{RunView, VisibleWorkspaces};
 
 /// So many of each are told; the lists tell all.
-const MOST: usize = 20;
+const MAX_ROWS: usize = 20;
 /// Number of the newest runs that are searched for failed ones.
 const NEWEST: usize = 2000;
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -66,20 +66,20 @@ impl ControlPlane {
         let under_way = in_status(&[RunStatus::Planning, RunStatus::Applying])
             .into_iter()
             .filter_map(&mut view)
-            .take(MOST)
+            .take(MAX_ROWS)
             .collect();
         let since = self.now().saturating_sub(DAY).unwrap_or(Timestamp::MIN);
         let newest = state.runs.by().newest.iter().take(NEWEST);
-        let failed = newest.filter(|run| failed_after(run, since)).filter_map(&mut view).take(MOST).collect();
+        let failed = newest.filter(|run| failed_after(run, since)).filter_map(&mut view).take(MAX_ROWS).collect();
         let may_decide = |view: &RunView| caller.may(Action::ApplyRun, view.resource()).allowed;
         let (mut to_decide, for_others): (Vec<_>, Vec<_>) = planned.into_iter().partition(may_decide);
-        to_decide.truncate(MOST);
+        to_decide.truncate(MAX_ROWS);
         let locked = state.workspaces_by_name().filter(|workspace| is_locked_by_someone(workspace));
         let seen = |workspace: &&Workspace| {
             let resource = taco_domain::permission::Resource::Workspace(&state, workspace);
             caller.may(Action::ReadWorkspace, resource).allowed
         };
-        let locked = locked.filter(seen).take(MOST).cloned().collect();
+        let locked = locked.filter(seen).take(MAX_ROWS).cloned().collect();
         let present = self.presence().agents();
         let able: Vec<&AgentPresence> = present.iter().filter(|agent| is_of(&state, agent)).collect();
         let silent = state
@@ -95,7 +95,7 @@ impl ControlPlane {
             locked,
             agents: able.len(),
             busy_agents: able.iter().filter(|agent| agent.busy > 0).count(),
-            silent_agents: silent.take(MOST).cloned().collect(),
+            silent_agents: silent.take(MAX_ROWS).cloned().collect(),
             org: org.clone(),
         })
     }

@@ -7,6 +7,8 @@ use taco_domain::phase::PhaseKind;
 use taco_domain::phase_attempt::PhaseAttempt;
 use taco_domain::phase_loss::{after_loss, after_return};
 use taco_domain::run::Run;
+use taco_domain::workspace::Workspace;
+use taco_tables::Record as _;
 
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
@@ -44,7 +46,7 @@ impl ControlPlane {
             let Some(run) = state.runs.get(&attempt.run).filter(|run| run.is_current_attempt(attempt)) else {
                 return Ok(false);
             };
-            let workspace = state.workspaces.get(&run.workspace).ok_or(Error::NotFound("workspace"))?;
+            let workspace = state.workspaces.get(&run.workspace).ok_or(Error::NotFound(Workspace::NOUN))?;
             let executor = run.phase(attempt.phase).executor.as_ref();
             let agent = executor.and_then(|executor| state.agents.get(&executor.agent)).cloned();
             let after = match fault {

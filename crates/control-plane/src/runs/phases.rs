@@ -1,20 +1,19 @@
 //! Requests of agents: take a phase, fetch what it needs, and report how it ended. Uploads during a phase are in
 //! `phase_uploads`; the phases of an agent that went silent are handled in `phase_losses`.
 
+use std::fmt;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use taco_boxed::boxed;
-use taco_domain::engine::Engine;
-use taco_domain::engine_version::is_exact_version;
 use taco_domain::global_queue::{AgentScope, QueuePick, next_phase};
 use taco_domain::id::{AgentId, TokenId};
 use taco_domain::permission::Actor;
-use taco_domain::phase::{Executor, PhaseKind, ResourceCounts, bounded_message};
+use taco_domain::phase::{Executor, PhaseKind};
 use taco_domain::phase_attempt::PhaseAttempt;
-use taco_domain::phase_loss::{LateOutcome, after_incomplete_apply, after_late_outcome};
+use taco_domain::phase_loss::{after_incomplete_apply, after_late_outcome};
+use taco_domain::phase_outcome::PhaseOutcome;
 use taco_domain::run::{Run, RunSource, RunVariable};
-use taco_domain::run_status::RunEvent;
 use taco_domain::variable_precedence::JobVariable;
 use taco_domain::workspace::Workspace;
 use taco_domain::{Author, OrganizationState};
@@ -114,47 +113,6 @@ impl PhaseCaller {
     pub(crate) fn holds_workspace(&self, run: &Run) -> bool {
         let lock = self.org.state.workspaces.get(&run.workspace).and_then(|workspace| workspace.lock.as_ref());
         lock.is_some_and(|lock| lock.holder == Author::Run(run.id))
-    }
-}
-
-/// Outcome of a phase, as its agent reports it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum PhaseOutcome {
-    Planned {
-        has_changes: bool,
-        counts: ResourceCounts,
-        generated_configuration: bool,
-        engine: (Engine, String),
-    },
-    Applied {
-        counts: ResourceCounts,
-        engine: (Engine, String),
-    },
-    Errored {
-        message: String,
-        engine: Option<(Engine, String)>,
-    },
-    Canceled,
-    /// The engine did not end by itself, so that not all that it did may be in the state. `canceled`: somebody wanted it
-    /// to stop by force.
-    Incomplete {
-        message: String,
-        canceled: bool,
-    },
-}
-
-impl PhaseOutcome {
-    /// The outcome as a record of the run keeps it. Only an apply can leave unknown changes.
-    fn kept(self, kind: PhaseKind) -> Self {
-        match self {
-            Self::Incomplete { canceled: true, .. } if kind == PhaseKind::Plan => Self::Canceled,
-            Self::Incomplete { message, .. } if kind == PhaseKind::Plan => {
-                Self::Errored { message: bounded_message(&message), engine: None }
-            }
-            Self::Incomplete { message, canceled } => Self::Incomplete { message: bounded_message(&message), canceled },
-            Self::Errored { message, engine } => Self::Errored { message: bounded_message(&message), engine },
-            other => other,
-        }
     }
 }
 
@@ -302,7 +260,7 @@ impl ControlPlane {
                         put_run_and_follow_up_in(tx, run, workspace, now)
                     }
                     () if run.is_current_attempt(attempt) => {
-                        let mut run = with_outcome(run, attempt.phase, &outcome, now)?;
+                        let mut run = run.after_outcome(attempt.phase, &outcome, now).map_err(illegal)?;
                         if attempt.phase == PhaseKind::Plan {
                             run.plan.files.clone_from(&files);
                         }
@@ -314,7 +272,8 @@ impl ControlPlane {
                     () if is_lost_apply(&run, attempt) && run.apply.late_outcome.is_some() => Ok(run),
                     () if is_lost_apply(&run, attempt) => {
                         let workspace = tx.state().workspaces.get(&run.workspace).ok_or(Error::NotFound(WHAT))?;
-                        let (run, workspace) = after_late_outcome(&run, workspace, late(&outcome)?, now);
+                        let (run, workspace) =
+                            after_late_outcome(&run, workspace, outcome.late().map_err(illegal)?, now);
                         put_run_and_follow_up_in(tx, run, workspace, now)
                     }
                     () => Err(is_over(attempt)),
@@ -329,7 +288,7 @@ fn agent_of(org: &OrganizationSnapshot, run: &Run, phase: PhaseKind) -> Actor {
     Actor::Attempt { organization: org.id(), run: run.id, workspace: run.workspace, phase }
 }
 
-fn illegal(error: taco_domain::run_status::IllegalTransition) -> Error {
+fn illegal(error: impl fmt::Display) -> Error {
     Error::Conflict(error.to_string())
 }
 
@@ -350,69 +309,10 @@ fn is_lost_apply(run: &Run, attempt: PhaseAttempt) -> bool {
     attempt.phase == PhaseKind::Apply && run.apply.epoch == attempt.epoch && run.is_lost_attempt(attempt)
 }
 
-/// The end of an apply, as an agent tells it that comes back.
-fn late(outcome: &PhaseOutcome) -> Result<LateOutcome<'_>, Error> {
-    match outcome {
-        PhaseOutcome::Planned { .. } => Err(apply_ends_without_plan()),
-        PhaseOutcome::Applied { counts, .. } => Ok(LateOutcome::Applied(*counts)),
-        PhaseOutcome::Errored { message, .. } => Ok(LateOutcome::Errored(message)),
-        PhaseOutcome::Incomplete { message, canceled: false } => Ok(LateOutcome::Errored(message)),
-        PhaseOutcome::Canceled | PhaseOutcome::Incomplete { canceled: true, .. } => Ok(LateOutcome::Canceled),
-    }
-}
-
-fn apply_ends_without_plan() -> Error {
-    Error::Conflict("an apply does not end with a plan".to_owned())
-}
-
-/// The run after its phase has failed before an agent had it.
-fn failed_before(run: &Run, kind: PhaseKind, why: &str, now: Timestamp) -> Result<Run, Error> {
-    let mut failed = run.after(RunEvent::Failed, now, Author::Taco).map_err(illegal)?;
-    failed.phase_mut(kind).error = Some(format!("The {kind} was not begun: {why}"));
-    Ok(failed)
-}
-
 /// The phase ended with this attempt.
 fn ended_with(run: &Run, attempt: PhaseAttempt) -> bool {
     let phase = run.phase(attempt.phase);
     phase.epoch == attempt.epoch && phase.status.is_final() && !phase.is_lost(attempt.epoch)
-}
-
-/// The run after its phase has ended.
-fn with_outcome(run: Run, kind: PhaseKind, outcome: &PhaseOutcome, now: Timestamp) -> Result<Run, Error> {
-    let by = Author::Taco;
-    let mut run = run;
-    let engine = match outcome {
-        PhaseOutcome::Planned { engine, .. } | PhaseOutcome::Applied { engine, .. } => Some(engine),
-        PhaseOutcome::Errored { engine, .. } => engine.as_ref(),
-        PhaseOutcome::Canceled | PhaseOutcome::Incomplete { .. } => None,
-    };
-    if let Some((engine, version)) = engine.filter(|(_, version)| is_exact_version(version)) {
-        run.options.engine = *engine;
-        run.options.terraform_version.clone_from(version);
-    }
-    match outcome {
-        PhaseOutcome::Canceled => run.after(RunEvent::Canceled, now, run.cancel.as_ref().map_or(by, |it| it.by)),
-        PhaseOutcome::Errored { message, .. } | PhaseOutcome::Incomplete { message, .. } => {
-            run.phase_mut(kind).error = Some(message.clone());
-            run.after(RunEvent::Failed, now, by)
-        }
-        PhaseOutcome::Planned { .. } if kind == PhaseKind::Apply => return Err(apply_ends_without_plan()),
-        PhaseOutcome::Applied { .. } if kind == PhaseKind::Plan => {
-            return Err(Error::Conflict("a plan does not end with an apply".to_owned()));
-        }
-        PhaseOutcome::Planned { has_changes, counts, generated_configuration, .. } => {
-            run.has_changes = Some(*has_changes);
-            run.generated_configuration = *generated_configuration;
-            run.plan.counts = *counts;
-            run.after_plan(*has_changes, now)
-        }
-        PhaseOutcome::Applied { counts, .. } => {
-            run.apply.counts = *counts;
-            run.after(RunEvent::Applied, now, by)
-        }
-    }
-    .map_err(illegal)
 }
 
 /// Inputs of a run besides its configuration.
@@ -481,7 +381,7 @@ impl Privileged {
                 let secrets = match plane.secrets_of(state, &workspace, queued) {
                     Ok(secrets) => secrets,
                     Err(why) => {
-                        let failed = failed_before(queued, kind, &why, now)?;
+                        let failed = queued.failed_before(kind, &why, now).map_err(illegal)?;
                         spoiled.push((queued.id, why));
                         put_run_and_follow_up(tx, failed, now)?;
                         continue;

@@ -2,21 +2,18 @@
 //! begins, and an apply starts runs in the workspaces that wait for it.
 
 use jiff::Timestamp;
-use taco_domain::configuration_version::ConfigurationVersion;
-use taco_domain::execution::ExecutionMode;
-use taco_domain::id::{RunId, WorkspaceId};
-use taco_domain::run::{Run, RunOptions, RunSource};
+use taco_domain::OrganizationState;
+use taco_domain::id::WorkspaceId;
+use taco_domain::new_run::RunsRefused;
+use taco_domain::run::Run;
 use taco_domain::run_queue::{advance, released};
 use taco_domain::run_status::RunStatus;
 use taco_domain::workspace::Workspace;
-use taco_domain::{Author, OrganizationState};
 use taco_ledger::Transaction;
+use taco_tables::Record as _;
 
 use crate::error::Error;
 use crate::find::find;
-
-/// So many runs of a workspace can be open at a time.
-const MOST_OPEN: usize = 1000;
 
 /// Puts a run as it is now, with all that follows from that.
 pub(crate) fn put_run_and_follow_up(
@@ -24,7 +21,7 @@ pub(crate) fn put_run_and_follow_up(
     run: Run,
     now: Timestamp,
 ) -> Result<Run, Error> {
-    let workspace = tx.state().workspaces.get(&run.workspace).cloned().ok_or(Error::NotFound("workspace"))?;
+    let workspace = find::<Workspace, _>(tx.state(), &run.workspace, Workspace::NOUN)?.clone();
     let workspace = if run.status.is_final() { released(&workspace, &run) } else { workspace };
     put_run_and_follow_up_in(tx, run, workspace, now)
 }
@@ -44,7 +41,7 @@ pub(crate) fn put_run_and_follow_up_in(
     }
     advance_workspace(tx, run.workspace, now);
     // The run itself may be the one that began.
-    find(tx.state(), &id, "run").cloned()
+    find(tx.state(), &id, Run::NOUN).cloned()
 }
 
 /// Lets the first run of a workspace begin, if nothing is in its way. To be called after anything that might have
@@ -57,92 +54,27 @@ pub(crate) fn advance_workspace(tx: &mut Transaction<OrganizationState>, workspa
     }
 }
 
-/// A new run, in its place. The caller has checked that it is legal, and puts it with [`put_run_and_follow_up`].
-pub(crate) fn new_run(
-    state: &OrganizationState,
-    id: RunId,
-    configuration: &ConfigurationVersion,
-    options: RunOptions,
-    source: RunSource,
-    by: Author,
-    now: Timestamp,
-) -> Run {
-    let workspace = configuration.workspace;
-    let beside = options.plan_only || options.save_plan;
-    let run = Run {
-        id,
-        workspace,
-        configuration_version: configuration.id,
-        number: state.next_run_number(workspace),
-        place: (!beside).then(|| state.last_place(workspace)),
-        status: RunStatus::Pending,
-        options,
-        source,
-        created_at: now,
-        created_by: by,
-        confirmed_by: None,
-        plan: Default::default(),
-        apply: Default::default(),
-        has_changes: None,
-        generated_configuration: false,
-        structured_output: false,
-        cancel: None,
-        timestamps: Default::default(),
-        history: Vec::new(),
-        planned_serial: None,
-        estimates_costs: state.organization().is_some_and(|organization| organization.cost_estimation_enabled),
-    };
-    run.created(now)
-}
-
-/// An apply starts a run in each workspace that waits for it and in which someone could start one. The ids follow from
-/// the apply's, so that a repeated transaction makes the same runs.
-fn start_triggered(tx: &mut Transaction<OrganizationState>, run: &Run, source: &Workspace, now: Timestamp) {
-    let state = tx.state();
-    let triggers: Vec<_> = state.run_triggers.by().source.get(&source.id).map(|record| record.id).collect();
-    for id in triggers {
-        let state = tx.state();
-        let Some(trigger) = state.run_triggers.get(&id) else { continue };
-        let Some(workspace) = state.workspaces.get(&trigger.workspace) else { continue };
-        let Some(configuration) = state.usable_configuration(workspace.id) else { continue };
-        if let Err(why) = check_workspace(state, workspace) {
-            tracing::info!(workspace = %workspace.id, after = %run.id, %why, "a run trigger starts nothing");
-            continue;
+/// An apply starts a run in each workspace that waits for it and in which someone could start one.
+fn start_triggered(tx: &mut Transaction<OrganizationState>, apply: &Run, source: &Workspace, now: Timestamp) {
+    let triggers: Vec<_> = tx.state().run_triggers.by().source.get(&source.id).map(|record| record.id).collect();
+    for trigger in triggers {
+        match tx.state().triggered_run(trigger, apply, source, now) {
+            Ok(Some(run)) => {
+                tx.put(&run);
+                advance_workspace(tx, run.workspace, now);
+            }
+            Ok(None) => {}
+            Err(why) => tracing::info!(%trigger, after = %apply.id, %why, "a run trigger starts nothing"),
         }
-        let options = RunOptions {
-            message: format!("Triggered automatically from successful run {} in the workspace {}", run.id, source.name),
-            auto_apply: workspace.auto_apply_run_trigger,
-            engine: workspace.engine,
-            terraform_version: workspace.terraform_version.clone(),
-            ..RunOptions::default()
-        };
-        let new_id = RunId::derived(run.id.organization_prefix(), &format!("{id} {}", run.id));
-        if state.runs.contains(&new_id) {
-            continue;
+    }
+}
+
+/// Refusal of a run that someone asked for.
+pub(crate) fn runs_refused(why: RunsRefused) -> Error {
+    match why {
+        RunsRefused::LocalExecution => {
+            Error::Invalid { pointer: "/data/relationships/workspace".to_owned(), detail: why.to_string() }
         }
-        let mut new = new_run(state, new_id, configuration, options, RunSource::RunTrigger, Author::Taco, now);
-        new.structured_output = workspace.structured_run_output_enabled;
-        let workspace = new.workspace;
-        tx.put(&new);
-        advance_workspace(tx, workspace, now);
+        RunsRefused::TooManyOpen => Error::Conflict(why.to_string()),
     }
-}
-
-/// True if a workspace may have one more open run.
-pub(crate) fn has_room(state: &OrganizationState, workspace: WorkspaceId) -> bool {
-    state.runs.by().open.get(&workspace).count() < MOST_OPEN
-}
-
-/// Checks that runs can start in the workspace at all.
-pub(crate) fn check_workspace(state: &OrganizationState, workspace: &Workspace) -> Result<(), Error> {
-    if state.execution_of(workspace).mode == ExecutionMode::Local {
-        let detail = "The workspace's execution mode is local: plan and apply on the client, or change the mode";
-        let pointer = "/data/relationships/workspace".to_owned();
-        return Err(Error::Invalid { pointer, detail: detail.to_owned() });
-    }
-    if !has_room(state, workspace.id) {
-        let detail = format!("The workspace has {MOST_OPEN} open runs already: cancel some, or wait for them");
-        return Err(Error::Conflict(detail));
-    }
-    Ok(())
 }

@@ -14,10 +14,10 @@ use crate::passwords::is_plain;
 use crate::privileged::Privileged;
 
 /// So many secrets change in one commit.
-const BATCH: usize = 100;
+const SECRETS_PER_COMMIT: usize = 100;
 
 /// So many blobs are looked at together.
-const AT_ONCE: usize = 8;
+const CONCURRENT_BLOBS: usize = 8;
 
 /// Result of rewrapping sealed values.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -46,7 +46,7 @@ impl Privileged {
     /// older version did not seal. The site's own key was brought there when the control plane was opened.
     pub async fn rewrap_secrets(&self) -> Result<Rewrapped, Error> {
         let mut all = Rewrapped::default();
-        for batch in self.to_rewrap::<Site>(&*self.read_site().await?, &mut all)?.chunks(BATCH) {
+        for batch in self.to_rewrap::<Site>(&*self.read_site().await?, &mut all)?.chunks(SECRETS_PER_COMMIT) {
             let fresh = batch.to_vec();
             let decide = move |tx: &mut Transaction<Site>| Ok(replace(tx, &fresh));
             all.renewed += self.commit_site(ControlPlane::own_intent("site.rewrap-secrets"), decide).await?;
@@ -60,7 +60,7 @@ impl Privileged {
         for mut org in survey.readable {
             self.restore_sealed(&org).await?;
             org.state = org.last_seen();
-            for batch in self.to_rewrap::<OrganizationState>(&org.state, &mut all)?.chunks(BATCH) {
+            for batch in self.to_rewrap::<OrganizationState>(&org.state, &mut all)?.chunks(SECRETS_PER_COMMIT) {
                 let fresh = batch.to_vec();
                 let decide = move |tx: &mut Transaction<OrganizationState>| Ok(replace(tx, &fresh));
                 all.renewed += org.commit(ControlPlane::own_intent("site.rewrap-secrets"), decide).await?;
@@ -101,7 +101,7 @@ impl Privileged {
             let logs = layout::logs(&ledger);
             keys.retain(|key| !key.as_str().starts_with(&logs));
             let one = |key| async move { self.blobs().rewrap(&key).await };
-            let mut outcomes = stream::iter(keys).map(one).buffer_unordered(AT_ONCE);
+            let mut outcomes = stream::iter(keys).map(one).buffer_unordered(CONCURRENT_BLOBS);
             while let Some(outcome) = outcomes.next().await {
                 match outcome {
                     Ok(true) => all.renewed += 1,

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::unreadable::UnreadableLedger;
 
 /// A bucket that needs longer is not well.
-const PATIENCE: Duration = Duration::from_secs(3);
+const BUCKET_PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Current status of the site.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl ControlPlane {
 
     async fn bucket_status(&self) -> BucketStatus {
         let asked_at = self.now();
-        match timeout(PATIENCE, format::read(&*self.shared.environment.bucket)).await {
+        match timeout(BUCKET_PROBE_TIMEOUT, format::read(&*self.shared.environment.bucket)).await {
             Ok(Ok(Some(format))) => BucketStatus::Answers {
                 after: self.now().duration_since(asked_at),
                 format: format.format,

@@ -13,6 +13,7 @@ use taco_domain::run::Run;
 use taco_domain::state_version::{StateOrigin, StateVersion};
 use taco_domain::{Author, OrganizationState};
 use taco_ledger::Transaction;
+use taco_tables::Record as _;
 
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
@@ -53,7 +54,7 @@ impl ControlPlane {
         };
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
-            let mut run = state.runs.get(&run).cloned().ok_or(Error::NotFound("run"))?;
+            let mut run = state.runs.get(&run).cloned().ok_or(Error::NotFound(Run::NOUN))?;
             let of_run = state.state_versions.by().run.get(&run.id);
             let of_run: Vec<&StateVersion> = of_run.filter(|known| known.workspace == workspace).collect();
             if let Some(same) = of_run.iter().find(|known| known.sha256 == version.sha256) {

@@ -9,9 +9,9 @@ use quick_cache::unsync::Cache;
 use taco_ledger::Key;
 
 /// Capacity in bytes; beyond it, states that are not in demand are evicted.
-const MOST: u64 = 4 * 1024 * 1024;
+const MAX_CACHE_BYTES: u64 = 4 * 1024 * 1024;
 /// A larger one flows past.
-const LARGEST: u64 = 1024 * 1024;
+const MAX_CACHED_STATE_BYTES: u64 = 1024 * 1024;
 /// For the cache's own book-keeping: most states are about this large.
 const USUAL: usize = 32 * 1024;
 
@@ -36,7 +36,7 @@ impl StateCache {
 
     /// True if a state of this size may be cached.
     pub(crate) fn has_room_for(size: u64) -> bool {
-        size <= LARGEST
+        size <= MAX_CACHED_STATE_BYTES
     }
 
     pub(crate) fn keep(&self, key: Key, state: Bytes) {
@@ -54,7 +54,7 @@ impl StateCache {
 
 impl Default for StateCache {
     fn default() -> Self {
-        Self(Mutex::new(Cache::with_weighter(MOST as usize / USUAL, MOST, BySize)))
+        Self(Mutex::new(Cache::with_weighter(MAX_CACHE_BYTES as usize / USUAL, MAX_CACHE_BYTES, BySize)))
     }
 }
 
@@ -81,14 +81,16 @@ mod tests {
     #[test]
     fn no_more_is_kept_than_fits() {
         let states = StateCache::default();
-        assert!(StateCache::has_room_for(LARGEST) && !StateCache::has_room_for(LARGEST + 1));
-        let state = Bytes::from(vec![0; LARGEST as usize]);
+        assert!(
+            StateCache::has_room_for(MAX_CACHED_STATE_BYTES) && !StateCache::has_room_for(MAX_CACHED_STATE_BYTES + 1)
+        );
+        let state = Bytes::from(vec![0; MAX_CACHED_STATE_BYTES as usize]);
         for number in 0..20 {
             states.keep(key(number), state.clone());
             assert!(states.get(&key(number)).is_some(), "{number}");
-            assert!(states.shelf().weight() <= MOST, "{}", states.shelf().weight());
+            assert!(states.shelf().weight() <= MAX_CACHE_BYTES, "{}", states.shelf().weight());
         }
         let kept = (0..20).filter(|number| states.get(&key(*number)).is_some()).count();
-        assert_eq!(kept as u64, MOST / LARGEST);
+        assert_eq!(kept as u64, MAX_CACHE_BYTES / MAX_CACHED_STATE_BYTES);
     }
 }

@@ -15,6 +15,7 @@ use taco_domain::workspace::Workspace;
 use taco_domain::{Author, OrganizationState};
 use taco_ledger::blob::Stored;
 use taco_ledger::{Intent, Transaction};
+use taco_tables::Record as _;
 
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
@@ -24,7 +25,7 @@ use crate::state_blobs::{json_state_key, state_key};
 use crate::state_versions::{StateVersionView, WHAT};
 
 /// More of what a state says about the program that wrote it is not remembered.
-const LONGEST_VERSION: usize = 64;
+const MAX_VERSION_CHARACTERS: usize = 64;
 
 /// A state that is stored and was read. Nothing names it yet.
 pub(crate) struct Arrived {
@@ -65,7 +66,7 @@ impl ControlPlane {
         let (serial, lineage, md5) = (file.serial, file.lineage, stored.md5);
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             let state = tx.state();
-            let owner = state.workspaces.get(&workspace).cloned().ok_or(Error::NotFound("workspace"))?;
+            let owner = state.workspaces.get(&workspace).cloned().ok_or(Error::NotFound(Workspace::NOUN))?;
             if let Some(caller) = &caller {
                 caller.require(Action::WriteState, Resource::Workspace(state, &owner), "workspace")?;
             }
@@ -185,7 +186,7 @@ pub(crate) fn finished(write: &mut StateWrite, now: jiff::Timestamp) -> Result<(
         created_at: now,
         created_by: write.author,
         run: new.run,
-        terraform_version: plain.map(|plain| as_plain_text(&plain.terraform_version, LONGEST_VERSION)),
+        terraform_version: plain.map(|plain| as_plain_text(&plain.terraform_version, MAX_VERSION_CHARACTERS)),
         encrypted: plain.is_none(),
         resource_count: plain.map(|plain| plain.resources.managed()).unwrap_or_default(),
         outputs,

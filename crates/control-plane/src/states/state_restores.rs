@@ -12,6 +12,7 @@ use taco_domain::state_rules::next_serial;
 use taco_domain::state_version::{StateOrigin, StateVersionStatus};
 use taco_domain::workspace::Workspace;
 use taco_ledger::BucketError;
+use taco_tables::Record as _;
 
 use crate::blob_error::broken;
 use crate::caller::Caller;
@@ -37,7 +38,7 @@ impl ControlPlane {
         if old.version.workspace != workspace {
             return Err(Error::NotFound(WHAT));
         }
-        let owner = old.org.state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
+        let owner = old.org.state.workspaces.get(&workspace).ok_or(Error::NotFound(Workspace::NOUN))?;
         let current = old.org.state.current_state_version(owner).unwrap_or(&old.version);
         let (next, lineage) = (next_serial(current.serial), current.lineage.clone());
         let bytes = self.state_bytes(&old.org, &old.version).await?.body;

@@ -150,7 +150,7 @@ impl ControlPlane {
         B: Into<Box<dyn StdError + Send + Sync>> + Send + 'static,
     {
         let org = self.authorized_organization(caller, workspace.organization_prefix(), "workspace").await?;
-        let owner = org.state.workspaces.get(&workspace).ok_or(Error::NotFound("workspace"))?;
+        let owner = org.state.workspaces.get(&workspace).ok_or(Error::NotFound(Workspace::NOUN))?;
         // Both are checked again in the transaction; here they save an upload to the bucket that is not permitted.
         caller.require(Action::WriteState, Resource::Workspace(&org.state, owner), "workspace")?;
         check_lock(owner.lock.as_ref(), &claim).map_err(conflict)?;

@@ -160,7 +160,7 @@ impl ControlPlane {
         page: PageRequest,
     ) -> Result<Listed<VariableSetView>, Error> {
         let org = self.authorized_organization(caller, id.organization_prefix(), "project").await?;
-        let project = org.state.projects.get(&id).ok_or(Error::NotFound("project"))?;
+        let project = org.state.projects.get(&id).ok_or(Error::NotFound(Project::NOUN))?;
         caller.require(Action::ReadProjectVariableSets, Resource::Project(&org.state, project), "project")?;
         Ok(listed(&org, query, page, |set| set.global || set.parent == Some(id) || set.projects.contains(&id)))
     }

@@ -18,8 +18,8 @@ use crate::error::Error;
 use crate::lock_release::{give_up_pending, unlocked};
 
 /// A bucket that is away for longer than this has people look after it, who find the lock.
-const PATIENCE: Duration = Duration::from_secs(300);
-const PAUSE: Duration = Duration::from_secs(1);
+const GIVE_BACK_TIMEOUT: Duration = Duration::from_secs(300);
+const GIVE_BACK_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Gives the lock back when dropped, unless the client is told.
 pub(crate) struct UnacknowledgedLock {
@@ -48,7 +48,7 @@ impl Drop for UnacknowledgedLock {
 }
 
 async fn give_back(org: OrganizationSnapshot, workspace: WorkspaceId, lock: Lock) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + GIVE_BACK_TIMEOUT;
     loop {
         let lock = lock.clone();
         let decide = move |tx: &mut Transaction<OrganizationState>| {
@@ -61,7 +61,7 @@ async fn give_back(org: OrganizationSnapshot, workspace: WorkspaceId, lock: Lock
             Ok(())
         };
         match org.commit(ControlPlane::own_intent("workspace.give-back-lock"), decide).await {
-            Err(Error::Unavailable(_)) if Instant::now() < deadline => sleep(PAUSE).await,
+            Err(Error::Unavailable(_)) if Instant::now() < deadline => sleep(GIVE_BACK_RETRY_DELAY).await,
             Err(error) => {
                 tracing::warn!(
                     event = "lock_release_failed", %workspace, %error,

@@ -8,7 +8,7 @@ use crate::secret::SecretHash;
 /// A session ends after this time without use.
 pub const IDLE: SignedDuration = SignedDuration::from_hours(8);
 /// A session ends after this time in any case.
-pub const LONGEST: SignedDuration = SignedDuration::from_hours(7 * 24);
+pub const MAX_SESSION_LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// A use is remembered once in this time, see [`Session::use_to_remember`].
 const PRECISION: SignedDuration = SignedDuration::from_mins(15);
 
@@ -30,7 +30,7 @@ impl Session {
     /// Expiry of the session unless it is used again.
     pub fn ends_at(&self) -> Timestamp {
         let idle = self.last_used_at.checked_add(IDLE).unwrap_or(Timestamp::MAX);
-        let longest = self.created_at.checked_add(LONGEST).unwrap_or(Timestamp::MAX);
+        let longest = self.created_at.checked_add(MAX_SESSION_LIFETIME).unwrap_or(Timestamp::MAX);
         idle.min(longest)
     }
 

@@ -200,12 +200,17 @@ impl Token {
 
 /// Description of a token by its creator, validated.
 pub fn token_description(text: Option<String>) -> Result<Option<String>, InvalidAttribute> {
-    const LONGEST: usize = 512;
+    const MAX_DESCRIPTION_CHARACTERS: usize = 512;
     match text.filter(|text| !text.is_empty()) {
-        Some(text) if text.chars().count() > LONGEST || !is_plain_text(&text) => Err(InvalidAttribute::new(
-            "description",
-            format!("Description may have at most {LONGEST} visible characters; it is {}", shown(&text)),
-        )),
+        Some(text) if text.chars().count() > MAX_DESCRIPTION_CHARACTERS || !is_plain_text(&text) => {
+            Err(InvalidAttribute::new(
+                "description",
+                format!(
+                    "Description may have at most {MAX_DESCRIPTION_CHARACTERS} visible characters; it is {}",
+                    shown(&text)
+                ),
+            ))
+        }
         text => Ok(text),
     }
 }

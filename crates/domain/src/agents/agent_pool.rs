@@ -58,9 +58,9 @@ impl AgentPool {
 }
 
 fn listed(ids: &BTreeSet<impl fmt::Display>) -> String {
-    const MOST: usize = 5;
-    let shown: Vec<String> = ids.iter().take(MOST).map(ToString::to_string).collect();
-    let more = ids.len().saturating_sub(MOST);
+    const MAX_LISTED_IDS: usize = 5;
+    let shown: Vec<String> = ids.iter().take(MAX_LISTED_IDS).map(ToString::to_string).collect();
+    let more = ids.len().saturating_sub(MAX_LISTED_IDS);
     let shown = shown.join(", ");
     if more > 0 { format!("{shown} and {more} more") } else { shown }
 }

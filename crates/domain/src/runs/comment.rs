@@ -6,7 +6,7 @@ use crate::attribute::InvalidAttribute;
 use crate::author::Author;
 use crate::id::{CommentId, RunId};
 
-const LONGEST: usize = 4096;
+const MAX_COMMENT_BYTES: usize = 4096;
 
 /// A remark about a run.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
@@ -22,8 +22,8 @@ pub struct Comment {
 pub fn check_body(body: &str) -> Result<(), InvalidAttribute> {
     match body.len() {
         _ if body.trim().is_empty() => Err(InvalidAttribute::new("body", "Body can't be blank")),
-        length if length > LONGEST => {
-            Err(InvalidAttribute::new("body", format!("Body has {length} bytes; {LONGEST} are allowed")))
+        length if length > MAX_COMMENT_BYTES => {
+            Err(InvalidAttribute::new("body", format!("Body has {length} bytes; {MAX_COMMENT_BYTES} are allowed")))
         }
         _ => Ok(()),
     }

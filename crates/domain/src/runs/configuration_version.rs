@@ -91,6 +91,48 @@ impl ConfigurationVersion {
     pub fn is_usable(&self) -> bool {
         self.status == ConfigurationStatus::Uploaded
     }
+
+    /// True if an archive may still come, in place of an earlier one if no run uses that.
+    pub fn waits_for_archive(&self) -> bool {
+        use ConfigurationStatus as S;
+        matches!(self.status, S::Pending | S::Errored | S::Uploaded)
+    }
+
+    /// The configuration with an archive that has arrived.
+    pub fn with_archive(self, archive: UploadedArchive, now: Timestamp) -> Self {
+        let UploadedArchive { blob, has_readme, size, sha256 } = archive;
+        Self {
+            status: ConfigurationStatus::Uploaded,
+            blob,
+            has_readme,
+            size,
+            sha256,
+            uploaded_at: Some(now),
+            error: None,
+            error_message: None,
+            ..self
+        }
+    }
+
+    /// The configuration after an archive that cannot be used.
+    pub fn with_invalid_archive(self, why: String) -> Self {
+        Self {
+            status: ConfigurationStatus::Errored,
+            error: Some("invalid-archive".to_owned()),
+            error_message: Some(why),
+            ..self
+        }
+    }
+}
+
+/// An archive in the bucket.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UploadedArchive {
+    pub blob: String,
+    /// True if its README is stored as a separate blob.
+    pub has_readme: bool,
+    pub size: u64,
+    pub sha256: String,
 }
 
 impl Record for ConfigurationVersion {

@@ -14,7 +14,7 @@ use crate::wait_reason::WaitReason;
 /// Maximum number of notes of a phase.
 pub const MOST_NOTES: usize = 20;
 /// A note's text has no more letters: people may lock a workspace with a long story.
-const LONGEST: usize = 400;
+const MAX_NOTE_CHARACTERS: usize = 400;
 
 /// A log's first and last byte, for clients that wait for its end.
 const BEGIN: char = '\u{2}';
@@ -74,7 +74,7 @@ impl Run {
 /// On one line and without control characters: it stands in a log whose lines and marks mean something.
 fn one_line(words: &str) -> String {
     let mut letters = words.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
-    let text: String = letters.by_ref().take(LONGEST).collect();
+    let text: String = letters.by_ref().take(MAX_NOTE_CHARACTERS).collect();
     if letters.next().is_some() { format!("{text}…") } else { text }
 }
 
@@ -246,6 +246,6 @@ mod tests {
         let run = given_run(1).noted(PhaseKind::Plan, &[locked("User jane", &long)], at(0));
         let text = &run.plan.waits[0].text;
         assert!(text.contains("(two lines  [2Jx") && text.ends_with("x…"), "{text}");
-        assert_eq!(text.chars().count(), LONGEST + 1);
+        assert_eq!(text.chars().count(), MAX_NOTE_CHARACTERS + 1);
     }
 }

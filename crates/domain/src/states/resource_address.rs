@@ -3,7 +3,7 @@
 
 use crate::attribute::{InvalidAttribute, shown};
 
-const LONGEST: usize = 1000;
+const MAX_ADDRESS_BYTES: usize = 1000;
 
 /// Kind of thing that an address may name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ pub fn check_address(attribute: &'static str, address: &str, addressed: Addresse
         Addressed::Target => r#"such as module.network, aws_instance.web[0] or module.app["a"].aws_instance.web"#,
         Addressed::Replace => r#"such as aws_instance.web[0] or module.app["a"].aws_instance.web"#,
     };
-    let legal = address.len() <= LONGEST
+    let legal = address.len() <= MAX_ADDRESS_BYTES
         && steps(address).is_some_and(|steps| names_something(&steps, addressed == Addressed::Target));
     if legal {
         return Ok(());

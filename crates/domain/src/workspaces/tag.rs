@@ -11,7 +11,7 @@ use crate::id::{OrganizationPrefix, TagId};
 use crate::name::{TagKey, check_tag};
 
 /// Maximum number of tags on one thing.
-const MOST: usize = 25;
+const MAX_TAGS: usize = 25;
 const LONGEST_VALUE: usize = 256;
 
 pub type Tags = BTreeMap<TagKey, String>;
@@ -41,8 +41,8 @@ pub fn with_tags(tags: &Tags, more: &[TagBinding]) -> Result<Tags, InvalidAttrib
         }
         tags.insert(key, value);
     }
-    if tags.len() > MOST {
-        let detail = format!("Tags cannot exceed {MOST} for one resource; these would be {}", tags.len());
+    if tags.len() > MAX_TAGS {
+        let detail = format!("Tags cannot exceed {MAX_TAGS} for one resource; these would be {}", tags.len());
         return Err(InvalidAttribute::new("tag-bindings", detail));
     }
     Ok(tags)

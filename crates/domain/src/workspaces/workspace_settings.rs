@@ -4,9 +4,12 @@ use crate::attribute::{InvalidAttribute, is_plain_text, shown};
 
 /// Text that is shown as it is.
 pub fn check_description(text: &str) -> Result<String, InvalidAttribute> {
-    const LONGEST: usize = 4096;
-    if text.chars().count() > LONGEST || !is_plain_text(text) {
-        let detail = format!("Description may have at most {LONGEST} visible characters; it is {}", shown(text));
+    const MAX_DESCRIPTION_CHARACTERS: usize = 4096;
+    if text.chars().count() > MAX_DESCRIPTION_CHARACTERS || !is_plain_text(text) {
+        let detail = format!(
+            "Description may have at most {MAX_DESCRIPTION_CHARACTERS} visible characters; it is {}",
+            shown(text)
+        );
         return Err(InvalidAttribute::new("description", detail));
     }
     Ok(text.to_owned())

@@ -29,7 +29,7 @@ fn request_key(parts: &Parts) -> Result<Option<IdempotencyKey>, ApiError> {
     let Some(sent) = parts.headers.get("idempotency-key") else { return Ok(None) };
     let what = format!("{} {}", parts.method, parts.uri.path());
     let key = sent.to_str().ok().and_then(|text| IdempotencyKey::new(text, what));
-    let longest = IdempotencyKey::LONGEST;
+    let longest = IdempotencyKey::MAX_BYTES;
     let detail = || format!("Idempotency-Key must be one word of 1 to {longest} letters, digits and signs");
     key.map(Some).ok_or_else(|| ApiError::bad_request(detail()))
 }
