@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use taco_tables::{Change, Record, RecordKey, Records, State, fields_of, indexes, tables};
+use taco_tables::{
+    Change, OnDelete, Record, RecordKey, Records, Reference, State, Table, fields_of, indexes, references, tables,
+};
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Run {
@@ -141,4 +143,69 @@ fn nothing_is_decided_around_what_cannot_be_read() {
     assert_eq!(stopped("user", "user-1", "{}", false), None, "it is not about them");
     assert_eq!(stopped("user", "user-1", "{}", true), in_the_way, "but it names them");
     assert_eq!(state.set_aside().unreadable().count(), 1);
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Member {
+    id: String,
+    name: String,
+    teams: Vec<u32>,
+    leads: Option<u32>,
+}
+
+impl Record for Member {
+    const KIND: &'static str = "member";
+    type Id = String;
+    type Indexes = MemberIndexes;
+
+    fn id(&self) -> &String {
+        &self.id
+    }
+
+    references! {
+        "teams": u32, unlink(|members, id| members.by().team.get(id), |member| member.teams.retain(|team| team != id));
+        "leads": u32, restrict(|members, id| members.by().leads.get(id));
+        "leads": u32, cascade(|members, id| members.by().leads.get(id));
+        "id": String, keep("it is its own");
+    }
+}
+
+indexes! {
+    struct MemberIndexes for Member {
+        name: String, unique "name" => |member| [member.name.to_lowercase()];
+        team: u32 => |member| member.teams.clone();
+        leads: u32 => |member| member.leads;
+    }
+}
+
+fn member(id: &str, name: &str, teams: &[u32], leads: Option<u32>) -> Member {
+    Member { id: id.into(), name: name.into(), teams: teams.to_vec(), leads }
+}
+
+#[test]
+fn another_record_with_a_unique_key_is_noticed() {
+    let mut members = Table::default();
+    members.put(&member("1", "Jane", &[], None)).expect("put");
+    assert_eq!(members.unique_conflict(&member("2", "jane", &[], None)), Some("name"));
+    assert_eq!(members.unique_conflict(&member("1", "jane", &[], None)), None, "it is the same one");
+    assert_eq!(members.unique_conflict(&member("2", "Joe", &[], None)), None);
+}
+
+#[test]
+fn references_find_those_who_name_an_id_of_their_kind() {
+    let mut members = Table::default();
+    members.put(&member("1", "Jane", &[7, 8], Some(7))).expect("put");
+    members.put(&member("2", "Joe", &[8], None)).expect("put");
+    let references = Member::references();
+    let [teams, leads, cascade, own] = references.as_slice() else { panic!("there are four") };
+    assert_eq!((teams.field, teams.to, own.to), ("teams", "u32", std::any::type_name::<String>()));
+    let OnDelete::Unlink(unlinked) = teams.on_delete else { panic!("teams are taken away") };
+    let left: Vec<_> = unlinked(&members, &8_u32).into_iter().map(|member| member.teams).collect();
+    assert_eq!(left, [vec![7], vec![]]);
+    assert!(unlinked(&members, &8_u64).is_empty(), "another kind of id is none of its own");
+    let Reference { on_delete: OnDelete::Restrict(is_named), .. } = leads else { panic!("leaders keep their teams") };
+    assert!(is_named(&members, &7_u32) && !is_named(&members, &8_u32) && !is_named(&members, &7_u64));
+    let OnDelete::Cascade(found) = cascade.on_delete else { panic!("leaders go") };
+    assert_eq!(found(&members, &7_u32), ["1"]);
+    assert!(matches!(own.on_delete, OnDelete::Keep("it is its own")));
 }
