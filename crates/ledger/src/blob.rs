@@ -11,13 +11,15 @@
 
 use std::error::Error as StdError;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use md5::Md5;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use tokio::sync::Mutex;
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 
 use crate::bucket::{Bucket, BucketError, BucketErrorKind, ByteStream, Download, Key};
 use crate::byte_stream;
@@ -25,6 +27,12 @@ use crate::seal::{self, MasterKeys};
 
 /// Maximum size of a body that is buffered whole, so that it can be sent again when the bucket stumbles.
 const MAX_BUFFERED_BYTES: usize = 1024 * 1024;
+
+/// Number of bytes of a body that are hashed on another thread; fewer cost less where they are.
+const HASHED_APART_BYTES: usize = 256 * 1024;
+
+/// Maximum number of pieces in a batch: pieces can be a byte long, and each takes memory of its own.
+const MAX_BATCH_PIECES: usize = 64;
 
 /// Maximum number of bytes before a range that are downloaded and skipped, which saves a second request.
 const MAX_SKIPPED_BYTES: u64 = 64 * 1024;
@@ -85,7 +93,7 @@ impl Blobs {
             Some(keys) => self.send(key, keys.seal_stream(key, plain), true).await,
             None => self.send(key, plain, true).await,
         };
-        metered.settle(sent)
+        metered.settle(sent).await
     }
 
     /// Stores what is in memory anyway.
@@ -245,8 +253,7 @@ struct MeteredBody {
 #[derive(Default)]
 struct Seen {
     size: u64,
-    sha256: Sha256,
-    md5: Md5,
+    digests: BodyDigests,
     /// Reason why the stream was ended before its time. The bucket's own error would only say that it was.
     stopped: Option<BlobError>,
 }
@@ -261,34 +268,97 @@ impl MeteredBody {
         E: Into<Box<dyn StdError + Send + Sync>>,
     {
         let (seen, limit, key) = (Arc::clone(&self.seen), self.limit, self.key.clone());
-        body.map(move |piece| {
-            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            let stopped = match piece {
-                Ok(bytes) if bytes.len() as u64 <= limit - seen.size => {
-                    seen.size += bytes.len() as u64;
-                    seen.sha256.update(&bytes);
-                    seen.md5.update(&bytes);
-                    return Ok(bytes);
-                }
-                Ok(_) => BlobError::TooLarge { limit },
-                Err(error) => BlobError::Body(error.into()),
-            };
-            let error = BucketError::new("upload", &key, BucketErrorKind::Refused, stopped.to_string());
-            seen.stopped = Some(stopped);
-            Err(error)
-        })
-        .boxed()
+        let pieces = body.map(|piece| piece.map_err(|error| BlobError::Body(error.into())));
+        let watched = pieces.then(move |piece| {
+            let (seen, key) = (Arc::clone(&seen), key.clone());
+            async move {
+                let mut seen = seen.lock().await;
+                let stopped = match piece {
+                    Ok(bytes) if bytes.len() as u64 <= limit - seen.size => {
+                        seen.size += bytes.len() as u64;
+                        seen.digests.add(bytes.clone()).await.map_err(|error| not_hashed(&key, &error))?;
+                        return Ok(bytes);
+                    }
+                    Ok(_) => BlobError::TooLarge { limit },
+                    Err(error) => error,
+                };
+                let error = BucketError::new("upload", &key, BucketErrorKind::Refused, stopped.to_string());
+                seen.stopped = Some(stopped);
+                Err(error)
+            }
+        });
+        watched.boxed()
     }
 
-    fn settle(self, sent: Result<(), BucketError>) -> Result<Stored, BlobError> {
-        let seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
-        match (seen.stopped, sent) {
-            (Some(stopped), _) => Err(stopped),
-            (None, Err(error)) => Err(error.into()),
-            (None, Ok(())) => {
-                let (sha256, md5) = (hex::encode(seen.sha256.finalize()), hex::encode(seen.md5.finalize()));
-                Ok(Stored { size: seen.size, sha256, md5 })
-            }
+    async fn settle(self, sent: Result<(), BucketError>) -> Result<Stored, BlobError> {
+        let seen = std::mem::take(&mut *self.seen.lock().await);
+        if let Some(stopped) = seen.stopped {
+            return Err(stopped);
+        }
+        sent?;
+        let digests = seen.digests.finish().await.map_err(|error| not_hashed(&self.key, &error))?;
+        let (sha256, md5) = (hex::encode(digests.sha256.finalize()), hex::encode(digests.md5.finalize()));
+        Ok(Stored { size: seen.size, sha256, md5 })
+    }
+}
+
+fn not_hashed(key: &Key, error: &JoinError) -> BucketError {
+    BucketError::new("upload", key, BucketErrorKind::OutcomeUnknown, format!("its digests were not made: {error}"))
+}
+
+#[derive(Default)]
+struct Digests {
+    sha256: Sha256,
+    md5: Md5,
+}
+
+impl Digests {
+    fn update(mut self, pieces: &[Bytes]) -> Self {
+        for bytes in pieces {
+            self.sha256.update(bytes);
+            self.md5.update(bytes);
+        }
+        self
+    }
+}
+
+/// Digests of a body that flows past. To hash a large one takes longer than to receive and to seal it, so that batches
+/// of it are hashed on another thread meanwhile: no more than two are held, and no thread waits for a slow client.
+#[derive(Default)]
+struct BodyDigests {
+    /// Of everything before the batch, unless that is still being hashed.
+    ready: Option<Digests>,
+    under_way: Option<JoinHandle<Digests>>,
+    batch: Vec<Bytes>,
+    batch_bytes: usize,
+}
+
+impl BodyDigests {
+    async fn add(&mut self, bytes: Bytes) -> Result<(), JoinError> {
+        self.batch_bytes += bytes.len();
+        self.batch.push(bytes);
+        if self.batch_bytes < HASHED_APART_BYTES && self.batch.len() < MAX_BATCH_PIECES {
+            return Ok(());
+        }
+        let digests = self.before_batch().await?;
+        let (batch, bytes) = (std::mem::take(&mut self.batch), std::mem::take(&mut self.batch_bytes));
+        if bytes < HASHED_APART_BYTES {
+            self.ready = Some(digests.update(&batch));
+        } else {
+            self.under_way = Some(spawn_blocking(move || digests.update(&batch)));
+        }
+        Ok(())
+    }
+
+    /// The digests of everything that was added.
+    async fn finish(mut self) -> Result<Digests, JoinError> {
+        Ok(self.before_batch().await?.update(&self.batch))
+    }
+
+    async fn before_batch(&mut self) -> Result<Digests, JoinError> {
+        match self.under_way.take() {
+            Some(under_way) => under_way.await,
+            None => Ok(self.ready.take().unwrap_or_default()),
         }
     }
 }
