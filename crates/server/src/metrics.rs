@@ -60,7 +60,9 @@ fn install() -> PrometheusHandle {
 
 pub(crate) async fn run_upkeep(handle: PrometheusHandle, shutdown: Shutdown) {
     while tokio::time::timeout(UPKEEP_INTERVAL, shutdown.begun()).await.is_err() {
-        handle.run_upkeep();
+        // After many requests it takes milliseconds, for which those that come meanwhile should not wait.
+        let handle = handle.clone();
+        tokio::task::spawn_blocking(move || handle.run_upkeep()).await.ok();
     }
 }
 
