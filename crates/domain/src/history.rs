@@ -32,6 +32,20 @@ pub struct HistorySegment {
     /// The pages in which its bundles lie. Empty in records that are older than this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pages: Vec<String>,
+    /// Creation time of its newest run, so that whoever looks for newer ones need not read its catalog. `None` in
+    /// records that are older than this, until a server has looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest_run: Option<Timestamp>,
+}
+
+impl HistorySegment {
+    /// Name of the part with one row for each run.
+    pub const RUNS: &'static str = "runs";
+
+    /// Number of rows in its catalog of runs.
+    pub fn runs(&self) -> u64 {
+        self.parts.get(Self::RUNS).map_or(0, |part| part.rows)
+    }
 }
 
 /// An object of a segment.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use taco_boxed::boxed;
@@ -19,7 +20,7 @@ use taco_domain::history::{
 use taco_domain::id::HistorySegmentId;
 use taco_domain::run::Run;
 use taco_domain::state_version::StateVersion;
-use taco_history::{Bundle, CatalogBuilder, IdIndex, Malformed, PageWriter, Place, Texts};
+use taco_history::{Bundle, Catalog, CatalogBuilder, IdIndex, Malformed, PageWriter, Place, Texts};
 use taco_ledger::beacon::HISTORY;
 use taco_ledger::bucket::Created;
 use taco_ledger::{Key, Transaction, View, layout};
@@ -69,6 +70,9 @@ impl ControlPlane {
         let (rules, now, state) = (self.shared.history_rules, self.now(), planned.clone());
         let bundles = aside(move || due_bundles(&state, rules, now)).await;
         if bundles.is_empty() {
+            if self.note_newest_runs(org).await? {
+                return Ok(Archived { bundles: 0, more: true });
+            }
             self.merge_segments(org).await?;
             self.sweep_history(org).await?;
             return Ok(Archived::default());
@@ -149,15 +153,42 @@ impl ControlPlane {
     ) -> Result<NewSegment, Malformed> {
         let mut parts = BTreeMap::new();
         let mut objects = Vec::new();
-        let (encoded, pages) = catalogs.encode()?;
+        let Encoded { parts: encoded, pages, newest_run } = catalogs.encode()?;
         for (name, rows, bytes) in encoded {
             let (size, sha256) = (bytes.len() as u64, hex::encode(Sha256::digest(&bytes)));
             parts.insert(name.as_str().to_owned(), HistoryPart { rows, size, sha256 });
             let key = layout::history_part(org.ledger.name(), &id.to_string(), name.as_str());
             objects.push((key, Bytes::from(bytes)));
         }
-        let record = HistorySegment { id, created_at: self.now(), bundles, parts, pages: pages.into_iter().collect() };
+        let pages = pages.into_iter().collect();
+        let record = HistorySegment { id, created_at: self.now(), bundles, parts, pages, newest_run };
         Ok(NewSegment { record, objects })
+    }
+
+    /// Notes in segments of older versions when their newest run was created. True if there may be more of them.
+    async fn note_newest_runs(&self, org: &OrganizationSnapshot) -> Result<bool, Error> {
+        let state = org.last_seen();
+        let is_unknown = |segment: &&HistorySegment| segment.newest_run.is_none() && segment.runs() > 0;
+        let unknown: Vec<_> = state.history_segments.iter().filter(is_unknown).take(MERGED_AT_ONCE).cloned().collect();
+        if unknown.is_empty() {
+            return Ok(false);
+        }
+        let mut noted = Vec::new();
+        for segment in unknown {
+            if let Some(Part::Catalog(runs)) = self.history_of(org).part(&segment, PartName::Runs).await? {
+                noted.push(HistorySegment { newest_run: newest_run(&runs), ..segment });
+            }
+        }
+        let decide = move |tx: &mut Transaction<OrganizationState>| {
+            for segment in &noted {
+                // It may have been merged meanwhile.
+                if tx.state().history_segments.contains(&segment.id) {
+                    tx.put(segment);
+                }
+            }
+            Ok::<_, Error>(true)
+        };
+        org.commit(Self::own_intent("history.archive"), decide).await
     }
 
     /// Makes one segment of many small ones, so that their number stays small. Pages stay where they are.
@@ -301,10 +332,11 @@ impl Catalogs {
         }
     }
 
-    /// The parts that have anything in them, and the pages that they speak of.
-    fn encode(mut self) -> Result<(Vec<EncodedPart>, BTreeSet<String>), Malformed> {
+    /// The parts that have anything in them, as bytes.
+    fn encode(mut self) -> Result<Encoded, Malformed> {
         let mut parts: Vec<EncodedPart> = Vec::new();
         let (runs, texts) = self.runs.finish()?;
+        let newest_run = newest_run(&runs);
         let (state_versions, _) = self.state_versions.finish()?;
         let (configuration_versions, _) = self.configuration_versions.finish()?;
         parts.push((PartName::Texts, texts.len() as u64, Texts::encode(&texts)?));
@@ -321,8 +353,20 @@ impl Catalogs {
             parts.push((name, index.len() as u64, index.encode()?));
         }
         parts.retain(|(_, rows, _)| *rows > 0);
-        Ok((parts, pages))
+        Ok(Encoded { parts, pages, newest_run })
     }
+}
+
+/// The parts of a segment, the pages that they speak of, and when the newest run in them was created.
+struct Encoded {
+    parts: Vec<EncodedPart>,
+    pages: BTreeSet<String>,
+    newest_run: Option<Timestamp>,
+}
+
+/// Creation time of the newest run in a catalog.
+fn newest_run(runs: &Catalog) -> Option<Timestamp> {
+    runs.times().first().and_then(|at| Timestamp::from_nanosecond(i128::from(*at)).ok())
 }
 
 /// A part of a segment: its name, the number of its rows, and its bytes.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use taco_domain::OrganizationState;
 use taco_domain::history::HistorySegment;
-use taco_history::Bundle;
 use taco_ledger::{Bucket, LedgerName};
 use taco_tables::{Change, State as _};
 
@@ -60,8 +59,8 @@ impl HistoryInBucket<'_> {
     pub async fn records(&self, places: Vec<(String, taco_history::Place)>) -> Result<OrganizationState, Error> {
         let bundles = self.reader().bundles(places).await?;
         let mut records = OrganizationState::default();
-        let of_bundles = bundles.into_iter().flat_map(|(_, Bundle { records })| records);
-        of_bundles.for_each(|(key, value)| records.apply(&Change::Put(key, value)));
+        let of_bundles = bundles.iter().flat_map(|(_, bundle)| &bundle.records);
+        of_bundles.for_each(|(key, value)| records.apply(&Change::Put(key.clone(), value.clone())));
         Ok(records)
     }
 }

@@ -69,7 +69,7 @@ impl ControlPlane {
             return Ok(org);
         }
         let Some((_, bundle)) = self.historic_bundle(&org, id).await? else { return Ok(org) };
-        let mut org = org.with_bundles([&bundle]);
+        let mut org = org.with_bundles([&*bundle]);
         // The configuration of a run may have left with another run.
         let configuration = match id {
             HistoricId::Run(run) => org.state.runs.get(&run).map(|run| run.configuration_version),
@@ -78,7 +78,7 @@ impl ControlPlane {
         if let Some(id) = configuration.filter(|id| !org.state.configuration_versions.contains(id))
             && let Some((_, bundle)) = self.historic_bundle(&org, id.into()).await?
         {
-            org = org.with_bundles([&bundle]);
+            org = org.with_bundles([&*bundle]);
         }
         Ok(org)
     }
@@ -88,7 +88,7 @@ impl ControlPlane {
         &self,
         org: &OrganizationSnapshot,
         id: HistoricId,
-    ) -> Result<Option<(Located, Bundle)>, Error> {
+    ) -> Result<Option<(Located, Arc<Bundle>)>, Error> {
         let Some(located) = self.locate(org, id).await? else { return Ok(None) };
         Ok(self.history_of(org).bundles(vec![located]).await?.pop())
     }

@@ -21,6 +21,10 @@ const AT_ONCE: usize = 16;
 const NEAR: u32 = 32 * 1024;
 /// For the cache's own book-keeping: most parts are about this large.
 const USUAL_PART: u64 = 256 * 1024;
+/// The same for bundles.
+const USUAL_BUNDLE: u64 = 6 * 1024;
+/// Bundles get one of so many shares of the cache.
+const PART_OF_BUNDLES: u64 = 12;
 
 /// What a segment consists of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -40,7 +44,7 @@ impl PartName {
 
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Self::Runs => "runs",
+            Self::Runs => HistorySegment::RUNS,
             Self::StateVersions => "state-versions",
             Self::ConfigurationVersions => "configuration-versions",
             Self::Texts => "texts",
@@ -79,8 +83,11 @@ impl Part {
     }
 }
 
-/// Parts that were read lately, within a bound.
-pub(crate) struct HistoryCache(Mutex<Cache<Key, Part, ByWeight>>);
+/// Parts and bundles that were read lately, within a bound.
+pub(crate) struct HistoryCache {
+    parts: Mutex<Cache<Key, Part, ByWeight>>,
+    bundles: Mutex<Cache<Located, Arc<Bundle>, ByWeight>>,
+}
 
 #[derive(Clone)]
 struct ByWeight;
@@ -91,14 +98,30 @@ impl Weighter<Key, Part> for ByWeight {
     }
 }
 
+impl Weighter<Located, Arc<Bundle>> for ByWeight {
+    fn weight(&self, (page, _): &Located, bundle: &Arc<Bundle>) -> u64 {
+        let records = bundle.records.iter().map(|(key, json)| key.kind.len() + key.id.len() + json.get().len() + 64);
+        (page.len() + 64 + records.sum::<usize>()) as u64
+    }
+}
+
 impl HistoryCache {
     pub(crate) fn new(bytes: u64) -> Self {
-        let usual = usize::try_from(bytes / USUAL_PART).unwrap_or_default().max(16);
-        Self(Mutex::new(Cache::with_weighter(usual, bytes, ByWeight)))
+        let of_bundles = bytes / PART_OF_BUNDLES;
+        let of_parts = bytes - of_bundles;
+        let items = |bytes: u64, usual: u64| usize::try_from(bytes / usual).unwrap_or_default().max(16);
+        Self {
+            parts: Mutex::new(Cache::with_weighter(items(of_parts, USUAL_PART), of_parts, ByWeight)),
+            bundles: Mutex::new(Cache::with_weighter(items(of_bundles, USUAL_BUNDLE), of_bundles, ByWeight)),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Cache<Key, Part, ByWeight>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn parts(&self) -> MutexGuard<'_, Cache<Key, Part, ByWeight>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn bundles(&self) -> MutexGuard<'_, Cache<Located, Arc<Bundle>, ByWeight>> {
+        self.bundles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -140,7 +163,7 @@ impl HistoryReader<'_> {
     pub(super) async fn part(&self, segment: &HistorySegment, name: PartName) -> Result<Option<Part>, Error> {
         let Some(expected) = segment.parts.get(name.as_str()) else { return Ok(None) };
         let key = layout::history_part(self.ledger, &segment.id.to_string(), name.as_str());
-        if let Some(part) = self.cache.lock().get(&key).cloned() {
+        if let Some(part) = self.cache.parts().get(&key).cloned() {
             return Ok(Some(part));
         }
         let object = self.bucket.get(&key).await.map_err(unavailable)?;
@@ -149,14 +172,22 @@ impl HistoryReader<'_> {
             return Err(damaged(&key, "it is not what was written there"));
         }
         let part = Part::decode(name, &object.bytes).map_err(|error| damaged(&key, &error.0))?;
-        self.cache.lock().insert(key, part.clone());
+        self.cache.parts().insert(key, part.clone());
         Ok(Some(part))
     }
 
     /// The bundles that lie at these places, in whatever order. Those that lie close together are read together.
-    pub(super) async fn bundles(&self, mut places: Vec<Located>) -> Result<Vec<(Located, Bundle)>, Error> {
+    pub(super) async fn bundles(&self, mut places: Vec<Located>) -> Result<Vec<(Located, Arc<Bundle>)>, Error> {
         places.sort();
         places.dedup();
+        let mut found = Vec::new();
+        places.retain(|located| match self.cache.bundles().get(located) {
+            Some(bundle) => {
+                found.push((located.clone(), Arc::clone(bundle)));
+                false
+            }
+            None => true,
+        });
         let mut stretches: Vec<Vec<Located>> = Vec::new();
         for located in places {
             match stretches.last_mut() {
@@ -166,7 +197,12 @@ impl HistoryReader<'_> {
         }
         let read = |stretch: Vec<Located>| async move { self.stretch(stretch).await };
         let read = stream::iter(stretches.into_iter().map(read)).buffered(AT_ONCE);
-        Ok(read.try_collect::<Vec<_>>().await?.into_iter().flatten().collect())
+        for (located, bundle) in read.try_collect::<Vec<_>>().await?.into_iter().flatten() {
+            let bundle = Arc::new(bundle);
+            self.cache.bundles().insert(located.clone(), Arc::clone(&bundle));
+            found.push((located, bundle));
+        }
+        Ok(found)
     }
 
     async fn stretch(&self, places: Vec<Located>) -> Result<Vec<(Located, Bundle)>, Error> {

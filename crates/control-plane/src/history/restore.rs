@@ -77,7 +77,7 @@ impl ControlPlane {
             return Ok(false);
         }
         let Some((located, bundle)) = self.historic_bundle(org, id).await? else { return Ok(false) };
-        let with_it = org.clone().with_bundles([&bundle]);
+        let with_it = org.clone().with_bundles([&*bundle]);
         let state = &with_it.state;
         let workspace =
             owner_of(state, &bundle).and_then(|id| state.workspaces.get(&id)).ok_or(Error::NotFound(what))?;
@@ -86,7 +86,7 @@ impl ControlPlane {
         Ok(true)
     }
 
-    async fn restore_bundle(&self, org: &OrganizationSnapshot, located: Located, bundle: Bundle) -> Result<(), Error> {
+    async fn restore_bundle(&self, org: &OrganizationSnapshot, located: Located, bundle: Arc<Bundle>) -> Result<(), Error> {
         let restored = RestoredBundle { id: RestoredBundle::id_of(&located.0, located.1.offset), at: self.now() };
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             restore(tx, &restored, &bundle);
