@@ -57,7 +57,7 @@ impl Record for Project {
 
     references! {
         "default_execution": AgentPoolId, unlink(|projects, id| projects.by().agent_pool.get(id), |project| {
-            project.default_execution = None
+            project.default_execution = None;
         });
     }
 }

@@ -166,10 +166,10 @@ impl Record for Workspace {
     references! {
         "project": ProjectId, restrict(|workspaces, id| workspaces.by().project.under(id));
         "execution": AgentPoolId, unlink(|workspaces, id| workspaces.by().agent_pool.get(id), |workspace| {
-            workspace.execution = None
+            workspace.execution = None;
         });
         "ssh_key": SshKeyId, unlink(|workspaces, id| workspaces.by().ssh_key.get(id), |workspace| {
-            workspace.ssh_key = None
+            workspace.ssh_key = None;
         });
         "remote_state_consumers": WorkspaceId, unlink(|workspaces, id| workspaces.by().consumer.get(id), |workspace| {
             workspace.remote_state_consumers.remove(id)
