@@ -86,7 +86,12 @@ impl ControlPlane {
         Ok(true)
     }
 
-    async fn restore_bundle(&self, org: &OrganizationSnapshot, located: Located, bundle: Arc<Bundle>) -> Result<(), Error> {
+    async fn restore_bundle(
+        &self,
+        org: &OrganizationSnapshot,
+        located: Located,
+        bundle: Arc<Bundle>,
+    ) -> Result<(), Error> {
         let restored = RestoredBundle { id: RestoredBundle::id_of(&located.0, located.1.offset), at: self.now() };
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             restore(tx, &restored, &bundle);
