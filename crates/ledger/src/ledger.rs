@@ -10,8 +10,7 @@ use bytes::Bytes;
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt, join, stream};
 use jiff::SignedDuration;
-use serde_json::value::RawValue;
-use taco_tables::{Change, RecordKey, State};
+use taco_tables::State;
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::time::timeout;
 
@@ -139,12 +138,10 @@ impl<S> View<S> {
 
 impl<S: State> View<S> {
     /// The same moment, with further records in it: those that are kept elsewhere. Nothing of it reaches the ledger.
-    pub fn with<'a>(&self, records: impl IntoIterator<Item = &'a (RecordKey, Box<RawValue>)>) -> Self {
+    pub fn with<'a>(&self, others: impl IntoIterator<Item = &'a S>) -> Self {
         let Head { seq, hash, size, ref state } = *self.0;
         let mut state = state.clone();
-        for (key, value) in records {
-            state.apply(&Change::Put(key.clone(), value.clone()));
-        }
+        others.into_iter().for_each(|other| state.absorb(other));
         Self(Arc::new(Head { seq, hash, size, state }))
     }
 }

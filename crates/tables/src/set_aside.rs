@@ -87,6 +87,13 @@ impl SetAside {
         self.records.insert(key, Arc::new(SetAsideRecord { value, why, outline }));
     }
 
+    /// Takes in what another state has set aside.
+    pub fn absorb(&mut self, other: &Self) {
+        for (key, record) in &other.records {
+            self.records.insert(key.clone(), Arc::clone(record));
+        }
+    }
+
     pub fn remove(&mut self, key: &RecordKey) {
         self.records.remove(key);
     }

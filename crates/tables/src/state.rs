@@ -24,6 +24,9 @@ pub trait State: Clone + Default + Send + Sync + 'static {
     ) -> serde_json::Result<()>;
 
     fn set_aside(&self) -> &SetAside;
+
+    /// Puts everything that another state holds, which goes on to be shared.
+    fn absorb(&mut self, other: &Self);
 }
 
 /// A state that has a table of `R`.
@@ -144,6 +147,11 @@ macro_rules! tables {
 
             fn set_aside(&self) -> &$crate::SetAside {
                 &self.set_aside
+            }
+
+            fn absorb(&mut self, other: &Self) {
+                $(self.$field.absorb(&other.$field);)*
+                self.set_aside.absorb(&other.set_aside);
             }
         }
 

@@ -194,12 +194,19 @@ impl<R: Record> Table<R> {
         Ok(())
     }
 
+    /// Puts all records of another table, which go on to be shared.
+    pub fn absorb(&mut self, other: &Self) {
+        other.rows.rows().for_each(|row| self.insert_shared(row));
+    }
+
     fn insert(&mut self, row: Row<R>) {
-        let key = KeyBytes::of(row.record.id());
-        let row: Arc<Row<R>> = Arc::new(row);
-        let any = AnyRow::of(Arc::clone(&row));
-        let old = self.rows.insert(key, any.clone());
+        self.insert_shared(&AnyRow::of(Arc::new(row)));
+    }
+
+    fn insert_shared(&mut self, row: &AnyRow) {
+        let record = &typed::<R>(row).record;
+        let old = self.rows.insert(KeyBytes::of(record.id()), row.clone());
         let old = old.as_ref().map(|old| &typed::<R>(old).record);
-        self.indexes.replace(old, Some(NewRow { record: &row.record, row: &any }));
+        self.indexes.replace(old, Some(NewRow { record, row }));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use taco_domain::OrganizationState;
 use taco_domain::history::HistorySegment;
 use taco_ledger::{Bucket, LedgerName};
-use taco_tables::{Change, State as _};
+use taco_tables::State as _;
 
 use super::parts::{HistoryCache, HistoryReader, Located, Part, PartName};
 use super::rows::Masked;
@@ -59,8 +59,7 @@ impl HistoryInBucket<'_> {
     pub async fn records(&self, places: Vec<(String, taco_history::Place)>) -> Result<OrganizationState, Error> {
         let bundles = self.reader().bundles(places).await?;
         let mut records = OrganizationState::default();
-        let of_bundles = bundles.iter().flat_map(|(_, bundle)| &bundle.records);
-        of_bundles.for_each(|(key, value)| records.apply(&Change::Put(key.clone(), value.clone())));
+        bundles.iter().for_each(|(_, bundle)| records.absorb(&bundle.state));
         Ok(records)
     }
 }

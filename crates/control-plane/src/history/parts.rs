@@ -11,6 +11,7 @@ use taco_domain::OrganizationState;
 use taco_domain::history::HistorySegment;
 use taco_history::{Bundle, Catalog, IdIndex, Malformed, Place, Texts, read_bundle};
 use taco_ledger::{Bucket, BucketError, Key, LedgerName, layout};
+use taco_tables::{Change, State as _};
 
 use crate::blob_error::blob_error;
 use crate::error::Error;
@@ -22,7 +23,7 @@ const NEAR: u32 = 32 * 1024;
 /// For the cache's own book-keeping: most parts are about this large.
 const USUAL_PART: u64 = 256 * 1024;
 /// The same for bundles.
-const USUAL_BUNDLE: u64 = 6 * 1024;
+const USUAL_BUNDLE: u64 = 16 * 1024;
 /// Bundles get one of so many shares of the cache.
 const PART_OF_BUNDLES: u64 = 12;
 
@@ -83,10 +84,28 @@ impl Part {
     }
 }
 
+/// A bundle that was read.
+pub(super) struct HistoricBundle {
+    /// Its records as they stood in the log.
+    pub(super) bundle: Bundle,
+    /// The same as tables.
+    pub(super) state: OrganizationState,
+}
+
+impl HistoricBundle {
+    fn new(bundle: Bundle) -> Self {
+        let mut state = OrganizationState::default();
+        for (key, value) in &bundle.records {
+            state.apply(&Change::Put(key.clone(), value.clone()));
+        }
+        Self { bundle, state }
+    }
+}
+
 /// Parts and bundles that were read lately, within a bound.
 pub(crate) struct HistoryCache {
     parts: Mutex<Cache<Key, Part, ByWeight>>,
-    bundles: Mutex<Cache<Located, Arc<Bundle>, ByWeight>>,
+    bundles: Mutex<Cache<Located, Arc<HistoricBundle>, ByWeight>>,
 }
 
 #[derive(Clone)]
@@ -98,10 +117,11 @@ impl Weighter<Key, Part> for ByWeight {
     }
 }
 
-impl Weighter<Located, Arc<Bundle>> for ByWeight {
-    fn weight(&self, (page, _): &Located, bundle: &Arc<Bundle>) -> u64 {
-        let records = bundle.records.iter().map(|(key, json)| key.kind.len() + key.id.len() + json.get().len() + 64);
-        (page.len() + 64 + records.sum::<usize>()) as u64
+impl Weighter<Located, Arc<HistoricBundle>> for ByWeight {
+    fn weight(&self, (page, _): &Located, bundle: &Arc<HistoricBundle>) -> u64 {
+        let texts = bundle.bundle.records.iter().map(|(key, json)| key.id.len() + json.get().len() + 128);
+        // In tables they take about twice as much again.
+        (page.len() + 64 + 3 * texts.sum::<usize>()) as u64
     }
 }
 
@@ -120,7 +140,7 @@ impl HistoryCache {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn bundles(&self) -> MutexGuard<'_, Cache<Located, Arc<Bundle>, ByWeight>> {
+    fn bundles(&self) -> MutexGuard<'_, Cache<Located, Arc<HistoricBundle>, ByWeight>> {
         self.bundles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -139,10 +159,30 @@ pub(super) type Located = (String, Place);
 impl HistoryReader<'_> {
     /// A part of each segment that has it, in the order of segments.
     pub(super) async fn parts(&self, state: &OrganizationState, name: PartName) -> Result<Vec<Part>, Error> {
-        let segments: Vec<HistorySegment> = state.history_segments.iter().cloned().collect();
-        let part = |segment: HistorySegment| async move { self.part(&segment, name).await };
-        let parts = stream::iter(segments.into_iter().map(part)).buffered(AT_ONCE);
-        Ok(parts.try_collect::<Vec<_>>().await?.into_iter().flatten().collect())
+        let segments = state.history_segments.iter();
+        // Most are in the cache, and then there is nothing to wait for.
+        let mut parts: Vec<Option<Part>> = Vec::new();
+        let mut missing: Vec<(usize, HistorySegment)> = Vec::new();
+        for segment in segments.filter(|segment| segment.parts.contains_key(name.as_str())) {
+            let part = self.cache.parts().get(&self.key_of(segment, name)).cloned();
+            if part.is_none() {
+                missing.push((parts.len(), segment.clone()));
+            }
+            parts.push(part);
+        }
+        let read = |(index, segment): (usize, HistorySegment)| async move {
+            Ok::<_, Error>((index, self.part(&segment, name).await?))
+        };
+        let mut read = stream::iter(missing.into_iter().map(read)).buffer_unordered(AT_ONCE);
+        while let Some((index, part)) = read.try_next().await? {
+            parts[index] = part;
+        }
+        drop(read);
+        Ok(parts.into_iter().flatten().collect())
+    }
+
+    fn key_of(&self, segment: &HistorySegment, name: PartName) -> Key {
+        layout::history_part(self.ledger, &segment.id.to_string(), name.as_str())
     }
 
     pub(super) async fn catalogs(&self, state: &OrganizationState, name: PartName) -> Result<Vec<Arc<Catalog>>, Error> {
@@ -162,7 +202,7 @@ impl HistoryReader<'_> {
 
     pub(super) async fn part(&self, segment: &HistorySegment, name: PartName) -> Result<Option<Part>, Error> {
         let Some(expected) = segment.parts.get(name.as_str()) else { return Ok(None) };
-        let key = layout::history_part(self.ledger, &segment.id.to_string(), name.as_str());
+        let key = self.key_of(segment, name);
         if let Some(part) = self.cache.parts().get(&key).cloned() {
             return Ok(Some(part));
         }
@@ -177,7 +217,7 @@ impl HistoryReader<'_> {
     }
 
     /// The bundles that lie at these places, in whatever order. Those that lie close together are read together.
-    pub(super) async fn bundles(&self, mut places: Vec<Located>) -> Result<Vec<(Located, Arc<Bundle>)>, Error> {
+    pub(super) async fn bundles(&self, mut places: Vec<Located>) -> Result<Vec<(Located, Arc<HistoricBundle>)>, Error> {
         places.sort();
         places.dedup();
         let mut found = Vec::new();
@@ -198,7 +238,7 @@ impl HistoryReader<'_> {
         let read = |stretch: Vec<Located>| async move { self.stretch(stretch).await };
         let read = stream::iter(stretches.into_iter().map(read)).buffered(AT_ONCE);
         for (located, bundle) in read.try_collect::<Vec<_>>().await?.into_iter().flatten() {
-            let bundle = Arc::new(bundle);
+            let bundle = Arc::new(HistoricBundle::new(bundle));
             self.cache.bundles().insert(located.clone(), Arc::clone(&bundle));
             found.push((located, bundle));
         }

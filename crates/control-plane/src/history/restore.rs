@@ -13,7 +13,7 @@ use taco_ledger::{Intent, Transaction};
 use taco_tables::Record as _;
 
 use super::lookup::HistoricId;
-use super::parts::{Located, PartName};
+use super::parts::{HistoricBundle, Located, PartName};
 use super::rows::{Masked, run_flags};
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
@@ -80,7 +80,7 @@ impl ControlPlane {
         let with_it = org.clone().with_bundles([&*bundle]);
         let state = &with_it.state;
         let workspace =
-            owner_of(state, &bundle).and_then(|id| state.workspaces.get(&id)).ok_or(Error::NotFound(what))?;
+            owner_of(state, &bundle.bundle).and_then(|id| state.workspaces.get(&id)).ok_or(Error::NotFound(what))?;
         caller.require(action, Resource::Workspace(state, workspace), what)?;
         self.restore_bundle(org, located, bundle).await?;
         Ok(true)
@@ -90,11 +90,11 @@ impl ControlPlane {
         &self,
         org: &OrganizationSnapshot,
         located: Located,
-        bundle: Arc<Bundle>,
+        bundle: Arc<HistoricBundle>,
     ) -> Result<(), Error> {
         let restored = RestoredBundle { id: RestoredBundle::id_of(&located.0, located.1.offset), at: self.now() };
         let decide = move |tx: &mut Transaction<OrganizationState>| {
-            restore(tx, &restored, &bundle);
+            restore(tx, &restored, &bundle.bundle);
             Ok(())
         };
         org.commit(Self::own_intent("history.restore"), decide).await
