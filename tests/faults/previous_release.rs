@@ -189,7 +189,15 @@ impl Task {
         let path = format!("/api/v2/workspaces/{}/vars?page%5Bsize%5D=100000", self.workspace);
         let shown = texts(&admin.get(&path).await, "key");
         assert!(self.variables.is_subset(&shown), "lost: {:?}", self.variables.difference(&shown).collect::<Vec<_>>());
-        let shown = texts(&admin.get(&format!("/api/v2/runs/{}/comments", self.run)).await, "body");
+        let mut shown = BTreeSet::new();
+        for page in 1.. {
+            let path = format!("/api/v2/runs/{}/comments?page%5Bnumber%5D={page}", self.run);
+            let mut more = texts(&admin.get(&path).await, "body");
+            if more.is_empty() {
+                break;
+            }
+            shown.append(&mut more);
+        }
         assert!(self.comments.is_subset(&shown), "lost: {:?}", self.comments.difference(&shown).collect::<Vec<_>>());
 
         let mut ids = BTreeMap::new();
