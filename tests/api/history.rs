@@ -1,6 +1,7 @@
 //! Finished runs that left memory: those who read or change them notice nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 
 use axum::http::StatusCode;
 use harness::api_server::{ApiServer, Client};
@@ -8,8 +9,8 @@ use harness::held_bucket::HeldBucket;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use taco_control_plane::PhaseOutcome;
-use taco_domain::history::HistoryRules;
-use taco_ledger::{Bucket, layout};
+use taco_domain::history::{HistoryRules, HistorySegment};
+use taco_ledger::{Bucket, Intent, layout};
 
 use crate::configuration_versions::given_configuration;
 use crate::run_phases::{applied, execute, planned};
@@ -284,6 +285,41 @@ async fn segments_are_merged_and_nobody_notices() {
     let organization = &scene.server.control_plane.all_organizations().await.expect("organizations")[0];
     let segments = scene.server.control_plane.state(organization).history_segments.len();
     assert!(segments < 16, "{segments} segments are left");
+    assert_same(&before, &scene.everything(&scene.server).await);
+}
+
+/// Number of segments that say when their newest run was created, and of all.
+async fn segments_with_newest_run(server: &ApiServer) -> (usize, usize) {
+    let organization = &server.control_plane.all_organizations().await.expect("organizations")[0];
+    let segments = &server.control_plane.state(organization).history_segments;
+    (segments.iter().filter(|segment| segment.newest_run.is_some()).count(), segments.len())
+}
+
+#[tokio::test]
+async fn segments_of_older_versions_learn_when_their_newest_run_was_created() {
+    let scene = Scene::new().await;
+    let newest = "/api/v2/organizations/acme/runs?page[size]=1";
+    let before = scene.everything(&scene.server).await;
+    let newest_before = scene.admin.get(newest).await.json();
+    scene.archive().await;
+    let (known, all) = segments_with_newest_run(&scene.server).await;
+    assert!(all > 0 && known == all, "{known} of {all}");
+    assert_eq!(scene.admin.get(newest).await.json(), newest_before, "from memory");
+
+    let ledger = scene.server.keyed_ledger().await;
+    let intent = Intent { actor: "taco".to_owned(), action: "history.archive", request: None };
+    let forget = ledger.commit(intent, |tx| {
+        let segments: Vec<HistorySegment> = tx.state().history_segments.iter().cloned().collect();
+        segments.into_iter().for_each(|segment| tx.put(&HistorySegment { newest_run: None, ..segment }));
+        Ok::<_, Infallible>(())
+    });
+    forget.await.expect("a bucket");
+    assert_eq!(segments_with_newest_run(&scene.server).await.0, 0);
+    assert_eq!(scene.admin.get(newest).await.json(), newest_before, "with a look into history");
+
+    while scene.server.control_plane.archive_finished().await.expect("a bucket").more {}
+    let (known, all) = segments_with_newest_run(&scene.server).await;
+    assert_eq!(known, all);
     assert_same(&before, &scene.everything(&scene.server).await);
 }
 

@@ -170,14 +170,16 @@ impl ControlPlane {
         let state = org.last_seen();
         let is_unknown = |segment: &&HistorySegment| segment.newest_run.is_none() && segment.runs() > 0;
         let unknown: Vec<_> = state.history_segments.iter().filter(is_unknown).take(MERGED_AT_ONCE).cloned().collect();
-        if unknown.is_empty() {
-            return Ok(false);
-        }
         let mut noted = Vec::new();
         for segment in unknown {
-            if let Some(Part::Catalog(runs)) = self.history_of(org).part(&segment, PartName::Runs).await? {
-                noted.push(HistorySegment { newest_run: newest_run(&runs), ..segment });
+            if let Some(Part::Catalog(runs)) = self.history_of(org).part(&segment, PartName::Runs).await?
+                && let Some(newest_run) = newest_run(&runs)
+            {
+                noted.push(HistorySegment { newest_run: Some(newest_run), ..segment });
             }
+        }
+        if noted.is_empty() {
+            return Ok(false);
         }
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             for segment in &noted {

@@ -103,13 +103,11 @@ impl InMemory {
     fn newest_page(&self, state: &OrganizationState, page: PageRequest) -> Option<(Vec<RowId>, usize)> {
         let page_of_keys = self.first.get(page.skip()..page.skip().checked_add(page.size())?)?;
         let last = page_of_keys.last()?;
-        let has_masks =
-            !state.restored_bundles.is_empty() || state.workspace_histories.by().deleted.iter().next().is_some();
         let is_newer = |segment: &HistorySegment| {
             segment.runs() == 0
                 || segment.newest_run.is_some_and(|newest| super::rows::nanoseconds(newest) < last.order)
         };
-        if has_masks || !state.history_segments.iter().all(is_newer) {
+        if !Masked::of(state).is_empty() || !state.history_segments.iter().all(is_newer) {
             return None;
         }
         let in_history: u64 = state.history_segments.iter().map(HistorySegment::runs).sum();

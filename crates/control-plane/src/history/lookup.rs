@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use taco_boxed::boxed;
+use taco_domain::OrganizationState;
 use taco_domain::id::{CommentId, ConfigurationVersionId, OutputId, RunEventId, RunId, StateVersionId};
 use taco_history::{Catalog, IdIndex, RowId};
 
-use super::parts::{HistoricBundle, HistoryReader, Located, PartName};
+use super::parts::{HistoryReader, Located, PartName};
 use super::rows::Masked;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
@@ -88,7 +89,7 @@ impl ControlPlane {
         &self,
         org: &OrganizationSnapshot,
         id: HistoricId,
-    ) -> Result<Option<(Located, Arc<HistoricBundle>)>, Error> {
+    ) -> Result<Option<(Located, Arc<OrganizationState>)>, Error> {
         let Some(located) = self.locate(org, id).await? else { return Ok(None) };
         Ok(self.history_of(org).bundles(vec![located]).await?.pop())
     }
@@ -134,8 +135,8 @@ impl ControlPlane {
 
 impl OrganizationSnapshot {
     /// The same organization with the records of these bundles in their places.
-    pub(super) fn with_bundles<'a>(mut self, bundles: impl IntoIterator<Item = &'a HistoricBundle>) -> Self {
-        self.state = self.state.with(bundles.into_iter().map(|bundle| &bundle.state));
+    pub(super) fn with_bundles<'a>(mut self, bundles: impl IntoIterator<Item = &'a OrganizationState>) -> Self {
+        self.state = self.state.with(bundles);
         self
     }
 }

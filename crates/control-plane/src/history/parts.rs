@@ -26,6 +26,8 @@ const USUAL_PART: u64 = 256 * 1024;
 const USUAL_BUNDLE: u64 = 16 * 1024;
 /// Bundles get one of so many shares of the cache.
 const PART_OF_BUNDLES: u64 = 12;
+/// Estimate of the memory that tables take for each byte of a compressed bundle.
+const BYTES_IN_TABLES: u64 = 24;
 
 /// What a segment consists of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -84,28 +86,10 @@ impl Part {
     }
 }
 
-/// A bundle that was read.
-pub(super) struct HistoricBundle {
-    /// Its records as they stood in the log.
-    pub(super) bundle: Bundle,
-    /// The same as tables.
-    pub(super) state: OrganizationState,
-}
-
-impl HistoricBundle {
-    fn new(bundle: Bundle) -> Self {
-        let mut state = OrganizationState::default();
-        for (key, value) in &bundle.records {
-            state.apply(&Change::Put(key.clone(), value.clone()));
-        }
-        Self { bundle, state }
-    }
-}
-
 /// Parts and bundles that were read lately, within a bound.
 pub(crate) struct HistoryCache {
     parts: Mutex<Cache<Key, Part, ByWeight>>,
-    bundles: Mutex<Cache<Located, Arc<HistoricBundle>, ByWeight>>,
+    bundles: Mutex<Cache<Located, Arc<OrganizationState>, ByWeight>>,
 }
 
 #[derive(Clone)]
@@ -117,11 +101,9 @@ impl Weighter<Key, Part> for ByWeight {
     }
 }
 
-impl Weighter<Located, Arc<HistoricBundle>> for ByWeight {
-    fn weight(&self, (page, _): &Located, bundle: &Arc<HistoricBundle>) -> u64 {
-        let texts = bundle.bundle.records.iter().map(|(key, json)| key.id.len() + json.get().len() + 128);
-        // In tables they take about twice as much again.
-        (page.len() + 64 + 3 * texts.sum::<usize>()) as u64
+impl Weighter<Located, Arc<OrganizationState>> for ByWeight {
+    fn weight(&self, (page, place): &Located, _: &Arc<OrganizationState>) -> u64 {
+        page.len() as u64 + u64::from(place.length) * BYTES_IN_TABLES
     }
 }
 
@@ -140,7 +122,7 @@ impl HistoryCache {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn bundles(&self) -> MutexGuard<'_, Cache<Located, Arc<HistoricBundle>, ByWeight>> {
+    fn bundles(&self) -> MutexGuard<'_, Cache<Located, Arc<OrganizationState>, ByWeight>> {
         self.bundles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -216,8 +198,11 @@ impl HistoryReader<'_> {
         Ok(Some(part))
     }
 
-    /// The bundles that lie at these places, in whatever order. Those that lie close together are read together.
-    pub(super) async fn bundles(&self, mut places: Vec<Located>) -> Result<Vec<(Located, Arc<HistoricBundle>)>, Error> {
+    /// The records of the bundles that lie at these places, in whatever order. Those that lie close together are read together.
+    pub(super) async fn bundles(
+        &self,
+        mut places: Vec<Located>,
+    ) -> Result<Vec<(Located, Arc<OrganizationState>)>, Error> {
         places.sort();
         places.dedup();
         let mut found = Vec::new();
@@ -238,7 +223,7 @@ impl HistoryReader<'_> {
         let read = |stretch: Vec<Located>| async move { self.stretch(stretch).await };
         let read = stream::iter(stretches.into_iter().map(read)).buffered(AT_ONCE);
         for (located, bundle) in read.try_collect::<Vec<_>>().await?.into_iter().flatten() {
-            let bundle = Arc::new(HistoricBundle::new(bundle));
+            let bundle = Arc::new(tables_of(&bundle));
             self.cache.bundles().insert(located.clone(), Arc::clone(&bundle));
             found.push((located, bundle));
         }
@@ -270,6 +255,15 @@ impl HistoryReader<'_> {
             Err(pieces) => pieces.concat().into(),
         })
     }
+}
+
+/// The records of a bundle, and nothing else.
+fn tables_of(bundle: &Bundle) -> OrganizationState {
+    let mut tables = OrganizationState::default();
+    for (key, value) in &bundle.records {
+        tables.apply(&Change::Put(key.clone(), value.clone()));
+    }
+    tables
 }
 
 fn is_near(before: Option<&Located>, next: &Located) -> bool {

@@ -2,18 +2,17 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::value::RawValue;
 use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::history::{RestoredBundle, without_restored};
 use taco_domain::id::WorkspaceId;
 use taco_domain::permission::{Action, Resource};
-use taco_domain::run::Run;
-use taco_history::Bundle;
 use taco_ledger::{Intent, Transaction};
-use taco_tables::Record as _;
+use taco_tables::{RecordKey, State as _};
 
 use super::lookup::HistoricId;
-use super::parts::{HistoricBundle, Located, PartName};
+use super::parts::{Located, PartName};
 use super::rows::{Masked, run_flags};
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
@@ -79,8 +78,7 @@ impl ControlPlane {
         let Some((located, bundle)) = self.historic_bundle(org, id).await? else { return Ok(false) };
         let with_it = org.clone().with_bundles([&*bundle]);
         let state = &with_it.state;
-        let workspace =
-            owner_of(state, &bundle.bundle).and_then(|id| state.workspaces.get(&id)).ok_or(Error::NotFound(what))?;
+        let workspace = owner_of(&bundle).and_then(|id| state.workspaces.get(&id)).ok_or(Error::NotFound(what))?;
         caller.require(action, Resource::Workspace(state, workspace), what)?;
         self.restore_bundle(org, located, bundle).await?;
         Ok(true)
@@ -90,11 +88,11 @@ impl ControlPlane {
         &self,
         org: &OrganizationSnapshot,
         located: Located,
-        bundle: Arc<HistoricBundle>,
+        bundle: Arc<OrganizationState>,
     ) -> Result<(), Error> {
         let restored = RestoredBundle { id: RestoredBundle::id_of(&located.0, located.1.offset), at: self.now() };
         let decide = move |tx: &mut Transaction<OrganizationState>| {
-            restore(tx, &restored, &bundle.bundle);
+            restore(tx, &restored, &bundle);
             Ok(())
         };
         org.commit(Self::own_intent("history.restore"), decide).await
@@ -118,31 +116,25 @@ impl ControlPlane {
 }
 
 /// Puts the records of a bundle back, unless that was done already, or their workspace is gone.
-fn restore(tx: &mut Transaction<OrganizationState>, restored: &RestoredBundle, bundle: &Bundle) {
+fn restore(tx: &mut Transaction<OrganizationState>, restored: &RestoredBundle, bundle: &OrganizationState) {
     if tx.state().restored_bundles.contains(&restored.id) {
         return;
     }
-    for (key, value) in &bundle.records {
-        tx.put_json(key, value);
-    }
-    let state = tx.state();
-    let Some(history) = owner_of(state, bundle).and_then(|id| state.workspace_histories.get(&id)) else { return };
-    let of_kind = |kind: &'static str| bundle.records.iter().filter(move |(key, _)| key.kind == kind);
-    let run = of_kind(Run::KIND).next().and_then(|(key, _)| state.runs.get(&key.id.parse().ok()?));
-    let states = of_kind(taco_domain::state_version::StateVersion::KIND).count() as u64;
-    let configurations = of_kind(taco_domain::configuration_version::ConfigurationVersion::KIND).count() as u64;
-    let history = without_restored(history, run, states, configurations);
+    let mut put = |kind: &str, id: &str, value: &RawValue| {
+        tx.put_json(&RecordKey { kind: kind.to_owned(), id: id.to_owned() }, value);
+    };
+    bundle.for_each_json(&mut put).expect("a record is plain data");
+    let Some(history) = owner_of(bundle).and_then(|id| tx.state().workspace_histories.get(&id)) else { return };
+    let (states, configurations) = (bundle.state_versions.len() as u64, bundle.configuration_versions.len() as u64);
+    let history = without_restored(history, bundle.runs.iter().next(), states, configurations);
     tx.put(&history);
     tx.put(restored);
 }
 
-/// The workspace of a bundle whose records are in `state`.
-fn owner_of(state: &OrganizationState, bundle: &Bundle) -> Option<WorkspaceId> {
-    bundle.records.iter().find_map(|(key, _)| {
-        let run = key.id.parse().ok().and_then(|id| state.runs.get(&id)).map(|run| run.workspace);
-        let version = || key.id.parse().ok().and_then(|id| state.state_versions.get(&id)).map(|found| found.workspace);
-        let configuration =
-            || key.id.parse().ok().and_then(|id| state.configuration_versions.get(&id)).map(|found| found.workspace);
-        run.or_else(version).or_else(configuration)
-    })
+/// The workspace that the records of a bundle belong to.
+fn owner_of(bundle: &OrganizationState) -> Option<WorkspaceId> {
+    let of_run = bundle.runs.iter().map(|run| run.workspace);
+    let of_states = bundle.state_versions.iter().map(|version| version.workspace);
+    let of_configurations = bundle.configuration_versions.iter().map(|version| version.workspace);
+    of_run.chain(of_states).chain(of_configurations).next()
 }

@@ -126,6 +126,11 @@ impl<'a> Masked<'a> {
         Self { deleted: deleted.map(|history| history.workspace.to_bytes()).collect(), restored }
     }
 
+    /// True if every row of history counts.
+    pub(super) fn is_empty(&self) -> bool {
+        self.deleted.is_empty() && self.restored.is_empty()
+    }
+
     pub(super) fn is_place(&self, page: &str, place: Place) -> bool {
         self.restored.get(page).is_some_and(|offsets| offsets.contains(&place.offset))
     }
