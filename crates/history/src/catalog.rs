@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::Malformed;
 use crate::page::Place;
 
-/// Number of rows that are scanned for an owner together.
-const SCANNED_AT_ONCE: usize = 64;
+/// Number of rows that a scan for an owner compares at a time.
+const SCAN_CHUNK_ROWS: usize = 64;
 
 /// The 16 characters that tell a record of its kind from all others.
 pub type RowId = [u8; 16];
@@ -142,11 +142,11 @@ impl Catalog {
     pub fn of_owner(&self, owner: &RowId) -> Vec<u32> {
         let Ok(Ok(number)) = self.owners.binary_search(owner).map(u16::try_from) else { return Vec::new() };
         let mut rows = Vec::new();
-        // Most stretches have none, and that is found out for many rows at once.
-        for (stretch, owners) in self.columns.owner.chunks(SCANNED_AT_ONCE).enumerate() {
+        // Most chunks have no row of the owner, and comparing a whole chunk is one vector operation.
+        for (chunk, owners) in self.columns.owner.chunks(SCAN_CHUNK_ROWS).enumerate() {
             if owners.iter().fold(false, |found, owner| found | (*owner == number)) {
                 let found = owners.iter().enumerate().filter(|(_, owner)| **owner == number);
-                rows.extend(found.map(|(index, _)| (stretch * SCANNED_AT_ONCE + index) as u32));
+                rows.extend(found.map(|(index, _)| (chunk * SCAN_CHUNK_ROWS + index) as u32));
             }
         }
         rows

@@ -28,8 +28,8 @@ use crate::seal::{self, MasterKeys};
 /// Maximum size of a body that is buffered whole, so that it can be sent again when the bucket stumbles.
 const MAX_BUFFERED_BYTES: usize = 1024 * 1024;
 
-/// Number of bytes of a body that are hashed on another thread; fewer cost less where they are.
-const HASHED_APART_BYTES: usize = 256 * 1024;
+/// Minimum size of a batch that is hashed on another thread; smaller ones are hashed where they arrive.
+const MIN_OFFLOADED_BYTES: usize = 256 * 1024;
 
 /// Maximum number of pieces in a batch: pieces can be a byte long, and each takes memory of its own.
 const MAX_BATCH_PIECES: usize = 64;
@@ -337,12 +337,12 @@ impl BodyDigests {
     async fn add(&mut self, bytes: Bytes) -> Result<(), JoinError> {
         self.batch_bytes += bytes.len();
         self.batch.push(bytes);
-        if self.batch_bytes < HASHED_APART_BYTES && self.batch.len() < MAX_BATCH_PIECES {
+        if self.batch_bytes < MIN_OFFLOADED_BYTES && self.batch.len() < MAX_BATCH_PIECES {
             return Ok(());
         }
         let digests = self.before_batch().await?;
         let (batch, bytes) = (std::mem::take(&mut self.batch), std::mem::take(&mut self.batch_bytes));
-        if bytes < HASHED_APART_BYTES {
+        if bytes < MIN_OFFLOADED_BYTES {
             self.ready = Some(digests.update(&batch));
         } else {
             self.under_way = Some(spawn_blocking(move || digests.update(&batch)));

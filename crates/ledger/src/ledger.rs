@@ -141,7 +141,7 @@ impl<S: State> View<S> {
     pub fn with<'a>(&self, others: impl IntoIterator<Item = &'a S>) -> Self {
         let Head { seq, hash, size, ref state } = *self.0;
         let mut state = state.clone();
-        others.into_iter().for_each(|other| state.absorb(other));
+        others.into_iter().for_each(|other| state.merge(other));
         Self(Arc::new(Head { seq, hash, size, state }))
     }
 }

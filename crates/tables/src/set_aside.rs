@@ -87,8 +87,8 @@ impl SetAside {
         self.records.insert(key, Arc::new(SetAsideRecord { value, why, outline }));
     }
 
-    /// Takes in what another state has set aside.
-    pub fn absorb(&mut self, other: &Self) {
+    /// Puts all records that another state has set aside.
+    pub fn merge(&mut self, other: &Self) {
         for (key, record) in &other.records {
             self.records.insert(key.clone(), Arc::clone(record));
         }

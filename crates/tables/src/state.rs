@@ -25,8 +25,8 @@ pub trait State: Clone + Default + Send + Sync + 'static {
 
     fn set_aside(&self) -> &SetAside;
 
-    /// Puts everything that another state holds, which goes on to be shared.
-    fn absorb(&mut self, other: &Self);
+    /// Puts everything that another state holds. Rows are shared, not copied.
+    fn merge(&mut self, other: &Self);
 }
 
 /// A state that has a table of `R`.
@@ -149,9 +149,9 @@ macro_rules! tables {
                 &self.set_aside
             }
 
-            fn absorb(&mut self, other: &Self) {
-                $(self.$field.absorb(&other.$field);)*
-                self.set_aside.absorb(&other.set_aside);
+            fn merge(&mut self, other: &Self) {
+                $(self.$field.merge(&other.$field);)*
+                self.set_aside.merge(&other.set_aside);
             }
         }
 

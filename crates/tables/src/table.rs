@@ -194,8 +194,8 @@ impl<R: Record> Table<R> {
         Ok(())
     }
 
-    /// Puts all records of another table, which go on to be shared.
-    pub fn absorb(&mut self, other: &Self) {
+    /// Puts all records of another table. Rows are shared, not copied.
+    pub fn merge(&mut self, other: &Self) {
         other.rows.rows().for_each(|row| self.insert_shared(row));
     }
 

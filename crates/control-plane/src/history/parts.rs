@@ -22,10 +22,10 @@ const AT_ONCE: usize = 16;
 const NEAR: u32 = 32 * 1024;
 /// For the cache's own book-keeping: most parts are about this large.
 const USUAL_PART: u64 = 256 * 1024;
-/// The same for bundles.
+/// Usual size of a bundle in the cache.
 const USUAL_BUNDLE: u64 = 16 * 1024;
-/// Bundles get one of so many shares of the cache.
-const PART_OF_BUNDLES: u64 = 12;
+/// Divisor for the part of the cache that bundles get; the rest is for catalogs and indexes.
+const BUNDLE_CACHE_DIVISOR: u64 = 12;
 /// Estimate of the memory that tables take for each byte of a compressed bundle.
 const BYTES_IN_TABLES: u64 = 24;
 
@@ -109,7 +109,7 @@ impl Weighter<Located, Arc<OrganizationState>> for ByWeight {
 
 impl HistoryCache {
     pub(crate) fn new(bytes: u64) -> Self {
-        let of_bundles = bytes / PART_OF_BUNDLES;
+        let of_bundles = bytes / BUNDLE_CACHE_DIVISOR;
         let of_parts = bytes - of_bundles;
         let items = |bytes: u64, usual: u64| usize::try_from(bytes / usual).unwrap_or_default().max(16);
         Self {

@@ -148,14 +148,14 @@ async fn what_is_stored_is_read_again_and_its_digests_are_those_of_the_content()
 #[tokio::test]
 async fn digests_do_not_depend_on_the_pieces_in_which_a_body_comes() {
     let bucket = Spy::new();
-    let bytes = content(2 * HASHED_APART_BYTES + 1);
+    let bytes = content(2 * MIN_OFFLOADED_BYTES + 1);
     let sha256 = hex::encode(Sha256::digest(&bytes));
     for size in [
         101,
-        HASHED_APART_BYTES / 64,
-        HASHED_APART_BYTES / 64 + 1,
-        HASHED_APART_BYTES - 1,
-        HASHED_APART_BYTES,
+        MIN_OFFLOADED_BYTES / 64,
+        MIN_OFFLOADED_BYTES / 64 + 1,
+        MIN_OFFLOADED_BYTES - 1,
+        MIN_OFFLOADED_BYTES,
         bytes.len(),
     ] {
         let stored = plain(&bucket).store(&key(), in_pieces(&bytes, size), u64::MAX).await.expect("works");

@@ -100,7 +100,7 @@ settings! {
         organizations_per_user: u16, Fixed("20"), "5";
         /// Commits after which a server writes a snapshot of a ledger, so that the next start reads little; a pack has as many.
         snapshot_every: u16, Fixed("1000"), "500";
-        /// Minutes after which old commits may be packed: many in one compressed object, kept for ever.
+        /// Minutes after which old commits may be packed: many in one compressed object, kept forever.
         pack_after: u16, Fixed("120"), "1440";
     }
     Agent {
