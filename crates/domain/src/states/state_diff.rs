@@ -117,12 +117,13 @@ fn instances(state: &JsonTree) -> BTreeMap<Place, Parts<'_>> {
     all
 }
 
+/// Outputs with their values. Their types are left out: the JSON shows them.
 fn outputs(state: &JsonTree) -> BTreeMap<Place, Parts<'_>> {
     let Some(JsonTree::Object(outputs)) = state.get("outputs") else { return BTreeMap::new() };
     outputs
         .iter()
         .map(|(name, output)| {
-            let parts = ["value", "type", "sensitive"].into_iter().filter_map(|part| Some((part, output.get(part)?)));
+            let parts = ["value", "sensitive"].into_iter().filter_map(|part| Some((part, output.get(part)?)));
             ((String::new(), name.clone()), parts.collect())
         })
         .collect()
@@ -140,7 +141,12 @@ fn collect(path: &str, before: Option<&JsonTree>, after: Option<&JsonTree>, foun
                 _ => BTreeSet::new(),
             };
             for name in fields(before).union(&fields(after)) {
-                collect(&within(name), field(before, name), field(after, name), found);
+                let (mut old, mut new) = (field(before, name), field(after, name));
+                // Attributes of a dynamic type stand at the top. What differs in its type alone is shown as it is stored.
+                if path.is_empty() && old.map(without_type) != new.map(without_type) {
+                    (old, new) = (old.map(without_type), new.map(without_type));
+                }
+                collect(&within(name), old, new, found);
             }
         }
         (Some(JsonTree::List(_)) | None, Some(JsonTree::List(_)) | None) => {
@@ -158,6 +164,28 @@ fn collect(path: &str, before: Option<&JsonTree>, after: Option<&JsonTree>, foun
                 found.push(AttributeDifference { path: path.to_owned(), before: shown(before), after: shown(after) });
             }
         }
+    }
+}
+
+/// Value of an attribute of a dynamic type, which states store together with its type; any other attribute as it is.
+fn without_type(tree: &JsonTree) -> &JsonTree {
+    let JsonTree::Object(fields) = tree else { return tree };
+    match (fields.get("type"), fields.get("value")) {
+        (Some(kind), Some(value)) if fields.len() == 2 && is_of_type(value, kind) => value,
+        _ => tree,
+    }
+}
+
+/// True if `kind` is a type as engines write it, such as `"string"` or `["list","string"]`, and `value` can be of it.
+fn is_of_type(value: &JsonTree, kind: &JsonTree) -> bool {
+    let name = kind.as_text().or_else(|| kind.elements().first().and_then(JsonTree::as_text)).unwrap_or_default();
+    let is_simple = matches!(kind, JsonTree::Scalar(_));
+    match (value, name.as_str()) {
+        (JsonTree::Scalar(_) | JsonTree::Hidden(_), "string" | "number" | "bool") => is_simple,
+        (JsonTree::Scalar(raw), "list" | "set" | "tuple" | "map" | "object") => !is_simple && raw == "null",
+        (JsonTree::List(_) | JsonTree::Hidden(_), "list" | "set" | "tuple") => !is_simple,
+        (JsonTree::Object(_) | JsonTree::Hidden(_), "map" | "object") => !is_simple,
+        _ => false,
     }
 }
 
@@ -246,6 +274,62 @@ mod tests {
             lines(&diff.outputs),
             ["Changed :a value: 1 > 2", "Changed :b value: (sensitive) > (sensitive)", "Added :c value[0]: - > 1"]
         );
+    }
+
+    #[test]
+    fn attributes_of_a_dynamic_type_are_shown_without_their_type() {
+        // As terraform 1.11 writes `terraform_data`.
+        let data = |region: &str| {
+            let kind = r#"["object",{"region":"string","zones":["tuple",["string"]]}]"#;
+            let value = format!(r#"{{"region":"{region}","zones":["a"]}}"#);
+            let dynamic = format!(r#"{{"value":{value},"type":{kind}}}"#);
+            resource("a", &format!(r#"{{"attributes":{{"id":"1","input":{dynamic},"output":{dynamic}}}}}"#))
+        };
+        let diff = compare(&state(&data("eu"), ""), &state(&data("us"), ""));
+        assert_eq!(
+            lines(&diff.resources),
+            [r#"Changed :null_resource.a input.region: "eu" > "us" output.region: "eu" > "us""#]
+        );
+        let added = compare(&state("", ""), &state(&data("eu"), ""));
+        assert_eq!(
+            lines(&added.resources),
+            [concat!(
+                r#"Added :null_resource.a id: - > "1" input.region: - > "eu" input.zones[0]: - > "a""#,
+                r#" output.region: - > "eu" output.zones[0]: - > "a""#
+            )]
+        );
+        let simple = |input: &str| state(&resource("a", &format!(r#"{{"attributes":{{"input":{input}}}}}"#)), "");
+        let diff = compare(
+            &simple(r#"{"type":"string","value":"1"}"#),
+            &simple(r#"{"type":["list","string"],"value":["1"]}"#),
+        );
+        assert_eq!(lines(&diff.resources), [r#"Changed :null_resource.a input: "1" > ["1"]"#]);
+    }
+
+    #[test]
+    fn fields_that_are_called_type_and_value_are_compared_like_others() {
+        let record = |kind: &str, value: &str| {
+            let object = format!(r#"{{"type":"{kind}","value":"{value}"}}"#);
+            state(&resource("a", &format!(r#"{{"attributes":{{"record":{object},"all":[{object}]}}}}"#)), "")
+        };
+        let diff = compare(&record("A", "x"), &record("CNAME", "x"));
+        assert_eq!(
+            lines(&diff.resources),
+            [r#"Changed :null_resource.a all[0].type: "A" > "CNAME" record.type: "A" > "CNAME""#]
+        );
+        let diff = compare(&record("string", "x"), &record("number", "x"));
+        assert_eq!(
+            lines(&diff.resources),
+            [r#"Changed :null_resource.a all[0].type: "string" > "number" record.type: "string" > "number""#]
+        );
+    }
+
+    #[test]
+    fn types_of_outputs_are_left_out() {
+        let before = r#""a":{"value":{"b":1},"type":["object",{"b":"number"}]}"#;
+        let after = r#""a":{"value":{"b":1,"c":"x"},"type":["object",{"b":"number","c":"string"}]}"#;
+        let diff = compare(&state("", before), &state("", after));
+        assert_eq!(lines(&diff.outputs), [r#"Changed :a value.c: - > "x""#]);
     }
 
     #[test]
