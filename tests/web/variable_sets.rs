@@ -63,7 +63,7 @@ async fn a_set_takes_a_pasted_file_and_is_deleted_with_its_variables() {
     let paste = scene.admin.get(&set).await.form(&format!("{set}/variables/import"));
     let fields = [("format", "env"), ("text", "TOKEN=s3cr3t\nUSER=jane"), ("sensitive", "true")];
     let preview = scene.admin.send(&paste, &fields).await;
-    assert!(preview.text.contains("Take over 2 variables") && !preview.text.contains("s3cr3t"), "{}", preview.text);
+    assert!(preview.text.contains("Import 2 variables") && !preview.text.contains("s3cr3t"), "{}", preview.text);
     let confirm = preview.form(&format!("{set}/variables/import/confirm"));
     assert_eq!(scene.admin.send(&confirm, &[]).await.location(), format!("{set}?notice=imported"));
     let page = scene.admin.get(&format!("{WORKSPACE}/variables")).await;

@@ -112,7 +112,7 @@ async fn a_pasted_file_is_shown_first_and_then_taken_over_at_once() {
     let text = "region = \"eu\"\r\nzones  = [\"a\", \"b\"]\r\n";
     let preview = browser.send(&paste, &[("format", "tfvars"), ("text", text)]).await;
     assert_eq!(preview.status, StatusCode::OK, "{}", preview.text);
-    for part in ["Changes", "New", "Take over 2 variables", ">us</code></del>"] {
+    for part in ["Changes", "New", "Import 2 variables", ">us</code></del>"] {
         assert!(preview.text.contains(part), "{part} is missing:\n{}", preview.text);
     }
     assert!(variable(&scene, "zones").await.is_none(), "nothing is written yet");

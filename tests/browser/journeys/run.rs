@@ -57,7 +57,7 @@ async fn a_run_is_seen_live_confirmed_and_taken_back(journey: Journey) {
 
     here.runs("apply -auto-approve -var=greeting=goodbye").await;
     admin.goes_to("/app/acme/workspaces/web/states").await;
-    admin.follows("with before").await;
+    admin.follows("Compare with previous").await;
     admin.reads("terraform_data.web").await;
     let difference = admin.text().await;
     assert!(difference.contains("hello") && difference.contains("goodbye"), "{difference}");

@@ -35,7 +35,7 @@ async fn variables_are_added_changed_pasted_and_deleted(journey: Journey) {
     admin.types("#text", "region = \"us-east\"\nsize = 3").await;
     admin.presses("Show what would change").await;
     admin.reads("What would change").await;
-    admin.presses("Take over 2 variables").await;
+    admin.presses("Import 2 variables").await;
     admin.reads("us-east").await;
     admin.clicks("summary[aria-label^='Delete size']").await;
     admin.clicks("button[aria-label^='Delete for good: size']").await;

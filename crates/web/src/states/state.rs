@@ -61,11 +61,9 @@ const DATA_STEPS: [(&str, BackingDataAction, Flash); 3] = [
 impl DataStep {
     fn of(path: &'static str, action: BackingDataAction, choice: Result<(), String>) -> Self {
         let (word, hint) = match action {
-            BackingDataAction::SoftDelete => {
-                ("Delete its data", "It can be brought back until it is deleted for good.")
-            }
-            BackingDataAction::Restore => ("Bring its data back", ""),
-            BackingDataAction::PermanentlyDelete => ("Delete its data for good", "Nobody can bring it back then."),
+            BackingDataAction::SoftDelete => ("Delete data", "It can be restored until it is deleted permanently."),
+            BackingDataAction::Restore => ("Restore data", ""),
+            BackingDataAction::PermanentlyDelete => ("Delete data permanently", "This can't be undone."),
         };
         Self { path, word, hint, choice }
     }
