@@ -70,6 +70,21 @@
     location.replace(address);
   }
 
+  /** Durations that run on: each has the seconds that had passed when the server wrote it. */
+  const beginnings = new WeakMap();
+  const stopwatch = (seconds) => {
+    const two = (number) => String(number).padStart(2, "0");
+    const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+    if (seconds < 1) return "< 1 s";
+    return hours ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
+  };
+  setInterval(() => {
+    for (const shown of document.querySelectorAll("[data-elapsed]")) {
+      if (!beginnings.has(shown)) beginnings.set(shown, Date.now() - 1000 * Number(shown.dataset.elapsed));
+      shown.textContent = stopwatch(Math.floor((Date.now() - beginnings.get(shown)) / 1000));
+    }
+  }, 1000);
+
   document.addEventListener("visibilitychange", () => (document.hidden ? stop() : events || follow()));
   addEventListener("hashchange", findLine);
   findLine();

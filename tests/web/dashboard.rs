@@ -55,7 +55,7 @@ async fn the_queue_says_what_waits_and_why() {
     let second = scene.given_run(json!({ "message": "Second" })).await;
     let page = scene.admin.get("/app/acme/queue").await;
     assert!(page.text.find(&first) < page.text.find(&second));
-    for part in ["No server has an agent within", "Another run of this workspace is first"] {
+    for part in ["No server has an agent within", "Waiting for 1 earlier run"] {
         assert!(page.text.contains(part), "{part}: {}", page.text);
     }
     let _phase = scene.take().await;

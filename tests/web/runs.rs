@@ -26,6 +26,9 @@ async fn a_plan_is_looked_at_confirmed_and_followed_to_its_end() {
         assert!(queued.text.contains(part), "{part}: {}", queued.text);
     }
     let phase = scene.take().await;
+    let planning = scene.look(&run).await;
+    assert!(planning.text.contains("elapsed <span data-elapsed=\"") && planning.text.contains("&#60; 1 s"));
+    assert!(planning.text.contains("<title>web · Planning · run-"), "{}", planning.text);
     scene.log(&phase, 0, "\u{2}\u{1b}[1mPlan: 3 to add\u{1b}[0m\n\u{3}").await;
     scene.finish(&phase, planned()).await;
 
@@ -165,7 +168,7 @@ async fn a_run_that_waits_leads_to_what_it_waits_for() {
     let first = scene.given_planned_run(json!({})).await;
     let second = scene.given_run(json!({})).await;
     let page = scene.look(&second).await;
-    assert!(page.text.contains("Another run of this workspace is first"), "{}", page.text);
+    assert!(page.text.contains("Waiting for 1 earlier run"), "{}", page.text);
     assert!(page.text.contains(&format!("href=\"{}\"", RunScene::address(&first))), "{}", page.text);
     let now = page.form(&format!("{}/decisions/force-execute", RunScene::address(&second)));
     assert_eq!(scene.admin.send(&now, &[]).await.status, StatusCode::SEE_OTHER);

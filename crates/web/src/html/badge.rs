@@ -40,7 +40,7 @@ impl Badge {
 
     pub(crate) fn of_phase(status: PhaseStatus) -> Self {
         match status {
-            PhaseStatus::Pending => Self::new("Not yet", "○", "calm"),
+            PhaseStatus::Pending => Self::new("Not started", "○", "calm"),
             PhaseStatus::Queued => Self::new("Queued", "○", "calm"),
             PhaseStatus::Running => Self::new("Running", "◑", "busy"),
             PhaseStatus::Finished => Self::new("Finished", "✓", "good"),

@@ -36,9 +36,12 @@ pub(crate) fn span(duration: SignedDuration) -> String {
     }
 }
 
-/// A duration with minutes and seconds: `0:42`, `1:03:20`.
+/// A duration with minutes and seconds: `< 1 s`, `0:42`, `1:03:20`.
 pub(crate) fn stopwatch(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);
+    if seconds == 0 {
+        return "< 1 s".to_owned();
+    }
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
@@ -105,6 +108,7 @@ mod tests {
         {
             assert_eq!(span(SignedDuration::from_secs(seconds)), expected);
         }
+        assert_eq!(stopwatch(SignedDuration::from_millis(900)), "< 1 s");
         assert_eq!(stopwatch(SignedDuration::from_secs(42)), "0:42");
         assert_eq!(stopwatch(SignedDuration::from_secs(3800)), "1:03:20");
     }

@@ -47,12 +47,8 @@ pub(crate) struct NewRunForm {
 const KINDS: [(&str, &str, &str); 6] = [
     ("plan-and-apply", "Plan and apply", "Plans, and applies once someone has confirmed it."),
     ("plan-only", "Plan only", "Shows what would change. It waits for nobody and blocks nobody."),
-    (
-        "save-plan",
-        "Plan and keep it",
-        "Holds the workspace once someone confirms it. It can be applied while nothing changed.",
-    ),
-    ("refresh-only", "Refresh only", "Takes over into the state what changed outside, and changes nothing else."),
+    ("save-plan", "Save plan", "Apply it later, as long as the state hasn't changed."),
+    ("refresh-only", "Refresh only", "Updates the state to match real infrastructure; changes nothing else."),
     ("destroy", "Destroy", "Plans to destroy everything that this workspace manages."),
     ("empty-apply", "Empty apply", "Applies even if nothing changes, for instance to upgrade the state's format."),
 ];

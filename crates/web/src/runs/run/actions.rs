@@ -97,7 +97,7 @@ fn spelled(decision: RunDecision) -> (&'static str, &'static str, &'static str) 
         RunDecision::Discard => ("Discard", "discard", ""),
         RunDecision::Cancel => ("Cancel", "cancel", "danger"),
         RunDecision::ForceCancel => ("Force cancel", "force-cancel", "danger"),
-        RunDecision::ForceExecute => ("Run now, before the others", "force-execute", ""),
+        RunDecision::ForceExecute => ("Run now (skip the queue)", "force-execute", ""),
     }
 }
 

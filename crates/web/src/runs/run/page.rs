@@ -106,6 +106,9 @@ struct Head {
     targets: Vec<String>,
     replacements: Vec<String>,
     took: String,
+    /// Seconds since it was created.
+    elapsed: i64,
+    workspace: String,
     confirmed_by: Option<String>,
 }
 
@@ -115,6 +118,8 @@ struct Section {
     title: &'static str,
     badge: Badge,
     took: Option<String>,
+    /// Seconds since it started, while it runs.
+    elapsed: Option<i64>,
     agent: Option<String>,
     error: Option<String>,
     has_log: bool,
@@ -137,7 +142,7 @@ impl Head {
             (options.save_plan, "saved plan"),
             (options.refresh_only, "refresh only"),
             (options.allow_empty_apply, "empty apply allowed"),
-            (options.auto_apply, "applies by itself"),
+            (options.auto_apply, "auto-apply"),
             (!options.refresh, "without refresh"),
         ];
         Self {
@@ -156,6 +161,8 @@ impl Head {
             targets: options.target_addrs.iter().map(|address| plain(address)).collect(),
             replacements: options.replace_addrs.iter().map(|address| plain(address)).collect(),
             took: stopwatch(end.unwrap_or(now).duration_since(run.created_at)),
+            elapsed: now.duration_since(run.created_at).as_secs().max(0),
+            workspace: view.workspace.name.to_string(),
             confirmed_by: run.confirmed_by.as_ref().map(|by| view.org.name_of(by)),
         }
     }
@@ -194,6 +201,10 @@ impl Section {
             title: if is_plan { "Plan" } else { "Apply" },
             badge: Badge::of_phase(phase.status),
             took,
+            elapsed: phase
+                .started_at
+                .filter(|_| phase.ended_at.is_none())
+                .map(|start| now.duration_since(start).as_secs().max(0)),
             agent: phase.executor.as_ref().map(|executor| plain(&executor.agent_name)),
             error: phase.error.as_ref().map(|error| match &phase.late_outcome {
                 None => plain(error),

@@ -28,13 +28,13 @@ impl PlanFile {
             return Vec::new();
         }
         let at = |form: &str| format!("{}/plan/{form}", address_of(view));
-        let redacted = Self {
-            address: at("redacted"),
-            words: "JSON without secrets",
-            hint: "What sensitive values are is left out",
+        let redacted =
+            Self { address: at("redacted"), words: "Redacted JSON", hint: "What sensitive values are is left out" };
+        let whole = Self {
+            address: at("whole"),
+            words: "Full JSON (contains secrets)",
+            hint: "It holds everything, sensitive values too",
         };
-        let whole =
-            Self { address: at("whole"), words: "Whole JSON", hint: "It holds everything, sensitive values too" };
         let may_have_all = visitor.caller.may(Action::ReadWholePlan, view.resource()).allowed;
         if may_have_all { vec![redacted, whole] } else { vec![redacted] }
     }

@@ -18,6 +18,8 @@ pub(crate) struct Stage {
     pub(crate) tone: &'static str,
     pub(crate) began: Option<Moment>,
     pub(crate) took: Option<String>,
+    /// Seconds since the current stage began.
+    pub(crate) elapsed: Option<i64>,
 }
 
 impl Stage {
@@ -61,14 +63,23 @@ pub(crate) fn stages(run: &Run, now: Timestamp) -> Vec<Stage> {
             tone: "",
             began: Some(Moment(*began)),
             took: Some(took),
+            elapsed: current.then(|| now.duration_since(*began).as_secs().max(0)),
         });
     }
     if run.status.is_final() {
         let badge = Badge::of_run(run.status);
         let (name, sign, tone) = (badge.word, badge.sign, badge.tone);
-        stages.push(Stage { name, sign, state: "last", tone, began: end.map(Moment), took: None });
+        stages.push(Stage { name, sign, state: "last", tone, began: end.map(Moment), took: None, elapsed: None });
     } else {
-        let stage = |name: &&'static str| Stage { name, sign: "·", state: "ahead", tone: "", began: None, took: None };
+        let stage = |name: &&'static str| Stage {
+            name,
+            sign: "·",
+            state: "ahead",
+            tone: "",
+            began: None,
+            took: None,
+            elapsed: None,
+        };
         stages.extend(ahead(run).iter().map(stage));
     }
     stages

@@ -29,8 +29,8 @@ impl Wait {
             WaitReason::RunAhead { run, status, ahead } => {
                 let status = crate::badge::Badge::of_run(*status).word.to_lowercase();
                 let words = match ahead {
-                    1 => format!("Another run of this workspace is first ({status})."),
-                    ahead => format!("{ahead} runs of this workspace are first (at the front: {status})."),
+                    1 => format!("Waiting for 1 earlier run (currently {status})."),
+                    ahead => format!("Waiting for {ahead} earlier runs (currently {status})."),
                 };
                 Self { words, link: link(&run.to_string(), run_address(organization, workspace, run)) }
             }
@@ -47,7 +47,7 @@ impl Wait {
             WaitReason::NoAgent { pool: Some(pool), pool_name } => {
                 let name = pool_name.as_deref().unwrap_or("its pool");
                 let address = format!("{}/agents/pools/{pool}", organization_address(organization));
-                Self { words: format!("No agent of {name} is alive: start one."), link: link("how to", address) }
+                Self { words: format!("No agents online in pool {name}."), link: link("Start one →", address) }
             }
             WaitReason::PoolRefuses { pool, .. } => {
                 let address = format!("{}/agents/pools/{pool}", organization_address(organization));
