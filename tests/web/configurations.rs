@@ -47,7 +47,7 @@ async fn configurations_are_listed_with_what_became_of_them() {
     assert_eq!(broken, StatusCode::UNPROCESSABLE_ENTITY);
 
     let runs = scene.admin.get("/app/acme/workspaces/web/runs").await;
-    assert!(runs.text.contains(&format!("<a href=\"{PATH}\">Configurations</a>")), "{}", runs.text);
+    assert!(runs.text.contains(&format!("<a class=\"button\" href=\"{PATH}\">Configurations</a>")), "{}", runs.text);
     let page = scene.admin.get(PATH).await;
     assert_eq!(page.status, StatusCode::OK, "{}", page.text);
     is_harmless(&page);
