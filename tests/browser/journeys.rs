@@ -1,6 +1,7 @@
 //! User journeys from the first click to the last, with scripts and without.
 
 mod agent_pool;
+mod live;
 mod rights;
 mod run;
 mod tokens;

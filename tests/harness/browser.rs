@@ -61,6 +61,12 @@ impl Browser {
         self.ask(path, request).await
     }
 
+    /// Asks whether a live part of a page has changed since `version`, as its script does.
+    pub async fn get_newer(&self, path: &str, version: &str) -> Page {
+        let request = self.client.get(format!("{}{path}", self.origin));
+        self.ask(path, request.header("hx-request", "true").header("if-none-match", version)).await
+    }
+
     /// Begins to read something that goes on, from behind the event with this id.
     pub async fn open(&self, path: &str, last_event_id: Option<&str>) -> Response {
         let mut request = self.client.get(format!("{}{path}", self.origin));

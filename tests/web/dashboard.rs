@@ -62,3 +62,32 @@ async fn the_queue_says_what_waits_and_why() {
     assert!(scene.admin.get("/app/acme/queue").await.text.contains("on within"));
     assert_eq!(scene.server.stranger("stranger").await.get("/app/acme/queue").await.status, StatusCode::NOT_FOUND);
 }
+
+#[tokio::test]
+async fn a_live_part_is_sent_again_only_when_something_has_changed() {
+    let scene = RunScene::start().await;
+    for path in ["/app/acme", "/app/acme/queue", "/app/acme/workspaces"] {
+        let whole = scene.admin.get(path).await;
+        let version = whole.header("etag").to_owned();
+        assert!(whole.text.contains("data-live=") && !version.is_empty(), "{path}: {}", whole.text);
+        scene.server.api.pass(SignedDuration::from_secs(60));
+        let same = scene.admin.get_newer(path, &version).await;
+        assert_eq!(same.status, StatusCode::NOT_MODIFIED, "{path}: time alone changes nothing");
+        assert!(same.text.is_empty() && same.header("etag") == version, "{path}");
+
+        let run = scene.given_run(json!({ "message": "Something new" })).await;
+        let newer = scene.admin.get_newer(path, &version).await;
+        assert_eq!(newer.status, StatusCode::OK, "{path}");
+        assert!(newer.text.contains("data-version=") && !newer.text.contains("<html"), "{path}: a part of the page");
+        assert_ne!(newer.header("etag"), version, "{path}");
+        if path == "/app/acme/queue" {
+            assert!(newer.text.contains(&run), "{}", newer.text);
+        }
+        let other = scene.server.member(&format!("reader-{}", path.len()), "acme", &scene.workspace, "read").await;
+        let theirs = other.get_newer(path, newer.header("etag")).await;
+        assert_eq!(theirs.status, StatusCode::OK, "{path}: a version is of one visitor alone");
+    }
+    let stranger = scene.server.stranger("stranger").await;
+    let version = scene.admin.get("/app/acme").await.header("etag").to_owned();
+    assert_eq!(stranger.get_newer("/app/acme", &version).await.status, StatusCode::NOT_FOUND);
+}

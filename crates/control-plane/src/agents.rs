@@ -163,7 +163,11 @@ impl ControlPlane {
             Some(present) if present.busy > 0 => AgentStatus::Busy,
             Some(_) => AgentStatus::Idle,
         };
-        AgentView { agent: agent.clone(), status, last_heard_at: last_heard_at.or(agent.exited_at) }
+        // One that is gone was heard when it left, or as this server remembers; after a restart all that is known is when
+        // it was given up or came.
+        let remembered = agent.exited_at.or_else(|| self.presence().last_heard(&agent.id));
+        let last_heard_at = last_heard_at.or(remembered).or(agent.lost_at).unwrap_or(agent.registered_at);
+        AgentView { agent: agent.clone(), status, last_heard_at: Some(last_heard_at) }
     }
 }
 

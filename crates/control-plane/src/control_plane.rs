@@ -435,6 +435,16 @@ impl ControlPlane {
         self.organization_for(caller, id, what).await
     }
 
+    /// Number of the organization's newest commit that this server knows of, if the caller may know of the organization.
+    /// The bucket is not asked: other servers' commits are known after the next round of beacons. For hints, as whether
+    /// a page is worth rendering again.
+    pub async fn newest_commit_seen(&self, caller: &Caller, name: &str) -> Result<u64, Error> {
+        let what = "organization";
+        let id = caller.site.organization_named(name).map(|entry| entry.id).ok_or(Error::NotFound(what))?;
+        let org = self.authorized_from_cache(caller, id.organization_prefix(), what).await?;
+        Ok(org.state.seq())
+    }
+
     async fn organization_for(
         &self,
         caller: &Caller,

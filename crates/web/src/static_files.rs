@@ -60,13 +60,18 @@ const STYLE_SHEET: &str = concat!(
     include_str!("../../../static/parts.css"),
     include_str!("../../../static/tables.css"),
     include_str!("../../../static/run.css"),
+    include_str!("../../../static/pictures.css"),
 );
 
 pub(crate) static STATIC_FILES: LazyLock<StaticFiles> = LazyLock::new(|| StaticFiles {
     style_sheet: StaticFile::new("app", "css", STYLE_SHEET),
     htmx: StaticFile::new("htmx", "js", include_str!("../../../static/vendor/htmx-4.0.0.min.js")),
     htmx_events: StaticFile::new("hx-sse", "js", include_str!("../../../static/vendor/hx-sse-4.0.0.min.js")),
-    script: StaticFile::new("app", "js", include_str!("../../../static/app.js")),
+    script: StaticFile::new(
+        "app",
+        "js",
+        concat!(include_str!("../../../static/app.js"), include_str!("../../../static/live.js")),
+    ),
     run_script: StaticFile::new("run", "js", include_str!("../../../static/run.js")),
     icon: StaticFile::new("icon", "svg", include_str!("../../../static/icon.svg")),
 });

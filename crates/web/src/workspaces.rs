@@ -26,13 +26,14 @@ use crate::badge::Badge;
 use crate::error::PageError;
 use crate::flash::Flash;
 use crate::form::{Complaint, VisitorForm};
+use crate::live::Version;
 use crate::navigation::{Section, organization_address, run_address, workspace_address};
 use crate::page::Layout;
 use crate::pagination::{self, Pagination};
 use crate::text::Moment;
 use crate::visitor::Visitor;
 use crate::workspace_query::{Choice, WorkspaceQuery};
-use crate::{Web, live, page, terraform};
+use crate::{Web, page, terraform};
 
 /// Fields next to which the form can show an error.
 const FIELDS: [&str; 3] = ["name", "description", "terraform-version"];
@@ -41,6 +42,7 @@ const FIELDS: [&str; 3] = ["name", "description", "terraform-version"];
 #[template(path = "workspaces.html", blocks = ["list"])]
 struct WorkspacesPage {
     layout: Layout,
+    version: Version,
     /// Without a query.
     address: String,
     wanted: WorkspaceQuery,
@@ -145,13 +147,13 @@ pub(crate) async fn list(
     Query(wanted): Query<WorkspaceQuery>,
     headers: HeaderMap,
 ) -> Result<Response, PageError> {
+    let version = Version::current(&web, &visitor, &organization).await?;
+    if version.is_known(&headers) {
+        return Ok(version.not_modified());
+    }
     let form = FormContent { project: wanted.project.clone(), ..FormContent::default() };
-    let page = workspaces(&web, &visitor, &organization, wanted, form).await?;
-    Ok(if live::wants_part(&headers) {
-        page::render(StatusCode::OK, &page.as_list())
-    } else {
-        page::render(StatusCode::OK, &page)
-    })
+    let page = workspaces(&web, &visitor, &organization, wanted, form, version).await?;
+    Ok(page.version.answer(&headers, &page.as_list(), &page))
 }
 
 async fn workspaces(
@@ -160,6 +162,7 @@ async fn workspaces(
     organization: &str,
     wanted: WorkspaceQuery,
     form: FormContent,
+    version: Version,
 ) -> Result<WorkspacesPage, Error> {
     let (caller, control_plane) = (&visitor.caller, &web.control_plane);
     let number = pagination::asked_for(&wanted.page);
@@ -191,6 +194,7 @@ async fn workspaces(
     let address = format!("{}/workspaces", organization_address(name));
     let list = |wanted: &WorkspaceQuery| format!("{address}?{}", wanted.in_address());
     Ok(WorkspacesPage {
+        version,
         is_empty: listed.total == 0 && !wanted.narrows(),
         layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Workspaces),
         statuses: wanted.statuses().map(|(choice, wanted)| choice.leading_to(list(&wanted))).collect(),
@@ -233,7 +237,8 @@ pub(crate) async fn create(
         }
         Err(error) => {
             let form = FormContent { complaint: Complaint::of(error, &FIELDS)?, ..form };
-            let page = workspaces(&web, &visitor, &organization, WorkspaceQuery::default(), form).await?;
+            let version = Version::current(&web, &visitor, &organization).await?;
+            let page = workspaces(&web, &visitor, &organization, WorkspaceQuery::default(), form, version).await?;
             Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }
     }

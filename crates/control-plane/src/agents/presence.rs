@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use jiff::Timestamp;
 use taco_domain::OrganizationState;
 use taco_domain::agent::AgentPresence;
 use taco_domain::engine::Engine;
 use taco_domain::engine_version::check_version_exists;
+use taco_domain::id::AgentId;
 
 use crate::error::Error;
 
@@ -17,15 +19,42 @@ pub type EnginesAtAgents = BTreeMap<String, BTreeSet<String>>;
 #[derive(Clone, Default, Debug)]
 pub struct Presence {
     agents: Arc<RwLock<Arc<[AgentPresence]>>>,
+    /// When agents were last heard, also those that are gone by now.
+    last_heard: Arc<RwLock<BTreeMap<AgentId, Timestamp>>>,
 }
+
+/// So many agents that are gone are remembered by when they were last heard; the ones of longest ago are forgotten first.
+const MAX_REMEMBERED: usize = 10_000;
 
 impl Presence {
     pub fn set(&self, agents: Vec<AgentPresence>) {
+        self.remember(&agents);
         *self.agents.write().unwrap_or_else(PoisonError::into_inner) = agents.into();
     }
 
     pub fn agents(&self) -> Arc<[AgentPresence]> {
         Arc::clone(&self.agents.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// When some server last heard an agent, also if it is gone; `None` if that was before this server started.
+    pub fn last_heard(&self, agent: &AgentId) -> Option<Timestamp> {
+        self.last_heard.read().unwrap_or_else(PoisonError::into_inner).get(agent).copied()
+    }
+
+    fn remember(&self, agents: &[AgentPresence]) {
+        let mut last_heard = self.last_heard.write().unwrap_or_else(PoisonError::into_inner);
+        for (agent, heard) in agents.iter().filter_map(|agent| Some((agent.agent, agent.last_heard_at?))) {
+            let newest = last_heard.entry(agent).or_insert(heard);
+            *newest = heard.max(*newest);
+        }
+        if last_heard.len() > MAX_REMEMBERED {
+            let mut by_time: Vec<(Timestamp, AgentId)> = last_heard.iter().map(|(agent, at)| (*at, *agent)).collect();
+            by_time.sort_unstable();
+            by_time.truncate(last_heard.len() - MAX_REMEMBERED);
+            for (_, agent) in by_time {
+                last_heard.remove(&agent);
+            }
+        }
     }
 
     /// The engines of all agents, for the site's admins.

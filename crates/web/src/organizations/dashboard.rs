@@ -2,14 +2,16 @@
 
 use askama::Template;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
 use taco_control_plane::{Dashboard, RunView};
 use taco_domain::workspace::Workspace;
 
+use crate::Web;
 use crate::error::PageError;
+use crate::live::Version;
 use crate::navigation::{Section, organization_address, workspace_address};
 use crate::page::Layout;
 use crate::pagination::{self, Pagination};
@@ -17,12 +19,12 @@ use crate::run::waits::Wait;
 use crate::runs::{OrganizationPath, RunRow};
 use crate::text::{Moment, plain, stopwatch};
 use crate::visitor::Visitor;
-use crate::{Web, page};
 
 #[derive(Template)]
-#[template(path = "dashboard.html")]
+#[template(path = "dashboard.html", blocks = ["live"])]
 struct DashboardPage {
     layout: Layout,
+    version: Version,
     now: Timestamp,
     address: String,
     to_decide: Vec<RunRow>,
@@ -68,7 +70,12 @@ pub(crate) async fn show(
     State(web): State<Web>,
     visitor: Visitor,
     Path(OrganizationPath { organization }): Path<OrganizationPath>,
+    headers: HeaderMap,
 ) -> Result<Response, PageError> {
+    let version = Version::current(&web, &visitor, &organization).await?;
+    if version.is_known(&headers) {
+        return Ok(version.not_modified());
+    }
     let Dashboard {
         org,
         to_decide,
@@ -91,6 +98,7 @@ pub(crate) async fn show(
         layout: Layout::for_visitor(&web, &visitor)
             .in_organization(&organization, Section::Dashboard)
             .refreshed(Some(30)),
+        version,
         now: web.control_plane.now(),
         to_decide: rows(&to_decide),
         for_others,
@@ -104,13 +112,14 @@ pub(crate) async fn show(
         has_workspaces: org.workspace_count() > 0,
         address,
     };
-    Ok(page::render(StatusCode::OK, &page))
+    Ok(page.version.answer(&headers, &page.as_live(), &page))
 }
 
 #[derive(Template)]
-#[template(path = "queue.html")]
+#[template(path = "queue.html", blocks = ["live"])]
 struct QueuePage {
     layout: Layout,
+    version: Version,
     rows: Vec<QueueRow>,
     pages: Pagination,
 }
@@ -121,6 +130,7 @@ struct QueueRow {
     /// The agent that executes it.
     agent: Option<String>,
     waited: String,
+    since: Moment,
 }
 
 impl QueueRow {
@@ -135,6 +145,7 @@ impl QueueRow {
             reasons: reasons.iter().map(|reason| Wait::of(view, reason)).collect(),
             agent,
             waited: stopwatch(web.control_plane.now().duration_since(since)),
+            since: Moment(since),
         }
     }
 }
@@ -151,14 +162,20 @@ pub(crate) async fn queue(
     visitor: Visitor,
     Path(OrganizationPath { organization }): Path<OrganizationPath>,
     Query(query): Query<QueueQuery>,
+    headers: HeaderMap,
 ) -> Result<Response, PageError> {
+    let version = Version::current(&web, &visitor, &organization).await?;
+    if version.is_known(&headers) {
+        return Ok(version.not_modified());
+    }
     let asked = pagination::asked_for(&query.page);
     let listed = web.control_plane.queued_runs(&visitor.caller, &organization, asked).await?;
     let address = format!("{}/queue", organization_address(&organization));
     let page = QueuePage {
         layout: Layout::for_visitor(&web, &visitor).in_organization(&organization, Section::Queue).refreshed(Some(10)),
+        version,
         rows: listed.items.iter().map(|view| QueueRow::of(&web, view)).collect(),
         pages: Pagination::of(&listed, |number| format!("{address}?page={number}")),
     };
-    Ok(page::render(StatusCode::OK, &page))
+    Ok(page.version.answer(&headers, &page.as_live(), &page))
 }
