@@ -44,7 +44,7 @@ use states::{
     summary_cache, uploads_under_way,
 };
 use storage::{blob_error, channel_reader, reader_slots, stored_objects, upload_slots};
-use teams::{owners, team_members};
+use teams::{owners, team_access, team_members};
 use variables::{variable_imports, variable_sets};
 use workspaces::{lock_choices, lock_release, lock_rollback, tags, workspace_lists, workspace_locks, workspace_view};
 
@@ -90,6 +90,7 @@ pub use stored_objects::{DamagedObject, Depth, ExaminedObjects, examine_objects}
 pub use taco_domain::phase_outcome::PhaseOutcome;
 pub use taco_ledger::{Changes, LedgerName, View};
 pub use tags::{TagFilter, TagRef};
+pub use team_access::{AccessOfTeam, Granted};
 pub use team_members::MemberRef;
 pub use teams::{MembershipFilter, MembershipView, TeamFilter, TeamPatch, TeamRights, TeamView};
 pub use token_lifetimes::TokenLifetimeView;

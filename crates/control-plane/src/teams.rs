@@ -43,6 +43,11 @@ pub struct TeamRights {
 }
 
 impl TeamView {
+    /// True for the team whose members may do everything.
+    pub fn is_owners(&self) -> bool {
+        self.org.state.is_owners(self.team.id)
+    }
+
     /// Rights of the caller to change it. The owners' team is changed by owners alone, and never deleted.
     pub fn rights(&self, caller: &Caller) -> TeamRights {
         let state = &self.org.state;

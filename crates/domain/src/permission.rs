@@ -237,6 +237,14 @@ impl Decision {
     fn denied(reason: impl Into<Cow<'static, str>>, visible: bool) -> Self {
         Self { allowed: false, reason: reason.into(), visible, credential_accepted: true }
     }
+
+    /// The same decision, unless something other than permission stands in the way.
+    pub fn unless(self, obstacle: Option<impl Into<Cow<'static, str>>>) -> Self {
+        match obstacle {
+            Some(reason) if self.allowed => Self::denied(reason, true),
+            _ => self,
+        }
+    }
 }
 
 /// Decides whether `actor` may do `action` to `resource`.

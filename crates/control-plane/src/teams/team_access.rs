@@ -3,8 +3,9 @@
 use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::id::{ProjectId, TeamId, TeamProjectId, TeamWorkspaceId, WorkspaceId};
-use taco_domain::permission::{Action, Resource, covers_in_project};
+use taco_domain::permission::{Action, Decision, Resource, covers_in_project};
 use taco_domain::project::Project;
+use taco_domain::team::Team;
 use taco_domain::team_access::{
     ProjectRights, ProjectRole, TeamProject, TeamWorkspace, WorkspaceRights, WorkspaceRole,
 };
@@ -254,5 +255,69 @@ impl ControlPlane {
             tx.delete::<TeamProject>(&id)
         })
         .await
+    }
+}
+
+/// Something that a team has access to, with its name.
+#[derive(Clone)]
+pub struct Granted<A> {
+    pub access: A,
+    pub name: String,
+    /// Decision about changing it.
+    pub right: Decision,
+}
+
+/// What a team has access to, as far as the caller may know, and where the caller could grant it more.
+#[derive(Clone, Default)]
+pub struct AccessOfTeam {
+    pub projects: Vec<Granted<TeamProject>>,
+    pub workspaces: Vec<Granted<TeamWorkspace>>,
+    pub grantable_projects: Vec<(ProjectId, String)>,
+    pub grantable_workspaces: Vec<(WorkspaceId, String)>,
+}
+
+/// As many things are offered at most.
+const OFFERED: usize = 500;
+
+#[boxed]
+impl ControlPlane {
+    pub async fn access_of_team(&self, caller: &Caller, team: TeamId) -> Result<AccessOfTeam, Error> {
+        let org = self.authorized_organization(caller, team.organization_prefix(), Team::NOUN).await?;
+        org.known_team(caller, &team).ok_or(Error::NotFound(Team::NOUN))?;
+        let state = &org.state;
+        let mut found = AccessOfTeam::default();
+        for access in state.team_projects.by().team.get(&team) {
+            let Some(project) = state.projects.get(&access.project) else { continue };
+            let resource = Resource::Project(state, project);
+            if caller.may(Action::ReadProject, resource).allowed {
+                let right = caller.may(Action::ManageProjectTeams, resource);
+                found.projects.push(Granted { access: access.clone(), name: project.name.to_string(), right });
+            }
+        }
+        for access in state.team_workspaces.by().team.get(&team) {
+            let Some(workspace) = state.workspaces.get(&access.workspace) else { continue };
+            let resource = Resource::Workspace(state, workspace);
+            if caller.may(Action::ReadWorkspaceTeams, resource).allowed {
+                let right = caller.may(Action::ManageWorkspaceTeams, resource);
+                found.workspaces.push(Granted { access: access.clone(), name: workspace.name.to_string(), right });
+            }
+        }
+        let has = &state.team_projects.by().team_and_project;
+        let projects = state.projects.by().name.iter().filter(|project| {
+            has.first(&(team, project.id)).is_none()
+                && caller.may(Action::ManageProjectTeams, Resource::Project(state, project)).allowed
+        });
+        found.grantable_projects =
+            projects.take(OFFERED).map(|project| (project.id, project.name.to_string())).collect();
+        let has = &state.team_workspaces.by().team_and_workspace;
+        let workspaces = state.workspaces.by().name.iter().filter(|workspace| {
+            has.first(&(team, workspace.id)).is_none()
+                && caller.may(Action::ManageWorkspaceTeams, Resource::Workspace(state, workspace)).allowed
+        });
+        found.grantable_workspaces =
+            workspaces.take(OFFERED).map(|workspace| (workspace.id, workspace.name.to_string())).collect();
+        found.projects.sort_by(|one, other| one.name.cmp(&other.name));
+        found.workspaces.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(found)
     }
 }

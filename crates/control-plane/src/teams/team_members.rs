@@ -90,6 +90,39 @@ impl ControlPlane {
     }
 }
 
+/// Changes of someone's teams.
+#[boxed]
+impl ControlPlane {
+    /// Replaces the teams of a member, as far as the caller knows of them: secret teams of others stay.
+    pub async fn set_member_teams(
+        &self,
+        caller: &Caller,
+        id: MembershipId,
+        teams: BTreeSet<TeamId>,
+    ) -> Result<(), Error> {
+        let mut org = self.authorized_organization(caller, id.organization_prefix(), Membership::NOUN).await?;
+        org.change(caller, "membership.update", self.now(), move |tx| {
+            tx.require::<Membership>(Action::ManageMembership, tx.organization())?;
+            let mut membership: Membership = tx.get(&id)?;
+            let known = KnownTeams::of(tx.caller(), tx.state());
+            if teams.iter().any(|team| !known.contains(tx.state(), team)) {
+                return Err(Error::invalid("teams", "There is no such team"));
+            }
+            let hidden = membership.teams.iter().filter(|team| !known.contains(tx.state(), team));
+            let after: BTreeSet<TeamId> = hidden.chain(&teams).copied().collect();
+            let changed = membership.teams.symmetric_difference(&after).copied().collect();
+            require_choice_of::<Membership>(tx, &changed)?;
+            if changed.iter().any(|team| tx.state().is_owners(*team) && membership.teams.contains(team)) {
+                check_owners_left(tx.state(), &BTreeSet::from([id]))?;
+            }
+            membership.teams = after;
+            tx.put(&membership);
+            Ok(())
+        })
+        .await
+    }
+}
+
 /// May the caller choose who is in the team, and know of it?
 fn require_members_of(tx: &Tx<'_>, team: TeamId) -> Result<(), Error> {
     tx.require::<Team>(Action::ManageMembership, tx.organization())?;
@@ -105,6 +138,8 @@ impl MembershipView {
         let state = &self.org.state;
         // Of its teams, this view has only those that the caller knows.
         let action = state.memberships.get(&self.membership.id).map(|whole| choosing(state, &whole.teams));
-        caller.may(action.unwrap_or(Action::ManageMembership), Resource::Organization(state))
+        let decision = caller.may(action.unwrap_or(Action::ManageMembership), Resource::Organization(state));
+        let last_owner = check_owners_left(state, &BTreeSet::from([self.membership.id])).is_err();
+        decision.unless(last_owner.then_some("The last owner cannot be removed: add another owner first"))
     }
 }
