@@ -68,6 +68,10 @@ pub const LISTED: &[Page] = &[
     page("set-variable", "/app/{organization}/variable-sets/{variable_set}/variables/{variable}", "/app/acme/variable-sets/{variable-set}/variables/{set-variable}"),
     page("organization-settings", "/app/{organization}/settings", "/app/acme/settings"),
     page("organization-members", "/app/{organization}/settings/members", "/app/acme/settings/members"),
+    page("member", "/app/{organization}/settings/members/{member}", "/app/acme/settings/members/{member}"),
+    page("teams", "/app/{organization}/settings/teams", "/app/acme/settings/teams"),
+    page("new-team", "/app/{organization}/settings/teams/new", "/app/acme/settings/teams/new"),
+    page("team", "/app/{organization}/settings/teams/{team}", "/app/acme/settings/teams/{team}"),
     page("organization-tags", "/app/{organization}/settings/tags", "/app/acme/settings/tags"),
     page("organization-tags-empty", "/app/{organization}/settings/tags", "/app/empty/settings/tags"),
 

@@ -118,6 +118,10 @@ impl SampleSite {
         let body =
             json!({ "data": { "type": "organization-memberships", "attributes": { "email": "new@acme.test" } } });
         let invited = seed.admin.post("/api/v2/organizations/acme/organization-memberships", body).await;
+        self.set_placeholder("member", invited["data"]["id"].as_str().expect("an id").to_owned());
+        let access = json!({ "name": "platform", "visibility": "organization", "organization-access": { "manage-projects": true } });
+        let team = seed.create("teams", access, json!({})).await;
+        self.set_placeholder("team", team);
         let link = invited["data"]["attributes"]["invitation-link"].as_str().expect("a link");
         self.set_placeholder("invitation", link[link.find("/app/").expect("a page")..].to_owned());
         let account = seed.admin.get("/api/v2/account/details").await;

@@ -28,6 +28,7 @@ mod settings;
 mod site;
 mod states;
 mod taco_login;
+mod teams;
 mod tls;
 mod tokens;
 mod variable_sets;

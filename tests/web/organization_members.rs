@@ -16,11 +16,11 @@ fn row(page: &Page, email: &str) -> String {
     row.unwrap_or_else(|| panic!("no {email}:\n{}", page.text)).to_owned()
 }
 
-/// The team that an option of this page names.
-fn team(page: &Page, name: &str) -> String {
-    let mut options = page.text.split("<option value=\"").skip(1);
-    let option = options.find(|option| option.contains(&format!(">{name}</option>"))).expect("an option");
-    option.split('"').next().expect("an id").to_owned()
+/// The team that a box of this page names.
+pub(crate) fn team(page: &Page, name: &str) -> String {
+    let mut boxes = page.text.split("name=\"team\" value=\"").skip(1);
+    let found = boxes.find(|text| text.split('>').nth(1).is_some_and(|rest| rest.trim().starts_with(name)));
+    found.and_then(|text| text.split('"').next()).unwrap_or_else(|| panic!("no {name}: {}", page.text)).to_owned()
 }
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn members_are_invited_into_a_team_found_and_removed() {
     assert_eq!(eve.get(PATH).await.status, StatusCode::NOT_FOUND);
     let page = admin.get(PATH).await;
     let (form, owners) = (exactly(&page, PATH), team(&page, "owners"));
-    for (email, team, field) in [("nonsense", owners.as_str(), "email"), ("eve@acme.test", "", "teams")] {
+    for (email, team, field) in [("nonsense", owners.as_str(), "email"), ("eve@acme.test", "mistyped", "teams")] {
         let wrong = admin.send(&form, &[("email", email), ("team", team)]).await;
         assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY, "{email}");
         for part in [format!("id=\"error-{field}\""), format!("value=\"{email}\"")] {
@@ -56,14 +56,15 @@ async fn members_are_invited_into_a_team_found_and_removed() {
     assert_eq!(done.location(), "/app/acme?notice=joined", "{}", done.text);
     let page = admin.get(PATH).await;
     let known = row(&page, "eve@acme.test");
-    assert!(known.contains("<td>eve</td>") && known.contains("<td>owners</td>"), "{known}");
+    assert!(known.contains(">eve</td>") && known.contains(">owners</td>"), "{known}");
     assert_eq!(eve.get(PATH).await.status, StatusCode::OK);
     for (search, found) in [("EVE", true), ("ve@", true), ("later", false)] {
         let page = admin.get(&format!("{PATH}?search={search}")).await;
         assert_eq!(page.text.contains("eve@acme.test"), found, "{search}");
     }
-    assert!(admin.get(&format!("{PATH}?search=nobody")).await.text.contains("Nobody fits."));
+    assert!(admin.get(&format!("{PATH}?search=nobody")).await.text.contains("No members match."));
 
+    assert!(known.contains("They lose access to this organization at once."), "it asks first: {known}");
     let action = known.split("action=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a form").to_owned();
     let done = admin.send(&PageForm { action, ..form }, &[]).await;
     assert_eq!(done.location(), format!("{PATH}?notice=deleted"), "{}", done.text);
@@ -111,7 +112,7 @@ async fn a_secret_team_is_named_to_its_members_and_to_those_who_manage_teams() {
     assert!(row(&jane.get(PATH).await, "jane@acme.test").contains("team-of-jane"), "her own");
     let page = joe.get(PATH).await;
     assert!(!page.text.contains("team-of-jane") && page.text.contains("team-of-joe"), "{}", page.text);
-    assert!(row(&page, "jane@acme.test").contains("<td>known</td>"), "{}", page.text);
+    assert!(row(&page, "jane@acme.test").contains(">known</td>"), "{}", page.text);
     assert!(!row(&page, "jane@acme.test").contains("Remove"), "he manages no members");
     // The same where it says who may do what with a workspace.
     let settings = "/app/acme/workspaces/web/settings";
@@ -136,6 +137,57 @@ async fn who_manages_members_does_not_remove_owners() {
 
     let page = jane.get(PATH).await;
     assert!(row(&page, "joe@acme.test").contains("Remove"), "{}", page.text);
-    assert_eq!(page.text.matches(">Remove<").count(), 2, "hers and his, and not the owner's: {}", page.text);
+    assert_eq!(page.text.matches(">Remove…<").count(), 2, "hers and his, and not the owner's: {}", page.text);
     assert!(page.text.contains("choose the organization"), "{}", page.text);
+}
+
+#[tokio::test]
+async fn someone_is_invited_without_a_team_and_gets_teams_later() {
+    let site = PageServer::start().await;
+    site.api.given_organization("acme").await;
+    let admin = site.admin().await;
+    let eve = site.stranger("eve").await;
+    let page = admin.get(PATH).await;
+    let done = admin.send(&exactly(&page, PATH), &[("email", "eve@acme.test")]).await;
+    assert_eq!(done.status, StatusCode::CREATED, "{}", done.text);
+    assert!(done.text.contains("data-copy=\"invitation-link\""), "{}", done.text);
+    let link = done.text.split("<code id=\"invitation-link\">").nth(1).and_then(|rest| rest.split('<').next());
+    let link = link.and_then(|link| link.find("/app/").map(|start| link[start..].to_owned())).expect("a link");
+    let offered = eve.get(&link).await;
+    let accept = format!("{link}/accept");
+    assert_eq!(eve.send(&exactly(&offered, &accept), &[]).await.status, StatusCode::SEE_OTHER);
+    assert!(row(&admin.get(PATH).await, "eve@acme.test").contains("no teams that you can see"));
+
+    let known = row(&admin.get(PATH).await, "eve@acme.test");
+    let member = known.split("href=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a link").to_owned();
+    let page = admin.get(&member).await;
+    let (form, owners) = (exactly(&page, &format!("{member}/teams")), team(&page, "owners"));
+    assert_eq!(eve.get(&member).await.status, StatusCode::OK);
+    let refused = eve.send(&exactly(&eve.get(&member).await, &format!("{member}/teams")), &[("team", &owners)]).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text);
+    let done = admin.send(&form, &[("team", &owners)]).await;
+    assert_eq!(done.location(), format!("{PATH}?notice=saved"), "{}", done.text);
+    assert!(row(&admin.get(PATH).await, "eve@acme.test").contains(">owners</td>"));
+    let done = admin.send(&form, &[]).await;
+    assert_eq!(done.location(), format!("{PATH}?notice=saved"), "no team is fine: {}", done.text);
+    assert!(row(&admin.get(PATH).await, "eve@acme.test").contains("no teams that you can see"));
+}
+
+#[tokio::test]
+async fn the_last_owner_cannot_be_removed_and_the_button_says_why() {
+    let site = PageServer::start().await;
+    site.api.given_organization("acme").await;
+    let admin = site.admin().await;
+    let page = admin.get(PATH).await;
+    assert!(page.text.contains("<button class=\"quiet\" disabled"), "{}", page.text);
+    assert!(page.text.contains("The last owner cannot be removed: add another owner first"), "{}", page.text);
+    assert!(!page.text.contains("/remove\""), "{}", page.text);
+    // Nor can they leave the owners by the form of their teams.
+    let address = page.text.split("href=\"").filter_map(|rest| rest.split('"').next());
+    let member =
+        address.filter(|address| address.starts_with(&format!("{PATH}/"))).last().expect("a member").to_owned();
+    let form = exactly(&admin.get(&member).await, &format!("{member}/teams"));
+    let refused = admin.send(&form, &[]).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text);
+    assert!(refused.text.contains("last owner"), "{}", refused.text);
 }

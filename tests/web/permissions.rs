@@ -103,6 +103,8 @@ impl Pages {
         site.plan_run().await;
         let names = [
             ("workspace", "web".to_owned()),
+            ("workspace_id", named("workspace")),
+            ("team_token", named("token of the team")),
             ("state", named("state_version")),
             ("configuration", named("configuration_version")),
             ("member", named("membership")),

@@ -24,6 +24,7 @@ mod runs;
 mod security_headers;
 mod states;
 mod static_files;
+mod teams;
 mod terraform;
 mod theme;
 mod variables;
@@ -41,6 +42,7 @@ use organizations::{
 };
 use runs::{engine_line, new_run, plan_cache, plan_view, run, run_query};
 use states::{output, state, state_diff, state_parts, state_upload};
+use teams::{member, organization_rights, team, team_access, team_tokens};
 use variables::{variable_form, variable_holder, variable_import, variable_set, variable_sets};
 use workspaces::{
     tag_lines, workspace, workspace_control, workspace_general, workspace_lock, workspace_query, workspace_settings,

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use taco_boxed::boxed;
 use taco_domain::agent_pool::AgentPool;
 use taco_domain::id::{AgentPoolId, OrganizationId, TeamId, TokenId, UserId};
-use taco_domain::permission::{Action, Actor, Credential, Resource, covers};
+use taco_domain::permission::{Action, Actor, Credential, Decision, Resource, covers};
 use taco_domain::team::Team;
 use taco_domain::token::{Token, TokenHolder, TokenKind, TokenText, token_description};
 use taco_domain::token_lifetime::token_expiry;
@@ -18,7 +18,7 @@ use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::first_start::first_admin;
 use crate::page::{Listed, PageRequest};
-use crate::teams::token_action;
+use crate::teams::{TeamView, token_action};
 
 /// Attributes of a token to create.
 #[derive(Clone, Default, Debug)]
@@ -479,7 +479,7 @@ fn check_covers(caller: &Caller, state: &OrganizationState, id: TeamId) -> Resul
         return Ok(());
     }
     Err(Error::Denied(format!(
-        "You may not make a token of team {}: the team may do more than you may, and so could whoever has its token. \
+        "You may not create a token of team {}: the team may do more than you may, and so could whoever has its token. \
          An owner of the organization may",
         team.name
     )))
@@ -496,4 +496,16 @@ fn require_team_tokens(caller: &Caller, state: &OrganizationState, id: TeamId) -
         return Ok(());
     }
     caller.require(token_action(state, id), Resource::Organization(state), Team::NOUN)
+}
+
+impl TeamView {
+    /// Decision about creating a token of the team.
+    pub fn creation_of_token(&self, caller: &Caller) -> Decision {
+        let state = &self.org.state;
+        let decision = match require_team_tokens(caller, state, self.team.id) {
+            Ok(()) => caller.may(Action::ReadDirectory, self.org.resource()),
+            Err(_) => caller.may(token_action(state, self.team.id), self.org.resource()),
+        };
+        decision.unless(check_covers(caller, state, self.team.id).err().map(|error| error.to_string()))
+    }
 }

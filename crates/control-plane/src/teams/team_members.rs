@@ -17,7 +17,7 @@ use crate::change::Tx;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
 use crate::owners::{check_owners_left, choosing, require_choice_of};
-use crate::teams::{KnownTeams, MembershipView};
+use crate::teams::{KnownTeams, MembershipView, TeamView};
 
 /// A member of the organization, as a request names them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -141,5 +141,21 @@ impl MembershipView {
         let decision = caller.may(action.unwrap_or(Action::ManageMembership), Resource::Organization(state));
         let last_owner = check_owners_left(state, &BTreeSet::from([self.membership.id])).is_err();
         decision.unless(last_owner.then_some("The last owner cannot be removed: add another owner first"))
+    }
+}
+
+/// Decisions about a team's members, for pages that say beforehand why something is not possible.
+impl TeamView {
+    /// Decision about adding and removing members.
+    pub fn choice_of_members(&self, caller: &Caller) -> Decision {
+        caller.may(choosing(&self.org.state, [&self.team.id]), self.org.resource())
+    }
+
+    /// Decision about removing this member from the team.
+    pub fn removal_of_member(&self, caller: &Caller, member: MembershipId) -> Decision {
+        let state = &self.org.state;
+        let is_last = state.is_owners(self.team.id) && check_owners_left(state, &BTreeSet::from([member])).is_err();
+        let reason = is_last.then_some("The last owner cannot be removed: add another owner first");
+        self.choice_of_members(caller).unless(reason)
     }
 }

@@ -1,24 +1,20 @@
 //! `/app/{organization}/settings/members`: who belongs to an organization, and in which teams.
 
-use std::collections::BTreeSet;
-
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
-use taco_control_plane::{
-    Error, MadeInvitation, MembershipFilter, MembershipView, OrganizationView, PageRequest, TeamFilter,
-};
-use taco_domain::id::{MembershipId, TeamId};
+use taco_control_plane::{Error, MadeInvitation, MembershipFilter, MembershipView, OrganizationView};
+use taco_domain::id::MembershipId;
 use taco_domain::membership::MembershipStatus;
 use taco_domain::permission::{Action, Decision};
 
-use crate::choice::Choice;
 use crate::error::PageError;
 use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, VisitorForm};
 use crate::list_page::ListPage;
+use crate::member::{TeamChoice, chosen_teams, team_choices};
 use crate::navigation::Section;
 use crate::page::Layout;
 use crate::pagination::{self, PageQuery};
@@ -34,12 +30,12 @@ struct MembersPage {
     settings: String,
     list: ListPage<MemberRow>,
     right: Decision,
-    teams: Vec<Choice>,
+    teams: Vec<TeamChoice>,
     link: Option<NewLink>,
     form: MemberForm,
 }
 
-/// The link of an invitation that was made just now. It is shown this once.
+/// The link of an invitation that was created just now. It is shown this once.
 struct NewLink {
     email: String,
     address: String,
@@ -85,20 +81,19 @@ impl MemberRow {
 #[serde(default)]
 pub(crate) struct MemberForm {
     email: String,
-    team: String,
+    team: Vec<String>,
     #[serde(skip)]
     complaint: Complaint,
 }
 
 impl MemberForm {
     async fn invite(&self, web: &Web, visitor: &Visitor, organization: &str) -> Result<MadeInvitation, Error> {
-        let team: TeamId = self.team.parse().map_err(|_| Error::invalid("teams", "Choose a team"))?;
-        let teams = BTreeSet::from([team]);
+        let teams = chosen_teams(&self.team)?;
         web.control_plane.create_invitation(&visitor.caller, organization, self.email.trim(), teams).await
     }
 }
 
-fn address_of(organization: &str) -> String {
+pub(crate) fn address_of(organization: &str) -> String {
     format!("{}/members", organization_settings::address(organization))
 }
 
@@ -139,12 +134,11 @@ async fn members_page(
     let (caller, control_plane) = (&visitor.caller, &web.control_plane);
     let search = wanted.search.trim();
     let filter = MembershipFilter { query: Some(search.to_owned()), ..MembershipFilter::default() };
-    let (every_team, all) = (TeamFilter::default(), PageRequest::new(1, PageRequest::LARGEST_SIZE));
     // At once, so that they share one look at the bucket.
     let (view, members, teams) = tokio::try_join!(
         control_plane.organization(caller, organization),
         control_plane.memberships(caller, organization, &filter, pagination::asked_for(&wanted.page)),
-        control_plane.teams(caller, organization, &every_team, all),
+        team_choices(web, visitor, organization, |team| form.team.contains(&team.to_string())),
     )?;
     let OrganizationView { org, .. } = &view;
     let name = org.entry().name.as_str();
@@ -153,7 +147,7 @@ async fn members_page(
         settings: organization_settings::address(name),
         list: ListPage::of(address_of(name), search, members, |view| MemberRow::of(visitor, &view)),
         right: caller.may(Action::ManageMembership, org.resource()),
-        teams: teams.items.iter().map(|view| Choice::new(view.team.id, &view.team.name, &form.team)).collect(),
+        teams,
         link: None,
         form,
     })

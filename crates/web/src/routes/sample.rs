@@ -31,6 +31,10 @@ pub(super) const ORGANIZATION: Fields = &[("name", "a-new-name"), ("email", "new
 pub(super) const DELETE_ORGANIZATION: Fields = &[("confirmation", "{organization}")];
 pub(super) const TAG: Fields = &[("tag", "{tag}")];
 pub(super) const NEW_MEMBER: Fields = &[("email", "new@acme.test"), ("team", "{visible team}")];
+pub(super) const TEAM_RIGHTS: Fields = &[("right", "manage-workspaces")];
+pub(super) const TEAM_MEMBER: Fields = &[("member", "{membership}")];
+pub(super) const TEAM_PROJECT: Fields = &[("project", "{project}"), ("access", "read")];
+pub(super) const TEAM_WORKSPACE: Fields = &[("workspace", "{workspace_id}"), ("access", "read")];
 pub(super) const NEW_KEY: Fields = &[("name", "a-new-name"), ("value", "a secret")];
 pub(super) const DELETE_POOL: Fields = &[("typed_name", "pool")];
 

@@ -2,15 +2,16 @@
 
 use taco_domain::permission::Action as A;
 
-use super::Access::{Depends, Public, Right, SignedAddress, User};
+use super::Access::{All, Depends, Public, Right, SignedAddress, User};
 use super::Place::{Account, Organization, Project, Site, Workspace};
 use super::{Case, Route, get, post, sample};
 use crate::{
-    account, admin, agent_pool, agents, configuration, configurations, consent, dashboard, invitations, login, new_run,
-    oauth, organization_members, organization_secrets, organization_settings, organization_tags, organizations, output,
-    password_link, projects, run, runs, sessions, state, state_diff, state_upload, states, theme, tokens,
-    variable_form, variable_import, variable_set, variable_sets, variables, workspace, workspace_control,
-    workspace_general, workspace_lock, workspace_settings, workspace_sharing, workspaces,
+    account, admin, agent_pool, agents, configuration, configurations, consent, dashboard, invitations, login, member,
+    new_run, oauth, organization_members, organization_secrets, organization_settings, organization_tags,
+    organizations, output, password_link, projects, run, runs, sessions, state, state_diff, state_upload, states, team,
+    team_access, team_tokens, teams, theme, tokens, variable_form, variable_import, variable_set, variable_sets,
+    variables, workspace, workspace_control, workspace_general, workspace_lock, workspace_settings, workspace_sharing,
+    workspaces,
 };
 
 /// What a state's data may go through.
@@ -26,6 +27,26 @@ const RUN_DECISIONS: &[Case] = &[
     Case { named: "force-cancel", rights: &[(A::ForceCancelRun, Workspace)] },
     Case { named: "force-execute", rights: &[(A::ForceCancelRun, Workspace)] },
 ];
+/// Secret teams are known to their members and to those who manage teams.
+const TEAM_READ: &[Case] = &[
+    Case { named: "team", rights: &[(A::ManageTeams, Organization)] },
+    Case { named: "visible team", rights: &[(A::ReadDirectory, Organization)] },
+];
+/// Owners are chosen by owners.
+const TEAM_MEMBERS: &[Case] = &[
+    Case { named: "team", rights: &[(A::ManageMembership, Organization), (A::ManageTeams, Organization)] },
+    Case { named: "visible team", rights: &[(A::ManageMembership, Organization)] },
+    Case { named: "owners", rights: &[(A::ManageOwners, Organization)] },
+];
+const TEAM_TOKENS: &[Case] = &[
+    Case { named: "team", rights: &[(A::ManageTeams, Organization)] },
+    Case { named: "owners", rights: &[(A::ManageOwners, Organization)] },
+];
+/// Whoever gives a team access has to know of it.
+const TEAM_IN_PROJECT: &[Case] = &[Case { named: "visible team", rights: &[(A::ManageProjectTeams, Project)] }];
+const TEAM_IN_WORKSPACE: &[Case] = &[Case { named: "visible team", rights: &[(A::ManageWorkspaceTeams, Workspace)] }];
+const TEAM_RIGHTS: &[(A, super::Place)] =
+    &[(A::ManageTeams, Organization), (A::ManageOrganizationAccess, Organization)];
 const PLAN_FILES: &[Case] = &[
     Case { named: "redacted", rights: &[(A::ReadRuns, Workspace)] },
     Case { named: "whole", rights: &[(A::ReadWholePlan, Workspace)] },
@@ -87,6 +108,25 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             post("/app/{organization}/settings/members", Right(A::ManageMembership, Organization), organization_members::invite).form(sample::NEW_MEMBER),
             post("/app/{organization}/settings/members/{member}/remove", Right(A::ManageMembership, Organization), organization_members::remove),
             post("/app/{organization}/settings/members/{member}/link", Right(A::ManageMembership, Organization), organization_members::renew_link),
+            get("/app/{organization}/settings/members/{member}", Right(A::ReadDirectory, Organization), member::show),
+            post("/app/{organization}/settings/members/{member}/teams", Right(A::ManageMembership, Organization), member::set_teams).form(sample::TEAM),
+            get("/app/{organization}/settings/teams", Right(A::ReadDirectory, Organization), teams::list),
+            post("/app/{organization}/settings/teams", Right(A::ManageTeams, Organization), teams::create).form(sample::NAMED),
+            get("/app/{organization}/settings/teams/new", Right(A::ReadDirectory, Organization), teams::show_new),
+            get("/app/{organization}/settings/teams/{team}", Depends(TEAM_READ), team::show),
+            post("/app/{organization}/settings/teams/{team}", Right(A::ManageTeams, Organization), team::update).form(sample::NAMED),
+            post("/app/{organization}/settings/teams/{team}/rights", All(TEAM_RIGHTS), team::update_rights).form(sample::TEAM_RIGHTS),
+            post("/app/{organization}/settings/teams/{team}/members", Depends(TEAM_MEMBERS), team::add_member).form(sample::TEAM_MEMBER),
+            post("/app/{organization}/settings/teams/{team}/members/remove", Depends(TEAM_MEMBERS), team::remove_member).form(sample::TEAM_MEMBER),
+            post("/app/{organization}/settings/teams/{team}/projects", Depends(TEAM_IN_PROJECT), team_access::add_project).form(sample::TEAM_PROJECT),
+            post("/app/{organization}/settings/teams/{team}/projects/{team_project}", Right(A::ManageProjectTeams, Project), team_access::change_project).form(sample::TEAM_PROJECT),
+            post("/app/{organization}/settings/teams/{team}/projects/{team_project}/remove", Right(A::ManageProjectTeams, Project), team_access::remove_project),
+            post("/app/{organization}/settings/teams/{team}/workspaces", Depends(TEAM_IN_WORKSPACE), team_access::add_workspace).form(sample::TEAM_WORKSPACE),
+            post("/app/{organization}/settings/teams/{team}/workspaces/{team_workspace}", Right(A::ManageWorkspaceTeams, Workspace), team_access::change_workspace).form(sample::TEAM_WORKSPACE),
+            post("/app/{organization}/settings/teams/{team}/workspaces/{team_workspace}/remove", Right(A::ManageWorkspaceTeams, Workspace), team_access::remove_workspace),
+            post("/app/{organization}/settings/teams/{team}/tokens", Depends(TEAM_TOKENS), team_tokens::create).form(sample::NEW_TOKEN),
+            post("/app/{organization}/settings/teams/{team}/tokens/{team_token}/revoke", Right(A::ManageTeams, Organization), team_tokens::revoke),
+            post("/app/{organization}/settings/teams/{team}/delete", Right(A::ManageTeams, Organization), team::delete),
             post("/app/{organization}/settings/tokens/{kind}", Right(A::ManageOrganizationToken, Organization), organization_secrets::make_token).form(sample::NEW_TOKEN),
             post("/app/{organization}/settings/tokens/{kind}/revoke", Right(A::ManageOrganizationToken, Organization), organization_secrets::revoke_token),
             post("/app/{organization}/settings/ssh-keys", Right(A::ManageVcsSettings, Organization), organization_secrets::add_key).form(sample::NEW_KEY),
