@@ -2,26 +2,37 @@
 "use strict";
 
 /** Shortcuts: `/` goes to the search field, `g` and a letter to a part of the organization, `?` tells them all. */
-const places = { d: "Dashboard", w: "Workspaces", r: "Runs", q: "Queue", a: "Agents", s: "Settings" };
+const places = { d: "Dashboard", w: "Workspaces", r: "Runs", q: "Queue", p: "Projects", v: "Variable sets", a: "Agents", s: "Settings" };
 let afterG = false;
 
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select, [contenteditable]");
-  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape") {
+    // Popovers close by themselves.
+    for (const menu of document.querySelectorAll("details.menu[open]")) {
+      menu.open = false;
+      menu.querySelector("summary").focus();
+    }
+    return;
+  }
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector(":popover-open, dialog[open]")) return;
   if (afterG) {
     afterG = false;
     const name = places[event.key];
     const links = document.querySelectorAll("header.top nav a");
-    const link = [...links].find((link) => link.textContent === name);
+    const link = [...links].find((link) => link.textContent.trim() === name);
     if (link) link.click();
     return;
   }
   if (event.key === "g") {
     afterG = true;
     setTimeout(() => { afterG = false; }, 1500);
+  } else if (event.key === "?") {
+    document.getElementById("shortcuts")?.showPopover();
   } else if (event.key === "/") {
-    const search = document.querySelector("input[type=search]");
-    if (search) { event.preventDefault(); search.focus(); }
+    event.preventDefault();
+    const search = document.querySelector("main input[type=search]");
+    if (search) { search.focus(); search.select(); } else { document.dispatchEvent(new CustomEvent("taco:search")); }
   } else if (event.key === "j" || event.key === "k") {
     const rows = [...document.querySelectorAll("tbody th a, tbody td:first-child a")];
     const next = rows.indexOf(document.activeElement) + (event.key === "j" ? 1 : -1);
@@ -29,16 +40,39 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-/** A button with `data-copy` copies the text of the element that it names. */
+/** The clipboard is there on https and on this machine alone; elsewhere a selection is copied. */
+async function copied(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const field = document.createElement("textarea");
+  field.value = text;
+  field.className = "hidden";
+  document.body.append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  if (!done) throw new Error("not copied");
+}
+
+/** `data-copy` copies the text of the element that it names, `data-copy-text` its own. */
 document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-copy]");
-  if (!button || !navigator.clipboard) return;
-  const source = document.getElementById(button.dataset.copy);
-  navigator.clipboard.writeText(source.textContent.trim()).then(() => {
-    const before = button.textContent;
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = before; }, 2000);
-  });
+  const button = event.target.closest("[data-copy], [data-copy-text]");
+  if (!button) return;
+  const text = button.dataset.copyText ?? document.getElementById(button.dataset.copy).textContent.trim();
+  const label = button.querySelector(".hidden") || button;
+  const before = label.textContent;
+  const use = button.querySelector("use");
+  const icon = use?.getAttribute("href");
+  copied(text).then(() => {
+    button.focus();
+    button.classList.add("done");
+    label.textContent = "Copied";
+    use?.setAttribute("href", icon.replace(/#.*/, "#check"));
+    setTimeout(() => {
+      button.classList.remove("done");
+      label.textContent = before;
+      use?.setAttribute("href", icon);
+    }, 2000);
+  }).catch(() => {});
 });
 
 /** What is chosen from a list with `data-adds-to` becomes one more line of the text that it names. */
@@ -57,3 +91,59 @@ document.addEventListener("click", (event) => {
     if (!menu.contains(event.target)) menu.open = false;
   }
 });
+
+/** On a narrow screen the current tab is moved into view. */
+for (const tab of document.querySelectorAll("nav [aria-current]")) {
+  const nav = tab.closest("nav");
+  if (nav.scrollWidth > nav.clientWidth) nav.scrollLeft = tab.offsetLeft - nav.offsetLeft - (nav.clientWidth - tab.offsetWidth) / 2;
+}
+
+/** Times in the visitor's own zone, with UTC when pointed at. Relative ones (`data-ago`) tick. */
+(() => {
+  const local = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
+  /** In its largest unit, as the server writes it: see `text::span`. */
+  function ago(milliseconds) {
+    const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+    if (seconds < 5) return "just now";
+    if (seconds < 90) return `${seconds} s ago`;
+    if (seconds < 5400) return `${Math.floor((seconds + 30) / 60)} min ago`;
+    if (seconds < 129600) return `${Math.floor((seconds + 1800) / 3600)} h ago`;
+    return `${Math.floor((seconds + 43200) / 86400)} d ago`;
+  }
+
+  function localize() {
+    for (const time of document.querySelectorAll("time[datetime]:not([data-local])")) {
+      const moment = new Date(time.dateTime);
+      if (isNaN(moment)) continue;
+      time.dataset.local = "";
+      const relative = time.hasAttribute("data-ago") || / ago$|^just now$/.test(time.textContent);
+      if (relative) {
+        time.dataset.ago = "";
+        time.title = `${local.format(moment)} (${time.title || moment.toISOString()})`;
+      } else if (/ UTC$/.test(time.textContent)) {
+        const before = time.textContent;
+        const utc = before.replace(/^, /, "");
+        time.textContent = before.replace(utc, local.format(moment));
+        time.title = utc;
+      }
+    }
+  }
+
+  function tick() {
+    if (document.hidden) return;
+    for (const time of document.querySelectorAll("time[data-ago]")) {
+      const text = ago(Date.now() - Date.parse(time.dateTime));
+      if (time.textContent !== text) time.textContent = text;
+    }
+  }
+
+  let waiting = false;
+  new MutationObserver(() => {
+    if (waiting) return;
+    waiting = true;
+    setTimeout(() => { waiting = false; localize(); }, 50);
+  }).observe(document.body, { childList: true, subtree: true });
+  localize();
+  setInterval(tick, 5000);
+})();

@@ -8,7 +8,7 @@
   const isInUse = (live) => {
     const active = document.activeElement;
     const typing = live.contains(active) && active.matches("input, textarea, select");
-    return typing || live.querySelector("dialog[open], details[open]") !== null;
+    return typing || live.querySelector("dialog[open], details[open], :popover-open") !== null;
   };
 
   /** Puts what is new in its place. The link that has the focus keeps it. */

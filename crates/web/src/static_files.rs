@@ -45,12 +45,15 @@ pub(crate) struct StaticFiles {
     pub(crate) script: StaticFile,
     /// Follows a run on its page.
     pub(crate) run_script: StaticFile,
+    /// The taco: favicon and mark.
     pub(crate) icon: StaticFile,
+    /// Sprite of icons: see `templates/icons.html`.
+    pub(crate) icons: StaticFile,
 }
 
 impl StaticFiles {
-    pub(crate) fn all(&'static self) -> [&'static StaticFile; 6] {
-        [&self.style_sheet, &self.htmx, &self.htmx_events, &self.script, &self.run_script, &self.icon]
+    pub(crate) fn all(&'static self) -> [&'static StaticFile; 7] {
+        [&self.style_sheet, &self.htmx, &self.htmx_events, &self.script, &self.run_script, &self.icon, &self.icons]
     }
 }
 
@@ -61,6 +64,7 @@ const STYLE_SHEET: &str = concat!(
     include_str!("../../../static/tables.css"),
     include_str!("../../../static/run.css"),
     include_str!("../../../static/pictures.css"),
+    include_str!("../../../static/dialogs.css"),
 );
 
 pub(crate) static STATIC_FILES: LazyLock<StaticFiles> = LazyLock::new(|| StaticFiles {
@@ -74,6 +78,7 @@ pub(crate) static STATIC_FILES: LazyLock<StaticFiles> = LazyLock::new(|| StaticF
     ),
     run_script: StaticFile::new("run", "js", include_str!("../../../static/run.js")),
     icon: StaticFile::new("icon", "svg", include_str!("../../../static/icon.svg")),
+    icons: StaticFile::new("icons", "svg", include_str!("../../../static/icons.svg")),
 });
 
 #[cfg(test)]
@@ -85,6 +90,24 @@ mod tests {
         for (file, digest) in [(&STATIC_FILES.htmx, HTMX), (&STATIC_FILES.htmx_events, HTMX_EVENTS)] {
             assert_eq!(hex::encode(Sha256::digest(file.content)), digest, "{}", file.path);
         }
+    }
+
+    /// A misspelt name would leave a hole in the page, and nothing else would tell.
+    #[test]
+    fn every_icon_that_a_template_names_is_in_the_sprite() {
+        let templates = concat!(env!("CARGO_MANIFEST_DIR"), "/../../templates");
+        let mut names = 0;
+        for file in std::fs::read_dir(templates).expect("the templates") {
+            let path = file.expect("a file").path();
+            let text = std::fs::read_to_string(&path).expect("text");
+            for call in text.split("icon(\"").skip(1) {
+                let name = call.split('"').next().unwrap_or_default();
+                let symbol = format!("<symbol id=\"{name}\"");
+                assert!(STATIC_FILES.icons.content.contains(&symbol), "{}: no icon {name}", path.display());
+                names += 1;
+            }
+        }
+        assert!(names > 0);
     }
 
     const HTMX: &str = "e484d9171a9db30a39c8f16e3d709d4137f3211c659f8e6125816635033d593f";

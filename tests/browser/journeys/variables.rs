@@ -37,8 +37,8 @@ async fn variables_are_added_changed_pasted_and_deleted(journey: Journey) {
     admin.reads("What would change").await;
     admin.presses("Import 2 variables").await;
     admin.reads("us-east").await;
-    admin.clicks("summary[aria-label^='Delete size']").await;
-    admin.clicks("button[aria-label^='Delete for good: size']").await;
+    admin.clicks("button[popovertarget^='ask:']").await;
+    admin.clicks(".dialog:popover-open button.destroy").await;
     admin.find(".flash").await;
     admin.goes_to("/app/acme/workspaces/web/variables").await;
     assert!(!admin.text().await.contains("size"), "{}", admin.text().await);
