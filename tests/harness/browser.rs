@@ -6,6 +6,8 @@ use std::cell::RefCell;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response, StatusCode};
 
+const FLASH: &str = "taco-flash=";
+
 /// Password of the first admin.
 pub const PASSWORD: &str = "correct horse";
 
@@ -13,6 +15,8 @@ pub struct Browser {
     pub origin: String,
     client: Client,
     pub cookie: RefCell<Option<String>>,
+    /// Cookie with the message for the next page.
+    flash: RefCell<Option<String>>,
 }
 
 #[derive(Debug)]
@@ -33,7 +37,7 @@ pub struct PageForm {
 impl Browser {
     pub fn at(origin: String, client: reqwest::ClientBuilder) -> Self {
         let client = client.redirect(Policy::none()).build().expect("a client");
-        Self { origin, client, cookie: RefCell::default() }
+        Self { origin, client, cookie: RefCell::default(), flash: RefCell::default() }
     }
 
     /// Sets the first admin's password through the link that the server printed, which logs them in.
@@ -47,7 +51,7 @@ impl Browser {
     pub async fn accepts_invitation(&self, membership: &str) {
         let action = format!("/app/settings/invitations/{membership}/accept");
         let done = self.send(&self.get("/app/organizations").await.form(&action), &[]).await;
-        assert!(done.location().ends_with("?notice=joined"), "{}", done.text);
+        assert!(done.flash().starts_with("Welcome!"), "{}", done.text);
     }
 
     pub async fn get(&self, path: &str) -> Page {
@@ -102,8 +106,10 @@ impl Browser {
     }
 
     async fn ask(&self, path: &str, mut request: reqwest::RequestBuilder) -> Page {
-        if let Some(cookie) = self.cookie.borrow().as_deref() {
-            request = request.header("cookie", cookie);
+        for cookie in [&self.cookie, &self.flash] {
+            if let Some(cookie) = cookie.borrow().as_deref() {
+                request = request.header("cookie", cookie);
+            }
         }
         let response = request.send().await.expect("the server answers");
         self.keep_cookie(&response);
@@ -112,10 +118,11 @@ impl Browser {
     }
 
     fn keep_cookie(&self, response: &Response) {
-        if let Some(header) = response.headers().get("set-cookie") {
+        for header in response.headers().get_all("set-cookie") {
             let header = header.to_str().expect("text");
             let pair = header.split(';').next().expect("a cookie has a first part");
-            *self.cookie.borrow_mut() = (!header.contains("Max-Age=0")).then(|| pair.to_owned());
+            let kept = if pair.starts_with(FLASH) { &self.flash } else { &self.cookie };
+            *kept.borrow_mut() = (!header.contains("Max-Age=0")).then(|| pair.to_owned());
         }
     }
 }
@@ -127,6 +134,20 @@ impl Page {
 
     pub fn location(&self) -> &str {
         self.header("location")
+    }
+
+    /// The message that the answer to a form leaves for the next page.
+    pub fn flash(&self) -> String {
+        let cookies = self.headers.get_all("set-cookie").into_iter().filter_map(|cookie| cookie.to_str().ok());
+        let pair = cookies.filter_map(|cookie| cookie.split(';').next()).find(|pair| pair.starts_with(FLASH));
+        let sealed = pair.and_then(|pair| pair.split_once('.')).map_or("", |(_, sealed)| sealed);
+        let content = url::form_urlencoded::parse(sealed.as_bytes()).next().map(|(text, _)| text.into_owned());
+        content.and_then(|content| content.split_once('\n').map(|(_, text)| text.to_owned())).unwrap_or_default()
+    }
+
+    /// Where the answer to a form leads, and what is said there: `/app/acme: Settings saved.`
+    pub fn done(&self) -> String {
+        format!("{}: {}", self.location(), self.flash())
     }
 
     /// The first form to post whose action begins so; an action that is missing is the page's own address.

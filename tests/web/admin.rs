@@ -25,11 +25,14 @@ async fn a_user_is_made_suspended_and_let_in_again() {
     assert!(page.text.contains("jane@acme.test") && !page.text.contains("admin@localhost</td>"), "{}", page.text);
     let id = page.text.split("/app/admin/users/").nth(1).and_then(|rest| rest.split('/').next()).expect("an id");
     let form = |what: &str| page.form(&format!("{ADMIN}/users/{id}/{what}"));
-    assert_eq!(scene.admin.send(&form("suspend"), &[]).await.location(), "/app/admin?notice=suspended");
+    assert_eq!(
+        scene.admin.send(&form("suspend"), &[]).await.done(),
+        "/app/admin: User jane suspended. Their sessions and tokens no longer work."
+    );
     assert!(jane.get("/app").await.location().starts_with("/login"));
     let page = scene.admin.get("/app/admin?search=jane").await;
     let resume = page.form(&format!("{ADMIN}/users/{id}/resume"));
-    assert_eq!(scene.admin.send(&resume, &[]).await.location(), "/app/admin?notice=resumed");
+    assert_eq!(scene.admin.send(&resume, &[]).await.done(), "/app/admin: User jane can log in again.");
     log_in(&scene.site, "jane").await;
 
     let page = scene.admin.send(&form("password-link"), &[]).await;

@@ -94,12 +94,12 @@ async fn an_archive_that_nothing_needs_is_given_up() {
     let discard = scene.look(&run).await.form(&format!("{}/decisions/discard", RunScene::address(&run)));
     scene.admin.send(&discard, &[]).await;
     let page = scene.admin.get(PATH).await;
-    assert_eq!(scene.admin.send(&page.form(&delete), &[]).await.location(), format!("{PATH}?notice=deleted"));
+    assert_eq!(scene.admin.send(&page.form(&delete), &[]).await.done(), format!("{PATH}: Configuration deleted."));
     let page = scene.admin.get(PATH).await;
     assert!(row(&page, 1).contains("Deleted, can be brought back"), "{}", row(&page, 1));
     assert!(row(&page, 1).contains(&format!("{PATH}/{first}/delete-for-good")), "{}", row(&page, 1));
     let back = page.form(&format!("{PATH}/{first}/bring-back"));
-    assert_eq!(scene.admin.send(&back, &[]).await.location(), format!("{PATH}?notice=saved"));
+    assert_eq!(scene.admin.send(&back, &[]).await.done(), format!("{PATH}: Configuration restored."));
 
     let page = scene.admin.get(PATH).await;
     let form = page.form(&archive);
@@ -116,9 +116,9 @@ async fn an_archive_that_nothing_needs_is_given_up() {
     assert_eq!(scene.admin.get(&download).await.status, StatusCode::OK);
     assert_eq!(scene.admin.get(&download.replace("/web/", "/other/")).await.status, StatusCode::NOT_FOUND);
     let done = scene.admin.send(&form, &[]).await;
-    assert_eq!(done.location(), format!("{PATH}?notice=archived"), "{}", done.text);
+    assert_eq!(done.done(), format!("{PATH}: Configuration archived. Its files are gone."), "{}", done.text);
     let page = scene.admin.get(done.location()).await;
-    assert!(page.text.contains("Archived: its files are gone."), "{}", page.text);
+    assert!(page.text.contains("Configuration archived. Its files are gone."), "{}", page.text);
     assert!(row(&page, 1).contains("Archived") && !row(&page, 1).contains("Download"), "{}", row(&page, 1));
     assert_eq!(scene.admin.get(&format!("{PATH}/{first}")).await.status, StatusCode::NOT_FOUND);
 }

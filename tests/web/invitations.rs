@@ -48,7 +48,7 @@ async fn a_link_is_shown_once_and_leads_through_the_login_to_a_question() {
     assert!(page.text.contains("Join acme") && page.text.contains("someone@acme.test"), "{}", page.text);
     assert_eq!(browser.get("/app/acme").await.status, StatusCode::NOT_FOUND, "looking is not accepting");
     let done = browser.send(&page.form(&format!("{second}/accept")), &[]).await;
-    assert_eq!(done.location(), "/app/acme?notice=joined", "{}", done.text);
+    assert_eq!(done.done(), "/app/acme: Welcome! You are now a member of acme.", "{}", done.text);
     assert_eq!(browser.get("/app/acme").await.status, StatusCode::OK);
     assert_eq!(browser.get(&second).await.status, StatusCode::NOT_FOUND);
     assert!(admin.get(MEMBERS).await.text.contains("<td>eve</td>"));
@@ -82,12 +82,17 @@ async fn a_site_admin_vouches_for_the_address_that_they_saw() {
     assert_eq!(admin.send(&form, &[]).await.status, StatusCode::CONFLICT, "she has another address by now");
     moves("jane@new.test").await;
     let done = admin.send(&form, &[]).await;
-    assert_eq!(done.location(), "/app/admin?notice=verified", "{}", done.text);
+    assert_eq!(
+        done.done(),
+        "/app/admin: Email address of jane verified. Invitations to it are theirs.",
+        "{}",
+        done.text
+    );
     let page = jane.get("/app").await;
     assert!(page.text.contains("You are invited") && page.text.contains("acme"), "{}", page.text);
     let decline =
         page.text.split("action=\"").find_map(|rest| rest.split('"').next().filter(|to| to.ends_with("/decline")));
     let done = jane.send(&page.form(decline.expect("a form")), &[]).await;
-    assert_eq!(done.location(), "/app/organizations?notice=declined", "{}", done.text);
+    assert_eq!(done.done(), "/app/organizations: Invitation declined.", "{}", done.text);
     assert!(!admin.get(MEMBERS).await.text.contains("jane@new.test"));
 }

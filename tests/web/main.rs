@@ -5,6 +5,7 @@ mod agents;
 mod configurations;
 mod consent;
 mod dashboard;
+mod flash;
 mod form_scene;
 mod intermediate_states;
 mod invitations;

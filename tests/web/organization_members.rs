@@ -53,7 +53,7 @@ async fn members_are_invited_into_a_team_found_and_removed() {
     let accept =
         offered.text.split("action=\"").find_map(|rest| rest.split('"').next().filter(|to| to.ends_with("/accept")));
     let done = eve.send(&offered.form(accept.expect("an invitation")), &[]).await;
-    assert_eq!(done.location(), "/app/acme?notice=joined", "{}", done.text);
+    assert_eq!(done.done(), "/app/acme: Welcome! You are now a member of acme.", "{}", done.text);
     let page = admin.get(PATH).await;
     let known = row(&page, "eve@acme.test");
     assert!(known.contains(">eve</td>") && known.contains(">owners</td>"), "{known}");
@@ -67,7 +67,7 @@ async fn members_are_invited_into_a_team_found_and_removed() {
     assert!(known.contains("They lose access to this organization at once."), "it asks first: {known}");
     let action = known.split("action=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a form").to_owned();
     let done = admin.send(&PageForm { action, ..form }, &[]).await;
-    assert_eq!(done.location(), format!("{PATH}?notice=deleted"), "{}", done.text);
+    assert_eq!(done.done(), format!("{PATH}: Member removed."), "{}", done.text);
     assert_eq!(eve.get(PATH).await.status, StatusCode::NOT_FOUND);
 }
 
@@ -166,10 +166,10 @@ async fn someone_is_invited_without_a_team_and_gets_teams_later() {
     let refused = eve.send(&exactly(&eve.get(&member).await, &format!("{member}/teams")), &[("team", &owners)]).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text);
     let done = admin.send(&form, &[("team", &owners)]).await;
-    assert_eq!(done.location(), format!("{PATH}?notice=saved"), "{}", done.text);
+    assert_eq!(done.done(), format!("{PATH}: Teams of the member saved."), "{}", done.text);
     assert!(row(&admin.get(PATH).await, "eve@acme.test").contains(">owners</td>"));
     let done = admin.send(&form, &[]).await;
-    assert_eq!(done.location(), format!("{PATH}?notice=saved"), "no team is fine: {}", done.text);
+    assert_eq!(done.done(), format!("{PATH}: Teams of the member saved."), "no team is fine: {}", done.text);
     assert!(row(&admin.get(PATH).await, "eve@acme.test").contains("no teams that you can see"));
 }
 

@@ -53,7 +53,7 @@ async fn tags_are_counted_and_deleted_from_every_workspace() {
 
     let (old, tmp) = (id(&row(&page.text, "old")), id(&row(&page.text, "tmp")));
     let done = admin.send(&form, &[("tag", &old), ("tag", &tmp)]).await;
-    assert_eq!(done.location(), format!("{PATH}?notice=deleted"), "{}", done.text);
+    assert_eq!(done.done(), format!("{PATH}: 2 tags deleted."), "{}", done.text);
     let page = admin.get(PATH).await;
     assert!(row(&page.text, "prod").contains(">2</a>"), "{}", page.text);
     assert!(!page.text.contains(">old</label>") && !page.text.contains(">tmp</label>"), "{}", page.text);
@@ -84,7 +84,7 @@ async fn a_tag_on_a_workspace_that_is_not_theirs_stays_and_says_why() {
     let tags = site.api.admin().get("/api/v2/organizations/acme/tags?q=shared").await.data();
     assert_eq!(tags[0]["attributes"]["instance-count"], 2, "it stayed");
     let done = member.send(&form, &[("tag", &id(&own))]).await;
-    assert_eq!(done.location(), format!("{PATH}?notice=deleted"), "{}", done.text);
+    assert_eq!(done.done(), format!("{PATH}: 1 tag deleted."), "{}", done.text);
 
     let stranger = site.stranger("eve").await;
     assert_eq!(stranger.get(PATH).await.status, StatusCode::NOT_FOUND);

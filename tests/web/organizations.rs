@@ -12,7 +12,7 @@ async fn the_first_organization_is_made_on_the_start_page_which_then_leads_to_it
     assert_eq!(made.status, StatusCode::SEE_OTHER, "{}", made.text);
     assert!(made.location().starts_with("/app/acme"), "{}", made.location());
     let page = browser.get(made.location()).await;
-    assert!(page.text.contains("Created."), "{}", page.text);
+    assert!(page.text.contains("Organization acme created."), "{}", page.text);
 
     let start = browser.get("/app").await;
     assert_eq!(start.status, StatusCode::SEE_OTHER);

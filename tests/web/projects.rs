@@ -18,12 +18,12 @@ async fn a_project_is_made_changed_and_deleted() {
         assert!(page.text.contains(part), "{part} is missing:\n{}", page.text);
     }
     let saved = browser.send(&page.form(&address), &[("name", "Shop"), ("description", "")]).await;
-    assert_eq!(saved.location(), format!("{address}?notice=saved"));
+    assert_eq!(saved.done(), format!("{address}: Project Shop saved."));
     let found = browser.get(&format!("{PATH}?search=sho")).await;
     assert!(found.text.contains(">Shop</a>") && !found.text.contains(">Default Project</a>"), "{}", found.text);
 
     let delete = browser.get(&address).await.form(&format!("{address}/delete"));
-    assert_eq!(browser.send(&delete, &[]).await.location(), format!("{PATH}?notice=deleted"));
+    assert_eq!(browser.send(&delete, &[]).await.done(), format!("{PATH}: Project Shop deleted."));
     assert_eq!(browser.get(&address).await.status, StatusCode::NOT_FOUND);
 }
 
@@ -92,7 +92,7 @@ async fn a_projects_tags_are_lines_and_mistakes_stand_beside_them() {
         assert!(wrong.text.contains(part), "{part} is missing:\n{}", wrong.text);
     }
     let saved = browser.send(&form, &[("name", "Shop"), ("tags", "team=shop")]).await;
-    assert_eq!(saved.location(), format!("{address}?notice=saved"), "{}", saved.text);
+    assert_eq!(saved.done(), format!("{address}: Project Shop saved."), "{}", saved.text);
     let bindings = site.api.admin().get(&format!("/api/v2/projects/{project}/tag-bindings")).await;
     let bindings = bindings.expect(StatusCode::OK).json();
     let found: Vec<_> = bindings["data"].as_array().expect("a list").iter().map(|tag| &tag["attributes"]).collect();

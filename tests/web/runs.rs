@@ -42,7 +42,7 @@ async fn a_plan_is_looked_at_confirmed_and_followed_to_its_end() {
     let confirm = page.form(&format!("{}/decisions/confirm", RunScene::address(&run)));
     let done = scene.admin.send(&confirm, &[]).await;
     assert_eq!(done.status, StatusCode::SEE_OTHER);
-    assert_eq!(done.location(), format!("{}?notice=confirmed", RunScene::address(&run)));
+    assert_eq!(done.done(), format!("{}: Confirmed. The apply is queued.", RunScene::address(&run)));
     assert_eq!(scene.status(&run).await, "apply_queued");
     let again = scene.admin.send(&confirm, &[]).await;
     assert_eq!(again.status, StatusCode::CONFLICT, "it was confirmed already");
@@ -156,7 +156,7 @@ async fn comments_are_kept_as_they_were_typed() {
     let refused = scene.admin.send(&comment, &[("body", &long)]).await;
     assert!(refused.text.contains(&long) && refused.text.contains("4096 are allowed"));
     let done = scene.admin.send(&comment, &[("body", NASTY)]).await;
-    assert_eq!(done.location(), format!("{}?notice=commented", RunScene::address(&run)));
+    assert_eq!(done.done(), format!("{}: Comment added.", RunScene::address(&run)));
     let page = scene.look(&run).await;
     assert!(page.text.contains("onerror=alert(1)&#62;&#38;lt;"), "{}", page.text);
     is_harmless(&page);
@@ -285,7 +285,7 @@ async fn a_run_is_started_by_a_form() {
         .await;
     assert_eq!(made.status, StatusCode::SEE_OTHER, "{}", made.text);
     let page = scene.admin.get(made.location()).await;
-    for part in ["The run is started.", "Looks good?", "plan only", "a.b", "module.c", "from the page"] {
+    for part in ["Run started.", "Looks good?", "plan only", "a.b", "module.c", "from the page"] {
         assert!(page.text.contains(part), "{part}: {}", page.text);
     }
     let long = [("kind", "plan-and-apply"), ("message", "Bigger cache\r\n\r\nIt <b>grew</b>.\r\nTwice.")];

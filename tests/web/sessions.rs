@@ -21,7 +21,7 @@ async fn a_session_elsewhere_is_seen_and_revoked() {
     let id = other.split("/sessions/").nth(1).and_then(|rest| rest.split('/').next()).expect("an id");
     let revoke = harness::browser::PageForm { action: format!("{SESSIONS}/{id}/revoke"), ..revoke };
     let done = here.send(&revoke, &[]).await;
-    assert_eq!((done.status, done.location()), (StatusCode::SEE_OTHER, "/app/settings/sessions?notice=revoked"));
+    assert_eq!((done.status, done.done()), (StatusCode::SEE_OTHER, format!("{SESSIONS}: Session ended.")));
     assert!(elsewhere.get("/app").await.location().starts_with("/login"));
     assert_eq!(here.get("/app").await.status, StatusCode::OK);
     assert_eq!(here.send(&revoke, &[]).await.status, StatusCode::NOT_FOUND);
@@ -57,7 +57,12 @@ async fn a_new_password_needs_the_old_one_and_ends_other_sessions() {
         assert!(page.text.contains(said) && !page.text.contains(password), "{}", page.text);
     }
     let done = here.send(&form, &[("current", PASSWORD), ("password", new), ("repeated", new)]).await;
-    assert_eq!(done.location(), "/app/settings/account?notice=password", "{}", done.text);
+    assert_eq!(
+        done.done(),
+        "/app/settings/account: Password changed. Your other sessions have ended.",
+        "{}",
+        done.text
+    );
     assert!(elsewhere.get("/app").await.location().starts_with("/login"));
     let login = elsewhere.get("/login").await.form("/login");
     let refused = elsewhere.send(&login, &[("username", "admin"), ("password", PASSWORD)]).await;

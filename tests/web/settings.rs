@@ -13,7 +13,7 @@ async fn a_workspace_gets_another_name_and_tags() {
     let form = scene.admin.get(WORKSPACE_SETTINGS).await.form(&format!("{WORKSPACE_SETTINGS}/general"));
     let fields = [("name", "web-2"), ("description", "the <shop>"), ("tags", "prod\r\nteam=web\r\n")];
     let done = scene.admin.send(&form, &fields).await;
-    assert_eq!(done.location(), "/app/acme/workspaces/web-2/settings?notice=saved", "{}", done.text);
+    assert_eq!(done.done(), "/app/acme/workspaces/web-2/settings: Workspace web-2 saved.", "{}", done.text);
     let workspace = scene.api.workspace("acme", "web-2").await;
     assert_eq!(workspace["attributes"]["description"], "the <shop>");
     assert_eq!(workspace["attributes"]["tag-names"], json!(["prod", "team"]));
@@ -105,9 +105,9 @@ async fn state_is_shared_and_triggers_are_set_by_name() {
     scene.api.given_workspace("acme", "network").await;
     let page = scene.admin.get(WORKSPACE_SETTINGS).await;
     let form = |path: &str| page.form(&format!("{WORKSPACE_SETTINGS}/{path}"));
-    for (path, word) in [("consumers", "saved"), ("triggers", "created")] {
+    for (path, word) in [("consumers", "Remote state sharing saved."), ("triggers", "Run trigger added.")] {
         let done = scene.admin.send(&form(path), &[("workspace", "network")]).await;
-        assert_eq!(done.location(), format!("{WORKSPACE_SETTINGS}?notice={word}"), "{}", done.text);
+        assert_eq!(done.done(), format!("{WORKSPACE_SETTINGS}: {word}"), "{}", done.text);
         for wrong in ["nowhere", "web", ""] {
             let page = scene.admin.send(&form(path), &[("workspace", wrong)]).await;
             assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY, "{path} {wrong}");
@@ -186,7 +186,7 @@ async fn a_workspace_goes_when_its_name_is_typed() {
     let page = scene.admin.get(WORKSPACE_SETTINGS).await;
     assert!(page.text.contains("Delete by force") && page.text.contains("not-safe"), "{}", page.text);
     let done = scene.admin.send(&form, &[("confirmation", "web"), ("care", "force")]).await;
-    assert_eq!(done.location(), "/app/acme/workspaces?notice=deleted", "{}", done.text);
+    assert_eq!(done.done(), "/app/acme/workspaces: Workspace web deleted.", "{}", done.text);
     assert_eq!(scene.admin.get(&format!("{WORKSPACE}/settings")).await.status, StatusCode::NOT_FOUND);
 }
 
@@ -196,7 +196,7 @@ async fn an_organizations_settings_are_saved_and_mistakes_shown() {
     let form = scene.admin.get(ORGANIZATION_SETTINGS).await.form(ORGANIZATION_SETTINGS);
     let fields = |name, email, mode| [("name", name), ("email", email), ("mode", mode), ("user_tokens", "true")];
     let done = scene.admin.send(&form, &fields("acme", "new@acme.test", "remote")).await;
-    assert_eq!(done.location(), "/app/acme/settings?notice=saved", "{}", done.text);
+    assert_eq!(done.done(), "/app/acme/settings: Settings saved.", "{}", done.text);
     let attributes = scene.api.get("/api/v2/organizations/acme").await["data"]["attributes"].clone();
     assert_eq!([&attributes["email"], &attributes["default-execution-mode"]], ["new@acme.test", "remote"]);
     for (name, email, mode, field) in [
@@ -311,6 +311,6 @@ async fn an_organization_goes_when_its_name_is_typed_by_an_owner() {
     let page = scene.admin.send(&delete, &[("confirmation", "amce")]).await;
     assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
     let done = scene.admin.send(&delete, &[("confirmation", "acme")]).await;
-    assert_eq!(done.location(), "/app/organizations?notice=deleted", "{}", done.text);
+    assert_eq!(done.done(), "/app/organizations: Organization acme deleted.", "{}", done.text);
     assert_eq!(scene.admin.get(ORGANIZATION_SETTINGS).await.status, StatusCode::NOT_FOUND);
 }

@@ -137,7 +137,9 @@ async fn an_old_state_is_restored_under_a_new_serial() {
     let done = given.admin.send(&form, &[]).await;
     assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
     let page = given.admin.get(done.location()).await;
-    for part in ["serial 3", "current", "restored from serial 1", "The old state is current again", "&#34;old&#34;"] {
+    for part in
+        ["serial 3", "current", "restored from serial 1", "State restored from serial 1 as serial 3.", "&#34;old&#34;"]
+    {
         assert!(page.text.contains(part), "{part} is missing:\n{}", page.text);
     }
     assert!(page.text.contains("It is the current state already"), "and cannot be restored again: {}", page.text);
@@ -272,7 +274,7 @@ async fn what_still_manages_resources_is_deleted_by_an_owner_or_where_others_may
     let saved = given.admin.send(&organization, &fields).await;
     assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
     let done = keeper.send(&form, &[("confirmation", "web"), ("care", "force")]).await;
-    assert_eq!(done.location(), "/app/acme/workspaces?notice=deleted", "{}", done.text);
+    assert_eq!(done.done(), "/app/acme/workspaces: Workspace web deleted.", "{}", done.text);
 }
 
 #[tokio::test]
@@ -309,19 +311,23 @@ async fn a_state_is_uploaded_by_who_holds_the_lock_if_it_descends_from_the_curre
     let address = done.location().split('?').next().expect("a first part").to_owned();
     assert!(!address.contains(&current), "{address}");
     let shown = given.admin.get(done.location()).await;
-    for part in ["The state was uploaded, and is the current one.", "serial 6", "&#34;new&#34;"] {
+    for part in ["State uploaded as serial 6.", "serial 6", "&#34;new&#34;"] {
         assert!(shown.text.contains(part), "{part} is missing:\n{}", shown.text);
     }
     assert_eq!(given.admin.get(&format!("{address}/download")).await.text, new);
     let again = given.admin.send(&form, &[("state", &new)]).await;
-    assert_eq!(again.location(), format!("{address}?notice=state-known"), "sent twice, it is there once");
+    assert_eq!(
+        again.done(),
+        format!("{address}: No change: this is already the current state."),
+        "sent twice, it is there once"
+    );
     assert!(page.text.contains("up to 4.0 MiB"), "{}", page.text);
     // Its content is in it twice, and each of these is two bytes, which a form writes as six.
     let large = state(7, &"é".repeat(1024 * 1024 - 1024), "hunter4").to_string();
     let done = given.admin.send(&form, &[("state", &large)]).await;
-    assert!(done.location().ends_with("?notice=state-uploaded"), "larger than other forms: {}", done.status);
+    assert!(done.flash().starts_with("State uploaded as serial 7."), "larger than other forms: {}", done.status);
     let forced = given.admin.send(&form, &[("state", &other_lineage), ("force", "true")]).await;
-    assert!(forced.location().ends_with("?notice=state-uploaded"), "{}", forced.text);
+    assert!(forced.flash().starts_with("State uploaded as serial "), "{}", forced.text);
 }
 
 #[tokio::test]

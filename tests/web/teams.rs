@@ -54,7 +54,7 @@ async fn a_team_is_created_renamed_and_deleted() {
     let page = admin.get(&team).await;
     assert!(page.text.contains("This cannot be undone."), "it asks first: {}", page.text);
     let done = admin.send(&exactly(&page, &format!("{team}/delete")), &[]).await;
-    assert_eq!(done.location(), format!("{PATH}?notice=deleted"), "{}", done.text);
+    assert_eq!(done.done(), format!("{PATH}: Team infra deleted."), "{}", done.text);
     assert_eq!(admin.get(&team).await.status, StatusCode::NOT_FOUND);
 }
 

@@ -16,7 +16,7 @@ async fn given_set(scene: &FormScene, name: &str, more: &[(&str, &str)]) -> Stri
 async fn add_variable(scene: &FormScene, page: &str, variables: &str, key: &str, value: &str) {
     let form = exactly(&scene.admin.get(page).await, variables);
     let done = scene.admin.send(&form, &[("key", key), ("value", value), ("category", "env")]).await;
-    assert_eq!(done.location(), format!("{page}?notice=created"), "{}", done.text);
+    assert_eq!(done.done(), format!("{page}: Variable {key} created."), "{}", done.text);
 }
 
 #[tokio::test]
@@ -65,12 +65,12 @@ async fn a_set_takes_a_pasted_file_and_is_deleted_with_its_variables() {
     let preview = scene.admin.send(&paste, &fields).await;
     assert!(preview.text.contains("Import 2 variables") && !preview.text.contains("s3cr3t"), "{}", preview.text);
     let confirm = preview.form(&format!("{set}/variables/import/confirm"));
-    assert_eq!(scene.admin.send(&confirm, &[]).await.location(), format!("{set}?notice=imported"));
+    assert_eq!(scene.admin.send(&confirm, &[]).await.done(), format!("{set}: 2 variables imported."));
     let page = scene.admin.get(&format!("{WORKSPACE}/variables")).await;
     assert!(page.text.contains("TOKEN") && !page.text.contains("s3cr3t"), "{}", page.text);
 
     let delete = scene.admin.get(&set).await.form(&format!("{set}/delete"));
-    assert_eq!(scene.admin.send(&delete, &[]).await.location(), "/app/acme/variable-sets?notice=deleted");
+    assert_eq!(scene.admin.send(&delete, &[]).await.done(), "/app/acme/variable-sets: Variable set secrets deleted.");
     assert_eq!(scene.admin.get(&set).await.status, StatusCode::NOT_FOUND);
     assert!(!scene.admin.get(&format!("{WORKSPACE}/variables")).await.text.contains("TOKEN"));
 }

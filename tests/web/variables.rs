@@ -27,8 +27,8 @@ async fn a_variable_is_added_edited_and_deleted() {
     let fields = [("key", "zones"), ("value", "[\r\n  \"<a>\",\r\n]"), ("category", "terraform"), ("hcl", "true")];
     let made = browser.send(&empty.form(PAGE), &fields).await;
     assert_eq!(
-        (made.status, made.location()),
-        (StatusCode::SEE_OTHER, "/app/acme/workspaces/web/variables?notice=created")
+        (made.status, made.done()),
+        (StatusCode::SEE_OTHER, "/app/acme/workspaces/web/variables: Variable zones created.".to_owned())
     );
     let stored = variable(&scene, "zones").await.expect("it is there");
     assert_eq!(stored["attributes"]["value"], "[\n  \"<a>\",\n]", "as it was typed, not as browsers send it");
@@ -118,7 +118,7 @@ async fn a_pasted_file_is_shown_first_and_then_taken_over_at_once() {
     assert!(variable(&scene, "zones").await.is_none(), "nothing is written yet");
     let confirm = preview.form(&format!("{PAGE}/import/confirm"));
     let done = browser.send(&confirm, &[]).await;
-    assert_eq!(done.location(), format!("{PAGE}?notice=imported"), "{}", done.text);
+    assert_eq!(done.done(), format!("{PAGE}: 2 variables imported."), "{}", done.text);
     assert_eq!(variable(&scene, "region").await.expect("it is there")["attributes"]["value"], "eu");
     assert_eq!(variable(&scene, "zones").await.expect("it is there")["attributes"]["hcl"], true);
     let again = browser.send(&confirm, &[]).await;

@@ -58,14 +58,14 @@ async fn a_workspace_is_locked_with_a_reason_and_unlocked() {
     let browser = site.admin().await;
     let form = browser.get(PATH).await.form(&format!("{PATH}/lock"));
     let locked = browser.send(&form, &[("reason", "moving to <i>Oslo</i>")]).await;
-    assert_eq!((locked.status, locked.location()), (StatusCode::SEE_OTHER, &*format!("{PATH}?notice=locked")));
+    assert_eq!((locked.status, locked.done()), (StatusCode::SEE_OTHER, format!("{PATH}: Workspace web locked.")));
     let page = browser.get(locked.location()).await;
-    for part in ["The workspace is locked.", "moving to &#60;i&#62;Oslo&#60;/i&#62;", "by User", "127.0.0.1"] {
+    for part in ["Workspace web locked.", "moving to &#60;i&#62;Oslo&#60;/i&#62;", "by User", "127.0.0.1"] {
         assert!(page.text.contains(part), "{part} is missing:\n{}", page.text);
     }
     assert_eq!(browser.send(&form, &[]).await.status, StatusCode::CONFLICT, "it is locked already");
     let unlocked = browser.send(&page.form(&format!("{PATH}/unlock")), &[]).await;
-    assert_eq!(unlocked.location(), format!("{PATH}?notice=unlocked"));
+    assert_eq!(unlocked.done(), format!("{PATH}: Workspace web unlocked."));
     assert!(browser.get(PATH).await.text.contains("Nobody holds it"));
     let unproven = PageForm { hidden: Vec::new(), ..form };
     assert_eq!(browser.send(&unproven, &[]).await.status, StatusCode::FORBIDDEN);
@@ -93,6 +93,6 @@ async fn anothers_lock_is_taken_away_by_force_and_only_by_who_may() {
     assert!(page.text.contains("is locked by User jane"), "why it cannot simply be unlocked:\n{}", page.text);
     assert_eq!(admin.send(&page.form(&format!("{PATH}/unlock")), &[]).await.status, StatusCode::CONFLICT);
     let done = admin.send(&page.form(&format!("{PATH}/force-unlock")), &[]).await;
-    assert_eq!(done.location(), format!("{PATH}?notice=unlocked"));
+    assert_eq!(done.done(), format!("{PATH}: Workspace web unlocked."));
     assert_eq!(site.stranger("eve").await.get(PATH).await.status, StatusCode::NOT_FOUND);
 }

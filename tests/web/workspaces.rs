@@ -21,7 +21,10 @@ async fn a_workspace_is_made_and_listed() {
         ("version", "~> 1.11"),
     ];
     let made = browser.send(&empty.form(PATH), &fields).await;
-    assert_eq!((made.status, made.location()), (StatusCode::SEE_OTHER, "/app/acme/workspaces/web-prod?notice=created"));
+    assert_eq!(
+        (made.status, made.done()),
+        (StatusCode::SEE_OTHER, "/app/acme/workspaces/web-prod: Workspace web-prod created.".to_owned())
+    );
     let workspace = site.api.admin().get("/api/v2/organizations/acme/workspaces/web-prod").await.json();
     let attributes = &workspace["data"]["attributes"];
     assert_eq!(attributes["description"], "the <b>shop</b>");

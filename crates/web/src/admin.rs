@@ -245,8 +245,9 @@ pub(crate) async fn suspend(
     Path(id): Path<String>,
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
-    web.control_plane.suspend_user(&visitor.caller, user_id(&id)?, true).await?;
-    Ok(Flash::Suspended.redirect_to(PATH))
+    let user = web.control_plane.suspend_user(&visitor.caller, user_id(&id)?, true).await?;
+    let text = format!("User {} suspended. Their sessions and tokens no longer work.", user.username);
+    Ok(Flash::says(text).redirect_to(PATH))
 }
 
 /// `POST /app/admin/users/{user}/resume`
@@ -255,8 +256,8 @@ pub(crate) async fn resume(
     Path(id): Path<String>,
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
-    web.control_plane.suspend_user(&visitor.caller, user_id(&id)?, false).await?;
-    Ok(Flash::Resumed.redirect_to(PATH))
+    let user = web.control_plane.suspend_user(&visitor.caller, user_id(&id)?, false).await?;
+    Ok(Flash::says(format!("User {} can log in again.", user.username)).redirect_to(PATH))
 }
 
 /// The address that the site admin saw.
@@ -272,8 +273,9 @@ pub(crate) async fn verify_email(
     Path(id): Path<String>,
     VisitorForm(visitor, form): VisitorForm<SeenEmail>,
 ) -> Result<Response, PageError> {
-    web.control_plane.verify_email(&visitor.caller, user_id(&id)?, &form.email).await?;
-    Ok(Flash::Verified.redirect_to(PATH))
+    let user = web.control_plane.verify_email(&visitor.caller, user_id(&id)?, &form.email).await?;
+    let text = format!("Email address of {} verified. Invitations to it are theirs.", user.username);
+    Ok(Flash::says(text).redirect_to(PATH))
 }
 
 /// `POST /app/admin/users/{user}/password-link`. The answer is the page itself, as for a new user.

@@ -167,7 +167,7 @@ pub(crate) async fn create(
     match web.control_plane.create_agent_pool(&visitor.caller, &organization, patch).await {
         Ok(view) => {
             let address = pool_address(&organization, view.pool.id);
-            Ok(Flash::Created.redirect_to(&address))
+            Ok(Flash::created("Agent pool", &name).redirect_to(&address))
         }
         Err(error) => {
             let (complaint, status) = (Complaint::of(error, &["name"])?, StatusCode::UNPROCESSABLE_ENTITY);

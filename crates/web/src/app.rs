@@ -7,7 +7,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::error::{self, PageError};
 use crate::static_files::STATIC_FILES;
-use crate::{Web, routes, security_headers};
+use crate::{Web, flash, routes, security_headers};
 
 impl Web {
     /// The routes as one service.
@@ -26,6 +26,7 @@ impl Web {
             .method_not_allowed_fallback(error::no_such_method)
             .layer(CatchPanicLayer::custom(error::after_panic))
             .layer(from_fn_with_state(self.clone(), error::render))
+            .layer(from_fn_with_state(self.clone(), flash::carry))
             .layer(map_response(security_headers::add))
             .with_state(self)
     }

@@ -69,11 +69,15 @@ struct Step {
 }
 
 /// The name of each step in addresses, what it does, and what the page says afterwards.
-const STEPS: [(&str, ConfigurationAction, Flash); 4] = [
-    ("archive", ConfigurationAction::Archive, Flash::Archived),
-    ("delete", ConfigurationAction::BackingData(BackingDataAction::SoftDelete), Flash::Deleted),
-    ("bring-back", ConfigurationAction::BackingData(BackingDataAction::Restore), Flash::Saved),
-    ("delete-for-good", ConfigurationAction::BackingData(BackingDataAction::PermanentlyDelete), Flash::Deleted),
+const STEPS: [(&str, ConfigurationAction, &str); 4] = [
+    ("archive", ConfigurationAction::Archive, "Configuration archived. Its files are gone."),
+    ("delete", ConfigurationAction::BackingData(BackingDataAction::SoftDelete), "Configuration deleted."),
+    ("bring-back", ConfigurationAction::BackingData(BackingDataAction::Restore), "Configuration restored."),
+    (
+        "delete-for-good",
+        ConfigurationAction::BackingData(BackingDataAction::PermanentlyDelete),
+        "Files of the configuration deleted for good.",
+    ),
 ];
 
 fn words_of(action: ConfigurationAction) -> (&'static str, Option<&'static str>) {
@@ -167,11 +171,11 @@ pub(crate) async fn change(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     let known = STEPS.into_iter().find(|(path, ..)| *path == step);
-    let (_, action, flash) = known.ok_or_else(|| PageError::not_found("page"))?;
+    let (_, action, done) = known.ok_or_else(|| PageError::not_found("page"))?;
     let id: ConfigurationVersionId = id.parse().map_err(|_| PageError::not_found("configuration"))?;
     let workspace = web.control_plane.workspace(&visitor.caller, &named((organization, name))).await?;
     require_within(&web, &visitor, &workspace, id).await?;
     web.control_plane.change_configuration(&visitor.caller, id, action).await?;
     let address = format!("{}/configurations", address_of(&workspace));
-    Ok(flash.redirect_to(&address))
+    Ok(Flash::says(done).redirect_to(&address))
 }

@@ -168,7 +168,7 @@ pub(crate) async fn create(
         Ok(made) => {
             // Where an empty list says what to do next.
             let address = format!("{}/workspaces", organization_address(&made.name));
-            Ok(Flash::Created.redirect_to(&address))
+            Ok(Flash::created("Organization", &made.name).redirect_to(&address))
         }
         Err(error) => {
             let form = FormContent { name, email, complaint: Complaint::of(error, &FIELDS)? };

@@ -60,7 +60,7 @@ impl Layout {
             proof: form::proof(&visitor.session, ANY_PAGE),
             here: visitor.here.clone(),
         };
-        Self { account: Some(account), theme: visitor.theme, flash: visitor.flash(), ..Self::of(web) }
+        Self { account: Some(account), theme: visitor.theme, flash: visitor.flash.clone(), ..Self::of(web) }
     }
 
     pub(crate) fn in_organization(self, organization: &str, here: Section) -> Self {

@@ -155,7 +155,7 @@ pub(crate) async fn create(
         Err(error) => Err(error),
     };
     match made {
-        Ok(made) => Ok(Flash::Created.redirect_to(&address_of(&made))),
+        Ok(made) => Ok(Flash::created("Project", made.project.name.as_str()).redirect_to(&address_of(&made))),
         Err(error) => {
             let form = FormContent { complaint: Complaint::of(error, &FIELDS)?, ..form };
             let page = projects(&web, &visitor, &organization, PageQuery::default(), form).await?;
@@ -235,7 +235,7 @@ pub(crate) async fn update(
         Err(error) => Err(error),
     };
     match changed {
-        Ok(changed) => Ok(Flash::Saved.redirect_to(&address_of(&changed))),
+        Ok(changed) => Ok(Flash::saved("Project", changed.project.name.as_str()).redirect_to(&address_of(&changed))),
         Err(error) => {
             let form = FormContent { complaint: Complaint::of(error, &FIELDS)?, ..form };
             let page = project_page(&web, &visitor, &view, form).await?;
@@ -252,5 +252,5 @@ pub(crate) async fn delete(
 ) -> Result<Response, PageError> {
     let view = find(&web, &visitor, path).await?;
     web.control_plane.delete_project(&visitor.caller, view.project.id).await?;
-    Ok(Flash::Deleted.redirect_to(&list_address(&view)))
+    Ok(Flash::deleted("Project", view.project.name.as_str()).redirect_to(&list_address(&view)))
 }

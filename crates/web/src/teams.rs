@@ -178,7 +178,9 @@ pub(crate) async fn create(
     VisitorForm(visitor, form): VisitorForm<TeamForm>,
 ) -> Result<Response, PageError> {
     match web.control_plane.create_team(&visitor.caller, &organization, form.patch()).await {
-        Ok(view) => Ok(Flash::Created.redirect_to(&team_address(&organization, view.team.id))),
+        Ok(view) => {
+            Ok(Flash::created("Team", view.team.name.as_str()).redirect_to(&team_address(&organization, view.team.id)))
+        }
         Err(error) => {
             let form = TeamForm { complaint: Complaint::of(error, TeamForm::FIELDS)?, ..form };
             let page = new_team_page(&web, &visitor, &organization, form).await?;

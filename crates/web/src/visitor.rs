@@ -22,6 +22,8 @@ pub(crate) struct Visitor {
     pub(crate) theme: Theme,
     /// The address of the page that is asked for.
     pub(crate) here: String,
+    /// Message about what they did just before.
+    pub(crate) flash: Option<Flash>,
 }
 
 impl Visitor {
@@ -43,12 +45,7 @@ impl Visitor {
         };
         let user = web.control_plane.account(&caller).await?;
         let theme = Theme::of(headers);
-        Ok(Some(Self { caller, user, session, theme, here: String::new() }))
-    }
-
-    /// Flash message that the address names.
-    pub(crate) fn flash(&self) -> Option<Flash> {
-        self.here.split_once('?').and_then(|(_, query)| Flash::asked_for(query))
+        Ok(Some(Self { caller, user, session, theme, here: String::new(), flash: None }))
     }
 
     /// CSRF token for a form with this purpose.
@@ -69,7 +66,10 @@ impl FromRequestParts<Web> for Visitor {
         let visitor = Self::recognise(web, &parts.headers, &parts.extensions).await?;
         let here = parts.uri.path_and_query().map_or("", |address| address.as_str()).to_owned();
         match visitor {
-            Some(visitor) => Ok(Self { here, ..visitor }),
+            Some(visitor) => {
+                let flash = Flash::brought(&parts.headers, &visitor.session, parts.uri.path());
+                Ok(Self { here, flash, ..visitor })
+            }
             // A form is lost with its session; its page can be come back to.
             None => Err(PageError::LogIn { next: if parts.method == Method::GET { here } else { String::new() } }),
         }

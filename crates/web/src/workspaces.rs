@@ -233,7 +233,7 @@ pub(crate) async fn create(
     match made {
         Ok(WorkspaceView { workspace, org }) => {
             let address = workspace_address(org.entry().name.as_str(), workspace.name.as_str());
-            Ok(Flash::Created.redirect_to(&address))
+            Ok(Flash::created("Workspace", workspace.name.as_str()).redirect_to(&address))
         }
         Err(error) => {
             let form = FormContent { complaint: Complaint::of(error, &FIELDS)?, ..form };

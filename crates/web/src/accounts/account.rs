@@ -74,7 +74,7 @@ pub(crate) async fn update(
     let patch =
         AccountPatch { username: Some(form.username.trim().to_owned()), email: Some(form.email.trim().to_owned()) };
     let Err(error) = web.control_plane.update_user(&visitor.caller, visitor.user.id, patch).await else {
-        return Ok(Flash::Saved.redirect_to(PATH));
+        return Ok(Flash::says("Profile saved.").redirect_to(PATH));
     };
     let complaint = Complaint::of(error, &["username", "email"])?;
     let page = AccountPage { profile: Profile { complaint, ..form }, ..AccountPage::new(&web, &visitor) };
@@ -102,7 +102,7 @@ pub(crate) async fn change_password(
     }
     let kept = web.control_plane.session_of_cookie(&visitor.caller, &visitor.session);
     match web.control_plane.change_password(&visitor.caller, form.current, form.password, kept).await {
-        Ok(_) => Ok(Flash::PasswordChanged.redirect_to(PATH)),
+        Ok(_) => Ok(Flash::says("Password changed. Your other sessions have ended.").redirect_to(PATH)),
         Err(error) => again(Complaint::of(error, &["current-password", "password"])?),
     }
 }

@@ -110,7 +110,7 @@ pub(crate) async fn revoke(
     if this_one == Some(id) {
         return Ok(([(SET_COOKIE, session_cookie::remove(&web))], Redirect::to("/login")).into_response());
     }
-    Ok(Flash::Revoked.redirect_to(PATH))
+    Ok(Flash::says("Session ended.").redirect_to(PATH))
 }
 
 /// `POST /app/settings/sessions/close-others`
@@ -120,7 +120,7 @@ pub(crate) async fn close_others(
 ) -> Result<Response, PageError> {
     let kept = web.control_plane.session_of_cookie(&visitor.caller, &visitor.session);
     web.control_plane.close_other_sessions(&visitor.caller, visitor.user.id, kept).await?;
-    Ok(Flash::OthersClosed.redirect_to(PATH))
+    Ok(Flash::says("Your other sessions have ended.").redirect_to(PATH))
 }
 
 #[cfg(test)]

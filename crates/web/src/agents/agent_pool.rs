@@ -245,7 +245,7 @@ pub(crate) async fn update(
     match updated {
         Ok(view) => {
             let address = pool_address(view.org.entry().name.as_str(), id);
-            Ok(Flash::Saved.redirect_to(&address))
+            Ok(Flash::saved("Agent pool", view.pool.name.as_str()).redirect_to(&address))
         }
         Err(error) => {
             let again = Again { complaint: Complaint::of(error, FIELDS)?, form: Some(form), ..Again::default() };
@@ -299,7 +299,7 @@ pub(crate) async fn revoke_token(
     let id = path.id()?;
     let token: TokenId = token.parse().map_err(|_| PageError::not_found("token"))?;
     web.control_plane.revoke_token(&visitor.caller, token).await?;
-    Ok(Flash::Revoked.redirect_to(&pool_address(&organization, id)))
+    Ok(Flash::says("Token revoked.").redirect_to(&pool_address(&organization, id)))
 }
 
 #[derive(Deserialize)]
@@ -323,5 +323,5 @@ pub(crate) async fn delete(
     }
     web.control_plane.delete_agent_pool(&visitor.caller, id).await?;
     let address = format!("{}/agents", organization_address(view.org.entry().name.as_str()));
-    Ok(Flash::Deleted.redirect_to(&address))
+    Ok(Flash::deleted("Agent pool", view.pool.name.as_str()).redirect_to(&address))
 }

@@ -1,92 +1,158 @@
-//! Flash messages after a form was submitted: the response is a redirect, and its address names one of these.
+//! Flash messages: what was done, said once by the next page.
+//!
+//! The answer to a form is a redirect; its message travels in a cookie that the next page takes away again. Nothing of
+//! it is in an address, so that it is neither told again after a reload nor sent along with a link. The cookie names the
+//! page that it is for and is signed for the visitor's session: no other text can be brought onto a page from outside.
 
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_TYPE, COOKIE, HeaderValue, SET_COOKIE};
+use axum::http::{HeaderMap, Method};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
+use url::form_urlencoded;
 
-/// Lists the messages once: each with its word in addresses, and the text that the next page shows.
-macro_rules! flashes {
-    ($($name:ident = $word:literal: $text:literal,)*) => {
-        /// Message about what was done, for the next page. No other text can be brought onto a page from outside.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub(crate) enum Flash {
-            $($name,)*
-        }
+use crate::text::plain;
+use crate::{Web, form, live, session_cookie};
 
-        impl Flash {
-            const ALL: &'static [Self] = &[$(Self::$name,)*];
+const COOKIE_NAME: &str = "taco-flash";
 
-            fn word(self) -> &'static str {
-                match self {
-                    $(Self::$name => $word,)*
-                }
-            }
+/// A browser that never asks for the page forgets the message.
+const MAX_AGE_SECONDS: u32 = 60;
 
-            pub(crate) fn text(self) -> &'static str {
-                match self {
-                    $(Self::$name => $text,)*
-                }
-            }
-        }
-    };
-}
+/// A cookie has room for about 4,000 bytes.
+const MAX_CHARS: usize = 400;
 
-flashes! {
-    Saved = "saved": "Saved.",
-    Created = "created": "Created.",
-    Deleted = "deleted": "Deleted.",
-    Archived = "archived": "Archived: its files are gone.",
-    Locked = "locked": "The workspace is locked.",
-    Unlocked = "unlocked": "The workspace is unlocked.",
-    Restored = "restored": "The old state is current again, under a new serial.",
-    StateUploaded = "state-uploaded": "The state was uploaded, and is the current one.",
-    StateKnown = "state-known": "The current state is this one already: nothing has changed.",
-    Confirmed = "confirmed": "Confirmed: the apply is queued.",
-    Discarded = "discarded": "The plan was discarded.",
-    Canceled = "canceled": "Cancel was asked for.",
-    Begun = "begun": "The run goes before the others, which are over.",
-    Started = "started": "The run is started.",
-    Commented = "commented": "Your comment was added.",
-    Revoked = "revoked": "Revoked.",
-    OthersClosed = "closed": "Your other sessions have ended.",
-    PasswordChanged = "password": "Your password is changed, and your other sessions have ended.",
-    Suspended = "suspended": "Suspended: their sessions and tokens open nothing any more.",
-    Joined = "joined": "Welcome: you are a member now.",
-    Declined = "declined": "Declined: the invitation is gone.",
-    Verified = "verified": "Verified: invitations to the address are theirs.",
-    Resumed = "resumed": "They may log in again.",
-    Imported = "imported": "The variables were taken over.",
-}
+/// Message about what was done, for the next page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Flash(String);
 
 impl Flash {
-    /// The message that `query` asks for with `notice=…`.
-    pub(crate) fn asked_for(query: &str) -> Option<Self> {
-        let word = query.split('&').find_map(|pair| pair.strip_prefix("notice="))?;
-        Self::ALL.iter().copied().find(|flash| flash.word() == word)
+    /// A whole sentence. It names the thing that was changed.
+    pub(crate) fn says(text: impl AsRef<str>) -> Self {
+        Self(plain(text.as_ref()).chars().take(MAX_CHARS).collect())
+    }
+
+    /// `Workspace network created.`
+    pub(crate) fn created(what: &str, name: impl AsRef<str>) -> Self {
+        Self::says(format!("{what} {} created.", name.as_ref()))
+    }
+
+    pub(crate) fn saved(what: &str, name: impl AsRef<str>) -> Self {
+        Self::says(format!("{what} {} saved.", name.as_ref()))
+    }
+
+    pub(crate) fn deleted(what: &str, name: impl AsRef<str>) -> Self {
+        Self::says(format!("{what} {} deleted.", name.as_ref()))
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.0
     }
 
     /// Leads to the page at `address`, which then shows this message.
     pub(crate) fn redirect_to(self, address: &str) -> Response {
-        Redirect::to(&self.added_to(address)).into_response()
+        let path = path_of(address).to_owned();
+        let mut response = Redirect::to(address).into_response();
+        response.extensions_mut().insert(Pending { path, flash: self });
+        response
     }
 
-    fn added_to(self, address: &str) -> String {
-        let sign = if address.contains('?') { '&' } else { '?' };
-        format!("{address}{sign}notice={}", self.word())
+    /// The message that a request for `path` brings along.
+    pub(crate) fn brought(headers: &HeaderMap, session: &str, path: &str) -> Option<Self> {
+        let value = cookie(headers)?;
+        let (proof, sealed) = value.split_once('.')?;
+        let decoded = form_urlencoded::parse(sealed.as_bytes()).next()?.0;
+        if !form::is_proof(session, &purpose(&decoded), proof) {
+            return None;
+        }
+        let (wanted, text) = decoded.split_once('\n')?;
+        (wanted == path).then(|| Self::says(text))
     }
+}
+
+/// A message that waits for its cookie.
+#[derive(Clone)]
+struct Pending {
+    path: String,
+    flash: Flash,
+}
+
+/// Puts a handler's message into its cookie, and takes the cookie away once a page has shown it.
+pub(crate) async fn carry(State(web): State<Web>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let session = session_cookie::read(&web, headers).unwrap_or_default();
+    let is_page = request.method() == Method::GET && !live::wants_part(headers);
+    let is_shown = is_page && Flash::brought(headers, &session, request.uri().path()).is_some();
+    let mut response = next.run(request).await;
+    let cookie = if let Some(Pending { path, flash }) = response.extensions_mut().remove::<Pending>() {
+        Some(header(&web, &sealed(&session, &path, &flash), MAX_AGE_SECONDS))
+    } else {
+        (is_shown && is_html(&response)).then(|| header(&web, "", 0))
+    };
+    if let Some(cookie) = cookie {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    response
+}
+
+fn sealed(session: &str, path: &str, flash: &Flash) -> String {
+    let content = format!("{path}\n{}", flash.text());
+    let proof = form::proof(session, &purpose(&content));
+    format!("{proof}.{}", form_urlencoded::byte_serialize(content.as_bytes()).collect::<String>())
+}
+
+fn purpose(content: &str) -> String {
+    format!("flash\0{content}")
+}
+
+fn path_of(address: &str) -> &str {
+    let end = address.find(['?', '#']).unwrap_or(address.len());
+    &address[..end]
+}
+
+fn is_html(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("text/html"))
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let lines = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value)
+}
+
+fn header(web: &Web, value: &str, seconds: u32) -> HeaderValue {
+    let secure = if web.address.scheme() == "https" { "; Secure" } else { "" };
+    let text = format!("{COOKIE_NAME}={value}; Path=/app; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
+    HeaderValue::try_from(text).expect("letters, digits and punctuation")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn brought(value: &str, session: &str, path: &str) -> Option<Flash> {
+        let line = format!("a=b; {COOKIE_NAME}={value}");
+        Flash::brought(&HeaderMap::from_iter([(COOKIE, line.parse().expect("a value"))]), session, path)
+    }
+
     #[test]
-    fn only_known_words_have_a_text() {
-        assert_eq!(Flash::asked_for("page=2&notice=saved").map(Flash::text), Some("Saved."));
-        assert_eq!(Flash::asked_for("notice=%3Cb%3E"), None);
-        assert_eq!(Flash::asked_for(""), None);
-        assert_eq!(Flash::Saved.added_to("/app/a"), "/app/a?notice=saved");
-        assert_eq!(Flash::Saved.added_to("/app/a?x=1"), "/app/a?x=1&notice=saved");
-        for flash in Flash::ALL {
-            assert_eq!(Flash::asked_for(&format!("notice={}", flash.word())), Some(*flash), "each has its own word");
+    fn a_message_is_for_one_page_of_one_session() {
+        let flash = Flash::created("Workspace", "a <b> & é;\n c");
+        let value = sealed("session", "/app/acme", &flash);
+        assert!(value.bytes().all(|byte| byte.is_ascii_graphic() && !b"\",;\\".contains(&byte)), "{value}");
+        assert_eq!(brought(&value, "session", "/app/acme"), Some(flash));
+        assert_eq!(brought(&value, "session", "/app/other"), None);
+        assert_eq!(brought(&value, "another", "/app/acme"), None);
+        for forged in ["", ".", "00.%2Fapp%2Facme%0AHello", "Hello", &value.replace("created", "deleted")] {
+            assert_eq!(brought(forged, "session", "/app/acme"), None, "{forged}");
+        }
+    }
+
+    #[test]
+    fn the_path_of_an_address_ends_where_its_query_begins() {
+        for (address, path) in [("/app/a", "/app/a"), ("/app/a?x=1", "/app/a"), ("/app/a#b", "/app/a")] {
+            assert_eq!(path_of(address), path);
         }
     }
 }

@@ -100,7 +100,8 @@ pub(crate) async fn accept(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     let view = web.control_plane.accept_invitation(&visitor.caller, &named(&invitation)?).await.map_err(explained)?;
-    Ok(Flash::Joined.redirect_to(&organization_address(&view.organization)))
+    Ok(Flash::says(format!("Welcome! You are now a member of {}.", view.organization))
+        .redirect_to(&organization_address(&view.organization)))
 }
 
 /// `POST /app/settings/invitations/{invitation}/decline`
@@ -110,5 +111,5 @@ pub(crate) async fn decline(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     web.control_plane.decline_invitation(&visitor.caller, &named(&invitation)?).await.map_err(explained)?;
-    Ok(Flash::Declined.redirect_to("/app/organizations"))
+    Ok(Flash::says("Invitation declined.").redirect_to("/app/organizations"))
 }

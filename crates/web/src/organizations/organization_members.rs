@@ -188,5 +188,5 @@ pub(crate) async fn remove(
 ) -> Result<Response, PageError> {
     let id = id.parse().map_err(|_| PageError::not_found("membership"))?;
     web.control_plane.delete_membership(&visitor.caller, id).await?;
-    Ok(done(&organization, Flash::Deleted))
+    Ok(done(&organization, Flash::says("Member removed.")))
 }

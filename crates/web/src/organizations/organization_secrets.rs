@@ -91,7 +91,7 @@ pub(crate) async fn revoke_token(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     web.control_plane.delete_organization_token(&visitor.caller, &organization, kind_of(&kind)?).await?;
-    Ok(done(&organization, Flash::Revoked))
+    Ok(done(&organization, Flash::says("Token revoked.")))
 }
 
 /// A key, as the list shows it. The key itself is never shown.
@@ -134,7 +134,7 @@ pub(crate) async fn add_key(
 ) -> Result<Response, PageError> {
     let patch = SshKeyPatch { name: Some(form.name.trim().to_owned()), value: Some(typed(&form.value)) };
     match web.control_plane.create_ssh_key(&visitor.caller, &organization, patch).await {
-        Ok(_) => Ok(done(&organization, Flash::Created)),
+        Ok(_) => Ok(done(&organization, Flash::created("SSH key", form.name.trim()))),
         Err(error) => {
             // The key itself has to be pasted again.
             let complaint = Complaint::of(error, &["name", "value"])?;
@@ -153,7 +153,7 @@ pub(crate) async fn rename_key(
     let id: SshKeyId = id.parse().map_err(|_| PageError::not_found("SSH key"))?;
     let patch = SshKeyPatch { name: Some(form.name.trim().to_owned()), value: None };
     match web.control_plane.update_ssh_key(&visitor.caller, id, patch).await {
-        Ok(_) => Ok(done(&organization, Flash::Saved)),
+        Ok(_) => Ok(done(&organization, Flash::saved("SSH key", form.name.trim()))),
         Err(error) => {
             let complaint = Complaint::of(error, &["name"])?;
             Ok(SettingsPage::of(&web, &visitor, &organization).await?.again(|page| {
@@ -173,5 +173,5 @@ pub(crate) async fn delete_key(
 ) -> Result<Response, PageError> {
     let key: SshKeyId = key.parse().map_err(|_| PageError::not_found("SSH key"))?;
     web.control_plane.delete_ssh_key(&visitor.caller, key).await?;
-    Ok(done(&organization, Flash::Deleted))
+    Ok(done(&organization, Flash::says("SSH key deleted.")))
 }

@@ -197,7 +197,7 @@ pub(crate) async fn save(
         Err(error) => Err(error),
     };
     match saved {
-        Ok(view) => Ok(done(&view.name, Flash::Saved)),
+        Ok(view) => Ok(done(&view.name, Flash::says("Settings saved."))),
         Err(error) => {
             let fields = ["name", "email", "default-execution-mode", "default-agent-pool-id"];
             let general = OrganizationForm { complaint: Complaint::of(error, &fields)?, ..form };
@@ -219,5 +219,5 @@ pub(crate) async fn delete(
         return Ok(page.again(|page| page.deletion = deletion));
     }
     web.control_plane.delete_organization(&visitor.caller, &organization).await?;
-    Ok(Flash::Deleted.redirect_to("/app/organizations"))
+    Ok(Flash::deleted("Organization", &organization).redirect_to("/app/organizations"))
 }

@@ -107,6 +107,8 @@ pub(crate) async fn delete(
     }
     let ids = chosen.tag.iter().map(|id| id.parse()).collect::<Result<Vec<TagId>, _>>();
     let ids = ids.map_err(|_| PageError::not_found("tag"))?;
+    let count = ids.len();
     web.control_plane.delete_organization_tags(&visitor.caller, &organization, ids).await?;
-    Ok(Flash::Deleted.redirect_to(&address_of(&organization)))
+    Ok(Flash::says(format!("{count} {} deleted.", if count == 1 { "tag" } else { "tags" }))
+        .redirect_to(&address_of(&organization)))
 }

@@ -240,7 +240,7 @@ pub(crate) async fn start(
         Err(error) => Err(error),
     };
     match made {
-        Ok(made) => Ok(Flash::Started.redirect_to(&address_of(&made))),
+        Ok(made) => Ok(Flash::says("Run started.").redirect_to(&address_of(&made))),
         Err(error) => {
             let complaint = Complaint::of(error, FIELDS)?;
             render(&web, &visitor, &view, form, complaint, StatusCode::UNPROCESSABLE_ENTITY).await

@@ -52,10 +52,10 @@ struct DataStep {
 }
 
 /// The name of each step in addresses, what it does, and what the page says afterwards.
-const DATA_STEPS: [(&str, BackingDataAction, Flash); 3] = [
-    ("delete", BackingDataAction::SoftDelete, Flash::Deleted),
-    ("bring-back", BackingDataAction::Restore, Flash::Saved),
-    ("delete-for-good", BackingDataAction::PermanentlyDelete, Flash::Deleted),
+const DATA_STEPS: [(&str, BackingDataAction, &str); 3] = [
+    ("delete", BackingDataAction::SoftDelete, "data deleted. It can be restored."),
+    ("bring-back", BackingDataAction::Restore, "data restored."),
+    ("delete-for-good", BackingDataAction::PermanentlyDelete, "data deleted for good."),
 ];
 
 impl DataStep {
@@ -180,11 +180,11 @@ pub(crate) async fn change_data(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     let known = DATA_STEPS.into_iter().find(|(path, ..)| *path == step);
-    let (_, action, flash) = known.ok_or_else(|| PageError::not_found("page"))?;
+    let (_, action, done) = known.ok_or_else(|| PageError::not_found("page"))?;
     let (workspace, state) = find(&web, &visitor, Path((organization, name, id))).await?;
     web.control_plane.change_backing_data(&visitor.caller, state.version.id, action).await?;
     let address = format!("{}/states/{}", address_of(&workspace), state.version.id);
-    Ok(flash.redirect_to(&address))
+    Ok(Flash::says(format!("State {}: {done}", state.version.serial)).redirect_to(&address))
 }
 
 /// `POST /app/{organization}/workspaces/{workspace}/states/{id}/restore`
@@ -197,5 +197,6 @@ pub(crate) async fn restore(
     let (id, from) = (workspace.workspace.id, state.version.id);
     let restored = web.control_plane.lock_and_restore_state(&visitor.caller, id, from).await?;
     let address = format!("{}/states/{}", address_of(&workspace), restored.version.id);
-    Ok(Flash::Restored.redirect_to(&address))
+    let text = format!("State restored from serial {} as serial {}.", state.version.serial, restored.version.serial);
+    Ok(Flash::says(text).redirect_to(&address))
 }

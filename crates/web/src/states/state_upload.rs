@@ -58,8 +58,11 @@ pub(crate) async fn upload(
         Ok(written) => {
             let was_there = view.workspace.current_state_version == Some(written.version.id);
             let address = format!("{}/states/{}", address_of(&view), written.version.id);
-            let flash = if was_there { Flash::StateKnown } else { Flash::StateUploaded };
-            Ok(flash.redirect_to(&address))
+            let text = match was_there {
+                true => "No change: this is already the current state.".to_owned(),
+                false => format!("State uploaded as serial {}.", written.version.serial),
+            };
+            Ok(Flash::says(text).redirect_to(&address))
         }
         // What was sent is not shown again: it may hold secrets, and others look at screens too.
         Err(Error::Invalid { detail, .. } | Error::Conflict(detail)) => {

@@ -121,7 +121,11 @@ pub(crate) async fn set_teams(
         Err(error) => Err(error),
     };
     let complaint = match changed {
-        Ok(()) => return Ok(Flash::Saved.redirect_to(&organization_members::address_of(&organization))),
+        Ok(()) => {
+            return Ok(
+                Flash::says("Teams of the member saved.").redirect_to(&organization_members::address_of(&organization))
+            );
+        }
         // The last owner stays one.
         Err(Error::Conflict(reason)) => Complaint::about_field("", reason),
         Err(error) => Complaint::of(error, &[])?,

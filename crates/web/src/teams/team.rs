@@ -173,7 +173,7 @@ pub(crate) async fn update(
 ) -> Result<Response, PageError> {
     let view = find(&web, &visitor, &organization, &team).await?;
     match web.control_plane.update_team(&visitor.caller, view.team.id, form.patch()).await {
-        Ok(view) => Ok(done(&organization, view.team.id, Flash::Saved)),
+        Ok(view) => Ok(done(&organization, view.team.id, Flash::saved("Team", view.team.name.as_str()))),
         Err(error) => {
             let form = TeamForm { complaint: Complaint::of(error, TeamForm::FIELDS)?, ..form };
             Ok(TeamPage::of(&web, &visitor, &view).await?.again(|page| page.form = form))
@@ -197,7 +197,7 @@ pub(crate) async fn update_rights(
     let organization_access = Some(organization_rights::chosen(&form.right));
     let patch = TeamPatch { organization_access, ..TeamPatch::default() };
     web.control_plane.update_team(&visitor.caller, view.team.id, patch).await?;
-    Ok(done(&organization, view.team.id, Flash::Saved))
+    Ok(done(&organization, view.team.id, Flash::says(format!("Organization access of team {} saved.", view.team.name))))
 }
 
 #[derive(Default, Deserialize)]
@@ -221,7 +221,9 @@ pub(crate) async fn add_member(
         Err(_) => Err(Error::invalid("member", "Choose a member")),
     };
     match added {
-        Ok(()) => Ok(done(&organization, view.team.id, Flash::Saved)),
+        Ok(()) => {
+            Ok(done(&organization, view.team.id, Flash::says(format!("Member added to team {}.", view.team.name))))
+        }
         Err(error) => {
             let complaint = Complaint::of(error, &["member"])?;
             Ok(TeamPage::of(&web, &visitor, &view).await?.again(|page| page.member_complaint = complaint))
@@ -239,7 +241,7 @@ pub(crate) async fn remove_member(
     let id = form.member.parse().map_err(|_| PageError::not_found("membership"))?;
     let member = vec![MemberRef::Membership(id)];
     web.control_plane.remove_team_members(&visitor.caller, view.team.id, member).await?;
-    Ok(done(&organization, view.team.id, Flash::Saved))
+    Ok(done(&organization, view.team.id, Flash::says(format!("Member removed from team {}.", view.team.name))))
 }
 
 /// `POST …/settings/teams/{team}/delete`
@@ -250,5 +252,5 @@ pub(crate) async fn delete(
 ) -> Result<Response, PageError> {
     let view = find(&web, &visitor, &organization, &team).await?;
     web.control_plane.delete_team(&visitor.caller, view.team.id).await?;
-    Ok(Flash::Deleted.redirect_to(&list_address(&organization)))
+    Ok(Flash::deleted("Team", view.team.name.as_str()).redirect_to(&list_address(&organization)))
 }

@@ -144,7 +144,7 @@ pub(crate) async fn add_project(
         (_, Err(error)) => Err(error),
     };
     match granted {
-        Ok(()) => Ok(done(&organization, view.team.id, Flash::Saved)),
+        Ok(()) => Ok(done(&organization, view.team.id, Flash::says("Project access added."))),
         Err(error) => {
             let complaint = Complaint::of(error, &[])?;
             Ok(TeamPage::of(&web, &visitor, &view).await?.again(|page| page.access[0].complaint = complaint))
@@ -167,7 +167,7 @@ pub(crate) async fn add_workspace(
         (_, Err(error)) => Err(error),
     };
     match granted {
-        Ok(()) => Ok(done(&organization, view.team.id, Flash::Saved)),
+        Ok(()) => Ok(done(&organization, view.team.id, Flash::says("Workspace access added."))),
         Err(error) => {
             let complaint = Complaint::of(error, &[])?;
             Ok(TeamPage::of(&web, &visitor, &view).await?.again(|page| page.access[1].complaint = complaint))
@@ -203,7 +203,7 @@ pub(crate) async fn change_project(
     let path = AccessPath::<TeamProjectId>::parse(path)?;
     web.control_plane.organization_named(&visitor.caller, &path.organization).await?;
     web.control_plane.update_team_project(&visitor.caller, path.access, form.in_project()?).await?;
-    Ok(path.done(Flash::Saved))
+    Ok(path.done(Flash::says("Project access changed.")))
 }
 
 /// `POST …/settings/teams/{team}/projects/{team_project}/remove`
@@ -215,7 +215,7 @@ pub(crate) async fn remove_project(
     let path = AccessPath::<TeamProjectId>::parse(path)?;
     web.control_plane.organization_named(&visitor.caller, &path.organization).await?;
     web.control_plane.remove_team_project(&visitor.caller, path.access).await?;
-    Ok(path.done(Flash::Saved))
+    Ok(path.done(Flash::says("Project access removed.")))
 }
 
 /// `POST …/settings/teams/{team}/workspaces/{team_workspace}`
@@ -227,7 +227,7 @@ pub(crate) async fn change_workspace(
     let path = AccessPath::<TeamWorkspaceId>::parse(path)?;
     web.control_plane.organization_named(&visitor.caller, &path.organization).await?;
     web.control_plane.update_team_workspace(&visitor.caller, path.access, form.in_workspace()?).await?;
-    Ok(path.done(Flash::Saved))
+    Ok(path.done(Flash::says("Workspace access changed.")))
 }
 
 /// `POST …/settings/teams/{team}/workspaces/{team_workspace}/remove`
@@ -239,5 +239,5 @@ pub(crate) async fn remove_workspace(
     let path = AccessPath::<TeamWorkspaceId>::parse(path)?;
     web.control_plane.organization_named(&visitor.caller, &path.organization).await?;
     web.control_plane.remove_team_workspace(&visitor.caller, path.access).await?;
-    Ok(path.done(Flash::Saved))
+    Ok(path.done(Flash::says("Workspace access removed.")))
 }

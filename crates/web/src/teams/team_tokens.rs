@@ -76,5 +76,5 @@ pub(crate) async fn revoke(
     let team: TeamId = team.parse().map_err(|_| PageError::not_found("team"))?;
     let token: TokenId = token.parse().map_err(|_| PageError::not_found("token"))?;
     web.control_plane.revoke_token(&visitor.caller, token).await?;
-    Ok(done(&organization, team, Flash::Revoked))
+    Ok(done(&organization, team, Flash::says("Token revoked.")))
 }

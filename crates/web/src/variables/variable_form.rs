@@ -112,7 +112,7 @@ pub(crate) async fn create(
 ) -> Result<Response, PageError> {
     let holder = Holder::find(&web, &visitor, &place).await?;
     match web.control_plane.create_variable(&visitor.caller, holder.owner, form.patch(None)).await {
-        Ok(_) => Ok(Flash::Created.redirect_to(&holder.page)),
+        Ok(_) => Ok(Flash::created("Variable", form.key.trim()).redirect_to(&holder.page)),
         Err(error) => {
             let form = form.complained(error)?;
             let page = VariablePage::new(&web, &visitor, holder, form, None);
@@ -143,7 +143,7 @@ pub(crate) async fn update(
     let wanted = holder.variable(&place)?;
     let before = web.control_plane.variable(&visitor.caller, wanted).await?;
     match web.control_plane.update_variable(&visitor.caller, wanted, form.patch(Some(&before))).await {
-        Ok(_) => Ok(Flash::Saved.redirect_to(&holder.page)),
+        Ok(_) => Ok(Flash::saved("Variable", form.key.trim()).redirect_to(&holder.page)),
         Err(error) => {
             let form = VariableForm { sensitive: Ticked(form.sensitive.0 || before.sensitive()), ..form };
             let page = VariablePage::new(&web, &visitor, holder, form.complained(error)?, Some(&before));
@@ -159,6 +159,8 @@ pub(crate) async fn delete(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     let holder = Holder::find(&web, &visitor, &place).await?;
-    web.control_plane.delete_variable(&visitor.caller, holder.variable(&place)?).await?;
-    Ok(Flash::Deleted.redirect_to(&holder.page))
+    let wanted = holder.variable(&place)?;
+    let variable = web.control_plane.variable(&visitor.caller, wanted).await?;
+    web.control_plane.delete_variable(&visitor.caller, wanted).await?;
+    Ok(Flash::deleted("Variable", &variable.key).redirect_to(&holder.page))
 }

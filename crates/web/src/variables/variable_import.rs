@@ -134,7 +134,10 @@ pub(crate) async fn confirm(
 ) -> Result<Response, PageError> {
     let holder = Holder::find(&web, &visitor, &place).await?;
     match web.control_plane.import_variables(&visitor.caller, holder.owner, &form.sealed).await {
-        Ok(_) => Ok(Flash::Imported.redirect_to(&holder.page)),
+        Ok(count) => {
+            Ok(Flash::says(format!("{count} {} imported.", if count == 1 { "variable" } else { "variables" }))
+                .redirect_to(&holder.page))
+        }
         Err(error @ Error::Invalid { .. }) => {
             let complaint = Complaint::of(error, &["text"])?;
             Ok(ImportPage::again(&web, &visitor, holder, ImportForm { complaint, ..ImportForm::default() }))

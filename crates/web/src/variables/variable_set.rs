@@ -146,7 +146,7 @@ pub(crate) async fn update(
 ) -> Result<Response, PageError> {
     let page = VariableSetPage::of(&web, &visitor, &place).await?;
     match web.control_plane.update_variable_set(&visitor.caller, page.id, form.patch()).await {
-        Ok(_) => Ok(Flash::Saved.redirect_to(&page.holder.page)),
+        Ok(_) => Ok(Flash::saved("Variable set", form.name.trim()).redirect_to(&page.holder.page)),
         Err(error) => {
             let set = SetForm { complaint: Complaint::of(error, &["name", "description"])?, ..form };
             Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &VariableSetPage { set, ..page }))
@@ -197,7 +197,7 @@ async fn change_targets(
         Err(error) => Err(error),
     };
     match changed {
-        Ok(_) => Ok(Flash::Saved.redirect_to(&page.holder.page)),
+        Ok(_) => Ok(Flash::says("Scope of the variable set saved.").redirect_to(&page.holder.page)),
         Err(error) => {
             let target = TargetForm { complaint: Complaint::of(error, &["workspace", "project"])?, ..form };
             Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &VariableSetPage { target, ..page }))
@@ -233,5 +233,5 @@ pub(crate) async fn delete(
     let Subject::VariableSet(view) = &holder.subject else { return Err(PageError::not_found("variable set")) };
     web.control_plane.delete_variable_set(&visitor.caller, view.set.id).await?;
     let list = format!("{}/variable-sets", organization_address(&holder.organization));
-    Ok(Flash::Deleted.redirect_to(&list))
+    Ok(Flash::deleted("Variable set", view.set.name.as_str()).redirect_to(&list))
 }

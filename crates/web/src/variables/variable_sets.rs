@@ -163,7 +163,7 @@ pub(crate) async fn create(
     match web.control_plane.create_variable_set(&visitor.caller, &organization, new).await {
         Ok(view) => {
             let address = variable_set_address(&organization, view.set.id);
-            Ok(Flash::Created.redirect_to(&address))
+            Ok(Flash::created("Variable set", view.set.name.as_str()).redirect_to(&address))
         }
         Err(error) => {
             let form = SetForm { complaint: Complaint::of(error, &["name", "description"])?, ..form };

@@ -87,7 +87,7 @@ pub(crate) async fn add_team(
     VisitorForm(visitor, form): VisitorForm<TeamForm>,
 ) -> Result<Response, PageError> {
     match form.add(&web, &visitor, &place).await {
-        Ok(_) => Ok(place.done(Flash::Saved)),
+        Ok(_) => Ok(place.done(Flash::says("Team access added."))),
         Err(error) => {
             let team = TeamForm { complaint: Complaint::of(error, &["team", "access"])?, ..form };
             Ok(SettingsPage::of(&web, &visitor, &place).await?.again(|page| page.team = team))
@@ -106,7 +106,7 @@ pub(crate) async fn change_team(
     VisitorForm(visitor, form): VisitorForm<TeamForm>,
 ) -> Result<Response, PageError> {
     web.control_plane.update_team_workspace(&visitor.caller, access_id(&id)?, form.patch()?).await?;
-    Ok(Place { organization, workspace }.done(Flash::Saved))
+    Ok(Place { organization, workspace }.done(Flash::says("Team access changed.")))
 }
 
 /// `POST …/settings/teams/{access}/remove`
@@ -116,7 +116,7 @@ pub(crate) async fn remove_team(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     web.control_plane.remove_team_workspace(&visitor.caller, access_id(&id)?).await?;
-    Ok(Place { organization, workspace }.done(Flash::Deleted))
+    Ok(Place { organization, workspace }.done(Flash::says("Team access removed.")))
 }
 
 /// Consequences of a deletion, and whether it is possible.
@@ -173,5 +173,5 @@ pub(crate) async fn delete(
     let care = if form.care == "force" { Care::Forced } else { Care::Safe };
     web.control_plane.delete_workspace(&visitor.caller, &place.workspace(), care).await?;
     let list = format!("{}/workspaces", organization_address(&place.organization));
-    Ok(Flash::Deleted.redirect_to(&list))
+    Ok(Flash::deleted("Workspace", &place.workspace).redirect_to(&list))
 }

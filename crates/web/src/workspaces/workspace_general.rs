@@ -139,7 +139,10 @@ pub(crate) async fn save_general(
     VisitorForm(visitor, form): VisitorForm<GeneralForm>,
 ) -> Result<Response, PageError> {
     match save(&web, &visitor, &place, form.patch(), &["name", "description", "project"]).await? {
-        Ok(workspace) => Ok(Place { workspace: workspace.name.to_string(), ..place }.done(Flash::Saved)),
+        Ok(workspace) => {
+            let flash = Flash::saved("Workspace", workspace.name.as_str());
+            Ok(Place { workspace: workspace.name.to_string(), ..place }.done(flash))
+        }
         Err(complaint) => {
             let page = SettingsPage::of(&web, &visitor, &place).await?;
             Ok(page.again(|page| page.general = GeneralForm { complaint, ..form }))
@@ -155,7 +158,7 @@ pub(crate) async fn save_execution(
 ) -> Result<Response, PageError> {
     let fields = ["execution-mode", "agent-pool-id", "taco-engine", "terraform-version", "working-directory"];
     match save(&web, &visitor, &place, form.patch(), &fields).await? {
-        Ok(_) => Ok(place.done(Flash::Saved)),
+        Ok(_) => Ok(place.done(Flash::says("Execution settings saved."))),
         Err(complaint) => {
             let page = SettingsPage::of(&web, &visitor, &place).await?;
             Ok(page.again(|page| page.execution = ExecutionForm { complaint, ..form }))

@@ -24,7 +24,7 @@ pub(crate) async fn lock(
 ) -> Result<Response, PageError> {
     let reason = Some(form.reason.trim().to_owned());
     let view = web.control_plane.lock_workspace(&visitor.caller, &named(path), reason).await?;
-    Ok(Flash::Locked.redirect_to(&address_of(&view)))
+    Ok(Flash::says(format!("Workspace {} locked.", view.workspace.name)).redirect_to(&address_of(&view)))
 }
 
 /// `POST /app/{organization}/workspaces/{workspace}/unlock`
@@ -34,7 +34,7 @@ pub(crate) async fn unlock(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     let view = web.control_plane.unlock_workspace(&visitor.caller, &named(path)).await?;
-    Ok(Flash::Unlocked.redirect_to(&address_of(&view)))
+    Ok(Flash::says(format!("Workspace {} unlocked.", view.workspace.name)).redirect_to(&address_of(&view)))
 }
 
 /// `POST /app/{organization}/workspaces/{workspace}/force-unlock`
@@ -44,5 +44,5 @@ pub(crate) async fn force_unlock(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     let view = web.control_plane.force_unlock_workspace(&visitor.caller, &named(path)).await?;
-    Ok(Flash::Unlocked.redirect_to(&address_of(&view)))
+    Ok(Flash::says(format!("Workspace {} unlocked.", view.workspace.name)).redirect_to(&address_of(&view)))
 }

@@ -98,7 +98,7 @@ pub(crate) async fn save_sharing(
         ..WorkspacePatch::default()
     };
     web.control_plane.update_workspace(&visitor.caller, &place.workspace(), patch).await?;
-    Ok(place.done(Flash::Saved))
+    Ok(place.done(Flash::says("Remote state sharing saved.")))
 }
 
 async fn change_consumers(
@@ -116,7 +116,7 @@ async fn change_consumers(
         Err(error) => Err(error),
     };
     match changed {
-        Ok(()) => Ok(place.done(Flash::Saved)),
+        Ok(()) => Ok(place.done(Flash::says("Remote state sharing saved."))),
         Err(error) => {
             let consumer = form.complained(error)?;
             Ok(SettingsPage::of(web, visitor, place).await?.again(|page| page.consumer = consumer))
@@ -153,7 +153,7 @@ pub(crate) async fn add_trigger(
         Err(error) => Err(error),
     };
     match made {
-        Ok(_) => Ok(place.done(Flash::Created)),
+        Ok(_) => Ok(place.done(Flash::says("Run trigger added."))),
         Err(error) => {
             let source = form.complained(error)?;
             Ok(SettingsPage::of(&web, &visitor, &place).await?.again(|page| page.source = source))
@@ -169,7 +169,7 @@ pub(crate) async fn remove_trigger(
 ) -> Result<Response, PageError> {
     let trigger: RunTriggerId = trigger.parse().map_err(|_| PageError::not_found("run trigger"))?;
     web.control_plane.delete_run_trigger(&visitor.caller, trigger).await?;
-    Ok(Place { organization, workspace }.done(Flash::Deleted))
+    Ok(Place { organization, workspace }.done(Flash::says("Run trigger removed.")))
 }
 
 #[derive(Deserialize)]
@@ -189,5 +189,5 @@ pub(crate) async fn choose_key(
         id => Some(id.parse().map_err(|_| PageError::not_found("SSH key"))?),
     };
     web.control_plane.assign_ssh_key(&visitor.caller, &place.workspace(), key).await?;
-    Ok(place.done(Flash::Saved))
+    Ok(place.done(Flash::says("SSH key saved.")))
 }

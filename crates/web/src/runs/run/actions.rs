@@ -150,15 +150,20 @@ pub(crate) async fn decide(
                 let (status, query) = (StatusCode::UNPROCESSABLE_ENTITY, ViewQuery::default());
                 return render(&web, &visitor, &view, status, &query, CommentBox::default(), Some(error)).await;
             }
-            (control_plane.confirm_run(caller, run, comment).await, Flash::Confirmed)
+            (control_plane.confirm_run(caller, run, comment).await, "Confirmed. The apply is queued.")
         }
-        "discard" => (control_plane.discard_run(caller, run, comment).await, Flash::Discarded),
-        "cancel" => (control_plane.cancel_run(caller, run, comment).await, Flash::Canceled),
-        "force-cancel" => (control_plane.force_cancel_run(caller, run, comment).await, Flash::Canceled),
-        "force-execute" => (control_plane.force_execute_run(caller, run).await, Flash::Begun),
+        "discard" => (control_plane.discard_run(caller, run, comment).await, "Run discarded."),
+        "cancel" => (control_plane.cancel_run(caller, run, comment).await, "Cancellation requested."),
+        "force-cancel" => {
+            (control_plane.force_cancel_run(caller, run, comment).await, "Forced cancellation requested.")
+        }
+        "force-execute" => (
+            control_plane.force_execute_run(caller, run).await,
+            "This run was moved to the front; runs ahead of it were discarded.",
+        ),
         _ => return Err(PageError::not_found("decision")),
     };
-    Ok(flash.redirect_to(&address_of(&decided?)))
+    Ok(Flash::says(flash).redirect_to(&address_of(&decided?)))
 }
 
 #[derive(Deserialize)]
@@ -177,7 +182,7 @@ pub(crate) async fn comment(
     // Browsers send line breaks as two characters.
     let body = form.body.replace("\r\n", "\n").trim().to_owned();
     match web.control_plane.create_comment(&visitor.caller, view.run.id, body.clone()).await {
-        Ok(_) => Ok(Flash::Commented.redirect_to(&address_of(&view))),
+        Ok(_) => Ok(Flash::says("Comment added.").redirect_to(&address_of(&view))),
         Err(Error::Invalid { detail, .. }) => {
             let comment_box = CommentBox { text: body, error: Some(detail), refusal: None };
             let (status, query) = (StatusCode::UNPROCESSABLE_ENTITY, ViewQuery::default());
