@@ -36,6 +36,13 @@
     events = null;
   }
 
+  /** The ids of what someone has opened or folded. */
+  const toggled = new Set();
+  document.addEventListener("click", (event) => {
+    const opened = event.target.closest("summary")?.parentElement;
+    if (opened?.id) toggled.add(opened.id);
+  });
+
   /** Takes over what the server shows now. What someone is typing stays: it is outside. */
   async function renew() {
     stop();
@@ -44,6 +51,11 @@
     const run = page.getElementById("run");
     if (!answer.ok || !run) { location.reload(); return; }
     document.title = page.title;
+    // What someone has opened or folded stays so.
+    for (const id of toggled) {
+      const [old, fresh] = [document.getElementById(id), page.getElementById(id)];
+      if (old && fresh) fresh.open = old.open;
+    }
     for (const part of ["run", "history"]) {
       const [old, fresh] = [document.getElementById(part), page.getElementById(part)];
       if (old && fresh) { old.replaceWith(fresh); window.htmx?.process(fresh); }

@@ -136,9 +136,9 @@ async fn a_log_says_why_its_run_waited() {
     };
     let (log, ()) = tokio::join!(read(0), note_waits(&server));
     assert!(log.starts_with("\u{2}Waiting since "), "{log}");
-    assert!(log.ends_with(&format!(" UTC: waits for {first}, which is plan_queued\n")), "{log}");
+    assert!(log.ends_with(&format!(" UTC: waiting for 1 earlier run; {first} is plan queued\n")), "{log}");
     let waits = part(&admin, &second, "plan").await.attribute("taco-waits");
-    assert_eq!(waits[0]["detail"], format!("waits for {first}, which is plan_queued"));
+    assert_eq!(waits[0]["detail"], format!("waiting for 1 earlier run; {first} is plan queued"));
 
     // How far the other is makes no difference; that no agent executes it does.
     execute(&server, planned(true)).await;
@@ -146,7 +146,7 @@ async fn a_log_says_why_its_run_waited() {
     assert_eq!(read(0).await, log);
     admin.post(&format!("/api/v2/runs/{first}/actions/discard"), &json!({})).await.expect(StatusCode::ACCEPTED);
     let (more, ()) = tokio::join!(read(log.len()), note_waits(&server));
-    assert!(more.starts_with("Waiting since ") && more.contains("no server has an agent within"), "{more}");
+    assert!(more.starts_with("Waiting since ") && more.contains("no built-in agent is running"), "{more}");
 
     // Two agents, the first of which is lost: all of it is one text.
     let phase = take(&server).await;
@@ -174,7 +174,7 @@ async fn a_run_that_never_began_has_a_log_with_an_end() {
         let address = path_of(&part(&admin, &run, "plan").await.attribute("log-read-url"));
         let log = server.with_authorization(None).get(&format!("{address}?limit=65536&offset=0")).await.bytes;
         let log = String::from_utf8(log.to_vec()).expect("text");
-        assert!(log.starts_with("\u{2}Waiting since ") && log.ends_with("which is plan_queued\n\u{3}"), "{log}");
+        assert!(log.starts_with("\u{2}Waiting since ") && log.ends_with("is plan queued\n\u{3}"), "{log}");
         let end = server.with_authorization(None).get(&format!("{address}?offset={}", log.len())).await;
         assert_eq!(end.expect(StatusCode::OK).bytes, "");
     }

@@ -27,7 +27,7 @@ async fn runs_take_turns_and_say_why_they_wait() {
     assert_eq!(waits.attribute("status"), "pending");
     let reason = &waits.attribute("taco-wait-reasons")[0];
     assert_eq!((&reason["run"], &reason["ahead"]), (&json!(runs[0]), &json!(2)));
-    assert!(reason["detail"].as_str().is_some_and(|words| words.contains("waits for 2 runs")), "{reason}");
+    assert!(reason["detail"].as_str().is_some_and(|words| words.contains("waiting for 2 earlier runs")), "{reason}");
 
     act(&admin, &runs[1], "discard").await.expect(StatusCode::ACCEPTED);
     act(&admin, &runs[0], "cancel").await.expect(StatusCode::ACCEPTED);

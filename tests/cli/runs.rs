@@ -69,7 +69,7 @@ fn a_directory_is_planned_applied_and_destroyed() {
     assert_eq!((&row[1..4], row[5]), (&["network", "planned", "+1 ~0 -0"][..], "the first"));
     let run = row[0];
     let shown = person.succeeds(&["run", "show", run]);
-    assert!(shown.stdout.contains("waits\twaits for someone to confirm or discard it\n"), "{shown:?}");
+    assert!(shown.stdout.contains("waits\tawaiting approval\n"), "{shown:?}");
     assert_eq!(person.json(&["run", "show", run])["status"], "planned");
 
     let unsure = person.fails(2, &["run", "apply", run]);
@@ -128,13 +128,13 @@ fn the_queue_says_what_runs_wait_for() {
     let queue = person.succeeds(&["queue", "--org", "acme"]);
     assert_eq!(queue.stdout.lines().next(), Some("RUN\tWORKSPACE\tSTATUS\tCREATED\tWAITS"));
     let rows: Vec<_> = queue.rows().iter().map(|row| (row[0].to_owned(), row[2], row[4].to_owned())).collect();
-    assert_eq!(rows[0], (first.clone(), "planned", "waits for someone to confirm or discard it".to_owned()));
-    assert_eq!(rows[1], (second.clone(), "pending", format!("waits for {first}, which is planned")));
+    assert_eq!(rows[0], (first.clone(), "planned", "awaiting approval".to_owned()));
+    assert_eq!(rows[1], (second.clone(), "pending", format!("waiting for 1 earlier run; {first} is planned")));
     let no_log = person.fails(3, &["run", "logs", &first, "--phase", "apply"]);
     assert!(no_log.contains("--follow"), "{no_log}");
     let mut following = Process::start(&mut person.taco(&["run", "logs", &second, "--follow"]));
     let why = following.line_of_stdout(|line| line.starts_with("Waiting since "));
-    assert!(why.ends_with(&format!(" UTC: waits for {first}, which is planned")), "{why}");
+    assert!(why.ends_with(&format!(" UTC: waiting for 1 earlier run; {first} is planned")), "{why}");
     assert_eq!(person.succeeds(&["run", "logs", &second]).stdout, format!("{why}\n"));
 
     let canceled = person.succeeds(&["run", "cancel", &second, "--comment", "not now"]).stdout;
@@ -156,10 +156,10 @@ fn watching_can_end_before_the_run_does() {
     person.succeeds(&["pool", "create", "rack-1", "--org", "acme"]);
     person.succeeds(&["ws", "edit", "acme/network", "--execution-mode", "agent", "--agent-pool", "rack-1"]);
     let started = person.succeeds(&words(&["run", "start", "app"])).stdout;
-    assert!(started.contains("no agent of the pool rack-1 is alive"), "{started}");
+    assert!(started.contains("no agents online in pool rack-1"), "{started}");
     let run = id(&person.json(&words(&["run", "show"])));
     let mut watching = Process::start(&mut person.taco(&["run", "watch", &run]));
-    watching.line_of_stdout(|line| line.contains("no agent of the pool rack-1 is alive"));
+    watching.line_of_stdout(|line| line.contains("no agents online in pool rack-1"));
     watching.signal(Signal::SIGINT);
     let hint = watching.line_of_stderr(|line| line.contains("The run goes on."));
     assert!(hint.contains(&format!("taco run cancel {run}")), "{hint}");

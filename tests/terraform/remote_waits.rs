@@ -95,7 +95,7 @@ pub(crate) async fn runs_wait_for_each_other(scene: Scene) {
     let ids: Vec<String> = scene.runs_of(&scene.name).await.iter().map(|run| text(&run["id"])).collect();
     let (waits, ahead) = (&ids[1], &ids[2]);
     let log = scene.log_of(waits, "plan").await;
-    let why = format!("UTC: waits for {ahead}, which is planned");
+    let why = format!("UTC: waiting for 1 earlier run; {ahead} is planned");
     assert!(log.starts_with("\u{2}Waiting since ") && log.contains(&why), "{log}");
     first.stdin.take().expect("it is piped").write_all(b"yes\n").await.expect("it listens");
     let first = first.wait_with_output().await.expect("it ends");
@@ -110,7 +110,7 @@ pub(crate) async fn runs_wait_for_each_other(scene: Scene) {
 }
 
 pub(crate) async fn a_run_waits_for_an_agent(scene: Scene) {
-    const WHY: &str = "no agent of the pool far is alive: start one";
+    const WHY: &str = "no agents online in pool far: start one";
     let (pool, token) = scene.given_pool("far").await;
     scene.given_remote_workspace("far", json!({ "execution-mode": "agent", "agent-pool-id": pool })).await;
     let here = scene.initialized_in("far", r#"resource "terraform_data" "web" {}"#).await;

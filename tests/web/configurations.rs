@@ -38,7 +38,7 @@ async fn configurations_are_listed_with_what_became_of_them() {
     let scene = RunScene::start().await;
     scene.server.api.given_workspace("acme", "empty").await;
     let empty = scene.admin.get("/app/acme/workspaces/empty/configurations").await;
-    assert!(empty.text.contains("Nothing was uploaded yet"), "{}", empty.text);
+    assert!(empty.text.contains("No configurations yet"), "{}", empty.text);
     announce(&scene, json!({ "auto-queue-runs": false }), None).await;
     let speculative = json!({ "auto-queue-runs": false, "speculative": true });
     let sent = announce(&scene, speculative, Some(packed(&[("main.tf", "")]))).await;
@@ -52,10 +52,10 @@ async fn configurations_are_listed_with_what_became_of_them() {
     assert_eq!(page.status, StatusCode::OK, "{}", page.text);
     is_harmless(&page);
     for (number, parts) in [
-        (1, vec!["Uploaded", "current", "Download", "The next run uses it", "<td>API</td>"]),
-        (2, vec!["Announced"]),
+        (1, vec!["Uploaded", "current", "Download", "The next run uses it", ">API</td>"]),
+        (2, vec!["Awaiting upload"]),
         (3, vec!["Uploaded", "plan only", "Archive"]),
-        (4, vec!["Errored", "<p class=\"error\">"]),
+        (4, vec!["Failed", "<p class=\"error\">"]),
     ] {
         for part in parts {
             assert!(row(&page, number).contains(part), "{number}: {part} is missing:\n{}", row(&page, number));
@@ -96,7 +96,7 @@ async fn an_archive_that_nothing_needs_is_given_up() {
     let page = scene.admin.get(PATH).await;
     assert_eq!(scene.admin.send(&page.form(&delete), &[]).await.done(), format!("{PATH}: Configuration deleted."));
     let page = scene.admin.get(PATH).await;
-    assert!(row(&page, 1).contains("Deleted, can be brought back"), "{}", row(&page, 1));
+    assert!(row(&page, 1).contains("Deleted, can be restored"), "{}", row(&page, 1));
     assert!(row(&page, 1).contains(&format!("{PATH}/{first}/delete-for-good")), "{}", row(&page, 1));
     let back = page.form(&format!("{PATH}/{first}/bring-back"));
     assert_eq!(scene.admin.send(&back, &[]).await.done(), format!("{PATH}: Configuration restored."));

@@ -29,7 +29,7 @@ async fn what_needs_a_decision_comes_first() {
     is_harmless(&page);
 
     let waiting = |text: &str| {
-        let figure = text.split("</strong> waiting").next().and_then(|before| before.rsplit("<strong>").next());
+        let figure = text.split("</strong> queued").next().and_then(|before| before.rsplit("<strong>").next());
         figure.expect("how many wait").to_owned()
     };
     scene.given_run_in(&other, json!({ "message": "Behind" })).await;
@@ -43,19 +43,19 @@ async fn what_needs_a_decision_comes_first() {
     let page = reader.get("/app/acme").await;
     assert!(!page.text.contains(&failed), "that was yesterday");
     assert_eq!(waiting(&page.text), "0", "what they may not see is not counted");
-    assert!(page.text.contains("1 plan waits for others") && !page.text.contains(&under_way), "{}", page.text);
+    assert!(page.text.contains("1 plan awaits approval by others") && !page.text.contains(&under_way), "{}", page.text);
     assert_eq!(scene.server.stranger("stranger").await.get("/app/acme").await.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
 async fn the_queue_says_what_waits_and_why() {
     let scene = RunScene::start().await;
-    assert!(scene.admin.get("/app/acme/queue").await.text.contains("Nothing is under way"));
+    assert!(scene.admin.get("/app/acme/queue").await.text.contains("The queue is empty"));
     let first = scene.given_run(json!({ "message": "First" })).await;
     let second = scene.given_run(json!({ "message": "Second" })).await;
     let page = scene.admin.get("/app/acme/queue").await;
     assert!(page.text.find(&first) < page.text.find(&second));
-    for part in ["No server has an agent within", "Waiting for 1 earlier run"] {
+    for part in ["No built-in agent is running", "Waiting for 1 earlier run"] {
         assert!(page.text.contains(part), "{part}: {}", page.text);
     }
     let _phase = scene.take().await;
@@ -66,7 +66,14 @@ async fn the_queue_says_what_waits_and_why() {
 #[tokio::test]
 async fn a_live_part_is_sent_again_only_when_something_has_changed() {
     let scene = RunScene::start().await;
-    for path in ["/app/acme", "/app/acme/queue", "/app/acme/workspaces"] {
+    for path in [
+        "/app/acme",
+        "/app/acme/queue",
+        "/app/acme/workspaces",
+        "/app/acme/runs",
+        "/app/acme/workspaces/web",
+        "/app/acme/workspaces/web/runs",
+    ] {
         let whole = scene.admin.get(path).await;
         let version = whole.header("etag").to_owned();
         assert!(whole.text.contains("data-live=") && !version.is_empty(), "{path}: {}", whole.text);

@@ -20,6 +20,7 @@ mod permissions;
 mod projects;
 mod readme;
 mod run_log;
+mod run_page;
 mod run_plan;
 mod run_scene;
 mod runs;

@@ -45,8 +45,9 @@ fn visitors() -> impl Iterator<Item = (&'static str, Who)> {
 }
 
 /// Files that hold secrets: the audit trail has who read them.
-const READS_IN_AUDIT_TRAIL: [&str; 2] = [
+const READS_IN_AUDIT_TRAIL: [&str; 3] = [
     "/app/{organization}/workspaces/{workspace}/states/{state}/download",
+    "/app/{organization}/workspaces/{workspace}/states/{state}/resources",
     "/app/{organization}/workspaces/{workspace}/runs/{run}/plan/{form}",
 ];
 

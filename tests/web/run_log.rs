@@ -304,7 +304,7 @@ async fn json_lines_are_read_as_sentences_and_as_progress() {
     let first = format!("\u{2}Initializing...\n{}", hook("apply_start", "web_server.<one>: Creating...", 0));
     scene.log(&phase, 0, first.clone()).await;
     let page = scene.look(&run).await;
-    for part in ["web_server.&#60;one&#62;: Creating...", "under way", "0 done, 1 under way, 0 failed"] {
+    for part in ["web_server.&#60;one&#62;: Creating...", "data-elapsed=\"0\"", "0 done, 1 running, 0 failed"] {
         assert!(page.text.contains(part), "{part}: {}", page.text);
     }
     let path = format!("{}/events?from=apply:{}&seen=old", RunScene::address(&run), first.len());
@@ -339,10 +339,10 @@ async fn a_log_begins_with_why_the_run_waited_and_goes_on_with_what_the_agent_sa
     assert!(page.text.contains("There is no log yet."), "{}", page.text);
     let path = events(&page);
     let (seen, ()) = tokio::join!(events_until(&scene, &path, None, "event: status"), scene.note_waits());
-    assert!(seen.contains("UTC: no server has an agent within"), "{seen}");
+    assert!(seen.contains("UTC: no built-in agent is running"), "{seen}");
     let page = scene.look(&run).await;
     let log = page.text.split("id=\"log-plan\"").nth(1).expect("a log");
-    assert!(log.contains("Waiting since ") && log.contains("UTC: no server has an agent within"), "{log}");
+    assert!(log.contains("Waiting since ") && log.contains("UTC: no built-in agent is running"), "{log}");
 
     // Who has read so far goes on with the agent's first line.
     let (path, phase) = (events(&page), scene.take().await);

@@ -22,7 +22,7 @@ async fn a_plan_is_looked_at_confirmed_and_followed_to_its_end() {
     let run = scene.given_run(json!({ "message": "Move to the north" })).await;
     let queued = scene.look(&run).await;
     assert_eq!(queued.status, StatusCode::OK);
-    for part in ["Move to the north", "Plan queued", "No server has an agent within", "http-equiv=\"refresh\"", &run] {
+    for part in ["Move to the north", "Plan queued", "No built-in agent is running", "http-equiv=\"refresh\"", &run] {
         assert!(queued.text.contains(part), "{part}: {}", queued.text);
     }
     let phase = scene.take().await;
@@ -33,8 +33,7 @@ async fn a_plan_is_looked_at_confirmed_and_followed_to_its_end() {
     scene.finish(&phase, planned()).await;
 
     let page = scene.look(&run).await;
-    for part in
-        ["Needs confirmation", "3 to add, 1 to change, 2 to destroy", "<span class=\"bold\">Plan: 3 to add</span>"]
+    for part in ["Needs approval", "3 to add, 1 to change, 2 to destroy", "<span class=\"bold\">Plan: 3 to add</span>"]
     {
         assert!(page.text.contains(part), "{part}: {}", page.text);
     }
@@ -253,7 +252,7 @@ async fn lists_are_filtered_by_their_address() {
         }
         for query in ["source=tfe-ui", "status=nonsense", "search=%3Cb%3E"] {
             let page = look(query).await;
-            assert!(page.text.contains("No run fits"), "{query}: {}", page.text);
+            assert!(page.text.contains("No runs match"), "{query}: {}", page.text);
         }
         assert_eq!(look("page=999999999999999999999").await.status, StatusCode::OK);
     }
@@ -285,7 +284,7 @@ async fn a_run_is_started_by_a_form() {
         .await;
     assert_eq!(made.status, StatusCode::SEE_OTHER, "{}", made.text);
     let page = scene.admin.get(made.location()).await;
-    for part in ["Run started.", "Looks good?", "plan only", "a.b", "module.c", "from the page"] {
+    for part in ["Run started.", "Looks good?", "plan only", "a.b", "module.c", "from the web"] {
         assert!(page.text.contains(part), "{part}: {}", page.text);
     }
     let long = [("kind", "plan-and-apply"), ("message", "Bigger cache\r\n\r\nIt <b>grew</b>.\r\nTwice.")];

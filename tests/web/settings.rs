@@ -85,7 +85,7 @@ async fn the_lock_is_told_in_the_settings_and_changed_on_the_overview() {
         assert!(settings.text.contains(part), "{part}: {}", settings.text);
     }
     let page = jane.get(WORKSPACE).await;
-    assert!(page.text.contains("moving &#60;house&#62;") && page.text.contains("Unlock by force"), "{}", page.text);
+    assert!(page.text.contains("moving &#60;house&#62;") && page.text.contains("Force unlock"), "{}", page.text);
     let again = jane.send(&PageForm { action: format!("{WORKSPACE}/lock"), ..page.form("/app") }, &[]).await;
     assert_eq!(again.status, StatusCode::CONFLICT, "someone else holds it");
     let since = again.text.split(" since ").nth(1).expect("since when");

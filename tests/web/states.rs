@@ -51,7 +51,7 @@ impl Given {
 #[tokio::test]
 async fn versions_are_listed_and_shown_without_what_is_sensitive() {
     let given = Given::workspace().await;
-    assert!(given.admin.get(PATH).await.text.contains("There is no state yet"));
+    assert!(given.admin.get(PATH).await.text.contains("No state yet"));
     let first = given.push(1, "old <b>", "hunter2").await;
     let second = given.push(2, "new", "hunter3").await;
     let list = given.admin.get(PATH).await;
@@ -60,7 +60,13 @@ async fn versions_are_listed_and_shown_without_what_is_sensitive() {
 
     let page = given.admin.get(&format!("{PATH}/{first}")).await;
     assert_eq!(page.status, StatusCode::OK, "{}", page.text);
-    for part in ["&#34;old &#60;b&#62;&#34;", "sensitive: hidden", "terraform_data.one", "<td>shop</td>", "serial 1"] {
+    for part in [
+        "&#34;old &#60;b&#62;&#34;",
+        "sensitive: hidden",
+        "terraform_data.one",
+        "<td data-label=\"Module\">shop</td>",
+        "serial 1",
+    ] {
         assert!(page.text.contains(part), "{part} is missing:\n{}", page.text);
     }
     assert!(!page.text.contains("hunter2"), "{}", page.text);
@@ -70,7 +76,7 @@ async fn versions_are_listed_and_shown_without_what_is_sensitive() {
     }
     assert!(!overview.text.contains("hunter3"));
     let found = given.admin.get("/app/acme/workspaces/web?resource=nothing").await;
-    assert!(found.text.contains("No resource fits"), "{}", found.text);
+    assert!(found.text.contains("No resources match"), "{}", found.text);
 }
 
 #[tokio::test]
@@ -133,7 +139,20 @@ async fn an_old_state_is_restored_under_a_new_serial() {
     let given = Given::workspace().await;
     let first = given.push(1, "old", "x").await;
     let second = given.push(2, "new", "x").await;
-    let form = given.admin.get(&format!("{PATH}/{first}")).await.form(&format!("{PATH}/{first}/restore"));
+    let page = given.admin.get(&format!("{PATH}/{first}")).await.text;
+    assert!(!page.contains(&format!("<form method=\"post\" action=\"{PATH}/{first}/restore")), "it asks first: {page}");
+    let question = given.admin.get(&format!("{PATH}/{first}/restore")).await;
+    for part in [
+        "Roll back to serial 1?",
+        "from serial 2",
+        "&#34;new&#34;",
+        "&#34;old&#34;",
+        "Real infrastructure is not touched",
+    ] {
+        assert!(question.text.contains(part), "{part} is missing:\n{}", question.text);
+    }
+    assert!(!question.text.contains("hunter"), "{}", question.text);
+    let form = question.form(&format!("{PATH}/{first}/restore"));
     let done = given.admin.send(&form, &[]).await;
     assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
     let page = given.admin.get(done.location()).await;
@@ -144,12 +163,14 @@ async fn an_old_state_is_restored_under_a_new_serial() {
     }
     assert!(page.text.contains("It is the current state already"), "and cannot be restored again: {}", page.text);
     let overview = given.admin.get("/app/acme/workspaces/web").await;
-    assert!(overview.text.contains("Nobody holds it"), "the lock was let go of: {}", overview.text);
+    assert!(overview.text.contains("<p>Unlocked.</p>"), "the lock was let go of: {}", overview.text);
 
     let unproven = PageForm { hidden: Vec::new(), ..form.clone() };
     assert_eq!(given.admin.send(&unproven, &[]).await.status, StatusCode::FORBIDDEN);
     let reader = given.site.member("joe", "acme", &given.workspace, "read").await;
     let page = reader.get(&format!("{PATH}/{second}")).await;
+    assert!(page.text.contains("You may not write the workspace&#39;s state"), "{}", page.text);
+    let page = reader.get(&format!("{PATH}/{second}/restore")).await;
     assert!(page.text.contains("You may not write the workspace&#39;s state"), "{}", page.text);
     let form = page.form(&format!("{PATH}/{second}/restore"));
     assert_eq!(reader.send(&form, &[]).await.status, StatusCode::FORBIDDEN);
@@ -160,7 +181,7 @@ async fn a_restore_waits_for_nobodys_lock_and_says_whose_it_is() {
     let given = Given::workspace().await;
     let first = given.push(1, "old", "x").await;
     given.push(2, "new", "x").await;
-    let form = given.admin.get(&format!("{PATH}/{first}")).await.form(&format!("{PATH}/{first}/restore"));
+    let form = given.admin.get(&format!("{PATH}/{first}/restore")).await.form(&format!("{PATH}/{first}/restore"));
     let writer = given.site.member("jane", "acme", &given.workspace, "write").await;
     let overview = "/app/acme/workspaces/web";
     writer.send(&writer.get(overview).await.form(&format!("{overview}/lock")), &[("reason", "mine")]).await;
@@ -171,9 +192,9 @@ async fn a_restore_waits_for_nobodys_lock_and_says_whose_it_is() {
     let page = given.admin.get(&format!("{PATH}/{first}")).await;
     assert!(page.text.contains("is locked by User jane"), "the button says so before: {}", page.text);
 
-    let mine = writer.get(&format!("{PATH}/{first}")).await.form(&format!("{PATH}/{first}/restore"));
+    let mine = writer.get(&format!("{PATH}/{first}/restore")).await.form(&format!("{PATH}/{first}/restore"));
     assert_eq!(writer.send(&mine, &[]).await.status, StatusCode::SEE_OTHER, "whoever holds the lock may");
-    assert!(writer.get(overview).await.text.contains("by User <strong>jane"), "and keeps it");
+    assert!(writer.get(overview).await.text.contains("by <strong>jane"), "and keeps it");
 }
 
 #[tokio::test]
@@ -352,4 +373,71 @@ async fn a_state_is_uploaded_by_nobody_who_may_not_write_it() {
     let refused = writer.send(&page.form(PATH), &sent).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(refused.text.contains("is locked by User"), "{}", refused.text);
+}
+
+/// A state with two resources, one of which has two instances and needs the other.
+fn state_of_two() -> Value {
+    json!({
+        "version": 4, "terraform_version": "1.11.4", "serial": 1, "lineage": "L", "outputs": {},
+        "resources": [
+            { "mode": "managed", "type": "random_password", "name": "db", "provider": "provider[\"registry.terraform.io/hashicorp/random\"]",
+              "instances": [{ "attributes": { "result": "hunter2", "length": 8, "nothing": null, "keepers": { "a": "<b>" } },
+                              "sensitive_attributes": [[{ "type": "get_attr", "value": "result" }]] }] },
+            { "module": "module.shop", "mode": "managed", "type": "terraform_data", "name": "many", "provider": "p",
+              "instances": [
+                { "index_key": "a&b", "attributes": { "id": "first" }, "dependencies": ["random_password.db"] },
+                { "index_key": 1, "status": "tainted", "attributes": { "id": "second" }, "dependencies": ["random_password.db"] },
+              ] },
+        ],
+    })
+}
+
+#[tokio::test]
+async fn a_resource_has_a_page_with_its_attributes_and_what_it_needs() {
+    let given = Given::workspace().await;
+    let id = given.site.api.given_state(&given.workspace, &state_of_two()).await;
+    let resources = format!("{PATH}/{id}/resources");
+    for page in [format!("{PATH}/{id}"), "/app/acme/workspaces/web".to_owned()] {
+        let page = given.admin.get(&page).await;
+        for address in ["random_password.db", "shop.terraform_data.many"] {
+            assert!(page.text.contains(&format!("href=\"{resources}?address={address}\"")), "{address}: {}", page.text);
+        }
+    }
+    let secret = given.admin.get(&format!("{resources}?address=random_password.db")).await;
+    assert_eq!(secret.status, StatusCode::OK, "{}", secret.text);
+    for part in [
+        "<code>random_password.db</code>",
+        "hashicorp/random",
+        "<code>length</code>",
+        "&#34;&#60;b&#62;&#34;",
+        "sensitive: hidden",
+        "Used by",
+        &format!("href=\"{resources}?address=module.shop.terraform_data.many\""),
+    ] {
+        assert!(secret.text.contains(part), "{part} is missing:\n{}", secret.text);
+    }
+    assert!(!secret.text.contains("hunter2") && !secret.text.contains("nothing"), "{}", secret.text);
+
+    let many = given.admin.get(&format!("{resources}?address=module.shop.terraform_data.many")).await;
+    for part in [
+        "2 instances",
+        "many[&#34;a&#38;b&#34;]",
+        "&#34;first&#34;",
+        "many[1]",
+        "tainted",
+        "Depends on",
+        "random_password.db",
+    ] {
+        assert!(many.text.contains(part), "{part} is missing:\n{}", many.text);
+    }
+    let one = given.admin.get(&format!("{resources}?address=module.shop.terraform_data.many%5B1%5D")).await;
+    assert!(one.text.contains("&#34;second&#34;") && !one.text.contains("&#34;first&#34;"), "{}", one.text);
+    assert!(one.text.contains("1 of 2 instances"), "{}", one.text);
+
+    assert_eq!(given.admin.get(&format!("{resources}?address=a.b")).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(given.admin.get(&resources).await.location(), format!("{PATH}/{id}#resources"));
+    let address = format!("{resources}?address=random_password.db");
+    assert_eq!(given.site.stranger("eve").await.get(&address).await.status, StatusCode::NOT_FOUND);
+    let planner = given.site.member("pete", "acme", &given.workspace, "plan").await;
+    assert_eq!(planner.get(&address).await.status, planner.get(&format!("{PATH}/{id}")).await.status);
 }

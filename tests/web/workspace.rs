@@ -26,10 +26,10 @@ async fn an_overview_says_what_a_workspace_is_and_what_to_type() {
         id.as_str(),
         "the &#60;b&#62;shop&#60;/b&#62;",
         "terraform 1.11.4",
-        "<dd>local</dd>",
+        "<dd>Local</dd>",
         "Default Project",
         "name = &#34;web&#34;",
-        "There was none yet",
+        "No runs yet",
     ] {
         assert!(page.text.contains(part), "{part} is missing:\n{}", page.text);
     }
@@ -60,13 +60,15 @@ async fn a_workspace_is_locked_with_a_reason_and_unlocked() {
     let locked = browser.send(&form, &[("reason", "moving to <i>Oslo</i>")]).await;
     assert_eq!((locked.status, locked.done()), (StatusCode::SEE_OTHER, format!("{PATH}: Workspace web locked.")));
     let page = browser.get(locked.location()).await;
-    for part in ["Workspace web locked.", "moving to &#60;i&#62;Oslo&#60;/i&#62;", "by User", "127.0.0.1"] {
+    for part in
+        ["Workspace web locked.", "moving to &#60;i&#62;Oslo&#60;/i&#62;", "by <strong>admin</strong>", "127.0.0.1"]
+    {
         assert!(page.text.contains(part), "{part} is missing:\n{}", page.text);
     }
     assert_eq!(browser.send(&form, &[]).await.status, StatusCode::CONFLICT, "it is locked already");
     let unlocked = browser.send(&page.form(&format!("{PATH}/unlock")), &[]).await;
     assert_eq!(unlocked.done(), format!("{PATH}: Workspace web unlocked."));
-    assert!(browser.get(PATH).await.text.contains("Nobody holds it"));
+    assert!(browser.get(PATH).await.text.contains("<p>Unlocked.</p>"));
     let unproven = PageForm { hidden: Vec::new(), ..form };
     assert_eq!(browser.send(&unproven, &[]).await.status, StatusCode::FORBIDDEN);
 }

@@ -36,12 +36,12 @@ use configuration_versions::configuration_archives;
 use organizations::{audit_trail, invitations, secret_reads, token_lifetimes, unreadable};
 use runs::{
     dashboard, log_signals, logs, phase_tokens, phase_uploads, phases, plan_files, plans, run_actions, run_events,
-    run_filter, run_flow, run_triggers, uploaded_plans, wait_notes,
+    run_filter, run_flow, run_links, run_triggers, uploaded_plans, wait_notes,
 };
 use site::{rewraps, site_status};
 use states::{
-    new_state, state_blobs, state_cache, state_commits, state_comparisons, state_contents, state_versions,
-    summary_cache, uploads_under_way,
+    new_state, state_blobs, state_cache, state_commits, state_comparisons, state_contents, state_resources,
+    state_versions, summary_cache, uploads_under_way,
 };
 use storage::{blob_error, channel_reader, reader_slots, stored_objects, upload_slots};
 use teams::{owners, team_access, team_members};
@@ -76,6 +76,7 @@ pub use rewraps::Rewrapped;
 pub use run_actions::RunDecision;
 pub use run_events::RunEventView;
 pub use run_filter::RunFilter;
+pub use run_links::RunNeighbours;
 pub use run_triggers::{RunTriggerView, TriggerDirection};
 pub use runs::{Capacity, RunView};
 pub use sessions::OpenedSession;
@@ -85,6 +86,7 @@ pub use ssh_keys::SshKeyPatch;
 pub use state_blobs::LARGEST_STATE;
 pub use state_comparisons::{Compared, Incomparable, StateComparison};
 pub use state_contents::{OutputView, ResourceView};
+pub use state_resources::StateResource;
 pub use state_versions::{StateFilter, StateVersionView};
 pub use stored_objects::{DamagedObject, Depth, ExaminedObjects, examine_objects};
 pub use taco_domain::phase_outcome::PhaseOutcome;

@@ -13,6 +13,8 @@ pub(crate) mod run_actions;
 pub(crate) mod run_events;
 pub(crate) mod run_filter;
 pub(crate) mod run_flow;
+pub(crate) mod run_links;
+pub(crate) mod run_retries;
 pub(crate) mod run_triggers;
 pub(crate) mod uploaded_plans;
 pub(crate) mod wait_notes;
@@ -28,7 +30,7 @@ use taco_domain::permission::{Action, Resource};
 use taco_domain::run::{Run, RunSource, RunVariable};
 use taco_domain::run_request::RunRequest;
 use taco_domain::run_status::RunStatus;
-use taco_domain::wait_reason::{WaitReason, wait_reasons};
+use taco_domain::wait_reason::{WaitReason, new_run_waits, wait_reasons};
 use taco_domain::workspace::Workspace;
 use taco_tables::Record as _;
 
@@ -181,6 +183,11 @@ impl ControlPlane {
             .and_then(|()| configuration_for(state, &view.workspace, None).map(|_| ()))
             .err()
             .map(|why| why.to_string())
+    }
+
+    /// Reasons why a run that starts now would wait for its turn, unless it only plans.
+    pub fn new_run_waits(&self, view: &WorkspaceView) -> Vec<WaitReason> {
+        new_run_waits(&view.org.state, &view.workspace)
     }
 
     pub async fn run(&self, caller: &Caller, id: RunId) -> Result<RunView, Error> {
@@ -336,7 +343,7 @@ impl<'a> VisibleWorkspaces<'a> {
 }
 
 /// The configuration that a request names, or the newest that can be used.
-fn configuration_for<'a>(
+pub(crate) fn configuration_for<'a>(
     state: &'a OrganizationState,
     workspace: &Workspace,
     wanted: Option<ConfigurationVersionId>,
@@ -373,8 +380,8 @@ fn configuration_for<'a>(
 
 fn default_message(source: RunSource) -> &'static str {
     match source {
-        RunSource::Terraform | RunSource::Cloud => "Queued from the command line",
-        RunSource::Page => "Queued on the page",
-        RunSource::Api | RunSource::ConfigurationVersion | RunSource::RunTrigger => "Queued by the API",
+        RunSource::Terraform | RunSource::Cloud => "Started from the command line",
+        RunSource::Page => "Started on the web",
+        RunSource::Api | RunSource::ConfigurationVersion | RunSource::RunTrigger => "Started with the API",
     }
 }

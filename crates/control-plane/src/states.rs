@@ -7,6 +7,7 @@ pub(crate) mod state_cache;
 pub(crate) mod state_commits;
 pub(crate) mod state_comparisons;
 pub(crate) mod state_contents;
+pub(crate) mod state_resources;
 pub(crate) mod state_restores;
 pub(crate) mod state_uploads;
 pub(crate) mod state_versions;

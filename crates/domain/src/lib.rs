@@ -35,7 +35,8 @@ pub use runs::{
     wait_note, wait_reason,
 };
 pub use states::{
-    json_cut, json_tree, output, resource_address, state_diff, state_file, state_mask, state_rules, state_version,
+    json_cut, json_tree, output, resource_address, resource_detail, state_diff, state_file, state_mask, state_rules,
+    state_version,
 };
 pub use taco_words::{engine, id, phase_attempt, variable_file};
 pub use teams::{team, team_access, team_access_patch};

@@ -4,6 +4,7 @@ pub mod json_cut;
 pub mod json_tree;
 pub mod output;
 pub mod resource_address;
+pub mod resource_detail;
 pub mod state_diff;
 pub mod state_file;
 pub mod state_mask;

@@ -43,6 +43,8 @@ struct ConfigurationsPage {
 struct Row {
     id: ConfigurationVersionId,
     number: u64,
+    /// `configuration 3`.
+    name: String,
     badge: Badge,
     /// The one that the next run uses.
     current: bool,
@@ -82,13 +84,14 @@ const STEPS: [(&str, ConfigurationAction, &str); 4] = [
 
 fn words_of(action: ConfigurationAction) -> (&'static str, Option<&'static str>) {
     match action {
-        ConfigurationAction::Archive => {
-            ("Archive", Some("Its files are removed for good. Its runs stay, and nobody can start another with it."))
-        }
+        ConfigurationAction::Archive => (
+            "Archive",
+            Some("Its files are deleted permanently. Runs that used it are kept, but it can't be run again."),
+        ),
         ConfigurationAction::BackingData(BackingDataAction::SoftDelete) => ("Delete", None),
-        ConfigurationAction::BackingData(BackingDataAction::Restore) => ("Bring back", None),
+        ConfigurationAction::BackingData(BackingDataAction::Restore) => ("Restore", None),
         ConfigurationAction::BackingData(BackingDataAction::PermanentlyDelete) => {
-            ("Delete for good", Some("Nobody can bring its files back then."))
+            ("Delete permanently", Some("This can't be undone."))
         }
     }
 }
@@ -107,6 +110,7 @@ impl Row {
         Self {
             id: version.id,
             number: version.number,
+            name: format!("configuration {}", version.number),
             badge: Badge::of_configuration(version.status),
             current: view.is_current(),
             speculative: version.speculative,

@@ -40,8 +40,8 @@ use html::{ansi, badge, choice, flash, list_page, markdown, pagination, text, te
 use organizations::{
     dashboard, invitations, organization_members, organization_secrets, organization_settings, organization_tags,
 };
-use runs::{engine_line, new_run, plan_cache, plan_view, run, run_query};
-use states::{output, state, state_diff, state_parts, state_upload};
+use runs::{choose_workspace, engine_line, new_run, plan_cache, plan_view, run, run_query};
+use states::{output, state, state_diff, state_parts, state_resource, state_restore, state_upload};
 use teams::{member, organization_rights, team, team_access, team_tokens};
 use variables::{variable_form, variable_holder, variable_import, variable_set, variable_sets};
 use workspaces::{

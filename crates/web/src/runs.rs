@@ -1,5 +1,6 @@
 //! Lists of runs: of a workspace, and of an organization.
 
+pub(crate) mod choose_workspace;
 pub(crate) mod engine_line;
 pub(crate) mod new_run;
 pub(crate) mod plan_cache;
@@ -9,7 +10,7 @@ pub(crate) mod run_query;
 
 use askama::Template;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -17,8 +18,10 @@ use taco_control_plane::{Listed, RunView, WorkspaceRef};
 use taco_domain::id::RunId;
 use taco_domain::phase::ResourceCounts;
 
+use crate::Web;
 use crate::badge::Badge;
 use crate::error::PageError;
+use crate::live::Version;
 use crate::navigation::{Section, WorkspaceSection, organization_address, workspace_address};
 use crate::page::Layout;
 use crate::pagination::{self, Pagination};
@@ -26,8 +29,7 @@ use crate::run::page::{address_of, counts};
 use crate::run_query::{RunQuery, SourceChoice, StatusChip};
 use crate::text::Moment;
 use crate::visitor::Visitor;
-use crate::words::{source_words, subject};
-use crate::{Web, page};
+use crate::words::{kind_words, list_title, source_words};
 
 /// A run in a list.
 pub(crate) struct RunRow {
@@ -41,18 +43,18 @@ pub(crate) struct RunRow {
     pub(crate) source: &'static str,
     pub(crate) created: Moment,
     pub(crate) counts: Option<ResourceCounts>,
+    pub(crate) number: u64,
+    pub(crate) kind: &'static str,
     pub(crate) destroys: bool,
-    pub(crate) plan_only: bool,
 }
 
 impl RunRow {
     pub(crate) fn of(view: &RunView) -> Self {
         let (organization, workspace) = (view.org.entry().name.as_str(), view.workspace.name.as_str());
-        let subject = subject(&view.run.options.message);
         Self {
             id: view.run.id,
             address: address_of(view),
-            subject: if subject.is_empty() { view.run.id.to_string() } else { subject },
+            subject: list_title(&view.run.options),
             badge: Badge::of_run(view.run.status),
             workspace: workspace.to_owned(),
             workspace_address: workspace_address(organization, workspace),
@@ -60,16 +62,18 @@ impl RunRow {
             source: source_words(view.run.source),
             created: Moment(view.run.created_at),
             counts: counts(&view.run),
+            number: view.run.number,
+            kind: kind_words(&view.run.options),
             destroys: view.run.options.is_destroy,
-            plan_only: view.run.options.plan_only,
         }
     }
 }
 
 #[derive(Template)]
-#[template(path = "runs.html")]
+#[template(path = "runs.html", blocks = ["live"])]
 struct RunsPage {
     layout: Layout,
+    version: Version,
     now: Timestamp,
     address: String,
     /// Each row says of which workspace it is.
@@ -79,14 +83,21 @@ struct RunsPage {
     wanted: RunQuery,
     chips: Vec<StatusChip>,
     sources: Vec<SourceChoice>,
-    /// Link to start a run, or the reason why none can be started.
-    start: Option<Start>,
+    start: Start,
 }
 
+impl RunsPage {
+    /// There is no run at all, as far as the visitor can see.
+    fn is_empty(&self) -> bool {
+        self.pages.total == 0 && !self.wanted.narrows()
+    }
+}
+
+/// Link to start a run, or the reason why none can be started.
 struct Start {
     address: String,
-    /// Address of the workspace's configurations.
-    configurations: String,
+    /// Address of the configurations of the workspace whose runs these are.
+    configurations: Option<String>,
     refusal: Option<String>,
 }
 
@@ -107,20 +118,22 @@ impl WorkspacePath {
     }
 }
 
-fn render(
+fn list(
     web: &Web,
     layout: Layout,
+    version: Version,
     address: String,
     wanted: RunQuery,
     listed: &Listed<RunView>,
-    start: Option<Start>,
-) -> Response {
+    start: Start,
+) -> RunsPage {
     let live = listed.items.iter().any(|view| view.run.status.is_executing());
     let pages = Pagination::of(listed, |number| format!("{address}?{}", wanted.on_page(number).in_address()));
-    let page = RunsPage {
+    RunsPage {
         layout: layout.refreshed(live.then_some(10)),
+        version,
         now: web.control_plane.now(),
-        of_organization: start.is_none(),
+        of_organization: start.configurations.is_none(),
         rows: listed.items.iter().map(RunRow::of).collect(),
         pages,
         chips: wanted.chips(),
@@ -128,8 +141,7 @@ fn render(
         wanted,
         start,
         address,
-    };
-    page::render(StatusCode::OK, &page)
+    }
 }
 
 /// `GET /app/{organization}/runs`
@@ -138,12 +150,19 @@ pub(crate) async fn of_organization(
     visitor: Visitor,
     Path(OrganizationPath { organization }): Path<OrganizationPath>,
     Query(wanted): Query<RunQuery>,
+    headers: HeaderMap,
 ) -> Result<Response, PageError> {
+    let version = Version::current(&web, &visitor, &organization).await?;
+    if version.is_known(&headers) {
+        return Ok(version.not_modified());
+    }
     let page = pagination::asked_for(&wanted.page);
     let listed = web.control_plane.organization_runs(&visitor.caller, &organization, &wanted.filter(), page).await?;
     let layout = Layout::for_visitor(&web, &visitor).in_organization(&organization, Section::Runs);
     let address = format!("{}/runs", organization_address(&organization));
-    Ok(render(&web, layout, address, wanted, &listed, None))
+    let start = Start { address: format!("{address}/new"), configurations: None, refusal: None };
+    let page = list(&web, layout, version, address, wanted, &listed, start);
+    Ok(page.version.answer(&headers, &page.as_live(), &page))
 }
 
 /// `GET /app/{organization}/workspaces/{workspace}/runs`
@@ -152,7 +171,12 @@ pub(crate) async fn of_workspace(
     visitor: Visitor,
     Path(path): Path<WorkspacePath>,
     Query(wanted): Query<RunQuery>,
+    headers: HeaderMap,
 ) -> Result<Response, PageError> {
+    let version = Version::current(&web, &visitor, &path.organization).await?;
+    if version.is_known(&headers) {
+        return Ok(version.not_modified());
+    }
     let (caller, reference) = (&visitor.caller, path.reference());
     let workspace = web.control_plane.workspace(caller, &reference).await?;
     let page = pagination::asked_for(&wanted.page);
@@ -162,6 +186,7 @@ pub(crate) async fn of_workspace(
     let address = format!("{}/runs", workspace_address(organization, name));
     let refusal = web.control_plane.new_run_refusal(caller, &workspace);
     let configurations = format!("{}/configurations", workspace_address(organization, name));
-    let start = Start { address: format!("{address}/new"), configurations, refusal };
-    Ok(render(&web, layout, address, wanted, &listed, Some(start)))
+    let start = Start { address: format!("{address}/new"), configurations: Some(configurations), refusal };
+    let page = list(&web, layout, version, address, wanted, &listed, start);
+    Ok(page.version.answer(&headers, &page.as_live(), &page))
 }

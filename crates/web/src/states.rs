@@ -4,6 +4,8 @@ pub(crate) mod output;
 pub(crate) mod state;
 pub(crate) mod state_diff;
 pub(crate) mod state_parts;
+pub(crate) mod state_resource;
+pub(crate) mod state_restore;
 pub(crate) mod state_upload;
 
 use askama::Template;
@@ -64,13 +66,13 @@ pub(crate) struct StateRow {
 impl StateRow {
     /// `workspace` is the address of the workspace's page.
     pub(crate) fn of(view: &StateVersionView, workspace: &str) -> Self {
-        let StateVersionView { version, org } = view;
+        let StateVersionView { version, .. } = view;
         Self {
             id: version.id,
             serial: version.serial,
             current: view.is_current(),
             created: Moment(version.created_at),
-            by: org.name_of(&version.created_by),
+            by: author(view),
             run: version.run.map(|id| (id.to_string(), format!("{workspace}/runs/{id}"))),
             origin: origin_in_words(view),
             resources: version.resource_count,
@@ -83,19 +85,28 @@ impl StateRow {
     }
 }
 
+/// Of a state that a run wrote, whoever started the run.
+fn author(view: &StateVersionView) -> String {
+    let StateVersionView { version, org } = view;
+    match view.starter_of_run() {
+        Some(starter) => org.name_of(&starter),
+        None => org.name_of(&version.created_by),
+    }
+}
+
 fn origin_in_words(view: &StateVersionView) -> String {
     match view.version.origin {
         StateOrigin::Apply => "apply".to_owned(),
         StateOrigin::RefreshOnly => "refresh".to_owned(),
-        StateOrigin::Push | StateOrigin::Unknown => "sent by a client".to_owned(),
+        StateOrigin::Push | StateOrigin::Unknown => "pushed by a client".to_owned(),
         StateOrigin::Import => "import".to_owned(),
         StateOrigin::StateCommand => "state command".to_owned(),
         StateOrigin::Restore(_) => match view.restored_serial() {
             Some(serial) => format!("restored from serial {serial}"),
             None => "restored".to_owned(),
         },
-        StateOrigin::OutOfBand => "written around taco".to_owned(),
-        StateOrigin::Rescue => "saved from a lost agent".to_owned(),
+        StateOrigin::OutOfBand => "written outside taco".to_owned(),
+        StateOrigin::Rescue => "recovered from a lost agent".to_owned(),
     }
 }
 

@@ -40,7 +40,7 @@ async fn a_run_is_seen_live_confirmed_and_taken_back(journey: Journey) {
     if journey.scripts == Scripts::Run {
         admin.evaluates("window.stayed = true").await;
     }
-    admin.reads("Needs confirmation").await;
+    admin.reads("Needs approval").await;
     assert!(admin.text().await.contains("terraform_data.web"), "the plan tells what it would do");
     applying.asks().await;
     admin.presses("Confirm & apply").await;
@@ -64,7 +64,10 @@ async fn a_run_is_seen_live_confirmed_and_taken_back(journey: Journey) {
     admin.goes_to("/app/acme/workspaces/web/states").await;
     // The oldest that is shown is where the first apply ended: what a slow one sends on its way is folded.
     admin.clicks("tbody tr:last-child th a").await;
-    admin.clicks("form[action$='/restore'] button").await;
+    admin.clicks("a[href$='/restore']").await;
+    admin.reads("Roll back to serial").await;
+    assert!(admin.text().await.contains("goodbye"), "what the rollback changes is told before");
+    admin.clicks("form[action$='/restore'] button.danger").await;
     admin.find(".flash").await;
     assert_eq!(here.runs("output -raw greeting").await, "hello");
     journey.ends().await;

@@ -37,9 +37,9 @@ pub struct Compared {
 /// Reason why two states cannot be compared here.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 pub enum Incomparable {
-    #[error("The state with serial {0} is larger than {MEBIBYTES} MiB, too large to compare here: download both")]
+    #[error("The state with serial {0} is larger than {MEBIBYTES} MiB, too large to show here: download it")]
     TooLarge(u64),
-    #[error("The state with serial {0} was encrypted by its client: only whoever has the key can compare it")]
+    #[error("The state with serial {0} was encrypted by its client: only whoever has the key can read it")]
     Encrypted(u64),
     #[error("The data of the state with serial {0} was deleted")]
     Deleted(u64),
@@ -75,13 +75,13 @@ impl ControlPlane {
         Ok(StateComparison { before, after, result })
     }
 
-    async fn whole_state(&self, view: &StateVersionView) -> Result<BytesMut, Error> {
+    pub(crate) async fn whole_state(&self, view: &StateVersionView) -> Result<BytesMut, Error> {
         let download = self.read_state_bytes(&view.org, &view.version).await?;
         download.body.try_collect().await.map_err(|error| blob_error(error.into()))
     }
 }
 
-fn check(version: &StateVersion) -> Result<(), Incomparable> {
+pub(crate) fn check(version: &StateVersion) -> Result<(), Incomparable> {
     match version {
         _ if version.status != StateVersionStatus::Finalized => Err(Incomparable::Deleted(version.serial)),
         _ if version.encrypted => Err(Incomparable::Encrypted(version.serial)),

@@ -1,6 +1,7 @@
 //! State versions: list and read them, download their bytes, and remove the bytes of old ones.
 
 use taco_boxed::boxed;
+use taco_domain::Author;
 use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::state_version::{BackingDataAction, StateOrigin, StateVersion, StateVersionStatus};
@@ -40,6 +41,12 @@ impl StateVersionView {
     pub fn is_current(&self) -> bool {
         let owner = self.org.state.workspaces.get(&self.version.workspace);
         owner.is_some_and(|owner| owner.current_state_version == Some(self.version.id))
+    }
+
+    /// Who started the run that wrote it, if one did and is known here.
+    pub fn starter_of_run(&self) -> Option<Author> {
+        let Author::Run(run) = self.version.created_by else { return None };
+        self.org.state.runs.get(&run).map(|run| run.created_by)
     }
 
     /// The serial of the state that was restored with it, if that is still there.

@@ -6,7 +6,8 @@ use crate::attribute::{InvalidAttribute, is_plain_text, shown};
 use crate::configuration_version::ConfigurationVersion;
 use crate::id::{ConfigurationVersionId, WorkspaceId};
 use crate::resource_address::{Addressed, check_address};
-use crate::run::RunOptions;
+use crate::run::{Run, RunOptions};
+use crate::run_status::RunStatus;
 use crate::variable::check_run_variable;
 use crate::workspace::Workspace;
 use crate::workspace_settings::check_engine_version;
@@ -48,7 +49,49 @@ pub struct RunRequest {
     pub configuration_version: Option<ConfigurationVersionId>,
 }
 
+/// A run that is not over, or that has applied its plan, cannot be started again.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error, Debug)]
+pub enum RetryRefused {
+    #[error("The run is not over yet")]
+    NotOver,
+    #[error("The run was applied: start a new one")]
+    Applied,
+}
+
+/// Checks that a run in this status can be started again.
+pub fn check_retry(status: RunStatus) -> Result<(), RetryRefused> {
+    match status {
+        RunStatus::Errored | RunStatus::Canceled | RunStatus::Discarded | RunStatus::PlannedAndFinished => Ok(()),
+        RunStatus::Applied => Err(RetryRefused::Applied),
+        _ => Err(RetryRefused::NotOver),
+    }
+}
+
 impl RunRequest {
+    /// The request for a run like `run`, with its variables. It applies by itself only if the other did and the new one's
+    /// creator may apply, and never where everything is destroyed.
+    pub fn retry_of(run: &Run, variables: Vec<SentRunVariable>, may_apply: bool) -> Self {
+        let options = run.options.clone();
+        Self {
+            message: Some(format!("Retry of {}", run.id)),
+            plan_only: Some(options.plan_only),
+            save_plan: Some(options.save_plan),
+            auto_apply: Some(options.auto_apply && may_apply && !options.is_destroy),
+            is_destroy: Some(options.is_destroy),
+            refresh: Some(options.refresh),
+            refresh_only: Some(options.refresh_only),
+            allow_empty_apply: Some(options.allow_empty_apply),
+            allow_config_generation: Some(options.allow_config_generation),
+            target_addrs: Some(options.target_addrs),
+            replace_addrs: Some(options.replace_addrs),
+            variables: Some(variables),
+            // What is applied is applied with the workspace's version.
+            terraform_version: options.plan_only.then_some(options.terraform_version),
+            workspace: Some(run.workspace),
+            configuration_version: Some(run.configuration_version),
+        }
+    }
+
     /// True if the run would auto-apply, as far as the request and the workspace say. A caller who may not apply needs
     /// someone to confirm.
     pub fn wants_auto_apply(&self, workspace: &Workspace, configuration: &ConfigurationVersion) -> bool {
@@ -184,6 +227,36 @@ mod tests {
         assert!(!manual.auto_apply);
         let speculative = options(r#"{"auto-apply":true}"#, &workspace(), true).expect("legal");
         assert!(speculative.plan_only && !speculative.auto_apply);
+    }
+
+    #[test]
+    fn a_retry_asks_for_the_same_again() {
+        let options = RunOptions {
+            is_destroy: true,
+            auto_apply: true,
+            refresh: false,
+            target_addrs: vec!["a.b".to_owned()],
+            terraform_version: "1.2.3".to_owned(),
+            ..RunOptions::default()
+        };
+        let run = Run { options, ..crate::run::tests::given_run(1) };
+        let variables = vec![SentRunVariable { key: "a".to_owned(), value: "1".to_owned() }];
+        let request = RunRequest::retry_of(&run, variables.clone(), true);
+        assert_eq!(request.message, Some(format!("Retry of {}", run.id)));
+        assert_eq!((request.is_destroy, request.refresh, request.plan_only), (Some(true), Some(false), Some(false)));
+        assert_eq!(request.auto_apply, Some(false), "a destroy is confirmed each time");
+        assert_eq!((request.variables, request.terraform_version), (Some(variables), None));
+        assert_eq!(request.target_addrs, Some(vec!["a.b".to_owned()]));
+        let options = RunOptions { auto_apply: true, ..RunOptions::default() };
+        let automatic = Run { options, ..crate::run::tests::given_run(1) };
+        for may_apply in [true, false] {
+            let request = RunRequest::retry_of(&automatic, Vec::new(), may_apply);
+            assert_eq!(request.auto_apply, Some(may_apply));
+        }
+        for status in RunStatus::ALL {
+            let can_be_retried = status.is_final() && status != RunStatus::Applied;
+            assert_eq!(check_retry(status).is_ok(), can_be_retried, "{status}");
+        }
     }
 
     #[test]

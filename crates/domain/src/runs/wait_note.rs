@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(waiting_text(&run.plan, PhaseKind::Plan), "", "it did not wait");
         let reasons = [WaitReason::NoAgent { pool: None, pool_name: Some("build".to_owned()) }];
         let mut run = run.noted(PhaseKind::Plan, &reasons, at(5));
-        let line = "Waiting since 1970-01-01 00:00:03 UTC: no agent of the pool build is alive: start one\n";
+        let line = "Waiting since 1970-01-01 00:00:03 UTC: no agents online in pool build: start one\n";
         assert_eq!(waiting_text(&run.plan, PhaseKind::Plan), format!("\u{2}{line}"));
         assert_eq!(
             waiting_text(&run.plan, PhaseKind::Apply),

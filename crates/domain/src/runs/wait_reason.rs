@@ -37,32 +37,33 @@ impl WaitReason {
     /// A sentence for people.
     pub fn in_words(&self) -> String {
         match self {
-            Self::RunAhead { run, status, ahead: 1 } => format!("waits for {run}, which is {status}"),
             Self::RunAhead { run, status, ahead } => {
-                format!("waits for {ahead} runs of the workspace; the first, {run}, is {status}")
+                let runs = if *ahead == 1 { "run" } else { "runs" };
+                let status = status.to_string().replace('_', " ");
+                format!("waiting for {ahead} earlier {runs}; {run} is {status}")
             }
             Self::Locked { holder, since, note } => {
                 let note = note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
                 format!("the workspace is locked by {holder} since {since:.0}{note}")
             }
-            Self::NoAgent { pool_name: Some(pool), .. } => format!("no agent of the pool {pool} is alive: start one"),
+            Self::NoAgent { pool_name: Some(pool), .. } => format!("no agents online in pool {pool}: start one"),
             Self::NoAgent { .. } => {
-                "no server has an agent within: set an agent concurrency, or use an agent pool".to_owned()
+                "no built-in agent is running: set an agent concurrency, or use an agent pool".to_owned()
             }
             Self::PoolRefuses { pool_name, .. } => {
-                format!("the pool {pool_name} does not allow this workspace: allow it there, or choose another pool")
+                format!("pool {pool_name} does not allow this workspace: allow it there, or choose another pool")
             }
             Self::AgentsBusy { agents, ahead, shared } => {
                 let busy =
                     if *agents == 1 { "the only agent is busy" } else { &format!("all {agents} agents are busy") };
-                let whose = if *shared { " of this organization, and organizations take turns" } else { "" };
+                let turns = if *shared { " (organizations take turns)" } else { "" };
                 match ahead {
-                    0 => format!("{busy}; it is next{whose}"),
-                    1 => format!("{busy}; one phase goes first{whose}"),
-                    ahead => format!("{busy}; {ahead} phases go first{whose}"),
+                    0 => format!("{busy}; next in line{turns}"),
+                    1 => format!("{busy}; 1 run ahead{turns}"),
+                    ahead => format!("{busy}; {ahead} runs ahead{turns}"),
                 }
             }
-            Self::Approval => "waits for someone to confirm or discard it".to_owned(),
+            Self::Approval => "awaiting approval".to_owned(),
         }
     }
 }
@@ -93,6 +94,13 @@ pub fn wait_reasons(
         | RunStatus::Canceled
         | RunStatus::Errored => Vec::new(),
     }
+}
+
+/// Reasons why a run that starts now would wait for its turn, if it may change the state.
+pub fn new_run_waits(state: &OrganizationState, workspace: &Workspace) -> Vec<WaitReason> {
+    let mut ahead = state.queue_of(workspace.id);
+    let first = ahead.next().map(|first| (first, 1 + ahead.count()));
+    behind(state, workspace, first)
 }
 
 /// The same of every run whose next phase no agent has had, at the price of one walk through the queues.
@@ -144,7 +152,7 @@ fn behind(state: &OrganizationState, workspace: &Workspace, first: Option<(&Run,
         reasons.push(WaitReason::RunAhead { run: first.id, status: first.status, ahead });
     }
     if let Some(lock) = workspace.lock.as_ref().filter(|lock| !is_of_an_open_run(state, lock)) {
-        let holder = format!("{} {}", lock.holder.kind(), lock.holder_name);
+        let holder = lock.holder_name.clone();
         reasons.push(WaitReason::Locked { holder, since: lock.since, note: lock.reason.clone() });
     }
     reasons
@@ -247,15 +255,22 @@ mod tests {
         let holder = Some(Author::Run(planned.id));
         let draining = AgentPresence { draining: true, ..agent(0) };
         let rows: Vec<Row<'_>> = vec![
-            ("a run ahead", vec![planned.clone(), pending.clone()], holder, &pending, vec![], &["waits for run-"]),
-            ("a lock", vec![pending.clone()], Some(jane), &pending, vec![], &["locked by User jane since"]),
+            (
+                "a run ahead",
+                vec![planned.clone(), pending.clone()],
+                holder,
+                &pending,
+                vec![],
+                &["waiting for 1 earlier run; run-"],
+            ),
+            ("a lock", vec![pending.clone()], Some(jane), &pending, vec![], &["locked by jane since"]),
             (
                 "a lost apply",
                 vec![lost.clone(), pending.clone()],
                 Some(Author::Run(lost.id)),
                 &pending,
                 vec![],
-                &["locked by Run"],
+                &["locked by "],
             ),
             (
                 "both",
@@ -263,21 +278,21 @@ mod tests {
                 Some(jane),
                 &pending,
                 vec![],
-                &["waits for run-", "locked by User"],
+                &["waiting for 1 earlier run; run-", "locked by jane"],
             ),
-            ("nobody there", vec![ready.clone()], None, &ready, vec![], &["no server has an agent within"]),
-            ("all leaving", vec![ready.clone()], None, &ready, vec![draining], &["no server has an agent within"]),
-            ("all busy", vec![ready.clone()], None, &ready, vec![agent(1)], &["the only agent is busy; it is next"]),
+            ("nobody there", vec![ready.clone()], None, &ready, vec![], &["no built-in agent is running"]),
+            ("all leaving", vec![ready.clone()], None, &ready, vec![draining], &["no built-in agent is running"]),
+            ("all busy", vec![ready.clone()], None, &ready, vec![agent(1)], &["the only agent is busy; next in line"]),
             (
                 "behind an apply",
                 vec![ready.clone(), apply.clone()],
                 None,
                 &ready,
                 vec![agent(0)],
-                &["the only agent is busy; one phase"],
+                &["the only agent is busy; 1 run ahead"],
             ),
             ("about to begin", vec![ready.clone()], None, &ready, vec![agent(0)], &[]),
-            ("a decision", vec![planned.clone()], holder, &planned, vec![], &["to confirm or discard"]),
+            ("a decision", vec![planned.clone()], holder, &planned, vec![], &["awaiting approval"]),
             ("nothing", vec![lost.clone()], None, &lost, vec![], &[]),
         ];
         for (name, runs, holder, run, agents, expected) in rows {
@@ -310,10 +325,10 @@ mod tests {
         state.workspaces.put(&workspace).expect("put");
         let idle = AgentPresence { pool: Some(pool.id), ..agent(0) };
         for (pool, expected) in [
-            (pool.clone(), [None, Some("the only agent is busy; one phase goes first")]),
+            (pool.clone(), [None, Some("the only agent is busy; 1 run ahead")]),
             (
                 AgentPool { excluded_workspaces: [workspace.id].into(), ..pool },
-                [Some("the pool rack does not allow this workspace"); 2],
+                [Some("pool rack does not allow this workspace"); 2],
             ),
         ] {
             state.agent_pools.put(&pool).expect("put");

@@ -129,6 +129,13 @@ fn outputs(state: &JsonTree) -> BTreeMap<Place, Parts<'_>> {
         .collect()
 }
 
+/// Path and value of each leaf of some attributes. What is empty is left out.
+pub(crate) fn leaves(attributes: &JsonTree) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    collect("", None, Some(attributes), &mut found);
+    found.into_iter().filter_map(|leaf| Some((leaf.path, leaf.after?))).collect()
+}
+
 /// Walks both at once, and notes the leaves that differ.
 fn collect(path: &str, before: Option<&JsonTree>, after: Option<&JsonTree>, found: &mut Vec<AttributeDifference>) {
     let within = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };

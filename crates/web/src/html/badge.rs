@@ -25,7 +25,7 @@ impl Badge {
             RunStatus::Pending => Self::new("Pending", "○", "calm"),
             RunStatus::PlanQueued => Self::new("Plan queued", "○", "calm"),
             RunStatus::Planning => Self::new("Planning", "◔", "busy"),
-            RunStatus::Planned => Self::new("Needs confirmation", "!", "asks"),
+            RunStatus::Planned => Self::new("Needs approval", "!", "asks"),
             RunStatus::PlannedAndFinished => Self::new("Planned and finished", "✓", "good"),
             RunStatus::PlannedAndSaved => Self::new("Planned and saved", "▣", "asks"),
             RunStatus::Confirmed => Self::new("Confirmed", "○", "calm"),
@@ -34,7 +34,7 @@ impl Badge {
             RunStatus::Applied => Self::new("Applied", "✓", "good"),
             RunStatus::Discarded => Self::new("Discarded", "–", "off"),
             RunStatus::Canceled => Self::new("Canceled", "–", "off"),
-            RunStatus::Errored => Self::new("Errored", "✗", "bad"),
+            RunStatus::Errored => Self::new("Failed", "✗", "bad"),
         }
     }
 
@@ -44,20 +44,20 @@ impl Badge {
             PhaseStatus::Queued => Self::new("Queued", "○", "calm"),
             PhaseStatus::Running => Self::new("Running", "◑", "busy"),
             PhaseStatus::Finished => Self::new("Finished", "✓", "good"),
-            PhaseStatus::Errored => Self::new("Errored", "✗", "bad"),
+            PhaseStatus::Errored => Self::new("Failed", "✗", "bad"),
             PhaseStatus::Canceled => Self::new("Canceled", "–", "off"),
-            PhaseStatus::Unreachable => Self::new("Never", "–", "off"),
+            PhaseStatus::Unreachable => Self::new("Skipped", "–", "off"),
         }
     }
 
     pub(crate) fn of_configuration(status: ConfigurationStatus) -> Self {
         match status {
-            ConfigurationStatus::Pending => Self::new("Announced", "○", "calm"),
+            ConfigurationStatus::Pending => Self::new("Awaiting upload", "○", "calm"),
             ConfigurationStatus::Uploaded => Self::new("Uploaded", "✓", "good"),
-            ConfigurationStatus::Errored => Self::new("Errored", "✗", "bad"),
+            ConfigurationStatus::Errored => Self::new("Failed", "✗", "bad"),
             ConfigurationStatus::Archived => Self::new("Archived", "–", "off"),
-            ConfigurationStatus::BackingDataSoftDeleted => Self::new("Deleted, can be brought back", "–", "off"),
-            ConfigurationStatus::BackingDataPermanentlyDeleted => Self::new("Deleted for good", "–", "off"),
+            ConfigurationStatus::BackingDataSoftDeleted => Self::new("Deleted, can be restored", "–", "off"),
+            ConfigurationStatus::BackingDataPermanentlyDeleted => Self::new("Deleted permanently", "–", "off"),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Short texts that several pages show.
 
 use taco_domain::phase::ResourceCounts;
-use taco_domain::run::RunSource;
+use taco_domain::run::{RunOptions, RunSource};
 
 use crate::text::plain;
 
@@ -9,11 +9,46 @@ use crate::text::plain;
 pub(crate) fn source_words(source: RunSource) -> &'static str {
     match source {
         RunSource::Api => "API",
-        RunSource::Page => "page",
+        RunSource::Page => "web",
         RunSource::Terraform => "remote backend",
         RunSource::Cloud => "command line",
         RunSource::ConfigurationVersion => "upload",
         RunSource::RunTrigger => "run trigger",
+    }
+}
+
+/// Messages that runs get where nobody gave one, now or in earlier releases. They say no more than the source does.
+const DEFAULT_MESSAGES: [&str; 9] = [
+    "Started with the API",
+    "Started from the command line",
+    "Started on the web",
+    "Started with taco CLI",
+    "Queued by the API",
+    "Queued from the command line",
+    "Queued on the page",
+    "Queued manually using Terraform",
+    "Queued by the upload of a configuration",
+];
+
+/// What a run is for, in a list: its message's first line, or its kind where nobody wrote one.
+pub(crate) fn list_title(options: &RunOptions) -> String {
+    let subject = subject(&options.message);
+    if subject.is_empty() || DEFAULT_MESSAGES.contains(&subject.as_str()) {
+        kind_words(options).to_owned()
+    } else {
+        subject
+    }
+}
+
+/// `Plan and apply`, `Destroy` …
+pub(crate) fn kind_words(options: &RunOptions) -> &'static str {
+    match options {
+        RunOptions { is_destroy: true, plan_only: true, .. } => "Destroy plan",
+        RunOptions { is_destroy: true, .. } => "Destroy",
+        RunOptions { refresh_only: true, .. } => "Refresh only",
+        RunOptions { plan_only: true, .. } => "Plan only",
+        RunOptions { save_plan: true, .. } => "Save plan",
+        _ => "Plan and apply",
     }
 }
 
@@ -46,6 +81,16 @@ fn split(message: &str) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_without_a_message_of_its_own_is_called_by_its_kind() {
+        let of = |message: &str| RunOptions { message: message.to_owned(), ..RunOptions::default() };
+        assert_eq!(list_title(&of("Bigger cache\nand more")), "Bigger cache");
+        for message in ["", "Queued by the API", "Started with the API"] {
+            assert_eq!(list_title(&of(message)), "Plan and apply");
+            assert_eq!(list_title(&RunOptions { is_destroy: true, ..of(message) }), "Destroy");
+        }
+    }
 
     #[test]
     fn a_message_has_a_subject_and_perhaps_a_body() {

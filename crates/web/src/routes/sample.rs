@@ -46,6 +46,7 @@ pub(super) const TEAM: Fields = &[("team", "{visible team}"), ("access", "read")
 pub(super) const DELETE_WORKSPACE: Fields = &[("confirmation", "{workspace}")];
 pub(super) const NEW_STATE: Fields =
     &[("state", r#"{"version":4,"terraform_version":"1.11.4","serial":9,"lineage":"a","outputs":{},"resources":[]}"#)];
+pub(super) const RESOURCE: &str = "address=terraform_data.one";
 pub(super) const NEW_RUN: Fields = &[("kind", "plan-only")];
 pub(super) const COMMENT: Fields = &[("body", "hello")];
 

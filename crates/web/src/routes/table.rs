@@ -6,12 +6,12 @@ use super::Access::{All, Depends, Public, Right, SignedAddress, User};
 use super::Place::{Account, Organization, Project, Site, Workspace};
 use super::{Case, Route, get, post, sample};
 use crate::{
-    account, admin, agent_pool, agents, configuration, configurations, consent, dashboard, invitations, login, member,
-    new_run, oauth, organization_members, organization_secrets, organization_settings, organization_tags,
-    organizations, output, password_link, projects, run, runs, sessions, state, state_diff, state_upload, states, team,
-    team_access, team_tokens, teams, theme, tokens, variable_form, variable_import, variable_set, variable_sets,
-    variables, workspace, workspace_control, workspace_general, workspace_lock, workspace_settings, workspace_sharing,
-    workspaces,
+    account, admin, agent_pool, agents, choose_workspace, configuration, configurations, consent, dashboard,
+    invitations, login, member, new_run, oauth, organization_members, organization_secrets, organization_settings,
+    organization_tags, organizations, output, password_link, projects, run, runs, sessions, state, state_diff,
+    state_resource, state_restore, state_upload, states, team, team_access, team_tokens, teams, theme, tokens,
+    variable_form, variable_import, variable_set, variable_sets, variables, workspace, workspace_control,
+    workspace_general, workspace_lock, workspace_settings, workspace_sharing, workspaces,
 };
 
 /// What a state's data may go through.
@@ -182,7 +182,9 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             get("/app/{organization}/workspaces/{workspace}/states/{state}", Right(A::ReadState, Workspace), state::show),
             get("/app/{organization}/workspaces/{workspace}/states/{state}/diff", Right(A::ReadState, Workspace), state_diff::show),
             get("/app/{organization}/workspaces/{workspace}/states/{state}/download", Right(A::ReadState, Workspace), state::download),
-            post("/app/{organization}/workspaces/{workspace}/states/{state}/restore", Right(A::WriteState, Workspace), state::restore),
+            post("/app/{organization}/workspaces/{workspace}/states/{state}/restore", Right(A::WriteState, Workspace), state_restore::restore),
+            get("/app/{organization}/workspaces/{workspace}/states/{state}/restore", Right(A::ReadState, Workspace), state_restore::show),
+            get("/app/{organization}/workspaces/{workspace}/states/{state}/resources", Right(A::ReadState, Workspace), state_resource::show).query(sample::RESOURCE),
             post("/app/{organization}/workspaces/{workspace}/states/{state}/data/{step}", Depends(STATE_STEPS), state::change_data),
             post("/app/{organization}/workspaces/{workspace}/outputs/{output}/reveal", Right(A::ReadState, Workspace), output::reveal),
             get("/app/{organization}/workspaces/{workspace}/configurations", Right(A::ReadRuns, Workspace), configurations::list),
@@ -192,6 +194,7 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
         // Runs.
         vec![
             get("/app/{organization}/runs", Right(A::ReadOrganization, Organization), runs::of_organization),
+            get("/app/{organization}/runs/new", Right(A::ReadOrganization, Organization), choose_workspace::show),
             get("/app/{organization}/workspaces/{workspace}/runs", Right(A::ReadRuns, Workspace), runs::of_workspace),
             get("/app/{organization}/workspaces/{workspace}/runs/new", Right(A::ReadRuns, Workspace), new_run::show),
             post("/app/{organization}/workspaces/{workspace}/runs/new", Right(A::QueuePlan, Workspace), new_run::start).form(sample::NEW_RUN),
@@ -204,6 +207,7 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             get("/app/{organization}/workspaces/{workspace}/runs/{run}/plan/{form}", Depends(PLAN_FILES), run::plan::download),
             post("/app/{organization}/workspaces/{workspace}/runs/{run}/comments", Right(A::QueuePlan, Workspace), run::actions::comment).form(sample::COMMENT),
             post("/app/{organization}/workspaces/{workspace}/runs/{run}/decisions/{decision}", Depends(RUN_DECISIONS), run::actions::decide),
+            post("/app/{organization}/workspaces/{workspace}/runs/{run}/retry", Right(A::QueuePlan, Workspace), run::actions::retry),
         ],
         // Variables of workspaces and of variable sets.
         vec![

@@ -101,6 +101,11 @@ impl Diagnostic {
         self.severity == "error"
     }
 
+    /// The beginning of its detail, for a line of its own.
+    pub(crate) fn message(&self) -> &str {
+        self.detail.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
+    }
+
     pub(crate) fn place(&self) -> Option<String> {
         self.range.as_ref().map(|range| format!("{} line {}", range.filename, range.start.line))
     }

@@ -11,6 +11,7 @@ use taco_control_plane::{Error, WorkspaceRef, WorkspaceView};
 use taco_domain::permission::Action;
 use taco_domain::run::RunSource;
 use taco_domain::run_request::{RunRequest, SentRunVariable};
+use taco_domain::wait_reason::WaitReason;
 
 use crate::error::PageError;
 use crate::flash::Flash;
@@ -18,6 +19,7 @@ use crate::form::{Complaint, VisitorForm, typed};
 use crate::navigation::{WorkspaceSection, workspace_address};
 use crate::page::Layout;
 use crate::run::page::address_of;
+use crate::run::waits::Wait;
 use crate::runs::WorkspacePath;
 use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
@@ -46,7 +48,11 @@ pub(crate) struct NewRunForm {
 /// The kinds of runs, as the form offers them.
 const KINDS: [(&str, &str, &str); 6] = [
     ("plan-and-apply", "Plan and apply", "Plans, and applies once someone has confirmed it."),
-    ("plan-only", "Plan only", "Shows what would change. It waits for nobody and blocks nobody."),
+    (
+        "plan-only",
+        "Plan only",
+        "Shows what would change. It doesn't wait for other runs, and others don't wait for it.",
+    ),
     ("save-plan", "Save plan", "Apply it later, as long as the state hasn't changed."),
     ("refresh-only", "Refresh only", "Updates the state to match real infrastructure; changes nothing else."),
     ("destroy", "Destroy", "Plans to destroy everything that this workspace manages."),
@@ -172,6 +178,8 @@ struct NewRunPage {
     configuration: Option<Configuration>,
     /// Reason why no run can be started.
     refusal: Option<String>,
+    /// What a run that changes the state would wait for.
+    waits: Vec<Wait>,
     /// Reason why it cannot apply automatically.
     no_auto_apply: Option<String>,
     form: NewRunForm,
@@ -196,6 +204,7 @@ async fn render(
         by: view.org.name_of(&version.created_by),
     });
     let apply = visitor.caller.may(Action::ApplyRun, view.resource());
+    let wait = |reason: &WaitReason| Wait::within(organization, &view.workspace, reason);
     let page = NewRunPage {
         layout: Layout::for_visitor(web, visitor).in_workspace(organization, workspace, WorkspaceSection::Runs),
         now: web.control_plane.now(),
@@ -203,6 +212,7 @@ async fn render(
         kinds: KINDS.map(kind).into(),
         configuration,
         refusal: web.control_plane.new_run_refusal(&visitor.caller, view),
+        waits: web.control_plane.new_run_waits(view).iter().map(wait).collect(),
         no_auto_apply: (!apply.allowed).then(|| apply.reason.into_owned()),
         form,
         addresses: Addresses::of(web, visitor, view).await,

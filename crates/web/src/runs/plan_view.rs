@@ -128,6 +128,22 @@ impl PlanView {
         Ok(view)
     }
 
+    /// What an apply of it does: each address with its action, in the words of [`crate::run::progress`].
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        let resources = self.modules.iter().flat_map(|module| &module.resources);
+        resources.flat_map(|resource| {
+            let actions: &[&'static str] = match resource.action {
+                Action::Create => &["create"],
+                Action::Update => &["change"],
+                Action::Delete => &["destroy"],
+                Action::Replace { create_first: false } => &["destroy", "create"],
+                Action::Replace { create_first: true } => &["create", "destroy"],
+                Action::Read | Action::Forget | Action::Import | Action::Move => &[],
+            };
+            actions.iter().map(|action| (resource.address.as_str(), *action))
+        })
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.modules.is_empty() && self.drift.is_empty() && self.outputs.is_empty()
     }

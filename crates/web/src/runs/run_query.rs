@@ -38,9 +38,13 @@ const STATUSES: &[(&str, &str, &[RunStatus])] = {
     use RunStatus as S;
     &[
         ("", "All", &[]),
-        ("waiting", "Needs confirmation", &[S::Planned, S::PlannedAndSaved]),
-        ("busy", "Under way", &[S::Pending, S::PlanQueued, S::Planning, S::Confirmed, S::ApplyQueued, S::Applying]),
-        ("errored", "Errored", &[S::Errored]),
+        ("waiting", "Needs approval", &[S::Planned, S::PlannedAndSaved]),
+        (
+            "busy",
+            "Queued or running",
+            &[S::Pending, S::PlanQueued, S::Planning, S::Confirmed, S::ApplyQueued, S::Applying],
+        ),
+        ("errored", "Failed", &[S::Errored]),
         ("done", "Applied or finished", &[S::Applied, S::PlannedAndFinished]),
         ("stopped", "Discarded or canceled", &[S::Discarded, S::Canceled]),
     ]

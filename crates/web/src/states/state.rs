@@ -1,5 +1,4 @@
-//! `/app/{organization}/workspaces/{workspace}/states/{id}`: one version of a state, its download, and the way back to
-//! it.
+//! `/app/{organization}/workspaces/{workspace}/states/{id}`: one version of a state, and its download.
 
 use askama::Template;
 use axum::body::Body;
@@ -151,7 +150,7 @@ pub(crate) async fn show(
         data_steps: possible.map(|(path, action, _)| DataStep::of(path, *action, choice(*action))).collect(),
         outputs: OutputRows::of(outputs),
         reveal: may_reveal(&visitor, &workspace),
-        resources: Resources::of(&summary, query, &address),
+        resources: Resources::of(&summary, query, &address, &address),
         address,
         overview,
         now: web.control_plane.now(),
@@ -185,18 +184,4 @@ pub(crate) async fn change_data(
     web.control_plane.change_backing_data(&visitor.caller, state.version.id, action).await?;
     let address = format!("{}/states/{}", address_of(&workspace), state.version.id);
     Ok(Flash::says(format!("State {}: {done}", state.version.serial)).redirect_to(&address))
-}
-
-/// `POST /app/{organization}/workspaces/{workspace}/states/{id}/restore`
-pub(crate) async fn restore(
-    State(web): State<Web>,
-    path: StatePath,
-    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
-) -> Result<Response, PageError> {
-    let (workspace, state) = find(&web, &visitor, path).await?;
-    let (id, from) = (workspace.workspace.id, state.version.id);
-    let restored = web.control_plane.lock_and_restore_state(&visitor.caller, id, from).await?;
-    let address = format!("{}/states/{}", address_of(&workspace), restored.version.id);
-    let text = format!("State restored from serial {} as serial {}.", state.version.serial, restored.version.serial);
-    Ok(Flash::says(text).redirect_to(&address))
 }

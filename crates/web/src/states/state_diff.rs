@@ -48,21 +48,21 @@ impl Shown {
     }
 }
 
-struct Tree {
+pub(crate) struct Tree {
     /// The word and how many.
-    counts: [(&'static str, usize); 3],
-    unchanged: usize,
-    modules: Vec<(String, Vec<Row>)>,
-    outputs: Vec<Row>,
-    left_out: usize,
+    pub(crate) counts: [(&'static str, usize); 3],
+    pub(crate) unchanged: usize,
+    pub(crate) modules: Vec<(String, Vec<Row>)>,
+    pub(crate) outputs: Vec<Row>,
+    pub(crate) left_out: usize,
 }
 
-struct Row {
-    address: String,
-    sign: &'static str,
-    word: &'static str,
-    class: &'static str,
-    attributes: Vec<(String, Option<String>, Option<String>)>,
+pub(crate) struct Row {
+    pub(crate) address: String,
+    pub(crate) sign: &'static str,
+    pub(crate) word: &'static str,
+    pub(crate) class: &'static str,
+    pub(crate) attributes: Vec<(String, Option<String>, Option<String>)>,
 }
 
 impl Row {
@@ -85,7 +85,7 @@ fn in_words(change: Change) -> (&'static str, &'static str, &'static str) {
 }
 
 impl Tree {
-    fn of(compared: &Compared) -> Self {
+    pub(crate) fn of(compared: &Compared) -> Self {
         let diff = &compared.diff;
         let count =
             |change| (in_words(change).1, diff.resources.iter().filter(|resource| resource.change == change).count());
@@ -105,7 +105,7 @@ impl Tree {
         }
     }
 
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.modules.is_empty() && self.outputs.is_empty()
     }
 }

@@ -11,6 +11,7 @@ use taco_domain::state_file::{ResourceCount, ResourceSummary};
 use url::form_urlencoded::Serializer;
 
 use crate::pagination::{self, Pagination};
+use crate::state_resource::resource_address;
 use crate::text;
 
 /// Of a longer value only this much is shown.
@@ -102,6 +103,8 @@ pub(crate) fn shortened(value: &str) -> String {
 
 pub(crate) struct ResourceRow {
     pub(crate) address: String,
+    /// Of its page.
+    pub(crate) link: String,
     pub(crate) module: String,
     pub(crate) provider: String,
     pub(crate) instances: u64,
@@ -126,14 +129,14 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// `address` is where the page is.
-    pub(crate) fn of(summary: &ResourceSummary, query: ResourceQuery, address: &str) -> Self {
+    /// `address` is where the page is, `state` where the page of the state is.
+    pub(crate) fn of(summary: &ResourceSummary, query: ResourceQuery, address: &str, state: &str) -> Self {
         let search = query.resource;
-        let listed = resources(summary, &search, pagination::asked_for(&query.page));
+        let listed = resources(summary, &search, pagination::asked_for(&query.page), state);
         let page = |number: usize| {
-            let mut fields = Serializer::new(format!("{address}?"));
+            let mut fields = Serializer::new(String::new());
             fields.append_pair("resource", &search).append_pair("page", &number.to_string());
-            format!("{}#resources", fields.finish())
+            format!("{address}?{}#resources", fields.finish())
         };
         let pages = Pagination::of(&listed, page);
         Self { managed: summary.managed(), types: types(summary), pages, rows: listed.items, search }
@@ -152,7 +155,7 @@ fn types(summary: &ResourceSummary) -> Vec<(String, u64)> {
 }
 
 /// The resources whose address, module or provider has `search` in it.
-fn resources(summary: &ResourceSummary, search: &str, page: PageRequest) -> Listed<ResourceRow> {
+fn resources(summary: &ResourceSummary, search: &str, page: PageRequest, state: &str) -> Listed<ResourceRow> {
     let search = search.trim().to_lowercase();
     let fits = |resource: &&ResourceCount| {
         let has = |text: &str| text.to_lowercase().contains(&search);
@@ -163,14 +166,21 @@ fn resources(summary: &ResourceSummary, search: &str, page: PageRequest) -> List
     };
     Listed::from_all(summary.resources.iter().filter(fits), page).map(|resource| ResourceRow {
         address: text::plain(&format!("{}.{}", resource.kind, resource.name)),
+        link: resource_address(state, &full_address(resource)),
         module: text::plain(&resource.module),
         provider: text::plain(provider_name(&resource.provider)),
         instances: resource.count,
     })
 }
 
+/// As the page of a resource takes it: with its module, of which the words `module` are left out.
+fn full_address(resource: &ResourceCount) -> String {
+    let ResourceCount { module, kind, name, .. } = resource;
+    if **module == *"root" { format!("{kind}.{name}") } else { format!("{module}.{kind}.{name}") }
+}
+
 /// `provider["registry.terraform.io/hashicorp/null"]` is called `hashicorp/null`.
-fn provider_name(provider: &str) -> &str {
+pub(crate) fn provider_name(provider: &str) -> &str {
     let source = provider.split('"').nth(1).unwrap_or(provider);
     source.split_once('/').map_or(source, |(_, name)| name)
 }
@@ -205,7 +215,7 @@ mod tests {
     #[test]
     fn resources_are_found_by_any_part_of_them() {
         let found = |search: &str| {
-            let listed = resources(&summary(), search, PageRequest::default());
+            let listed = resources(&summary(), search, PageRequest::default(), "/states/sv-1");
             listed.items.into_iter().map(|row| row.address).collect::<Vec<_>>()
         };
         assert_eq!(found(""), ["null_resource.a", "random_id.b", "null_resource.c"]);
@@ -213,5 +223,7 @@ mod tests {
         assert_eq!(found("net"), ["random_id.b", "null_resource.c"]);
         assert_eq!(found("hashicorp").len(), 3);
         assert_eq!(provider_name("odd"), "odd");
+        let links = resources(&summary(), "b", PageRequest::default(), "/states/sv-1").items;
+        assert_eq!(links[0].link, "/states/sv-1/resources?address=network.random_id.b");
     }
 }

@@ -4,31 +4,36 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::http::HeaderMap;
+use axum::response::{Redirect, Response};
 use jiff::Timestamp;
 use taco_control_plane::{Error, LockChoices, WorkspaceRef, WorkspaceView};
 use taco_domain::Author;
+use taco_domain::execution::ExecutionMode;
 use taco_domain::permission::Action;
 use taco_domain::run::Run;
 use taco_domain::state_file::ResourceSummary;
 
 use crate::badge::Badge;
 use crate::error::PageError;
+use crate::live::Version;
 use crate::markdown::{SafeHtml, safe_html};
 use crate::navigation::{WorkspaceSection, organization_address, run_address, workspace_address};
 use crate::page::Layout;
 use crate::state_parts::{OutputRows, ResourceQuery, Resources, ShownValue};
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
-use crate::words::subject;
+use crate::words::list_title;
 use crate::workspace_query::WorkspaceQuery;
-use crate::{Web, page, terraform};
+use crate::{Web, terraform};
 
 #[derive(Template)]
-#[template(path = "workspace.html")]
+#[template(path = "workspace.html", blocks = ["live"])]
 struct WorkspacePage {
     layout: Layout,
+    version: Version,
+    /// Reason why the visitor cannot start a run.
+    start_refusal: Option<String>,
     address: String,
     facts: Facts,
     run: Option<LatestRun>,
@@ -71,7 +76,8 @@ struct LatestRun {
 }
 
 struct LockLine {
-    kind: &'static str,
+    /// Kind of holder, where its name does not say it.
+    kind: Option<&'static str>,
     holder: String,
     /// Address of the run that holds it, if one does.
     run_address: Option<String>,
@@ -114,7 +120,12 @@ pub(crate) async fn show(
     visitor: Visitor,
     Path(path): Path<(String, String)>,
     Query(query): Query<ResourceQuery>,
+    headers: HeaderMap,
 ) -> Result<Response, PageError> {
+    let version = Version::current(&web, &visitor, &path.0).await?;
+    if version.is_known(&headers) {
+        return Ok(version.not_modified());
+    }
     let wanted_workspace = named(path);
     let view = web.control_plane.workspace(&visitor.caller, &wanted_workspace).await?;
     let outputs = web.control_plane.current_outputs(&visitor.caller, &wanted_workspace);
@@ -122,10 +133,12 @@ pub(crate) async fn show(
     let (outputs, resources, readme) = tokio::join!(outputs, summary(&web, &visitor, &view), readme);
     let outputs = explained(outputs)?.map(OutputRows::of);
     let resources = explained(resources)?;
-    let resources = resources.map(|summary| Resources::of(&summary, query, &address_of(&view)));
+    let state = view.current_state_version().map(|version| format!("{}/states/{}", address_of(&view), version.id));
+    let state = state.unwrap_or_default();
+    let resources = resources.map(|summary| Resources::of(&summary, query, &address_of(&view), &state));
     let readme = readme?.map(|text| safe_html(&text));
-    let page = WorkspacePage { readme, ..overview(&web, &visitor, &view, resources, outputs) };
-    Ok(page::render(StatusCode::OK, &page).into_response())
+    let page = WorkspacePage { readme, ..overview(&web, &visitor, version, &view, resources, outputs) };
+    Ok(page.version.answer(&headers, &page.as_live(), &page))
 }
 
 /// A part that is out of the visitor's reach says so in its place; the page is there nevertheless.
@@ -149,6 +162,7 @@ async fn summary(web: &Web, visitor: &Visitor, view: &WorkspaceView) -> Result<A
 fn overview(
     web: &Web,
     visitor: &Visitor,
+    version: Version,
     view: &WorkspaceView,
     resources: Result<Resources, String>,
     outputs: Result<OutputRows, String>,
@@ -158,6 +172,8 @@ fn overview(
     let state = view.current_state_version();
     WorkspacePage {
         layout: Layout::for_visitor(web, visitor).in_workspace(organization, name, WorkspaceSection::Overview),
+        version,
+        start_refusal: web.control_plane.new_run_refusal(&visitor.caller, view),
         address: address_of(view),
         facts: facts(view),
         run: view.current_run().map(|run| latest_run(view, run)),
@@ -205,8 +221,8 @@ fn facts(view: &WorkspaceView) -> Facts {
         tags: tags.collect(),
         engine: format!("{} {}", workspace.engine, workspace.terraform_version),
         execution: match pool {
-            Some(pool) => format!("{}, in pool {}", execution.mode, pool.name),
-            None => execution.mode.to_string(),
+            Some(pool) => format!("{} (pool {})", mode_words(execution.mode), pool.name),
+            None => mode_words(execution.mode).to_owned(),
         },
         working_directory: text::plain(&workspace.working_directory),
         auto_apply: workspace.auto_apply,
@@ -219,7 +235,7 @@ fn latest_run(view: &WorkspaceView, run: &Run) -> LatestRun {
         badge: Badge::of_run(run.status),
         address: run_address(view.org.entry().name.as_str(), view.workspace.name.as_str(), run.id),
         id: run.id.to_string(),
-        message: subject(&run.options.message),
+        message: list_title(&run.options),
         by: view.org.name_of(&run.created_by),
         created: Moment(run.created_at),
     }
@@ -233,7 +249,7 @@ fn lock_line(view: &WorkspaceView) -> Option<LockLine> {
     };
     let client = lock.http.as_ref().map(|info| [info.who.as_str(), info.operation.as_str(), info.info.as_str()]);
     Some(LockLine {
-        kind: lock.holder.kind(),
+        kind: (!matches!(lock.holder, Author::User(_) | Author::Run(_))).then(|| lock.holder.kind()),
         holder: text::plain(&lock.holder_name),
         run_address,
         since: Moment(lock.since),
@@ -241,4 +257,12 @@ fn lock_line(view: &WorkspaceView) -> Option<LockLine> {
         reason: lock.reason.as_deref().map(text::plain),
         client: client.map(|parts| text::plain(parts.join(" ").trim())).filter(|text| !text.is_empty()),
     })
+}
+
+fn mode_words(mode: ExecutionMode) -> &'static str {
+    match mode {
+        ExecutionMode::Remote => "Remote",
+        ExecutionMode::Local => "Local",
+        ExecutionMode::Agent => "Agent",
+    }
 }

@@ -1,4 +1,6 @@
-//! Decisions about a run (confirm, discard, cancel, by force) and comments on it.
+//! Decisions about a run (confirm, discard, cancel, by force), another run like it, and comments on it.
+
+use std::borrow::Cow;
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -6,12 +8,14 @@ use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::{Error, RunDecision, RunView};
 use taco_domain::permission::Action;
+use taco_domain::run::Run;
+use taco_domain::run_request::check_retry;
 use taco_domain::run_status::RunStatus;
 
 use crate::Web;
 use crate::error::PageError;
 use crate::flash::Flash;
-use crate::form::VisitorForm;
+use crate::form::{Nothing, VisitorForm};
 use crate::run::page::{RunPath, ViewQuery, address_of, counts, find, render};
 use crate::run::waits::sentence;
 use crate::text::Moment;
@@ -30,11 +34,13 @@ pub(crate) struct Decisions {
 
 /// A decision, and why it cannot be made.
 pub(crate) struct Button {
-    pub(crate) word: &'static str,
+    pub(crate) word: Cow<'static, str>,
     /// The last part of its address.
     pub(crate) path: &'static str,
+    pub(crate) address: String,
     pub(crate) class: &'static str,
     pub(crate) refusal: Option<String>,
+    pub(crate) question: Option<Question>,
 }
 
 impl Button {
@@ -47,7 +53,7 @@ impl Decisions {
     pub(crate) fn of(web: &Web, visitor: &Visitor, view: &RunView, confirm_error: Option<String>) -> Self {
         let run = &view.run;
         let offered = offered(view).into_iter().map(|decision| {
-            let (word, path, class) = spelled(decision);
+            let (word, path, class) = spelled(decision, run);
             let refusal = web.control_plane.refusal(&visitor.caller, view, decision).map(|why| {
                 match web.control_plane.force_cancel_available_at(run) {
                     Some(at) if decision == RunDecision::ForceCancel && web.control_plane.now() < at => {
@@ -59,7 +65,9 @@ impl Decisions {
                     _ => sentence(&why),
                 }
             });
-            Button { word, path, class, refusal }
+            let address = format!("{}/decisions/{path}", address_of(view));
+            let question = question(decision, run).filter(|_| refusal.is_none());
+            Button { word, path, address, class, refusal, question }
         });
         Self {
             buttons: offered.collect(),
@@ -91,14 +99,81 @@ fn offered(view: &RunView) -> Vec<RunDecision> {
     }
 }
 
-fn spelled(decision: RunDecision) -> (&'static str, &'static str, &'static str) {
+fn spelled(decision: RunDecision, run: &Run) -> (Cow<'static, str>, &'static str, &'static str) {
     match decision {
-        RunDecision::Confirm => ("Confirm & apply", "confirm", "primary"),
-        RunDecision::Discard => ("Discard", "discard", ""),
-        RunDecision::Cancel => ("Cancel", "cancel", "danger"),
-        RunDecision::ForceCancel => ("Force cancel", "force-cancel", "danger"),
-        RunDecision::ForceExecute => ("Run now (skip the queue)", "force-execute", ""),
+        RunDecision::Confirm if run.options.is_destroy => (destroy_words(run).into(), "confirm", "destroy"),
+        RunDecision::Confirm => ("Confirm & apply".into(), "confirm", "primary"),
+        RunDecision::Discard => ("Discard".into(), "discard", ""),
+        RunDecision::Cancel => ("Cancel".into(), "cancel", "danger"),
+        RunDecision::ForceCancel => ("Force cancel".into(), "force-cancel", "danger"),
+        RunDecision::ForceExecute => ("Run now (skip the queue)".into(), "force-execute", ""),
     }
+}
+
+/// `Destroy 6 resources`.
+fn destroy_words(run: &Run) -> String {
+    match counts(run).map(|counts| counts.destructions) {
+        None | Some(0) => "Confirm destroy".to_owned(),
+        Some(1) => "Destroy 1 resource".to_owned(),
+        Some(many) => format!("Destroy {many} resources"),
+    }
+}
+
+/// Question before a decision that interrupts or discards something.
+pub(crate) struct Question {
+    pub(crate) title: &'static str,
+    pub(crate) text: &'static str,
+    pub(crate) button: &'static str,
+}
+
+fn question(decision: RunDecision, run: &Run) -> Option<Question> {
+    let (title, text, button) = match decision {
+        RunDecision::Cancel if run.status == RunStatus::Applying => (
+            "Cancel this apply?",
+            "The apply is interrupted: changes made so far stay, and the rest is not applied.",
+            "Cancel run",
+        ),
+        RunDecision::ForceCancel => (
+            "Force cancel this run?",
+            "The engine is killed without a chance to save its state. Resources that it is working on may be left out of \
+             the state.",
+            "Force cancel run",
+        ),
+        RunDecision::ForceExecute => (
+            "Run now?",
+            "This run starts next. Runs ahead of it that await approval are discarded, and queued ones are canceled.",
+            "Run now",
+        ),
+        _ => return None,
+    };
+    Some(Question { title, text, button })
+}
+
+/// Starts a run like this one, or tells why that cannot be.
+pub(crate) struct Retry {
+    pub(crate) word: &'static str,
+    pub(crate) refusal: Option<String>,
+}
+
+impl Retry {
+    /// `None` for a run that is not over, or that was applied.
+    pub(crate) fn of(web: &Web, visitor: &Visitor, view: &RunView) -> Option<Self> {
+        check_retry(view.run.status).ok()?;
+        let word = if view.run.status == RunStatus::PlannedAndFinished { "Run again" } else { "Retry" };
+        let refusal = web.control_plane.retry_refusal(&visitor.caller, view).map(|why| sentence(&why));
+        Some(Self { word, refusal })
+    }
+}
+
+/// `POST …/runs/{run}/retry`
+pub(crate) async fn retry(
+    State(web): State<Web>,
+    Path(path): Path<RunPath>,
+    VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
+) -> Result<Response, PageError> {
+    let view = find(&web, &visitor, &path).await?;
+    let started = web.control_plane.retry_run(&visitor.caller, view.run.id).await?;
+    Ok(Flash::says(format!("Retry of {} started.", view.run.id)).redirect_to(&address_of(&started)))
 }
 
 /// The field for a remark.

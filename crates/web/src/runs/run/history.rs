@@ -39,7 +39,7 @@ fn words(action: &str, description: Option<&str>) -> String {
         "plan_queued" => "Plan queued",
         "planning" => "Plan started",
         "plan_requeued" => "Agent lost; plan queued again",
-        "planned" => "Plan finished, awaiting confirmation",
+        "planned" => "Plan finished, awaiting approval",
         "planned_and_finished" => "Plan finished, nothing to apply",
         "planned_and_saved" => "Plan finished and saved",
         "confirmed" => "confirmed the plan",

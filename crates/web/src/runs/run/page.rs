@@ -11,24 +11,28 @@ use serde::Deserialize;
 use taco_control_plane::{Error, RunView};
 use taco_domain::id::RunId;
 use taco_domain::permission::Action;
-use taco_domain::phase::{PhaseKind, PhaseStatus, ResourceCounts};
+use taco_domain::phase::{Phase, PhaseKind, PhaseStatus, ResourceCounts};
 use taco_domain::run::Run;
+use taco_domain::run_status::RunStatus;
 
 use crate::badge::Badge;
 use crate::error::PageError;
 use crate::navigation::{WorkspaceSection, run_address, workspace_address};
 use crate::page::Layout;
 use crate::plan_view::PlanView;
-use crate::run::actions::{CommentBox, Decisions};
+use crate::run::actions::{CommentBox, Decisions, Retry};
 use crate::run::history::{HistoryEntry, history};
 use crate::run::log::{LogPart, part, part_with_line};
 use crate::run::log_text::line_of;
 use crate::run::plan::PlanFile;
+use crate::run::progress::Facts;
 use crate::run::stages::{Stage, stages};
 use crate::run::waits::Wait;
+use crate::state_parts::{OutputRows, ShownValue};
 use crate::text::{Moment, plain, size, stopwatch};
 use crate::visitor::Visitor;
-use crate::words::{body, source_words, subject};
+use crate::words::{body, list_title, source_words};
+use crate::workspace::may_reveal;
 use crate::{Web, page};
 
 /// A plan that is larger than this is shown as text alone.
@@ -72,10 +76,45 @@ struct RunPage {
     plan: Section,
     plan_files: Vec<PlanFile>,
     apply: Option<Section>,
+    /// The plan is folded: what follows it matters more.
+    folds_plan: bool,
+    written: Option<Written>,
+    /// Outputs of the state that it wrote.
+    outputs: Option<OutputRows>,
+    /// Address at which outputs are revealed, and the reason if they cannot be.
+    overview: String,
+    reveal: Result<(), String>,
+    earlier: Option<String>,
+    later: Option<String>,
+    retry: Option<Retry>,
     decisions: Decisions,
     comment_box: CommentBox,
     history: Vec<HistoryEntry>,
     live: Option<Live>,
+}
+
+impl RunPage {
+    /// The phase that failed: what went wrong comes before everything else.
+    fn failed(&self) -> Option<&Section> {
+        self.apply.iter().chain([&self.plan]).find(|section| section.failed)
+    }
+}
+
+/// The state that a run wrote.
+struct Written {
+    serial: u64,
+    /// Of its page, for those who may read states.
+    address: Option<String>,
+}
+
+impl Written {
+    fn of(visitor: &Visitor, view: &RunView) -> Option<Self> {
+        let version = view.written_state()?;
+        let workspace = workspace_address(view.org.entry().name.as_str(), view.workspace.name.as_str());
+        let may_read = visitor.caller.may(Action::ReadState, view.resource()).allowed;
+        let address = may_read.then(|| format!("{workspace}/states/{}", version.id));
+        Some(Self { serial: version.serial, address })
+    }
 }
 
 /// Data that the page's script follows.
@@ -89,6 +128,7 @@ struct Live {
 /// Header of the page.
 struct Head {
     id: RunId,
+    number: u64,
     badge: Badge,
     /// The message's first line, and what follows it.
     subject: String,
@@ -122,6 +162,7 @@ struct Section {
     elapsed: Option<i64>,
     agent: Option<String>,
     error: Option<String>,
+    failed: bool,
     has_log: bool,
     log_size: String,
     is_running: bool,
@@ -147,8 +188,9 @@ impl Head {
         ];
         Self {
             id: run.id,
+            number: run.number,
             badge: Badge::of_run(run.status),
-            subject: subject(&options.message),
+            subject: list_title(options),
             body: body(&options.message),
             by: view.org.name_of(&run.created_by),
             created: Moment(run.created_at),
@@ -206,10 +248,8 @@ impl Section {
                 .filter(|_| phase.ended_at.is_none())
                 .map(|start| now.duration_since(start).as_secs().max(0)),
             agent: phase.executor.as_ref().map(|executor| plain(&executor.agent_name)),
-            error: phase.error.as_ref().map(|error| match &phase.late_outcome {
-                None => plain(error),
-                Some(late) => plain(&format!("{error}. Later {late}")),
-            }),
+            error: error_of(phase, &log.facts),
+            failed: phase.status == PhaseStatus::Errored,
             has_log: log.end > 1,
             log_size: size(log.end),
             is_running: phase.status == PhaseStatus::Running,
@@ -218,6 +258,16 @@ impl Section {
             plan,
         })
     }
+}
+
+/// The error of a phase, unless the engine told the same in a diagnostic, which is shown anyway.
+fn error_of(phase: &Phase, facts: &Facts) -> Option<String> {
+    let error = phase.error.as_ref()?;
+    if let Some(late) = &phase.late_outcome {
+        return Some(plain(&format!("{error}. Later {late}")));
+    }
+    let mut errors = facts.diagnostics.iter().filter(|found| found.is_error() && !found.summary.is_empty());
+    (!errors.any(|found| error.contains(&found.summary))).then(|| plain(error))
 }
 
 /// The plan as a tree; `None` where there is none, or none that can be shown so.
@@ -267,6 +317,19 @@ pub(crate) async fn redirect(Path(path): Path<RunPath>) -> Redirect {
     Redirect::to(&path.address())
 }
 
+/// Outputs of the state that an apply wrote, for those who may read them.
+async fn outputs(web: &Web, visitor: &Visitor, view: &RunView) -> Result<Option<OutputRows>, Error> {
+    let is_applied = view.run.status == RunStatus::Applied;
+    let may_read = visitor.caller.may(Action::ReadOutputs, view.resource()).allowed;
+    match view.written_state().filter(|_| is_applied && may_read) {
+        Some(version) => {
+            let outputs = web.control_plane.outputs_without_secrets(&visitor.caller, version.id).await?;
+            Ok(Some(OutputRows::of(outputs)))
+        }
+        None => Ok(None),
+    }
+}
+
 /// The page, perhaps with what was wrong about a form of it.
 pub(crate) async fn render(
     web: &Web,
@@ -281,10 +344,16 @@ pub(crate) async fn render(
     let now = web.control_plane.now();
     let organization = view.org.entry().name.as_str();
     let plan = Section::of(web, view, PhaseKind::Plan, query).await?;
-    let apply = match run.apply.status {
+    let mut apply = match run.apply.status {
         PhaseStatus::Pending | PhaseStatus::Unreachable if run.apply.waits.is_empty() => None,
         _ => Some(Section::of(web, view, PhaseKind::Apply, query).await?),
     };
+    let has_stopped = matches!(run.apply.status, PhaseStatus::Errored | PhaseStatus::Canceled);
+    if let (Some(section), Some(tree), true) = (&mut apply, &plan.plan, has_stopped) {
+        section.log.facts.note_not_started(tree.steps());
+    }
+    let neighbours = web.control_plane.run_neighbours(view).await?;
+    let beside = |id: Option<RunId>| id.map(|id| run_address(organization, view.workspace.name.as_str(), id));
     let reasons = web.control_plane.wait_reasons(view);
     let current = view.current_serial();
     let followed = apply.as_ref().unwrap_or(&plan);
@@ -304,9 +373,17 @@ pub(crate) async fn render(
         stages: stages(run, now),
         waits: reasons.iter().map(|reason| Wait::of(view, reason)).collect(),
         is_stale: run.is_stale(current),
+        folds_plan: apply.is_some() && query.view.is_empty() && query.line.is_empty(),
         plan,
         plan_files: PlanFile::all_for(visitor, view),
         apply,
+        written: Written::of(visitor, view),
+        outputs: outputs(web, visitor, view).await?,
+        overview: workspace_address(organization, view.workspace.name.as_str()),
+        reveal: may_reveal(visitor, &view.workspace_view()),
+        earlier: beside(neighbours.earlier),
+        later: beside(neighbours.later),
+        retry: Retry::of(web, visitor, view),
         decisions: Decisions::of(web, visitor, view, confirm_error),
         comment_box: comment_box.for_visitor(visitor, view),
         history: history(view),

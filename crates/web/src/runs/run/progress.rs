@@ -1,6 +1,6 @@
 //! Facts from a log of JSON lines besides its messages: the progress of each resource, and the errors.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::engine_line::{Diagnostic, EngineLine};
 use crate::text::{plain, stopwatch};
@@ -23,6 +23,15 @@ pub(crate) struct ResourceProgress {
     pub(crate) action: String,
     pub(crate) state: State,
     pub(crate) took: String,
+    /// Seconds that the engine had told of, while it is worked on.
+    pub(crate) elapsed: Option<i64>,
+}
+
+impl ResourceProgress {
+    /// True once work on it has begun.
+    pub(crate) fn has_begun(&self) -> bool {
+        !matches!(self.state, State::Planned | State::NotStarted)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,15 +41,18 @@ pub(crate) enum State {
     Running,
     Done,
     Failed,
+    /// Something failed before its turn came.
+    NotStarted,
 }
 
 impl State {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Planned => "planned",
-            Self::Running => "under way",
+            Self::Running => "running",
             Self::Done => "done",
             Self::Failed => "failed",
+            Self::NotStarted => "not started",
         }
     }
 
@@ -50,12 +62,13 @@ impl State {
             Self::Running => "◑",
             Self::Done => "✓",
             Self::Failed => "✗",
+            Self::NotStarted => "–",
         }
     }
 
     pub(crate) fn tone(self) -> &'static str {
         match self {
-            Self::Planned => "off",
+            Self::Planned | Self::NotStarted => "off",
             Self::Running => "busy",
             Self::Done => "good",
             Self::Failed => "bad",
@@ -96,6 +109,7 @@ impl Facts {
             action: action_word(&hook.action).to_owned(),
             state,
             took: stopwatch(jiff::SignedDuration::from_secs(took)),
+            elapsed: (state == State::Running).then_some(took),
         };
         // A resource that is replaced is destroyed and created: two things under one address.
         let planned = format!("planned {}", progress.address);
@@ -113,11 +127,35 @@ impl Facts {
     /// Summary of the progress of all resources.
     pub(crate) fn in_words(&self) -> String {
         let count = |state: State| format!("{} {}", self.count(state), state.word());
+        if self.count(State::NotStarted) > 0 {
+            return [State::Done, State::Failed, State::NotStarted].map(count).join(", ");
+        }
         match self.count(State::Planned) {
             planned if planned == self.resources.len() => format!("{} so far", count(State::Planned)),
             0 => [State::Done, State::Running, State::Failed].map(count).join(", "),
             _ => [State::Done, State::Running, State::Failed, State::Planned].map(count).join(", "),
         }
+    }
+
+    /// Notes what a plan meant to do and the apply never began, because something failed before. Each is an address and an
+    /// action.
+    pub(crate) fn note_not_started<'a>(&mut self, planned: impl Iterator<Item = (&'a str, &'static str)>) {
+        // Without structured output nothing is known of any resource.
+        if self.resources.is_empty() {
+            return;
+        }
+        let begun: HashSet<(String, String)> =
+            self.resources.iter().map(|one| (one.address.clone(), one.action.clone())).collect();
+        let missing =
+            planned.filter(|(address, action)| !begun.contains(&((*address).to_owned(), (*action).to_owned())));
+        let not_started = |(address, action): (&str, &str)| ResourceProgress {
+            address: address.to_owned(),
+            action: action.to_owned(),
+            state: State::NotStarted,
+            took: String::new(),
+            elapsed: None,
+        };
+        self.resources.extend(missing.map(not_started));
     }
 
     /// Of what is over, nothing is still to come: a resource that only moves is never worked on.
@@ -182,7 +220,7 @@ mod tests {
             .iter()
             .map(|one| format!("{} {} {} {}", one.address, one.action, one.state.word(), one.took))
             .collect();
-        assert_eq!(told, ["a.b destroy done 0:01", "a.b create under way 1:10", "a.c create failed 0:02"]);
+        assert_eq!(told, ["a.b destroy done 0:01", "a.b create running 1:10", "a.c create failed 0:02"]);
         assert_eq!((facts.count(State::Done), facts.count(State::Running), facts.count(State::Failed)), (1, 1, 1));
     }
 
@@ -196,10 +234,26 @@ mod tests {
         assert_eq!(told, ["create a.b", "destroy a.c"]);
         assert_eq!(facts.in_words(), "2 planned so far");
         facts.push([hook("apply_complete", "a.b", "create", 1), change("a.d", "move")].concat().as_bytes());
-        assert_eq!(facts.in_words(), "1 done, 0 under way, 0 failed, 2 planned");
+        assert_eq!(facts.in_words(), "1 done, 0 running, 0 failed, 2 planned");
         assert_eq!(facts.resources.len(), 3, "what was planned is what is done");
         facts.leave_out_planned();
-        assert_eq!(facts.in_words(), "1 done, 0 under way, 0 failed");
+        assert_eq!(facts.in_words(), "1 done, 0 running, 0 failed");
+    }
+
+    #[test]
+    fn what_was_never_begun_is_told_after_a_failure() {
+        let mut facts = Facts::default();
+        let planned = [("a.b", "destroy"), ("a.b", "create"), ("a.c", "create"), ("a.d", "change")];
+        facts.note_not_started(planned.into_iter());
+        assert_eq!(facts.resources, [], "of a log that is plain text nothing is known");
+        let log = [hook("apply_complete", "a.b", "delete", 1), hook("apply_errored", "a.c", "create", 1)];
+        facts.push(log.concat().as_bytes());
+        facts.note_not_started(planned.into_iter());
+        let told: Vec<_> =
+            facts.resources.iter().map(|one| format!("{} {} {}", one.address, one.action, one.state.word())).collect();
+        let expected = ["a.b destroy done", "a.c create failed", "a.b create not started", "a.d change not started"];
+        assert_eq!(told, expected);
+        assert_eq!(facts.in_words(), "1 done, 1 failed, 2 not started");
     }
 
     #[test]

@@ -33,7 +33,7 @@ const STEPS: [(RunStatus, &str); 6] = [
     (RunStatus::Pending, "Pending"),
     (RunStatus::PlanQueued, "Plan queued"),
     (RunStatus::Planning, "Planning"),
-    (RunStatus::Planned, "Needs confirmation"),
+    (RunStatus::Planned, "Needs approval"),
     (RunStatus::ApplyQueued, "Apply queued"),
     (RunStatus::Applying, "Applying"),
 ];
@@ -167,13 +167,13 @@ mod tests {
             ["Pending done 0:02", "Plan queued done 0:01", "Planning now 0:07", "Applying ahead -", "Applied ahead -"];
         assert_eq!(told(&planning, 10), expected);
         let over = run(RunStatus::Errored, &[("plan-queued-at", 2), ("planning-at", 3), ("errored-at", 65)]);
-        let expected = ["Pending done 0:02", "Plan queued done 0:01", "Planning done 1:02", "Errored last -"];
+        let expected = ["Pending done 0:02", "Plan queued done 0:01", "Planning done 1:02", "Failed last -"];
         assert_eq!(told(&over, 100), expected);
     }
 
     #[test]
     fn a_plan_that_waits_says_since_when() {
         let saved = run(RunStatus::PlannedAndSaved, &[("plan-queued-at", 0), ("planned-and-saved-at", 5)]);
-        assert_eq!(told(&saved, 65)[2], "Needs confirmation now 1:00");
+        assert_eq!(told(&saved, 65)[2], "Needs approval now 1:00");
     }
 }

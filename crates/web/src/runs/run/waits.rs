@@ -3,6 +3,7 @@
 use taco_control_plane::RunView;
 use taco_domain::Author;
 use taco_domain::wait_reason::WaitReason;
+use taco_domain::workspace::Workspace;
 
 use crate::navigation::{organization_address, run_address, workspace_address};
 use crate::text::{Moment, plain};
@@ -22,8 +23,12 @@ pub(crate) struct Link {
 
 impl Wait {
     pub(crate) fn of(view: &RunView, reason: &WaitReason) -> Self {
-        let organization = view.org.entry().name.as_str();
-        let workspace = view.workspace.name.as_str();
+        Self::within(view.org.entry().name.as_str(), &view.workspace, reason)
+    }
+
+    /// The reason of a run of this workspace.
+    pub(crate) fn within(organization: &str, owner: &Workspace, reason: &WaitReason) -> Self {
+        let workspace = owner.name.as_str();
         let link = |name: &str, address: String| Some(Link { name: name.to_owned(), address });
         match reason {
             WaitReason::RunAhead { run, status, ahead } => {
@@ -37,7 +42,7 @@ impl Wait {
             WaitReason::Locked { holder, since, note } => {
                 let note = note.as_ref().map(|note| format!(" ({})", plain(note))).unwrap_or_default();
                 let words = format!("The workspace is locked by {holder} since {}{note}.", Moment(*since).text());
-                let lock = view.workspace.lock.as_ref();
+                let lock = owner.lock.as_ref();
                 let link = match lock.map(|lock| lock.holder) {
                     Some(Author::Run(run)) => link("that run", run_address(organization, workspace, run)),
                     _ => link("the workspace", workspace_address(organization, workspace)),
@@ -53,7 +58,8 @@ impl Wait {
                 let address = format!("{}/agents/pools/{pool}", organization_address(organization));
                 Self { words: sentence(&reason.in_words()), link: link("the pool", address) }
             }
-            WaitReason::NoAgent { pool: None, .. } | WaitReason::AgentsBusy { .. } | WaitReason::Approval => {
+            WaitReason::Approval => Self { words: "Awaiting approval.".to_owned(), link: None },
+            WaitReason::NoAgent { pool: None, .. } | WaitReason::AgentsBusy { .. } => {
                 Self { words: sentence(&reason.in_words()), link: None }
             }
         }
