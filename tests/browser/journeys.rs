@@ -4,6 +4,7 @@ mod agent_pool;
 mod live;
 mod rights;
 mod run;
+mod runs_again;
 mod tokens;
 mod variables;
 

@@ -133,6 +133,6 @@ mod tests {
         assert_eq!(query.on_page(3).in_address(), "search=+a%26b+&status=errored&page=3");
         let nonsense = RunQuery { status: "nonsense".into(), ..RunQuery::default() };
         assert_eq!(nonsense.filter().statuses, ["nonsense"]);
-        assert!(query.chips().iter().any(|chip| chip.chosen && chip.name == "Errored"));
+        assert!(query.chips().iter().any(|chip| chip.chosen && chip.name == "Failed"));
     }
 }

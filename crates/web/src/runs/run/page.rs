@@ -14,6 +14,7 @@ use taco_domain::permission::Action;
 use taco_domain::phase::{Phase, PhaseKind, PhaseStatus, ResourceCounts};
 use taco_domain::run::Run;
 use taco_domain::run_status::RunStatus;
+use taco_domain::wait_reason::WaitReason;
 
 use crate::badge::Badge;
 use crate::error::PageError;
@@ -371,7 +372,8 @@ pub(crate) async fn render(
         address: address_of(view),
         head: Head::of(visitor, view, now),
         stages: stages(run, now),
-        waits: reasons.iter().map(|reason| Wait::of(view, reason)).collect(),
+        // The buttons say already that it awaits approval.
+        waits: reasons.iter().filter(|why| **why != WaitReason::Approval).map(|why| Wait::of(view, why)).collect(),
         is_stale: run.is_stale(current),
         folds_plan: apply.is_some() && query.view.is_empty() && query.line.is_empty(),
         plan,

@@ -60,7 +60,7 @@ pub(crate) fn stages(run: &Run, now: Timestamp) -> Vec<Stage> {
             name,
             sign: if current { badge.sign } else { "✓" },
             state: if current { "now" } else { "done" },
-            tone: "",
+            tone: if current { badge.tone } else { "" },
             began: Some(Moment(*began)),
             took: Some(took),
             elapsed: current.then(|| now.duration_since(*began).as_secs().max(0)),

@@ -2,9 +2,11 @@
 
 use taco_control_plane::RunView;
 use taco_domain::Author;
+use taco_domain::run_status::RunStatus;
 use taco_domain::wait_reason::WaitReason;
 use taco_domain::workspace::Workspace;
 
+use crate::badge::Badge;
 use crate::navigation::{organization_address, run_address, workspace_address};
 use crate::text::{Moment, plain};
 
@@ -32,7 +34,10 @@ impl Wait {
         let link = |name: &str, address: String| Some(Link { name: name.to_owned(), address });
         match reason {
             WaitReason::RunAhead { run, status, ahead } => {
-                let status = crate::badge::Badge::of_run(*status).word.to_lowercase();
+                let status = match status {
+                    RunStatus::Planned | RunStatus::PlannedAndSaved => "awaiting approval".to_owned(),
+                    other => Badge::of_run(*other).word.to_lowercase(),
+                };
                 let words = match ahead {
                     1 => format!("Waiting for 1 earlier run (currently {status})."),
                     ahead => format!("Waiting for {ahead} earlier runs (currently {status})."),
