@@ -49,8 +49,8 @@ impl Wait {
                 let words = format!("The workspace is locked by {holder} since {}{note}.", Moment(*since).text());
                 let lock = owner.lock.as_ref();
                 let link = match lock.map(|lock| lock.holder) {
-                    Some(Author::Run(run)) => link("that run", run_address(organization, workspace, run)),
-                    _ => link("the workspace", workspace_address(organization, workspace)),
+                    Some(Author::Run(run)) => link("View run", run_address(organization, workspace, run)),
+                    _ => link("View workspace", workspace_address(organization, workspace)),
                 };
                 Self { words, link }
             }
@@ -61,7 +61,7 @@ impl Wait {
             }
             WaitReason::PoolRefuses { pool, .. } => {
                 let address = format!("{}/agents/pools/{pool}", organization_address(organization));
-                Self { words: sentence(&reason.in_words()), link: link("the pool", address) }
+                Self { words: sentence(&reason.in_words()), link: link("View pool", address) }
             }
             WaitReason::Approval => Self { words: "Awaiting approval.".to_owned(), link: None },
             WaitReason::NoAgent { pool: None, .. } | WaitReason::AgentsBusy { .. } => {
