@@ -60,7 +60,7 @@ fn a_directory_is_planned_applied_and_destroyed() {
     let started = person.does(&words(&["run", "start", "app", "--message", "the first", "--watch"]));
     ends_with(2, &started);
     assert!(started.stdout.contains("terraform_data.one: Plan to create"), "{started:?}");
-    assert!(started.stdout.contains("is planned: +1 ~0 -0; waits for someone"), "{started:?}");
+    assert!(started.stdout.contains("is planned: +1 ~0 -0; awaiting approval"), "{started:?}");
     assert!(started.stderr.contains("taco run apply run-"), "{started:?}");
 
     let list = person.succeeds(&words(&["run", "ls"]));
