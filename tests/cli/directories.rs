@@ -6,12 +6,34 @@ use crate::person::Person;
 fn a_directory_gets_its_block_once_and_then_needs_no_flags() {
     let person = Person::with_workspace();
     let done = person.succeeds(&["init", "--ws", "acme/network"]);
-    assert!(done.stdout.starts_with("./backend.tf keeps the state in acme/network on "), "{done:?}");
-    assert!(done.stdout.contains("\"tfe.v2\""), "plain http needs a host block: {done:?}");
+    let begin = "Created ./backend.tf, which connects this directory to acme/network on ";
+    assert!(done.stdout.starts_with(begin) && !done.stdout.contains("Created workspace"), "{done:?}");
+    for part in ["\"tfe.v2\"", "\"login.v1\""] {
+        assert!(done.stdout.contains(part), "plain http needs a whole host block: {done:?}");
+    }
     let shown = person.json(&["ws", "show"]);
     assert_eq!((&shown["name"], &shown["organization"]), (&"network".into(), &"acme".into()));
     let again = person.fails(4, &["init", "--ws", "acme/network"]);
     assert!(again.contains("backend.tf"), "{again}");
+}
+
+#[test]
+fn the_workspace_is_created_if_it_does_not_exist() {
+    let person = Person::new();
+    let missing = person.succeeds(&["init", "--org", "acme", "--ws", "app", "--file", "first.tf"]);
+    assert!(missing.stdout.contains("`taco ws create acme/app`"), "there is no organization yet: {missing:?}");
+    fs::remove_file(person.home.path().join("first.tf")).expect("it was written");
+    person.succeeds(&["org", "create", "acme", "--email", "ops@acme.example"]);
+    let host_block = format!("host \"{}\" {{}}\n", person.server.address);
+    fs::write(person.home.path().join(".terraformrc"), host_block).expect("it is written");
+    let done = person.succeeds(&["init", "--org", "acme", "--ws", "app"]);
+    assert!(done.stdout.contains("Created workspace acme/app.\n\nNext: `taco run start . --watch`"), "{done:?}");
+    assert!(!done.stdout.contains("services"), "terraform knows the server already: {done:?}");
+    assert_eq!(person.json(&["ws", "show", "acme/app"])["execution-mode"], "remote");
+    fs::create_dir(person.home.path().join("other")).expect("it is made");
+    let done = person.json(&["init", "--http", "--org", "acme", "--ws", "state", "other"]);
+    assert_eq!(done["created"], true);
+    assert_eq!(person.json(&["ws", "show", "acme/state"])["execution-mode"], "local");
 }
 
 #[test]

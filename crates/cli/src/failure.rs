@@ -58,6 +58,11 @@ impl Failure {
         self.why.as_ref().is_some_and(|why| why.contains(words))
     }
 
+    /// The reason, or what failed where no reason is known.
+    pub(crate) fn reason(&self) -> &str {
+        self.why.as_deref().unwrap_or(&self.what)
+    }
+
     /// Says it, and returns what the process ends with.
     pub(crate) fn report(&self) -> ExitCode {
         let code = match self.kind {

@@ -81,6 +81,11 @@ impl Host {
     pub(crate) fn is_plain(&self) -> bool {
         self.address.scheme() == "http"
     }
+
+    /// True if it is this machine, where a name without a scheme means http.
+    pub(crate) fn is_loopback(&self) -> bool {
+        is_loopback(&self.address)
+    }
 }
 
 impl fmt::Display for Host {

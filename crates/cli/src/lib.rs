@@ -95,7 +95,7 @@ pub fn run(command: &Command, whole: clap::Command) -> ExitCode {
             Command::Queue(arguments) => queue::run(arguments, &process_env).await,
             Command::Pool(arguments) => pools::run(arguments, &process_env).await,
             Command::Agent(arguments) => agents::run(arguments, &process_env).await,
-            Command::Init(arguments) => init::run(arguments, &process_env),
+            Command::Init(arguments) => init::run(arguments, &process_env).await,
             Command::Completion(arguments) => completion::run(arguments, whole),
         }
         .map(|()| ExitCode::SUCCESS)

@@ -38,7 +38,7 @@ pub use states::{
     json_cut, json_tree, output, resource_address, resource_detail, state_diff, state_file, state_mask, state_rules,
     state_version,
 };
-pub use taco_words::{engine, id, phase_attempt, variable_file};
+pub use taco_words::{engine, id, phase_attempt, terraform_files, variable_file};
 pub use teams::{team, team_access, team_access_patch};
 pub use variables::{variable, variable_import, variable_precedence, variable_set};
 pub use workspaces::{execution, lock, tag, workspace, workspace_settings};

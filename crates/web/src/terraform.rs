@@ -1,6 +1,6 @@
 //! Snippets for terraform's files that lead to this server.
 
-use taco_domain::grant::{CLIENT, PORTS};
+use taco_domain::terraform_files;
 use url::Url;
 
 /// The server's name as terraform knows it: host and port.
@@ -9,29 +9,9 @@ pub fn host_name(address: &Url) -> String {
     address.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// A block for `~/.terraformrc` that tells the services' addresses. Over plain http terraform has to be told: what it
-/// looks up itself, it looks up with https.
+/// A block for `~/.terraformrc` that tells the services' addresses.
 pub fn host_block(address: &Url) -> String {
-    let site = address.as_str().trim_end_matches('/');
-    let (first, after_last) = (PORTS.start(), PORTS.end() + 1);
-    format!(
-        r#"host "{host}" {{
-  services = {{
-    "tfe.v2"   = "{site}/api/v2/"
-    "tfe.v2.1" = "{site}/api/v2/"
-    "tfe.v2.2" = "{site}/api/v2/"
-    "state.v2" = "{site}/api/v2/"
-    "login.v1" = {{
-      client      = "{CLIENT}"
-      grant_types = ["authz_code"]
-      authz       = "{site}/oauth/authorize"
-      token       = "{site}/oauth/token"
-      ports       = [{first}, {after_last}]
-    }}
-  }}
-}}"#,
-        host = host_name(address)
-    )
+    terraform_files::host_block(&host_name(address), address.as_str())
 }
 
 /// Block that terraform's configuration needs to find this server: none, where it speaks https.
@@ -41,18 +21,7 @@ pub(crate) fn needed_host_block(address: &Url) -> Option<String> {
 
 /// Block with which a configuration keeps its state in a workspace here.
 pub(crate) fn cloud_block(address: &Url, organization: &str, workspace: &str) -> String {
-    format!(
-        r#"terraform {{
-  cloud {{
-    hostname     = "{host}"
-    organization = "{organization}"
-    workspaces {{
-      name = "{workspace}"
-    }}
-  }}
-}}"#,
-        host = host_name(address)
-    )
+    terraform_files::cloud_block(&host_name(address), organization, workspace)
 }
 
 #[cfg(test)]

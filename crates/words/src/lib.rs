@@ -1,9 +1,10 @@
-//! Types that servers, agents and command lines share: ids, engines, phases, and variables in files. They know no record,
+//! Types that servers, agents and command lines share: ids, engines, phases, variables in files, and blocks for terraform's files. They know no record,
 //! so that agents and command lines are built without `taco-domain`, which re-exports all of them.
 
 pub mod engine;
 pub mod id;
 pub mod phase;
 pub mod phase_attempt;
+pub mod terraform_files;
 pub mod variable;
 pub mod variable_file;

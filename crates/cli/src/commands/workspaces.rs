@@ -253,11 +253,31 @@ async fn show(session: &Session, name: &WorkspaceName) -> Result<(), Failure> {
     ])
 }
 
+/// Creates a workspace with default settings, but for its execution mode if one is given.
+pub(super) async fn create_with_defaults(
+    session: &Session,
+    workspace: &WorkspaceName,
+    execution_mode: Option<&str>,
+) -> Result<Resource, Failure> {
+    let name = Some(workspace.name.as_str().into());
+    let attributes = given([("name", name), ("execution-mode", execution_mode.map(Value::from))]);
+    post(session, workspace, attributes, Map::new()).await
+}
+
+async fn post(
+    session: &Session,
+    workspace: &WorkspaceName,
+    attributes: Map<String, Value>,
+    relationships: Map<String, Value>,
+) -> Result<Resource, Failure> {
+    let body = about("workspaces", attributes.into(), relationships.into());
+    let path = ["organizations", &workspace.organization, "workspaces"];
+    one(session.api.send(&format!("workspace {workspace}"), Method::POST, &path, &body).await?)
+}
+
 async fn create(session: &Session, workspace: &WorkspaceName, settings: &Settings) -> Result<(), Failure> {
     let relationships = settings.relationships(session, &workspace.organization).await?;
-    let body = about("workspaces", settings.attributes(Some(&workspace.name)).into(), relationships.into());
-    let path = ["organizations", &workspace.organization, "workspaces"];
-    let created = one(session.api.send(&format!("workspace {workspace}"), Method::POST, &path, &body).await?)?;
+    let created = post(session, workspace, settings.attributes(Some(&workspace.name)), relationships).await?;
     done(session, &created, &format!("Workspace {workspace} is there, as {}.", created.id()))
 }
 

@@ -1,22 +1,15 @@
 //! `terraform login`: a person's consent, as a code that the client exchanges for a token once.
 
-use std::ops::RangeInclusive;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use taco_tables::{Record, indexes};
+pub use taco_words::terraform_files::{LOGIN_CLIENT as CLIENT, LOGIN_PORTS as PORTS};
 
 use crate::id::{GrantId, TokenId, UserId};
 use crate::secret::SecretHash;
-
-/// The only client there is: any program under this name on a person's own machine.
-pub const CLIENT: &str = "terraform-cli";
-
-/// Clients listen for their code on one of these ports of the person's machine. Discovery tells them which.
-pub const PORTS: RangeInclusive<u16> = 10_000..=10_009;
 
 /// Lifetime of a code: how long it can be exchanged.
 pub const LIFETIME: SignedDuration = SignedDuration::from_secs(60);
