@@ -399,7 +399,7 @@ async fn a_plan_of_an_agent_that_is_asked_twice_is_anothers_at_once() {
         let mut agent = site.agent(name, &server.address);
         let deed = site.engine.comes_to(Step::Plan, &run, times + 1).await;
         agent.signal(Signal::SIGTERM);
-        agent.line_of_stderr(|line| line.contains("leaving: Drain"));
+        agent.line_of_stderr(|line| line.contains("shutting down (draining)"));
         agent.signal(Signal::SIGTERM);
         assert!(agent.wait().success());
         assert!(!deed.lives());

@@ -171,11 +171,11 @@ fn can_confine(options: &Options) -> bool {
     };
     let open = isolation_gaps(can, can && confinement::keeps_signals(), users_differ, options.run_as.as_ref(), is_root);
     match open.as_slice() {
-        [] => tracing::info!("runs are kept from the files and processes of others"),
+        [] => tracing::info!("runs are isolated from each other's files and processes"),
         open if !options.confine || is_root => {
-            tracing::warn!(event = "runs_not_isolated", "runs are not wholly kept apart: {}", open.join("; "));
+            tracing::warn!(event = "runs_not_isolated", "runs are not fully isolated: {}", open.join("; "));
         }
-        open => tracing::info!("runs are not wholly kept apart: {}", open.join("; ")),
+        open => tracing::info!("runs are not fully isolated: {}", open.join("; ")),
     }
     can
 }
@@ -190,7 +190,7 @@ fn isolation_gaps(
 ) -> Vec<&'static str> {
     let mut open = Vec::new();
     if is_root {
-        open.push("they are root's, and nothing keeps root from changing the system: give them another user");
+        open.push("they execute as root and can change this system (set agent_run_as, or --run-as, to another user)");
     }
     if !files && !users_differ {
         open.push("a run can read files and variables of other runs");

@@ -141,7 +141,8 @@ impl Agent {
     }
 
     fn shut_down(&mut self) {
-        tracing::info!(running = self.running.len(), "leaving: {:?}", self.urgency());
+        let how = if self.urgency() == Shutdown::Stop { "stopping" } else { "draining" };
+        tracing::info!(running = self.running.len(), "shutting down ({how})");
         self.send_message(FromAgent::Draining);
         if self.urgency() == Shutdown::Stop {
             // A plan that has not begun goes to another agent. An apply does not, so that it has to be reported.

@@ -94,7 +94,7 @@ async fn what_a_run_leaves_behind_that_has_killed_its_supervisor_is_ended_and_to
     });
     server.agent_is_connected().await;
     let said = || fs::read_to_string(&said).expect("a file");
-    assert!(said().contains("runs are not wholly kept apart: ") && said().contains("a run can end its agent"));
+    assert!(said().contains("runs are not fully isolated: ") && said().contains("a run can end its agent"));
     let scenario = Scenario { server, agent, work_dir };
     let run = executes(&format!("{}; kill -9 {SUPERVISOR}; sleep 600", daemon(place.path())));
     scenario.plan(&run).await;
