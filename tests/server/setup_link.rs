@@ -64,6 +64,11 @@ async fn whoever_starts_a_server_on_a_terminal_sees_the_link() {
     // `script` ends the server when it is asked to end, and not when it is killed.
     server.signal(Signal::SIGTERM);
     server.wait();
+    // The log's first lines come before the link, and nothing that a visitor does scrolls it away.
+    let said = server.stdout();
+    let place = |part: &str| said.find(part).unwrap_or_else(|| panic!("{part} is missing in:\n{said}"));
+    assert!(place("listening") < place("listens on") && place(" connected") < place("listens on"), "{said}");
+    assert!(!said.contains("taco_server::access"), "{said}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 use std::fs;
 use std::net::TcpListener;
-use std::process::Stdio;
+use std::process::{Command, Output, Stdio};
 
+use harness::binary::binary;
 use harness::home::{Home, ServerProcess};
 
 const KEY: &str = "a key for tests, and long enough for that";
@@ -32,20 +33,90 @@ async fn it_starts_in_an_empty_home_and_says_what_there_is() {
     for expected in [
         format!("taco {} listens on {}", env!("CARGO_PKG_VERSION"), server.address),
         format!("address   http://{}", server.address),
-        format!("data      file://{}", home.bucket().display()),
-        format!("curl http://{}/readyz", server.address),
-        "taco doctor".to_owned(),
+        format!("storage   file://{}", home.bucket().display()),
+        format!("taco login {} ", server.address),
+        "taco help ".to_owned(),
+        "--tls-dev".to_owned(),
         "README.md".to_owned(),
     ] {
         assert!(said.contains(&expected), "{expected:?} is missing in:\n{said}");
     }
 }
 
+/// Runs the command of the start text that begins so, as it stands there, in a shell that has nothing of the server's.
+fn types(home: &Home, said: &str, begin: &str) -> Output {
+    let line = said.lines().find(|line| line.starts_with(&format!("  taco {begin}")));
+    let line = line.unwrap_or_else(|| panic!("no `taco {begin}` in:\n{said}")).trim();
+    // Behind three spaces it says what the command is for.
+    let command = line.split("   ").next().expect("a first part");
+    let mut shell = Command::new("sh");
+    let path = format!("{}:/usr/bin:/bin", binary("taco").parent().expect("a directory").display());
+    shell.args(["-c", command]).current_dir(home.path()).env_clear().env("PATH", path);
+    shell.env("HOME", home.path().join("elsewhere")).output().expect("it runs")
+}
+
+#[test]
+fn what_it_says_to_type_works_in_any_shell() {
+    let home = Home::default();
+    let bucket = home.path().join("a place/bucket");
+    fs::create_dir_all(&bucket).expect("it is made");
+    let key = home.path().join("it's the key");
+    fs::write(&key, KEY).expect("it is written");
+    let mut command = home.taco(&["server"]);
+    let url = format!("file://{}", bucket.display().to_string().replace(' ', "%20"));
+    command.env("TACO_LISTEN", "127.0.0.1:0").env("TACO_BUCKET", url).env("TACO_SECRET_KEY_FILE", &key);
+    let server = ServerProcess::start(&mut command);
+    server.process.line_of_stdout(|line| line.starts_with("Ctrl-C"));
+    let said = server.process.stdout();
+
+    let doctor = types(&home, &said, "doctor");
+    let findings = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(doctor.status.success(), "{doctor:?}");
+    assert!(!findings.contains("no server has used this bucket yet"), "it is another bucket: {findings}");
+    assert!(findings.contains("format\tpassed\t"), "{findings}");
+    let link = types(&home, &said, "admin setup-link");
+    let printed = String::from_utf8_lossy(&link.stdout).into_owned();
+    assert!(printed.starts_with(&format!("http://{}/setup/", server.address)), "{link:?}");
+    let help = types(&home, &said, "help");
+    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("taco run"), "{help:?}");
+}
+
 #[tokio::test]
-async fn bare_taco_is_the_server() {
+async fn who_tries_https_on_a_port_for_http_is_told() {
+    let home = Home::default();
+    let server = home.server();
+    for _ in 0..2 {
+        reqwest::get(format!("https://{}/healthz", server.address)).await.expect_err("there is no TLS");
+    }
+    let line = server.process.line_of_stderr(|line| line.contains("https_on_http_port"));
+    assert!(line.contains("http://") && line.contains("--tls-dev"), "{line}");
+    assert_eq!(server.read("/healthz").await.0, 200, "it goes on");
+    // A second line would have been before that of the request.
+    server.process.line_of_stderr(|line| line.contains("/healthz"));
+    assert_eq!(server.process.stderr().matches("https_on_http_port").count(), 1, "{}", server.process.stderr());
+}
+
+#[tokio::test]
+async fn who_speaks_http_to_a_port_for_https_is_led_there() {
+    let home = Home::default();
+    let server = ServerProcess::start(home.taco(&["server", "--tls-dev"]).env("TACO_LISTEN", "127.0.0.1:0"));
+    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
+    let page = client.get(format!("http://{}/app?a=b", server.address)).send().await.expect("it answers");
+    assert_eq!(page.status().as_u16(), 307);
+    assert_eq!(page.headers()["location"], format!("https://{}/app?a=b", server.address));
+    let program = client.get(format!("http://{}/api/v2/ping", server.address)).bearer_auth("x");
+    let told = program.send().await.expect("it answers");
+    assert_eq!(told.status().as_u16(), 400);
+    let text = told.text().await.expect("text");
+    assert!(text.contains(&format!("Use https://{}", server.address)), "{text}");
+}
+
+#[tokio::test]
+async fn bare_taco_is_the_server_and_says_how_to_get_help() {
     let home = Home::default();
     let server = ServerProcess::start(home.taco(&[]).env("TACO_LISTEN", "127.0.0.1:0"));
     assert_eq!(server.read("/readyz").await.0, 200);
+    server.process.line_of_stdout(|line| line.trim_start().starts_with("taco help"));
 }
 
 #[tokio::test]

@@ -101,6 +101,19 @@ impl Entry {
         Some(if self.setting.secret { "(hidden)" } else { text })
     }
 
+    /// True if somebody has set it.
+    pub fn is_given(&self) -> bool {
+        self.origin != Origin::Default
+    }
+
+    /// The value for the setting's flag: for a secret the file that it was read from, if there is one.
+    pub fn flag_value(&self) -> Option<String> {
+        match &self.secret_in {
+            Some(file) => Some(file.display().to_string()),
+            None => self.text.clone().filter(|_| !self.setting.secret),
+        }
+    }
+
     fn parse<T: Value>(&self) -> Result<T, ConfigError> {
         let Some(text) = &self.text else {
             return T::absent().ok_or(ConfigError::Missing { setting: self.setting });

@@ -6,6 +6,7 @@ mod client_stream;
 mod head;
 mod request_body;
 mod slots;
+mod wrong_protocol;
 
 use std::convert::Infallible;
 use std::io;
@@ -28,6 +29,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tower::ServiceExt as _;
 
 use crate::limits::AmbiguousLength;
@@ -38,6 +40,7 @@ use activity::{Activity, Answering, Stage};
 use client_stream::ClientStream;
 pub(crate) use slots::ConnectionLimits;
 use slots::{Slot, Slots};
+pub(crate) use wrong_protocol::lead_to_https;
 
 /// Limit for all header lines of a request together; more is answered with 431.
 const MAX_HEAD_BYTES: usize = 32 * 1024;
@@ -48,9 +51,17 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(25);
 /// Minimum interval of logging refusals: a flood must not fill the log.
 const REFUSAL_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
+/// TLS of a listener.
+#[derive(Clone)]
+pub(crate) struct Tls {
+    pub(crate) acceptor: TlsAcceptor,
+    /// Answers those who speak plain http to it all the same.
+    pub(crate) for_plain_http: Router,
+}
+
 /// Service behind a listener, and its connection limits.
 pub(crate) struct Service {
-    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) tls: Option<Tls>,
     pub(crate) routes: Router,
     pub(crate) limits: ConnectionLimits,
     pub(crate) proxies: TrustedProxies,
@@ -125,21 +136,36 @@ struct Connection {
 
 impl Connection {
     /// Serves until the client or we have enough. What is upgraded goes on without us.
-    async fn serve(self, stream: TcpStream, tls: Option<TlsAcceptor>, slot: Slot) {
+    async fn serve(mut self, stream: TcpStream, tls: Option<Tls>, slot: Slot) {
         let activity = Arc::clone(&slot.activity);
         let (peer, shutdown) = (self.peer, self.shutdown.clone());
         let speaking = async {
             match tls {
-                None => self.serve_http(stream, slot).await,
-                Some(tls) => {
-                    let handshake = tls.accept(stream);
+                None => {
+                    let activity = Arc::clone(&slot.activity);
+                    self.serve_http(stream, slot).await;
+                    if activity.saw_client_hello() {
+                        wrong_protocol::explain_tls(peer);
+                    }
+                }
+                Some(Tls { acceptor, for_plain_http }) => {
+                    let accepting = async {
+                        match wrong_protocol::begins_tls(&stream).await? {
+                            true => Ok::<_, io::Error>(Accepted::Tls(Box::new(acceptor.accept(stream).await?))),
+                            false => Ok(Accepted::PlainHttp(stream)),
+                        }
+                    };
                     let accepted = tokio::select! {
-                        accepted = handshake => accepted,
+                        accepted = accepting => accepted,
                         () = shutdown.begun() => return,
                     };
                     match accepted {
-                        Ok(stream) => {
+                        Ok(Accepted::Tls(stream)) => {
                             slot.activity.ready();
+                            self.serve_http(stream, slot).await;
+                        }
+                        Ok(Accepted::PlainHttp(stream)) => {
+                            self.routes = for_plain_http;
                             self.serve_http(stream, slot).await;
                         }
                         Err(error) => tracing::debug!(%peer, %error, "a client and we did not agree on TLS"),
@@ -182,6 +208,12 @@ impl Connection {
             tracing::debug!(%peer, %error, "connection ended early");
         }
     }
+}
+
+/// What a client of a listener with TLS speaks.
+enum Accepted {
+    Tls(Box<TlsStream<TcpStream>>),
+    PlainHttp(TcpStream),
 }
 
 async fn answer(

@@ -14,7 +14,7 @@ use crate::config::{Secret, Settings};
 #[derive(thiserror::Error, Debug)]
 pub enum KeyError {
     #[error(
-        "TACO_SECRET_KEY is not set: all servers on {bucket} need the same one. Make it once with `openssl rand -hex 32` and keep it where the bucket is not"
+        "TACO_SECRET_KEY is not set: all servers on {bucket} need the same one. Create it once with `openssl rand -hex 32` and store it outside the bucket"
     )]
     Missing { bucket: String },
     #[error("{key}: {why}")]

@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use tower_http::timeout::TimeoutLayer;
 
 use crate::config::{FilePath, PublicUrl, Settings};
-use crate::connections::{ConnectionLimits, Service};
+use crate::connections::{ConnectionLimits, Service, Tls, lead_to_https};
 use crate::health::{self, Readiness};
 use crate::master_keys::{self, KeyError};
 use crate::peers::{self, BeaconPeers};
@@ -201,7 +201,7 @@ impl Server {
         }
         let routes = http::surround(in_time(own).merge(doors), rng);
         let service = Service {
-            tls: acceptor,
+            tls: acceptor.map(|acceptor| Tls { acceptor, for_plain_http: lead_to_https(url.as_url()) }),
             routes,
             limits: open_files::connection_limits(
                 open_files,

@@ -1,17 +1,23 @@
 //! `taco server`
 
+mod start_text;
+
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use taco_control_plane::{FirstStart, PasswordLinkText};
+use tokio::time::{sleep, timeout};
 
 use crate::config::{Configuration, ProcessEnv, ServerFlags};
 use crate::master_keys::KeyError;
 use crate::server::{Running, Server, StartError};
 use crate::shutdown::Signals;
 use crate::{environment, logging};
+
+use start_text::StartText;
 
 /// Run the server
 ///
@@ -24,8 +30,8 @@ Examples:
   taco server --bucket s3://company-taco/production --url https://taco.example.com
   TACO_BUCKET=file:///srv/taco TACO_LISTEN=0.0.0.0:8080 taco server
 
-Each flag is also a variable (--listen is TACO_LISTEN) and a key in taco.toml (listen). `taco config show` tells which
-of them counts. The server stops gracefully on SIGTERM and SIGINT; a second signal stops it at once.")]
+Each flag is also a variable (--listen is TACO_LISTEN) and a key in taco.toml (listen). `taco config show` shows which
+one is in effect. The server stops gracefully on SIGTERM and SIGINT; a second signal stops it at once.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     flags: ServerFlags,
@@ -67,9 +73,9 @@ async fn serve(configuration: Configuration) -> anyhow::Result<ExitCode> {
         about_bucket => about_bucket.with_context(|| configuration.bucket_in_words())?,
     };
     // Without a reader, the server is of use all the same.
-    greet(&running, configuration.settings.bucket.as_str(), setup_link(&running).await.as_ref()).ok();
+    greet(&running, &configuration).await.ok();
     let signal = signals.next().await;
-    tracing::info!(%signal, "shutting down: no new requests, those under way may finish");
+    tracing::info!(%signal, "shutting down: finishing open requests, taking no new ones");
     running.shutdown();
     tokio::select! {
         () = running.wait() => Ok(ExitCode::SUCCESS),
@@ -83,12 +89,13 @@ async fn serve(configuration: Configuration) -> anyhow::Result<ExitCode> {
 
 /// A link that makes its reader the site's admin, for the person who has started the server. Where the greeting does not
 /// go to a terminal, it goes to a log, and those have many readers.
-async fn setup_link(running: &Running) -> Option<PasswordLinkText> {
+async fn setup_link(running: &Running, configuration: &Configuration) -> Option<PasswordLinkText> {
     running.admin_without_password.as_ref()?;
     if !io::stdout().is_terminal() {
+        let command = start_text::setup_command(configuration, running);
         tracing::warn!(
             event = "admin_password_not_set",
-            "nobody has set the first admin's password: `{SETUP_COMMAND}` on this machine prints a link for it"
+            "the admin password is not set: `{command}` on this machine prints a one-time link for it"
         );
         return None;
     }
@@ -96,61 +103,26 @@ async fn setup_link(running: &Running) -> Option<PasswordLinkText> {
         Ok(FirstStart::SetPassword(link)) => Some(link),
         Ok(FirstStart::Ready) => None,
         Err(error) => {
-            tracing::warn!(event = "setup_link_failed", %error, "no link for the first admin's password could be made");
+            tracing::warn!(event = "setup_link_failed", %error, "could not create a link for the admin password");
             None
         }
     }
 }
 
-const SETUP_COMMAND: &str = "taco admin setup-link";
-
-/// Tells the person who started it what there is now, and what to type next.
-fn greet(running: &Running, bucket: &str, setup_link: Option<&PasswordLinkText>) -> io::Result<()> {
-    let url = &running.url;
-    let curl = format!("curl {url}/readyz");
-    let login = format!("terraform login {}", taco_web::host_name(url.as_url()));
-    let width = curl.len().max(login.len());
+/// Prints the start text. Where a person reads it, the log's first lines come before it.
+async fn greet(running: &Running, configuration: &Configuration) -> io::Result<()> {
+    if io::stdout().is_terminal() && configuration.settings.agent_concurrency > 0 {
+        let connected = async {
+            while running.control_plane.presence().agents().is_empty() {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        // An agent that takes longer shows in the log.
+        timeout(Duration::from_secs(3), connected).await.ok();
+    }
+    let setup_link = setup_link(running, configuration).await;
+    let text = StartText { running, configuration, setup_link: setup_link.as_ref() };
     let mut out = io::stdout().lock();
-    writeln!(out, "taco {} listens on {}", env!("CARGO_PKG_VERSION"), running.address)?;
-    writeln!(out)?;
-    writeln!(out, "  address   {url}")?;
-    writeln!(out, "  data      {bucket}")?;
-    if let Some(address) = running.metrics_address {
-        writeln!(out, "  metrics   http://{address}/metrics")?;
-    }
-    writeln!(out)?;
-    if let Some(link) = setup_link {
-        writeln!(out, "Nobody has a password yet. Set the one of {} here; the link works once:", link.username)?;
-        writeln!(out, "  {}", taco_web::password_link_address(url, link))?;
-        writeln!(out)?;
-    } else if let Some(username) = &running.admin_without_password {
-        writeln!(out, "Nobody has a password yet. This prints a link that sets the one of {username}:")?;
-        writeln!(out, "  {SETUP_COMMAND}")?;
-        writeln!(out)?;
-    }
-    if let Some(file) = &running.certificate_authority {
-        writeln!(out, "The certificate is taco's own. So that terraform, tofu and curl trust it:")?;
-        writeln!(out, "  export SSL_CERT_FILE={}", file.display())?;
-        writeln!(out)?;
-    }
-    if url.as_url().scheme() == "http" {
-        writeln!(out, "Terraform expects https. To use it over http, put this into ~/.terraformrc (tofu: ~/.tofurc):")?;
-        for line in taco_web::host_block(url.as_url()).lines() {
-            writeln!(out, "  {line}")?;
-        }
-        writeln!(out)?;
-    }
-    writeln!(out, "What to type next:")?;
-    for (command, answer) in [
-        (login.as_str(), "get a token for terraform"),
-        (curl.as_str(), "is it ready?"),
-        ("taco doctor", "is the bucket sound?"),
-        ("taco config show", "its settings, and where each came from"),
-        ("taco server --help", "what can be set"),
-    ] {
-        writeln!(out, "  {command:width$}   {answer}")?;
-    }
-    writeln!(out)?;
-    writeln!(out, "Ctrl-C stops it. The documentation begins in README.md.")?;
+    write!(out, "{text}")?;
     out.flush()
 }

@@ -1,5 +1,5 @@
 //! The one list of settings. The typed struct, the flags, the names of variables and of keys in `taco.toml`, the help
-//! texts, `taco config show` and the README's table (a test compares it) all follow from it.
+//! texts, `taco config show` and the table in `docs/configuration.md` (a test compares it) all follow from it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use url::Url;
 
 use super::value::{BucketUrl, FilePath, HttpUrl, LogFilter, LogFormat, MirrorUrl, PublicUrl, Secret, Value};
 use super::{ConfigError, Entry, ProcessEnv};
+use crate::access_log::ACCESS;
 use crate::trusted_proxies::TrustedProxies;
 
 macro_rules! settings {
@@ -86,7 +87,7 @@ settings! {
         previous_secret_key: Option<Secret>, Nothing, "what secret_key was";
         /// Token that may administer the whole site.
         site_token: Option<Secret>, Nothing, "the output of `openssl rand -hex 32`";
-        /// Ask nobody who they are: everyone is the site's admin. For a laptop, and only on a loopback address.
+        /// Disable authentication: everyone is the site's admin. For a laptop, and only on a loopback address.
         no_auth: bool, Fixed("false"), "true";
         /// Connections that the server keeps at a time; without a number, as many as the limit of open files has room for, at most 10000. When all are taken, one that asks for nothing makes room.
         max_connections: Option<u16>, Nothing, "2000";
@@ -120,7 +121,7 @@ settings! {
         agent_run_as: Option<String>, Nothing, "64000-64031";
         /// Let the runs of the server's own agent touch all that their user may, also the bucket's directory and what other runs have: for runs that mount something or need sudo.
         agent_unconfined: bool, Fixed("false"), "true";
-        /// Seconds after which an agent that is not heard stops what it executes; servers give it up half as much later.
+        /// Seconds without contact to the server after which an agent stops its runs; servers declare it lost after 1.5 times this.
         agent_lease: u16, Fixed("30"), "60";
         /// Minutes that a plan may take.
         plan_timeout: u16, Fixed("120"), "30";
@@ -130,9 +131,9 @@ settings! {
     Logs {
         /// How log lines look on stderr: text or json.
         log_format: LogFormat, Computed(format_for_reader, "text on a terminal, else json"), "json";
-        /// What is logged: error, warn, info, debug or trace, also for single crates. RUST_LOG works as well.
-        log_level: LogFilter, Fixed("info"), "info,taco_ledger=debug";
-        /// Second address that serves /metrics, which then is gone from the first.
+        /// What is logged: error, warn, info, debug or trace, also for single crates; requests are info of taco_server::access. RUST_LOG works as well.
+        log_level: LogFilter, Computed(level_for_reader, "info; on a terminal without requests"), "info,taco_ledger=debug";
+        /// Second address that serves /metrics, and removes it from the main address.
         metrics_listen: Option<SocketAddr>, Nothing, "127.0.0.1:9090";
     }
 }
@@ -261,4 +262,9 @@ fn url_of_listener(above: &[Entry], _: &ProcessEnv) -> Option<String> {
 
 fn format_for_reader(_: &[Entry], process_env: &ProcessEnv) -> Option<String> {
     Some(if process_env.log_on_terminal { "text" } else { "json" }.to_owned())
+}
+
+/// Whoever has just started a server wants to see its setup link, and not have it scrolled away by their own requests.
+fn level_for_reader(_: &[Entry], process_env: &ProcessEnv) -> Option<String> {
+    Some(if process_env.log_on_terminal { format!("info,{ACCESS}=warn") } else { "info".to_owned() })
 }

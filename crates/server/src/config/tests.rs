@@ -259,7 +259,17 @@ fn rust_log_sets_the_level_unless_ours_does() {
 }
 
 #[test]
-fn the_readme_lists_every_setting() {
+fn requests_are_logged_where_nobody_watches() {
+    let mut place = Place::new();
+    assert_eq!(place.shown("log_level"), (Some("info".into()), "default".into()));
+    place.process_env.log_on_terminal = true;
+    assert_eq!(place.shown("log_level"), (Some("info,taco_server::access=warn".into()), "default".into()));
+    let place = place.with_variable("TACO_LOG_LEVEL", "info");
+    assert_eq!(place.shown("log_level").0, Some("info".into()), "whoever asks for them sees them");
+}
+
+#[test]
+fn the_documentation_lists_every_setting() {
     let mut table = String::from("| `taco.toml` | variable | meaning | default |\n|---|---|---|---|\n");
     for setting in TABLE {
         let secret = if setting.secret { " *Secret.*" } else { "" };
@@ -268,6 +278,6 @@ fn the_readme_lists_every_setting() {
             [format!("`{}`", setting.key), format!("`{}`", setting.variable()), setting.help().to_owned() + secret];
         table += &format!("| {} | {default} |\n", row.join(" | "));
     }
-    let readme = include_str!("../../../../README.md");
-    assert!(readme.contains(&table), "put this table into README.md:\n\n{table}");
+    let documented = include_str!("../../../../docs/configuration.md");
+    assert!(documented.contains(&table), "put this table into docs/configuration.md:\n\n{table}");
 }

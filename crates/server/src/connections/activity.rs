@@ -71,6 +71,8 @@ pub(super) struct Activity {
     ambiguous: AtomicBool,
     /// The client may still be sending what is not read.
     lingers: AtomicBool,
+    /// Where a request should be, a TLS handshake began.
+    client_hello: AtomicBool,
     /// Wakes the task that waits for the deadline, so that it looks at once.
     changed: Notify,
 }
@@ -82,6 +84,7 @@ impl Activity {
             evicted: AtomicBool::new(false),
             ambiguous: AtomicBool::new(false),
             lingers: AtomicBool::new(false),
+            client_hello: AtomicBool::new(false),
             changed: Notify::new(),
         }
     }
@@ -155,6 +158,14 @@ impl Activity {
 
     pub(super) fn lingers(&self) -> bool {
         self.lingers.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_client_hello(&self) {
+        self.client_hello.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn saw_client_hello(&self) -> bool {
+        self.client_hello.load(Ordering::Relaxed)
     }
 
     pub(super) fn evict(&self) {

@@ -11,6 +11,7 @@ use tokio::time::{Sleep, sleep};
 use super::activity::Arrival;
 use super::head::HeadWatch;
 use super::slots::Slot;
+use super::wrong_protocol::CLIENT_HELLO;
 
 /// Time to discard the rest of a request after a response to one that was not read to its end. Without that, the kernel
 /// would tell the client that the connection broke, and the client would lose the response.
@@ -43,6 +44,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for ClientStream<S> {
             let arrival = slot.activity.received();
             if arrival == Arrival::NewHead {
                 head.begin();
+                if received[0] == CLIENT_HELLO {
+                    slot.activity.note_client_hello();
+                }
             }
             if arrival != Arrival::Elsewhere && head.look_at(received) {
                 slot.activity.note_ambiguous_head();
