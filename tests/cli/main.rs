@@ -2,6 +2,7 @@
 
 mod directories;
 mod login;
+mod new_user;
 mod organizations;
 mod output_modes;
 mod person;
