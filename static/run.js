@@ -26,7 +26,7 @@
     });
     events.addEventListener("progress", (event) => {
       const progress = document.getElementById("progress");
-      if (progress) progress.innerHTML = event.data;
+      if (progress) { progress.innerHTML = event.data; tick(); }
     });
     events.addEventListener("status", renew);
   }
@@ -56,10 +56,16 @@
       const [old, fresh] = [document.getElementById(id), page.getElementById(id)];
       if (old && fresh) fresh.open = old.open;
     }
+    // So does what someone is typing or is asked.
+    const [typed, asked] = [document.getElementById("typed-name"), document.querySelector("#run [popover]:popover-open")?.id];
+    const isTyping = typed !== null && typed === document.activeElement;
     for (const part of ["run", "history"]) {
       const [old, fresh] = [document.getElementById(part), page.getElementById(part)];
       if (old && fresh) { old.replaceWith(fresh); window.htmx?.process(fresh); }
     }
+    const field = document.getElementById("typed-name");
+    if (typed && field) { field.value = typed.value; if (isTyping) field.focus(); }
+    if (asked) document.getElementById(asked)?.showPopover();
     last = null;
     begin();
   }
@@ -68,6 +74,7 @@
     for (const log of document.querySelectorAll(".log")) {
       if (!log.querySelector(":target")) log.scrollTop = log.scrollHeight;
     }
+    tick();
     follow();
   }
 
@@ -90,12 +97,13 @@
     if (seconds < 1) return "< 1 s";
     return hours ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
   };
-  setInterval(() => {
+  function tick() {
     for (const shown of document.querySelectorAll("[data-elapsed]")) {
       if (!beginnings.has(shown)) beginnings.set(shown, Date.now() - 1000 * Number(shown.dataset.elapsed));
       shown.textContent = stopwatch(Math.floor((Date.now() - beginnings.get(shown)) / 1000));
     }
-  }, 1000);
+  }
+  setInterval(tick, 1000);
 
   document.addEventListener("visibilitychange", () => (document.hidden ? stop() : events || follow()));
   addEventListener("hashchange", findLine);

@@ -177,7 +177,7 @@ impl Head {
     fn of(visitor: &Visitor, view: &RunView, now: Timestamp) -> Self {
         let run = &view.run;
         let options = &run.options;
-        let end = run.apply.ended_at.or(run.plan.ended_at).filter(|_| run.status.is_final());
+        let end = run.status.is_final().then(|| run.entered_status_at());
         let tags = [
             (options.is_destroy, "destroy"),
             (options.plan_only, "plan only"),
