@@ -320,7 +320,7 @@ async fn an_apply_that_did_not_end_by_itself_keeps_its_workspace_until_a_person_
         let read = admin.get(&path).await.expect(StatusCode::OK);
         assert_eq!(read.data()["relationships"]["locked-by"]["data"]["id"], run.as_str());
         let reason = read.attribute("locked-reason");
-        assert!(reason.as_str().is_some_and(|reason| reason.contains(words) && reason.contains("unlock by force")));
+        assert!(reason.as_str().is_some_and(|reason| reason.contains(words) && reason.contains("force-unlock")));
         assert_eq!(status(&admin, &next).await, "pending");
         admin.post(&format!("{path}/actions/force-unlock"), &json!({})).await.expect(StatusCode::OK);
         assert_eq!(status(&admin, &next).await, "plan_queued");

@@ -34,7 +34,7 @@ async fn attempts(client: &Client, workspace: &str, older: &str) -> Vec<(&'stati
         ("write by the http backend with a lock", raw("POST", format!("{backend}?ID=one"), bytes).await),
         ("unlock by the http backend", raw("UNLOCK", format!("{backend}/lock"), info).await),
         ("unlock", client.act(&format!("{within}/actions/unlock")).await),
-        ("unlock by force", client.act(&format!("{within}/actions/force-unlock")).await),
+        ("force-unlock", client.act(&format!("{within}/actions/force-unlock")).await),
     ]
 }
 

@@ -202,7 +202,7 @@ impl Privileged {
 
 fn taken(agent: &Agent) -> Error {
     Error::Conflict(format!(
-        "{} is the id of agent {}, which is another process: each agent gets an id of its own, so start this one anew",
+        "{} is the id of agent {}, which is another process. Start this agent without an id: it gets its own",
         agent.id, agent.name
     ))
 }

@@ -33,7 +33,7 @@ use accounts::{
 };
 use agents::{agent_pools, presence};
 use configuration_versions::configuration_archives;
-use organizations::{audit_trail, invitations, secret_reads, token_lifetimes, unreadable};
+use organizations::{audit_log, audit_trail, invitations, secret_reads, token_lifetimes, unreadable};
 use runs::{
     dashboard, log_signals, logs, phase_tokens, phase_uploads, phases, plan_files, plans, run_actions, run_events,
     run_filter, run_flow, run_links, run_triggers, uploaded_plans, wait_notes,
@@ -51,6 +51,7 @@ use workspaces::{lock_choices, lock_release, lock_rollback, tags, workspace_list
 pub use accounts::AccountPatch;
 pub use agent_pools::{AgentPoolFilter, AgentPoolOrder, AgentPoolPatch, AgentPoolView};
 pub use agents::{AgentCaller, AgentView, ConnectedAgent};
+pub use audit_log::{AuditEntry, AuditFilter, AuditPage};
 pub use audit_trail::{AuditEvent, AuditTrail};
 pub use caller::{Caller, RequestInfo, RequestTarget};
 pub use configuration_archives::LARGEST_CONFIGURATION;

@@ -4,6 +4,7 @@
 //! opened. Its settings are in its own ledger. A request that changes both settings and name is therefore two changes,
 //! settings first; repeating it ends in the same place.
 
+pub(crate) mod audit_log;
 pub(crate) mod audit_trail;
 pub(crate) mod invitations;
 pub(crate) mod secret_reads;

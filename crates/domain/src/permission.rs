@@ -331,12 +331,13 @@ impl<'a> Within<'a> {
         match actor {
             Actor::User { by: Credential::Token { .. }, .. } if !organization.user_tokens_enabled => Decision {
                 credential_accepted: false,
-                ..Decision::denied("The organization does not take users' own tokens: use a team's", false)
+                ..Decision::denied("The organization does not allow personal access tokens: use a team token", false)
             },
             Actor::User { by: Credential::Token { life: Some(life) }, .. }
                 if organization.longest_life(TokenKind::User).is_some_and(|longest| *life > longest) =>
             {
-                let reason = "Your token lives longer than the organization allows: make one that expires sooner";
+                let reason =
+                    "Your token is valid for longer than the organization allows: create one that expires sooner";
                 Decision { credential_accepted: false, ..Decision::denied(reason, false) }
             }
             Actor::User { .. } => self.allow_by_teams(rule, actor),

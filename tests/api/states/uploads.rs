@@ -99,7 +99,7 @@ async fn a_few_attempts_to_send_one_state_are_taken_at_a_time() {
     }
     tokio::time::sleep(Duration::from_millis(100)).await;
     let refused = put(&server, &address, bytes.clone()).await.expect(StatusCode::CONFLICT);
-    assert!(refused.error().0.contains("under way already"), "{:?}", refused.error());
+    assert!(refused.error().0.contains("already in progress"), "{:?}", refused.error());
     say.send_replace(true);
     for attempt in attempts {
         attempt.await.expect("no panic").expect(StatusCode::OK);

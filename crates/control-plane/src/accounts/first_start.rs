@@ -62,6 +62,13 @@ impl ControlPlane {
     }
 }
 
+impl ControlPlane {
+    /// True while nobody has a password, as far as this server has seen: then the login says how to set the first one.
+    pub fn needs_setup(&self) -> bool {
+        self.shared.site.last_seen().users.iter().all(|user| user.password.is_none())
+    }
+}
+
 /// Verbs without permission checks, for the server itself.
 #[boxed]
 impl Privileged {

@@ -103,7 +103,7 @@ impl ControlPlane {
     /// The user who has this name, or address, and this password. It takes as long to refuse a stranger as a wrong
     /// password, and says no more. `from` is the client's address: addresses take turns.
     pub async fn user_with_password(&self, name: &str, password: String, from: Option<IpAddr>) -> Result<User, Error> {
-        let refused = || Error::Unauthorized("the name or the password is wrong".to_owned());
+        let refused = || Error::Unauthorized("incorrect username or password".to_owned());
         let site = self.read_site().await?;
         let user = site.user_called(name).filter(|user| !user.suspended).cloned();
         let stored = user.as_ref().and_then(|user| user.password.clone());

@@ -2,13 +2,14 @@
 
 use jiff::Timestamp;
 use taco_boxed::boxed;
+use taco_domain::Author;
 use taco_domain::id::OrganizationId;
 use taco_domain::permission::{Action, Actor};
 use taco_domain::run::Run;
 use taco_domain::state_version::StateVersion;
-use taco_domain::{Author, OrganizationState};
 use taco_ledger::Intent;
 use taco_ledger::{Commit, Entry, Ledger};
+use taco_tables::State;
 
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
@@ -80,7 +81,7 @@ impl ControlPlane {
 
 /// The number of the first commit after a moment, or one more than the last. Halves what is left with each look:
 /// commits follow each other in time, but for what the servers' clocks differ by.
-async fn first_after(ledger: &Ledger<OrganizationState>, since: Timestamp, last: u64) -> Result<u64, Error> {
+pub(crate) async fn first_after<S: State>(ledger: &Ledger<S>, since: Timestamp, last: u64) -> Result<u64, Error> {
     let (mut low, mut high) = (1, last + 1);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -92,21 +93,26 @@ async fn first_after(ledger: &Ledger<OrganizationState>, since: Timestamp, last:
 
 /// Events of a commit, the last first.
 fn events(commit: &Commit, org: &OrganizationSnapshot) -> Vec<AuditEvent> {
-    let event = |(place, entry): (usize, &Entry)| {
+    let event = |(place, entry)| AuditEvent::of(commit, place, entry, |author| org.name_of(author));
+    commit.transactions.iter().enumerate().map(event).rev().collect()
+}
+
+impl AuditEvent {
+    /// Event of the transaction with this place in its commit. `name_of` gives the display name of an author.
+    pub(crate) fn of(commit: &Commit, place: usize, entry: &Entry, name_of: impl Fn(&Author) -> String) -> Self {
         let author = Author::spelled(&entry.actor);
-        AuditEvent {
+        Self {
             id: format!("{}-{place}", commit.id),
             at: commit.at,
             actor: entry.actor.clone(),
-            actor_name: author.map_or_else(|| entry.actor.clone(), |author| org.name_of(&author)),
+            actor_name: author.map_or_else(|| entry.actor.clone(), |author| name_of(&author)),
             by_taco: author == Some(Author::Taco),
             request: entry.request.clone(),
             action: entry.action.clone(),
             thing: thing(entry),
             commit: commit.seq,
         }
-    };
-    commit.transactions.iter().enumerate().map(event).rev().collect()
+    }
 }
 
 /// Of all records that changed or were read, the one that the action speaks of: `workspace.lock` changes a workspace,

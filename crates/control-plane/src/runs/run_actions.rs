@@ -66,7 +66,7 @@ impl ControlPlane {
             RunDecision::Discard => illegal(RunEvent::Discarded),
             RunDecision::Cancel => run.check_cancel().err().map(|refusal| refusal.to_string()),
             RunDecision::ForceCancel if run.cancel.as_ref().is_some_and(|cancel| cancel.force) => {
-                Some("the run is being stopped by force already".to_owned())
+                Some("the run is already being force-canceled".to_owned())
             }
             RunDecision::ForceCancel => {
                 let check = run.check_force_cancel(now, self.shared.timeouts.before_force);

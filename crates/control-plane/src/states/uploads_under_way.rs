@@ -33,7 +33,7 @@ impl UploadsUnderWay {
         let count = all.entry(key).or_default();
         if *count >= UPLOADS_AT_ONCE {
             return Err(Error::Conflict(format!(
-                "{UPLOADS_AT_ONCE} uploads of this state are under way already: wait until one of them is over"
+                "{UPLOADS_AT_ONCE} uploads of this state are already in progress: wait until one of them is finished"
             )));
         }
         *count += 1;

@@ -82,8 +82,8 @@ impl UploadSlots {
 fn too_many() -> Error {
     Error::TooManyRequests {
         detail: format!(
-            "{UPLOADS_AT_ONCE} uploads of this organization are under way already, and more wait: try again when some \
-             of them are over"
+            "{UPLOADS_AT_ONCE} uploads of this organization are already in progress, and more are queued: try again \
+             when some of them are finished"
         ),
         retry_after: Duration::from_secs(5),
     }

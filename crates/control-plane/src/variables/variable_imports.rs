@@ -176,7 +176,7 @@ fn about_text(error: Error) -> Error {
 }
 
 fn changed_meanwhile() -> Error {
-    let detail = "The variables have changed since the preview. Nothing was taken over: paste them again";
+    let detail = "The variables have changed since the preview. Nothing was imported: paste them again";
     Error::Conflict(detail.to_owned())
 }
 

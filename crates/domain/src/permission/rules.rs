@@ -248,9 +248,7 @@ pub(super) const RULES: &[Rule] = {
         rule(A::LockWorkspace, "lock or unlock the workspace", "write access to the workspace", |rights| {
             rights.workspace.workspace_locking
         }),
-        rule(A::ForceUnlockWorkspace, "unlock by force what another has locked", WORKSPACE_ADMIN, |rights| {
-            rights.workspace.admin
-        }),
+        rule(A::ForceUnlockWorkspace, "force-unlock the workspace", WORKSPACE_ADMIN, |rights| rights.workspace.admin),
         rule(A::ManageNotifications, "manage the workspace's notifications", WORKSPACE_ADMIN, |rights| {
             rights.workspace.admin
         }),

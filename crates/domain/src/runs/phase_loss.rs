@@ -105,7 +105,9 @@ fn kept(workspace: &Workspace, run: &Run, why: &str, now: Timestamp) -> Workspac
     }
     let since = workspace.lock.as_ref().map_or(now, |lock| lock.since);
     let why = as_plain_text(why, LONGEST_REASON);
-    let reason = format!("apply outcome unknown: {why}. Compare the state with what exists, then unlock by force");
+    let reason = format!(
+        "apply outcome unknown: {why}. Compare the state with the real resources, then force-unlock the workspace"
+    );
     let lock = Lock {
         holder: Author::Run(run.id),
         holder_name: run.id.to_string(),

@@ -23,7 +23,7 @@ pub enum ForceCancelRefused {
     NothingExecutes(crate::run_status::RunStatus),
     #[error("force-cancel comes after cancel: cancel the run first, and give its agent time to stop")]
     NotAskedYet,
-    #[error("the run was canceled a moment ago; it can be stopped by force from {0} on")]
+    #[error("the run was canceled a moment ago; it can be force-canceled from {0} on")]
     TooEarly(Timestamp),
 }
 

@@ -398,7 +398,7 @@ impl WorkspacePatch {
 pub enum NotSafeToDelete {
     #[error("The workspace is locked and cannot be deleted: it {0}")]
     Locked(String),
-    #[error("The workspace still manages {0} resources: destroy them first, or delete it by force")]
+    #[error("The workspace still manages {0} resources: destroy them first, or force-delete the workspace")]
     ManagesResources(u64),
 }
 

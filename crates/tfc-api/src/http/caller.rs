@@ -96,7 +96,11 @@ pub(crate) async fn recognise(api: &Api, parts: &mut Parts, credentials: Credent
     let caller = match token {
         _ if api.without_login => api.control_plane.without_login(info).await?,
         Some(token) => api.control_plane.authenticate_for(&token, info, about(parts.uri.path())).await?,
-        None => return Err(ApiError::unauthorized("send a token as `Authorization: Bearer …`")),
+        None => {
+            return Err(ApiError::unauthorized(
+                "You are not logged in. Run `taco login` or `terraform login`, or send an API token as `Authorization: Bearer TOKEN`.",
+            ));
+        }
     };
     Ok(caller)
 }

@@ -108,7 +108,7 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             get("/api/v2/organizations/{organization}/entitlement-set", Right(A::ReadOrganization, Organization), organizations::entitlements)
                 .says("Shows which features an organization has.").differs("All features that there are, without limits."),
             get("/api/v2/organizations/{organization}/capacity", Right(A::ReadOrganization, Organization), organizations::capacity)
-                .says("Counts an organization's runs that wait and that are under way."),
+                .says("Counts an organization's queued and running runs."),
             get("/api/v2/organizations/{organization}/subscription", Right(A::ReadOrganization, Organization), subscriptions::read)
                 .says("Shows an organization's subscription.").differs("There is one, it is free and has everything."),
             get("/api/v2/organizations/{organization}/explorer", Right(A::ReadDirectory, Organization), explorer::list)
@@ -373,7 +373,7 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             get("/api/v2/organizations/{organization}/runs", Right(A::ReadOrganization, Organization), runs::list_of_organization)
                 .says("Lists the runs of all workspaces that the caller may see."),
             get("/api/v2/organizations/{organization}/runs/queue", Right(A::ReadOrganization, Organization), runs::queue)
-                .says("Lists the runs that wait or are under way, in the order of the queue."),
+                .says("Lists queued and running runs, in the order of the queue."),
             post("/api/v2/runs/{run}/actions/apply", Right(A::ApplyRun, Workspace), runs::apply)
                 .says("Lets a plan be applied."),
             post("/api/v2/runs/{run}/actions/discard", Right(A::ApplyRun, Workspace), runs::discard)
