@@ -51,15 +51,16 @@ impl Journey {
     pub(crate) async fn makes_workspace(&self, name: &str) {
         let admin = &self.admin;
         admin.goes_to("/app/organizations").await;
+        admin.presses("New organization").await;
         admin.types("#name", "acme").await;
         admin.types("#email", "ops@acme.test").await;
-        admin.presses("Make organization").await;
+        admin.presses("Create organization").await;
         admin.arrives_at("/app/acme").await;
         admin.follows("Workspaces").await;
-        admin.clicks("details.new > summary").await;
+        admin.presses("New workspace").await;
         admin.types("#name", name).await;
         admin.clicks("#execution-mode option[value=remote]").await;
-        admin.presses("Make workspace").await;
+        admin.presses("Create workspace").await;
         admin.arrives_at(&format!("/app/acme/workspaces/{name}")).await;
     }
 

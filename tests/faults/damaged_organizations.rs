@@ -104,7 +104,7 @@ async fn it_is_told_and_harms_nobody(site: &Site, server: &ServerProcess, damage
     assert!(metrics.contains(&format!("taco_ledger_unreadable{{ledger=\"{damaged}\"}} 1")), "{metrics}");
     let (status, page) = server.read("/app/admin").await;
     assert_eq!(status, 200, "{page}");
-    assert!(page.contains("Cannot be read") && page.contains(object) && page.contains("aaa"), "{page}");
+    assert!(page.contains("Can't be read.") && page.contains(object) && page.contains("aaa"), "{page}");
     let (code, table) = site.doctor();
     assert_eq!(code, Some(1), "{table}");
     assert!(table.contains(object), "{table}");

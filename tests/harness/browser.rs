@@ -7,6 +7,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response, StatusCode};
 
 const FLASH: &str = "taco-flash=";
+const ONCE: &str = "taco-once=";
 
 /// Password of the first admin.
 pub const PASSWORD: &str = "correct horse";
@@ -17,6 +18,8 @@ pub struct Browser {
     pub cookie: RefCell<Option<String>>,
     /// Cookie with the message for the next page.
     flash: RefCell<Option<String>>,
+    /// Cookie with a secret for the next page.
+    once: RefCell<Option<String>>,
 }
 
 #[derive(Debug)]
@@ -37,7 +40,7 @@ pub struct PageForm {
 impl Browser {
     pub fn at(origin: String, client: reqwest::ClientBuilder) -> Self {
         let client = client.redirect(Policy::none()).build().expect("a client");
-        Self { origin, client, cookie: RefCell::default(), flash: RefCell::default() }
+        Self { origin, client, cookie: RefCell::default(), flash: RefCell::default(), once: RefCell::default() }
     }
 
     /// Sets the first admin's password through the link that the server printed, which logs them in.
@@ -106,7 +109,7 @@ impl Browser {
     }
 
     async fn ask(&self, path: &str, mut request: reqwest::RequestBuilder) -> Page {
-        for cookie in [&self.cookie, &self.flash] {
+        for cookie in [&self.cookie, &self.flash, &self.once] {
             if let Some(cookie) = cookie.borrow().as_deref() {
                 request = request.header("cookie", cookie);
             }
@@ -121,7 +124,11 @@ impl Browser {
         for header in response.headers().get_all("set-cookie") {
             let header = header.to_str().expect("text");
             let pair = header.split(';').next().expect("a cookie has a first part");
-            let kept = if pair.starts_with(FLASH) { &self.flash } else { &self.cookie };
+            let kept = match pair {
+                pair if pair.starts_with(FLASH) => &self.flash,
+                pair if pair.starts_with(ONCE) => &self.once,
+                _ => &self.cookie,
+            };
             *kept.borrow_mut() = (!header.contains("Max-Age=0")).then(|| pair.to_owned());
         }
     }

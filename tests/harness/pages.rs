@@ -48,6 +48,8 @@ pub const LISTED: &[Page] = &[
     page("account", "/app/settings/account", "/app/settings/account"),
     page("invitation", "/app/settings/invitations/{invitation}", "{invitation}"),
     page("admin", "/app/admin", "/app/admin"),
+    page("admin-users", "/app/admin/users", "/app/admin/users"),
+    page("admin-audit", "/app/admin/audit", "/app/admin/audit"),
     page("organizations", "/app/organizations", "/app/organizations"),
 
     page("not-found", "", "/app/acme/workspaces/none"),
@@ -68,6 +70,11 @@ pub const LISTED: &[Page] = &[
     page("variable-set", "/app/{organization}/variable-sets/{variable_set}", "/app/acme/variable-sets/{variable-set}"),
     page("set-variable", "/app/{organization}/variable-sets/{variable_set}/variables/{variable}", "/app/acme/variable-sets/{variable-set}/variables/{set-variable}"),
     page("organization-settings", "/app/{organization}/settings", "/app/acme/settings"),
+    page("organization-tokens", "/app/{organization}/settings/tokens", "/app/acme/settings/tokens"),
+    page("organization-ssh-keys", "/app/{organization}/settings/ssh-keys", "/app/acme/settings/ssh-keys"),
+    page("organization-audit", "/app/{organization}/settings/audit", "/app/acme/settings/audit"),
+    page("organization-audit-found", "/app/{organization}/settings/audit", "/app/acme/settings/audit?kind=runs&thing=network"),
+    page("organization-audit-empty", "/app/{organization}/settings/audit", "/app/acme/settings/audit?who=nobody"),
     page("organization-members", "/app/{organization}/settings/members", "/app/acme/settings/members"),
     page("member", "/app/{organization}/settings/members/{member}", "/app/acme/settings/members/{member}"),
     page("teams", "/app/{organization}/settings/teams", "/app/acme/settings/teams"),
@@ -107,6 +114,12 @@ pub const LISTED: &[Page] = &[
     page("variables-empty", "/app/{organization}/workspaces/{workspace}/variables", "/app/acme/workspaces/mail-dev/variables"),
     page("variable", "/app/{organization}/workspaces/{workspace}/variables/{variable}", "/app/acme/workspaces/network/variables/{variable}"),
     page("workspace-settings", "/app/{organization}/workspaces/{workspace}/settings", "/app/acme/workspaces/network/settings"),
+    page("workspace-execution", "/app/{organization}/workspaces/{workspace}/settings/execution", "/app/acme/workspaces/network/settings/execution"),
+    page("workspace-locking", "/app/{organization}/workspaces/{workspace}/settings/locking", "/app/acme/workspaces/billing-prod/settings/locking"),
+    page("workspace-sharing", "/app/{organization}/workspaces/{workspace}/settings/sharing", "/app/acme/workspaces/network/settings/sharing"),
+    page("workspace-triggers", "/app/{organization}/workspaces/{workspace}/settings/triggers", "/app/acme/workspaces/network/settings/triggers"),
+    page("workspace-teams", "/app/{organization}/workspaces/{workspace}/settings/teams", "/app/acme/workspaces/network/settings/teams"),
+    page("workspace-deletion", "/app/{organization}/workspaces/{workspace}/settings/delete", "/app/acme/workspaces/network/settings/delete"),
 ];
 
 const fn page(name: &'static str, route: &'static str, address: &'static str) -> Page {
@@ -122,6 +135,10 @@ pub const NO_PAGES: &[&str] = &[
     // Leads to the visitor's only organization, or to all of them.
     "/app",
     // Streams, parts and files.
+    "/app/admin/audit/export.csv",
+    "/app/admin/audit/export.jsonl",
+    "/app/{organization}/settings/audit/export.csv",
+    "/app/{organization}/settings/audit/export.jsonl",
     "/app/{organization}/workspaces/{workspace}/runs/{run}/events",
     "/app/{organization}/workspaces/{workspace}/runs/{run}/log/{phase}",
     "/app/{organization}/workspaces/{workspace}/runs/{run}/log/{phase}/part",

@@ -60,7 +60,7 @@ async fn operators_are_told_what_a_server_cannot_read() {
     let browser = Browser::at(format!("http://{}", server.address), reqwest::Client::builder());
     browser.set_password(&home.setup_link(&[("TACO_SECRET_KEY", KEY)])).await;
     let page = browser.get("/app/admin").await.text;
-    assert!(page.contains("written by a newer server, or are damaged: 1."), "{page}");
+    assert!(page.contains("Unreadable records: 1."), "{page}");
 
     // The newer server makes it readable again.
     newer.change(&web, source("tfe-api")).await;

@@ -21,7 +21,7 @@ async fn a_pool_is_made_with_a_token_that_is_shown_once() {
     assert_eq!(made.status, StatusCode::SEE_OTHER, "{}", made.text);
     let address = made.location().split('?').next().expect("a first part").to_owned();
     let page = browser.get(&address).await;
-    assert!(page.text.contains("taco-agent --server") && page.text.contains("No agent has come yet"), "{}", page.text);
+    assert!(page.text.contains("taco-agent --server") && page.text.contains("No agents connected"), "{}", page.text);
 
     let tokens = page.form(&format!("{address}/tokens"));
     let issued = browser.send(&tokens, &[("description", "host <7>"), ("days", "30")]).await;
@@ -34,7 +34,7 @@ async fn a_pool_is_made_with_a_token_that_is_shown_once() {
     let connected = scene.server.api.control_plane.connect_agent(&caller, None, None, "<i>host</i>", "1.0").await;
     connected.expect("the agent is let in");
     let page = browser.get(&address).await;
-    assert!(page.text.contains("&#60;i&#62;host&#60;/i&#62;") && page.text.contains("Not heard"), "{}", page.text);
+    assert!(page.text.contains("&#60;i&#62;host&#60;/i&#62;") && page.text.contains("Unresponsive"), "{}", page.text);
     is_harmless(&page);
     assert!(!row_of(&page.text, "&#60;i&#62;host").contains("never"), "it was seen when it connected: {}", page.text);
 
@@ -76,7 +76,8 @@ async fn whoever_may_not_manage_pools_sees_them_and_why() {
     let reader = scene.server.member("reader", "acme", &scene.workspace, "read").await;
     let list = reader.get(LIST).await;
     assert!(list.text.contains("rack-1") && list.text.contains("You may not manage agent pools"), "{}", list.text);
-    assert_eq!(reader.send(&list.form(LIST), &[("name", "mine")]).await.status, StatusCode::FORBIDDEN);
+    let form = PageForm { action: LIST.to_owned(), ..list.form("/logout") };
+    assert_eq!(reader.send(&form, &[("name", "mine")]).await.status, StatusCode::FORBIDDEN);
     let page = reader.get(&address).await;
     assert!(
         page.text.contains("You may not manage agent pools") && !page.text.contains(&format!("{address}/tokens")),

@@ -34,11 +34,13 @@ impl FormScene {
 
     /// Someone with an account, who belongs to nothing.
     pub(crate) async fn stranger(&self, name: &str) -> Browser {
-        let form = exactly(&self.admin.get("/app/admin").await, "/app/admin/users");
+        let users = "/app/admin/users";
+        let form = exactly(&self.admin.get(users).await, users);
         let email = format!("{name}@acme.test");
         let made = self.admin.send(&form, &[("username", name), ("email", &email)]).await;
-        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
-        let link = made.text.split("/setup/").nth(1).and_then(|rest| rest.split('<').next()).expect("a link");
+        assert_eq!((made.status, made.location()), (StatusCode::SEE_OTHER, users), "{}", made.text);
+        let page = self.admin.get(users).await;
+        let link = page.text.split("/setup/").nth(1).and_then(|rest| rest.split('<').next()).expect("a link");
         let browser = self.site.browser();
         browser.set_password(&format!("/setup/{link}")).await;
         browser

@@ -34,6 +34,22 @@ async fn the_first_link_sets_the_password_once() {
 }
 
 #[tokio::test]
+async fn the_login_of_a_new_server_says_where_the_setup_link_is() {
+    let site = Site::start();
+    let browser = site.browser();
+    let page = browser.get("/login").await;
+    for part in ["one-time setup link", "taco admin setup-link", "its log"] {
+        assert!(page.text.contains(part), "{part}: {}", page.text);
+    }
+    let refused = browser.send(&page.form("/login"), &[("username", "admin"), ("password", "a wrong password")]).await;
+    assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+    assert!(refused.text.contains("Incorrect username or password."), "{}", refused.text);
+    assert!(refused.text.contains("one-time setup link"), "{}", refused.text);
+    site.admin().await;
+    assert!(!site.browser().get("/login").await.text.contains("setup link"), "somebody has a password now");
+}
+
+#[tokio::test]
 async fn one_logs_in_with_name_or_address_and_out_again() {
     let site = Site::start();
     site.admin().await;

@@ -2,6 +2,7 @@
 
 mod admin;
 mod agents;
+mod audit_log;
 mod configurations;
 mod consent;
 mod dashboard;

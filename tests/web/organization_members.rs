@@ -115,7 +115,7 @@ async fn a_secret_team_is_named_to_its_members_and_to_those_who_manage_teams() {
     assert!(row(&page, "jane@acme.test").contains(">known</td>"), "{}", page.text);
     assert!(!row(&page, "jane@acme.test").contains("Remove"), "he manages no members");
     // The same where it says who may do what with a workspace.
-    let settings = "/app/acme/workspaces/web/settings";
+    let settings = "/app/acme/workspaces/web/settings/teams";
     assert!(admin.get(settings).await.text.contains("team-of-jane"));
     let page = joe.get(settings).await;
     assert!(!page.text.contains("team-of-jane") && page.text.contains("a secret team, team-"), "{}", page.text);

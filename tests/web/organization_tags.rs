@@ -31,7 +31,7 @@ async fn tags_are_counted_and_deleted_from_every_workspace() {
     site.api.given_organization("acme").await;
     let admin = site.admin().await;
     assert!(admin.get("/app/acme/settings").await.text.contains(&format!("<a href=\"{PATH}\">")));
-    assert!(admin.get(PATH).await.text.contains("No workspace carries a tag."));
+    assert!(admin.get(PATH).await.text.contains("No tags yet."));
     let web = site.api.given_workspace("acme", "web").await;
     let shop = site.api.given_workspace("acme", "shop").await;
     tag(&site, &web, &["prod", "old", "tmp"]).await;
@@ -43,7 +43,7 @@ async fn tags_are_counted_and_deleted_from_every_workspace() {
     }
     let found = admin.get(&format!("{PATH}?search=ol")).await;
     assert!(found.text.contains(">old</label>") && !found.text.contains(">prod</label>"), "{}", found.text);
-    assert!(admin.get(&format!("{PATH}?search=nothing")).await.text.contains("No tag fits."));
+    assert!(admin.get(&format!("{PATH}?search=nothing")).await.text.contains("No tags match."));
 
     let form = page.form(&format!("{PATH}/delete"));
     let nothing = admin.send(&form, &[]).await;

@@ -39,10 +39,18 @@ async fn a_mistake_stands_beside_its_field_and_the_input_is_kept() {
         let page = browser.send(&form, &[("name", name), ("email", email)]).await;
         assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY, "{name} {email}");
         assert!(page.text.contains(error), "{}", page.text);
+        assert!(page.text.contains("<h2 id=\"log-in\">"), "the first steps are still there: {}", page.text);
         let expected = [format!("id=\"{described}\""), format!("value=\"{email}\"")];
         assert!(expected.iter().all(|part| page.text.contains(part)), "{}", page.text);
     }
     assert_eq!(browser.get("/app").await.status, StatusCode::OK, "nothing was made");
+
+    let list = browser.get(PATH).await;
+    assert!(list.text.contains("popovertarget=\"new-organization\""), "{}", list.text);
+    let page = browser.send(&list.form(PATH), &[("name", "a!"), ("email", "ops@example.com")]).await;
+    assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(page.text.contains("<h1>Organizations</h1>") && page.text.contains("error-name"), "{}", page.text);
+    assert!(!page.text.contains("popover role=\"dialog\" id=\"new-organization\""), "the form stands open");
 }
 
 #[tokio::test]

@@ -13,11 +13,12 @@ async fn a_session_elsewhere_is_seen_and_revoked() {
     let here = site.admin().await;
     let elsewhere = log_in(&site, "admin").await;
     let page = elsewhere.get(SESSIONS).await;
-    assert_eq!((page.text.matches("this one</span>").count(), page.text.matches("127.0.0.1").count()), (1, 2));
+    assert_eq!((page.text.matches("this browser</span>").count(), page.text.matches("127.0.0.1").count()), (1, 2));
     // The newest comes first: the other one's own.
     let revoke = here.get(SESSIONS).await.form(&format!("{SESSIONS}/ses"));
     let page = here.get(SESSIONS).await;
-    let other = page.text.split("<tr>").find(|row| row.contains("Revoke</button>")).expect("a row");
+    let other =
+        page.text.split("<tr>").find(|row| row.contains("/revoke") && !row.contains("this browser")).expect("a row");
     let id = other.split("/sessions/").nth(1).and_then(|rest| rest.split('/').next()).expect("an id");
     let revoke = harness::browser::PageForm { action: format!("{SESSIONS}/{id}/revoke"), ..revoke };
     let done = here.send(&revoke, &[]).await;
@@ -49,7 +50,7 @@ async fn a_new_password_needs_the_old_one_and_ends_other_sessions() {
     let new = "battery staple horse";
     for (current, password, repeated, said) in [
         ("wrong password", new, new, "current password is not this one"),
-        (PASSWORD, new, "something else", "passwords differ"),
+        (PASSWORD, new, "something else", "passwords do not match"),
         (PASSWORD, "tiny one", "tiny one", "too short"),
     ] {
         let page = here.send(&form, &[("current", current), ("password", password), ("repeated", repeated)]).await;

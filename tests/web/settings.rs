@@ -34,7 +34,11 @@ async fn how_runs_happen_is_chosen_and_mistakes_stand_beside_their_field() {
     let pool = json!({ "data": { "type": "agent-pools", "attributes": { "name": "metal" } } });
     let pool = scene.api.post("/api/v2/organizations/acme/agent-pools", pool).await["data"]["id"].clone();
     let pool = pool.as_str().expect("an id");
-    let form = scene.admin.get(WORKSPACE_SETTINGS).await.form(&format!("{WORKSPACE_SETTINGS}/execution"));
+    let form = scene
+        .admin
+        .get(&format!("{WORKSPACE_SETTINGS}/execution"))
+        .await
+        .form(&format!("{WORKSPACE_SETTINGS}/execution"));
     let fields = |mode, pool, version, directory| {
         [
             ("mode", mode),
@@ -70,18 +74,15 @@ async fn how_runs_happen_is_chosen_and_mistakes_stand_beside_their_field() {
 }
 
 #[tokio::test]
-async fn the_lock_is_told_in_the_settings_and_changed_on_the_overview() {
+async fn the_lock_is_told_and_changed_in_the_settings_and_on_the_overview() {
     let scene = FormScene::new().await;
     let jane = scene.member("jane", "admin").await;
     let form = scene.admin.get(WORKSPACE).await.form(&format!("{WORKSPACE}/lock"));
     assert_eq!(scene.admin.send(&form, &[("reason", "moving <house>")]).await.status, StatusCode::SEE_OTHER);
     assert_eq!(scene.workspace().await["attributes"]["locked"], true);
-    let settings = jane.get(WORKSPACE_SETTINGS).await;
-    for part in [
-        "moving &#60;house&#62;",
-        "<time datetime=",
-        "href=\"/app/acme/workspaces/web#lock\">Unlock it on the overview",
-    ] {
+    const LOCKING: &str = "/app/acme/workspaces/web/settings/locking";
+    let settings = jane.get(LOCKING).await;
+    for part in ["moving &#60;house&#62;", "<time datetime=", "Force unlock workspace web?"] {
         assert!(settings.text.contains(part), "{part}: {}", settings.text);
     }
     let page = jane.get(WORKSPACE).await;
@@ -96,18 +97,22 @@ async fn the_lock_is_told_in_the_settings_and_changed_on_the_overview() {
     let force = jane.get(WORKSPACE).await.form(&format!("{WORKSPACE}/force-unlock"));
     assert_eq!(jane.send(&force, &[]).await.status, StatusCode::SEE_OTHER);
     assert_eq!(scene.workspace().await["attributes"]["locked"], false);
-    assert!(jane.get(WORKSPACE_SETTINGS).await.text.contains("Lock it on the overview"));
+    let locking = jane.get(LOCKING).await;
+    assert!(locking.text.contains("Unlocked.") && locking.text.contains("Lock workspace"), "{}", locking.text);
 }
 
 #[tokio::test]
 async fn state_is_shared_and_triggers_are_set_by_name() {
     let scene = FormScene::new().await;
     scene.api.given_workspace("acme", "network").await;
-    let page = scene.admin.get(WORKSPACE_SETTINGS).await;
-    let form = |path: &str| page.form(&format!("{WORKSPACE_SETTINGS}/{path}"));
-    for (path, word) in [("consumers", "Remote state sharing saved."), ("triggers", "Run trigger added.")] {
+    let at = |path: &str| format!("{WORKSPACE_SETTINGS}/{path}");
+    let (sharing, triggers) = (scene.admin.get(&at("sharing")).await, scene.admin.get(&at("triggers")).await);
+    let form = |path: &str| if path == "triggers" { &triggers } else { &sharing }.form(&at(path));
+    for (path, section, word) in
+        [("consumers", "sharing", "Remote state sharing saved."), ("triggers", "triggers", "Run trigger added.")]
+    {
         let done = scene.admin.send(&form(path), &[("workspace", "network")]).await;
-        assert_eq!(done.done(), format!("{WORKSPACE_SETTINGS}: {word}"), "{}", done.text);
+        assert_eq!(done.done(), format!("{}: {word}", at(section)), "{}", done.text);
         for wrong in ["nowhere", "web", ""] {
             let page = scene.admin.send(&form(path), &[("workspace", wrong)]).await;
             assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY, "{path} {wrong}");
@@ -117,23 +122,26 @@ async fn state_is_shared_and_triggers_are_set_by_name() {
     scene.admin.send(&form("sharing"), &[("with_project", "true")]).await;
     let attributes = scene.workspace().await["attributes"].clone();
     assert_eq!([&attributes["global-remote-state"], &attributes["project-remote-state"]], [false, true]);
-    let source = scene.admin.get("/app/acme/workspaces/network/settings").await;
-    assert!(source.text.contains("An apply here starts runs in:"), "{}", source.text);
+    let source = scene.admin.get("/app/acme/workspaces/network/settings/triggers").await;
+    assert!(source.text.contains("After an apply here, a run starts in:"), "{}", source.text);
 
-    let page = scene.admin.get(WORKSPACE_SETTINGS).await;
-    let remove = page.form(&format!("{WORKSPACE_SETTINGS}/consumers/remove"));
+    let page = scene.admin.get(&at("sharing")).await;
+    let remove = page.form(&at("consumers/remove"));
+    assert!(page.text.contains("Stop sharing the state with network?"), "it asks first: {}", page.text);
     assert_eq!(scene.admin.send(&remove, &[]).await.status, StatusCode::SEE_OTHER);
-    let remove = page.form(&format!("{WORKSPACE_SETTINGS}/triggers/rt-"));
+    let page = scene.admin.get(&at("triggers")).await;
+    let remove = page.form(&at("triggers/rt-"));
     assert_eq!(scene.admin.send(&remove, &[]).await.status, StatusCode::SEE_OTHER);
-    let page = scene.admin.get(WORKSPACE_SETTINGS).await;
-    assert!(page.text.contains("No other workspace starts runs here."), "{}", page.text);
+    let page = scene.admin.get(&at("triggers")).await;
+    assert!(page.text.contains("No run triggers."), "{}", page.text);
 }
 
 #[tokio::test]
 async fn teams_get_access_more_of_it_and_none() {
     let scene = FormScene::new().await;
     let jane = scene.member("jane", "read").await;
-    let page = scene.admin.get(WORKSPACE_SETTINGS).await;
+    const TEAMS: &str = "/app/acme/workspaces/web/settings/teams";
+    let page = scene.admin.get(TEAMS).await;
     let change = page.form(&format!("{WORKSPACE_SETTINGS}/teams/tws-"));
     assert_eq!(scene.admin.send(&change, &[("access", "admin")]).await.status, StatusCode::SEE_OTHER);
     let settings = jane.get(WORKSPACE_SETTINGS).await;
@@ -144,7 +152,7 @@ async fn teams_get_access_more_of_it_and_none() {
     assert_eq!(scene.admin.send(&remove, &[]).await.status, StatusCode::SEE_OTHER);
     assert_eq!(jane.get(WORKSPACE_SETTINGS).await.status, StatusCode::NOT_FOUND);
 
-    let page = scene.admin.get(WORKSPACE_SETTINGS).await;
+    let page = scene.admin.get(TEAMS).await;
     let add = page.form(&format!("{WORKSPACE_SETTINGS}/teams"));
     let option = page.text.split("value=\"team-").skip(1).find(|rest| rest.contains("janes")).expect("her team");
     let team = format!("team-{}", option.split('"').next().expect("an id"));
@@ -159,7 +167,8 @@ async fn whoever_may_not_change_a_workspace_sees_why() {
     let jane = scene.member("jane", "read").await;
     let page = jane.get(WORKSPACE_SETTINGS).await;
     assert!(page.text.contains("You may not change the workspace&#39;s settings"), "{}", page.text);
-    assert!(page.text.contains("You may not delete the workspace"), "{}", page.text);
+    let deletion = jane.get(&format!("{WORKSPACE_SETTINGS}/delete")).await;
+    assert!(deletion.text.contains("You may not delete the workspace"), "{}", deletion.text);
     let proof = page.form(&format!("{WORKSPACE_SETTINGS}/general"));
     let fields = [("name", "mine"), ("workspace", "web"), ("confirmation", "web"), ("care", "force"), ("version", "1")];
     for path in ["general", "execution", "sharing", "ssh-key", "delete"] {
@@ -174,7 +183,8 @@ async fn whoever_may_not_change_a_workspace_sees_why() {
 #[tokio::test]
 async fn a_workspace_goes_when_its_name_is_typed() {
     let scene = FormScene::new().await;
-    let form = scene.admin.get(WORKSPACE_SETTINGS).await.form(&format!("{WORKSPACE_SETTINGS}/delete"));
+    const DELETION: &str = "/app/acme/workspaces/web/settings/delete";
+    let form = scene.admin.get(DELETION).await.form(&format!("{WORKSPACE_SETTINGS}/delete"));
     let page = scene.admin.send(&form, &[("confirmation", "wep"), ("care", "safe")]).await;
     assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(page.text.contains("error-confirmation"), "{}", page.text);
@@ -183,8 +193,8 @@ async fn a_workspace_goes_when_its_name_is_typed() {
     let refused = scene.admin.send(&form, &[("confirmation", "web"), ("care", "safe")]).await;
     assert_eq!(refused.status, StatusCode::CONFLICT, "it is locked");
     assert!(refused.text.contains("locked") && refused.text.contains("Log out"), "{}", refused.text);
-    let page = scene.admin.get(WORKSPACE_SETTINGS).await;
-    assert!(page.text.contains("Delete by force") && page.text.contains("not-safe"), "{}", page.text);
+    let page = scene.admin.get(DELETION).await;
+    assert!(page.text.contains("Force delete") && page.text.contains("not-safe"), "{}", page.text);
     let done = scene.admin.send(&form, &[("confirmation", "web"), ("care", "force")]).await;
     assert_eq!(done.done(), "/app/acme/workspaces: Workspace web deleted.", "{}", done.text);
     assert_eq!(scene.admin.get(&format!("{WORKSPACE}/settings")).await.status, StatusCode::NOT_FOUND);
@@ -220,7 +230,7 @@ async fn an_organizations_token_is_shown_once_replaced_and_revoked() {
     };
     let mut made = Vec::new();
     for kind in ["organization", "audit-trail", "organization"] {
-        let form = scene.admin.get(ORGANIZATION_SETTINGS).await.form(&format!("{tokens}/{kind}"));
+        let form = scene.admin.get(&tokens).await.form(&format!("{tokens}/{kind}"));
         let page = scene.admin.send(&form, &[("days", "30")]).await;
         assert_eq!(page.status, StatusCode::CREATED, "{}", page.text);
         made.push(shown(&page.text));
@@ -230,7 +240,7 @@ async fn an_organizations_token_is_shown_once_replaced_and_revoked() {
         async move { admin.api_status("/api/v2/organizations/acme", &token).await }
     };
     assert_eq!([status(&made[0]).await, status(&made[2]).await], [401, 200], "the second one took its place");
-    let page = scene.admin.get(ORGANIZATION_SETTINGS).await;
+    let page = scene.admin.get(&tokens).await;
     assert!(!made.iter().any(|token| page.text.contains(token.as_str())), "never again");
     let revoke = page.form(&format!("{tokens}/organization/revoke"));
     assert_eq!(scene.admin.send(&revoke, &[]).await.status, StatusCode::SEE_OTHER);
@@ -242,19 +252,20 @@ async fn an_organizations_token_is_shown_once_replaced_and_revoked() {
 #[tokio::test]
 async fn an_ssh_key_is_added_chosen_renamed_and_deleted_and_never_shown() {
     let scene = FormScene::new().await;
+    const EXECUTION: &str = "/app/acme/workspaces/web/settings/execution";
     let keys = format!("{ORGANIZATION_SETTINGS}/ssh-keys");
-    let form = scene.admin.get(ORGANIZATION_SETTINGS).await.form(&keys);
+    let form = scene.admin.get(&keys).await.form(&keys);
     let value = "-----BEGIN KEY-----\r\ns3cr3t\r\n-----END KEY-----";
     assert_eq!(scene.admin.send(&form, &[("name", "deploy"), ("value", value)]).await.status, StatusCode::SEE_OTHER);
     let wrong = scene.admin.send(&form, &[("name", "deploy"), ("value", value)]).await;
     assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(wrong.text.contains("error-name") && !wrong.text.contains("s3cr3t"), "{}", wrong.text);
-    let settings = scene.admin.get(WORKSPACE_SETTINGS).await;
+    let settings = scene.admin.get(EXECUTION).await;
     let id = settings.text.split("value=\"sshkey-").nth(1).and_then(|rest| rest.split('"').next()).expect("an id");
     let choose = settings.form(&format!("{WORKSPACE_SETTINGS}/ssh-key"));
     let done = scene.admin.send(&choose, &[("key", &format!("sshkey-{id}"))]).await;
     assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
-    let page = scene.admin.get(ORGANIZATION_SETTINGS).await;
+    let page = scene.admin.get(&keys).await;
     assert!(page.text.contains("used by 1 workspace<") && !page.text.contains("s3cr3t"), "{}", page.text);
     let rename = page.form(&format!("{keys}/sshkey-{id}"));
     assert_eq!(rename.action, format!("{keys}/sshkey-{id}"));
@@ -268,7 +279,7 @@ async fn an_ssh_key_is_added_chosen_renamed_and_deleted_and_never_shown() {
         .and_then(|row| row.split("</form>").next());
     let row = row.expect("the form again");
     assert!(row.contains("value=\"\"") && row.contains("id=\"error-name\">"), "{row}");
-    let page = scene.admin.get(ORGANIZATION_SETTINGS).await;
+    let page = scene.admin.get(&keys).await;
     assert!(
         page.text.contains("<strong>fetch</strong>") && page.text.contains("used by 1 workspace<"),
         "{}",
@@ -276,7 +287,7 @@ async fn an_ssh_key_is_added_chosen_renamed_and_deleted_and_never_shown() {
     );
     let delete = page.form(&format!("{keys}/sshkey-{id}/delete"));
     assert_eq!(scene.admin.send(&delete, &[]).await.status, StatusCode::SEE_OTHER);
-    assert!(!scene.admin.get(WORKSPACE_SETTINGS).await.text.contains("fetch</option>"));
+    assert!(!scene.admin.get(EXECUTION).await.text.contains("fetch</option>"));
 }
 
 #[tokio::test]

@@ -282,7 +282,7 @@ async fn what_still_manages_resources_is_deleted_by_an_owner_or_where_others_may
     given.push(1, "x", "x").await;
     let keeper = given.site.member("jane", "acme", &given.workspace, "admin").await;
     let settings = "/app/acme/workspaces/web/settings";
-    let page = keeper.get(settings).await;
+    let page = keeper.get(&format!("{settings}/delete")).await;
     assert!(page.text.contains("only an owner of the organization may delete it"), "{}", page.text);
     let form = page.form(&format!("{settings}/delete"));
     let refused = keeper.send(&form, &[("confirmation", "web"), ("care", "force")]).await;

@@ -28,7 +28,7 @@ async fn taco_logs_in_with_the_browser_for_as_long_as_its_user_chooses() {
 
     let page = browser.get(&address[browser.origin.len()..]).await;
     assert_eq!(page.status, StatusCode::OK, "{}", page.text);
-    assert!(page.text.contains(r#"<option value="730" selected>two years, on "#), "{}", page.text);
+    assert!(page.text.contains(r#"<option value="90" selected>90 days, on "#), "{}", page.text);
     let form = page.form("/oauth/authorize");
     let nonsense = browser.send(&form, &[("decision", "approve"), ("days", "36500")]).await;
     assert_eq!(nonsense.status, StatusCode::BAD_REQUEST);

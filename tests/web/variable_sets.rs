@@ -22,7 +22,7 @@ async fn add_variable(scene: &FormScene, page: &str, variables: &str, key: &str,
 #[tokio::test]
 async fn a_set_reaches_the_workspaces_it_is_applied_to_and_says_what_it_overrides() {
     let scene = FormScene::new().await;
-    assert!(scene.admin.get(LIST).await.text.contains("There is no variable set yet"));
+    assert!(scene.admin.get(LIST).await.text.contains("No variable sets yet."));
     let set = given_set(&scene, "common", &[("description", "for <all>")]).await;
     add_variable(&scene, &set, &format!("{set}/variables"), "REGION", "from-set").await;
     add_variable(&scene, &set, &format!("{set}/variables"), "ONLY", "in-set").await;
@@ -34,7 +34,7 @@ async fn a_set_reaches_the_workspaces_it_is_applied_to_and_says_what_it_override
     let apply = scene.admin.get(&set).await.form(&format!("{set}/apply"));
     let wrong = scene.admin.send(&apply, &[("project", ""), ("workspace", "nowhere")]).await;
     assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert!(wrong.text.contains("There is no workspace &#34;nowhere&#34;"), "{}", wrong.text);
+    assert!(wrong.text.contains("No workspace &#34;nowhere&#34; in this organization"), "{}", wrong.text);
     let done = scene.admin.send(&apply, &[("project", ""), ("workspace", "web")]).await;
     assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
 
@@ -100,7 +100,7 @@ async fn whoever_sees_a_workspace_sees_its_sets_but_does_not_change_them() {
     let page = jane.get(&set).await;
     assert_eq!(page.status, StatusCode::OK);
     assert!(page.text.contains("You may not change the organization&#39;s variable sets"), "{}", page.text);
-    let mut form = page.form(&format!("{set}/variables"));
+    let mut form = page.form("/logout");
     for path in ["", "/variables", "/delete", "/apply"] {
         form.action = format!("{set}{path}");
         let fields = [("key", "a"), ("category", "env"), ("name", "mine"), ("workspace", "web")];

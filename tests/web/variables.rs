@@ -1,3 +1,4 @@
+use harness::browser::PageForm;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -168,10 +169,10 @@ async fn whoever_may_only_read_sees_why_they_cannot_write() {
     let page = jane.get(PAGE).await;
     assert_eq!(page.status, StatusCode::OK, "{}", page.text);
     assert!(page.text.contains("You may not change the workspace&#39;s variables"), "{}", page.text);
-    assert!(page.text.contains("<fieldset class=\"plain\" disabled>"), "{}", page.text);
+    assert!(page.text.contains("disabled aria-describedby=\"add-refusal\""), "{}", page.text);
     let fields = [("key", "a"), ("value", "b"), ("category", "env"), ("format", "env"), ("text", "A=1")];
     for action in [PAGE.to_owned(), format!("{PAGE}/import")] {
-        let form = page.form(&action);
+        let form = PageForm { action: action.clone(), ..page.form("/logout") };
         assert_eq!(jane.send(&form, &fields).await.status, StatusCode::FORBIDDEN, "{action}");
     }
     let stranger = scene.stranger("eve").await;

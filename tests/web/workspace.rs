@@ -82,7 +82,7 @@ async fn anothers_lock_is_taken_away_by_force_and_only_by_who_may() {
 
     let reader = site.member("joe", "acme", &id, "read").await;
     let seen = reader.get(PATH).await;
-    for reason in ["You may not lock or unlock the workspace", "You may not unlock by force"] {
+    for reason in ["You may not lock or unlock the workspace", "You may not force-unlock the workspace"] {
         assert!(seen.text.contains(reason), "{reason} is missing:\n{}", seen.text);
     }
     for action in ["unlock", "force-unlock"] {

@@ -49,7 +49,7 @@ async fn a_mistake_stands_beside_its_field_and_the_input_is_kept() {
     ] {
         let page = browser.send(&form, &fields).await;
         assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY, "{fields:?}");
-        for part in [error, &format!("id=\"{described}\""), "<details class=\"new card\" open>"] {
+        for part in [error, &format!("id=\"{described}\""), "<section class=\"card sheet\" id=\"new-workspace\""] {
             assert!(page.text.contains(part), "{part} is missing:\n{}", page.text);
         }
         assert!(page.text.contains(&format!("value=\"{}\"", fields[0].1)), "{}", page.text);
@@ -112,7 +112,7 @@ async fn the_address_says_which_workspaces_are_shown_and_how() {
         assert_eq!(names(&page), expected, "{query}");
     }
     let page = browser.get(&format!("{PATH}?search=%22%3E%3Cscript%3E")).await;
-    assert!(!page.text.contains("\"><script>") && page.text.contains("No workspace fits"), "{}", page.text);
+    assert!(!page.text.contains("\"><script>") && page.text.contains("No workspaces match"), "{}", page.text);
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn a_person_sees_only_the_workspaces_that_they_may_see() {
     let page = reader.get(PATH).await;
     assert_eq!(names(&page), ["web"]);
     assert!(
-        page.text.contains("<button disabled") && page.text.contains("You may not create workspaces"),
+        page.text.contains("id=\"new-workspace-refusal\"") && page.text.contains("You may not create workspaces"),
         "{}",
         page.text
     );

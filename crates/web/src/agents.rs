@@ -83,8 +83,8 @@ fn scope(view: &AgentPoolView) -> String {
         count => format!("{count} {one}s"),
     };
     match pool.organization_scoped {
-        true if pool.excluded_workspaces.is_empty() => "every workspace".to_owned(),
-        true => format!("every workspace but {}", pool.excluded_workspaces.len()),
+        true if pool.excluded_workspaces.is_empty() => "All workspaces".to_owned(),
+        true => format!("All workspaces except {}", pool.excluded_workspaces.len()),
         false => format!(
             "{}, {}",
             several(pool.allowed_workspaces.len(), "workspace"),

@@ -19,9 +19,11 @@ mod navigation;
 mod organizations;
 mod page;
 mod projects;
+mod rail;
 pub mod routes;
 mod runs;
 mod security_headers;
+mod shown_once;
 mod states;
 mod static_files;
 mod teams;
@@ -34,11 +36,13 @@ mod workspaces;
 // Modules are called by their own names wherever their files are.
 pub use accounts::oauth;
 use accounts::{account, consent, lifetimes, login, login_limit, password_link, session_cookie, sessions, tokens};
+use admin::admin_users;
 use agents::agent_pool;
 use configurations::configuration;
 use html::{ansi, badge, choice, flash, list_page, markdown, pagination, text, text_diff, words};
 use organizations::{
-    dashboard, invitations, organization_members, organization_secrets, organization_settings, organization_tags,
+    audit_log, audit_words, dashboard, invitations, organization_members, organization_secrets, organization_settings,
+    organization_tags,
 };
 use runs::{choose_workspace, engine_line, new_run, plan_cache, plan_view, run, run_query};
 use states::{output, state, state_diff, state_parts, state_resource, state_restore, state_upload};

@@ -1,5 +1,7 @@
 //! `/`, `/app` and `/app/organizations`: where one begins.
 
+pub(crate) mod audit_log;
+pub(crate) mod audit_words;
 pub(crate) mod dashboard;
 pub(crate) mod invitations;
 pub(crate) mod organization_members;
@@ -29,6 +31,9 @@ use crate::{Web, page, terraform};
 
 const PATH: &str = "/app/organizations";
 
+/// Word of the page with the first steps.
+const WELCOME: &str = "welcome";
+
 /// Fields next to which the form can show an error.
 const FIELDS: [&str; 2] = ["name", "email"];
 
@@ -42,6 +47,7 @@ struct LandingPage<'a> {
     host_block: Option<String>,
     invitations: Vec<InvitationRow>,
     form: FormContent,
+    is_landing: bool,
 }
 
 #[derive(Template)]
@@ -51,6 +57,7 @@ struct OrganizationsPage {
     invitations: Vec<InvitationRow>,
     list: ListPage<Row>,
     form: FormContent,
+    is_landing: bool,
 }
 
 struct Row {
@@ -100,7 +107,7 @@ pub(crate) async fn start(State(web): State<Web>, visitor: Visitor) -> Result<Re
         InvitationRow::all(&web, &visitor),
     )?;
     Ok(match seen.items.as_slice() {
-        [] => page::render(StatusCode::OK, &landing(&web, &visitor, invitations)),
+        [] => page::render(StatusCode::OK, &landing(&web, &visitor, invitations, FormContent::empty(&visitor))),
         [only] if seen.total == 1 && invitations.is_empty() => {
             Redirect::to(&organization_address(&only.name)).into_response()
         }
@@ -108,14 +115,15 @@ pub(crate) async fn start(State(web): State<Web>, visitor: Visitor) -> Result<Re
     })
 }
 
-fn landing<'a>(web: &Web, visitor: &'a Visitor, invitations: Vec<InvitationRow>) -> LandingPage<'a> {
+fn landing<'a>(web: &Web, visitor: &'a Visitor, invitations: Vec<InvitationRow>, form: FormContent) -> LandingPage<'a> {
     LandingPage {
         layout: Layout::for_visitor(web, visitor),
         username: visitor.user.username.as_str(),
         host: terraform::host_name(&web.address),
         host_block: terraform::needed_host_block(&web.address),
         invitations,
-        form: FormContent::empty(visitor),
+        form,
+        is_landing: true,
     }
 }
 
@@ -145,6 +153,7 @@ async fn organizations(
         list: ListPage::of(PATH.to_owned(), search, listed, Row::of),
         invitations,
         form,
+        is_landing: false,
     })
 }
 
@@ -154,6 +163,8 @@ async fn organizations(
 pub(crate) struct Create {
     name: String,
     email: String,
+    /// `welcome`, if the form was on the page with the first steps.
+    from: String,
 }
 
 /// `POST /app/organizations`
@@ -161,7 +172,7 @@ pub(crate) async fn create(
     State(web): State<Web>,
     VisitorForm(visitor, form): VisitorForm<Create>,
 ) -> Result<Response, PageError> {
-    let (name, email) = (form.name.trim().to_owned(), form.email.trim().to_owned());
+    let (name, email, came_from) = (form.name.trim().to_owned(), form.email.trim().to_owned(), form.from);
     let patch =
         OrganizationPatch { name: Some(name.clone()), email: Some(email.clone()), ..OrganizationPatch::default() };
     match web.control_plane.create_organization(&visitor.caller, &patch).await {
@@ -172,6 +183,11 @@ pub(crate) async fn create(
         }
         Err(error) => {
             let form = FormContent { name, email, complaint: Complaint::of(error, &FIELDS)? };
+            if came_from == WELCOME {
+                let invitations = InvitationRow::all(&web, &visitor).await?;
+                let page = landing(&web, &visitor, invitations, form);
+                return Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page));
+            }
             let page = organizations(&web, &visitor, PageQuery::default(), form).await?;
             Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }

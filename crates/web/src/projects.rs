@@ -65,7 +65,7 @@ impl Row {
     fn of(view: &ProjectView) -> Self {
         let project = &view.project;
         let own = project.default_execution.map(|execution| execution.mode.to_string());
-        let inherited = || format!("{}, as the organization says", view.default_execution().mode);
+        let inherited = || format!("{} (organization default)", view.default_execution().mode);
         Self {
             id: project.id,
             name: project.name.to_string(),

@@ -23,6 +23,7 @@ use crate::list_page::ListPage;
 use crate::navigation::Section;
 use crate::page::Layout;
 use crate::pagination::{self, PageQuery};
+use crate::rail::Rail;
 use crate::visitor::Visitor;
 use crate::{Web, organization_settings, page};
 
@@ -39,7 +40,7 @@ pub(crate) fn team_address(organization: &str, team: TeamId) -> String {
 #[template(path = "teams.html")]
 struct TeamsPage {
     layout: Layout,
-    settings: String,
+    rail: Rail,
     list: ListPage<TeamRow>,
     right: Decision,
 }
@@ -84,7 +85,7 @@ pub(crate) async fn list(
     let name = org.entry().name.as_str();
     let page = TeamsPage {
         layout: Layout::for_visitor(&web, &visitor).in_organization(name, Section::Settings),
-        settings: organization_settings::address(name),
+        rail: Rail::of_organization(&org, caller, "/teams"),
         list: ListPage::of(list_address(name), search, teams, |view| TeamRow::of(name, &view)),
         right: caller.may(Action::ManageTeams, org.resource()),
     };
@@ -137,7 +138,7 @@ impl TeamForm {
 #[template(path = "new_team.html")]
 struct NewTeamPage {
     layout: Layout,
-    settings: String,
+    rail: Rail,
     address: String,
     right: Decision,
     form: TeamForm,
@@ -154,7 +155,7 @@ async fn new_team_page(
     let name = org.entry().name.as_str();
     Ok(NewTeamPage {
         layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Settings),
-        settings: organization_settings::address(name),
+        rail: Rail::of_organization(&org, &visitor.caller, "/teams"),
         address: list_address(name),
         right: visitor.caller.may(Action::ManageTeams, org.resource()),
         form,

@@ -51,6 +51,7 @@ struct WorkspacesPage {
     statuses: Vec<Choice>,
     sorts: Vec<Choice>,
     projects: Vec<ProjectChoice>,
+    has_default_project: bool,
     rows: Vec<Row>,
     pages: Pagination,
     now: Timestamp,
@@ -65,6 +66,7 @@ struct WorkspacesPage {
 struct ProjectChoice {
     id: ProjectId,
     name: String,
+    is_default: bool,
 }
 
 struct Row {
@@ -181,14 +183,16 @@ async fn workspaces(
         control_plane.projects(caller, organization, &all, first),
     )?;
     let name = org.entry().name.as_str();
-    let choice = |project: &Project| ProjectChoice { id: project.id, name: project.name.to_string() };
-    let mut projects: Vec<ProjectChoice> = projects.items.iter().map(|view| choice(&view.project)).collect();
+    let choice =
+        |project: &Project, is_default| ProjectChoice { id: project.id, name: project.name.to_string(), is_default };
+    let mut projects: Vec<ProjectChoice> =
+        projects.items.iter().map(|view| choice(&view.project, view.is_default())).collect();
     // Of many projects only the first are offered; one that is asked for is always among them.
     if let Ok(id) = wanted.project.parse::<ProjectId>()
         && projects.iter().all(|project| project.id != id)
         && let Some(project) = org.visible_to(caller).project(&id)
     {
-        projects.insert(0, choice(project));
+        projects.insert(0, choice(project, false));
     }
     let refusal = why_none_may_be_made(caller, &org, &projects);
     let address = format!("{}/workspaces", organization_address(name));
@@ -200,6 +204,7 @@ async fn workspaces(
         statuses: wanted.statuses().map(|(choice, wanted)| choice.leading_to(list(&wanted))).collect(),
         sorts: wanted.sorts().map(|(choice, wanted)| choice.leading_to(list(&wanted))).collect(),
         refusal,
+        has_default_project: projects.iter().any(|project| project.is_default),
         projects,
         pages: Pagination::of(&listed, |number| list(&wanted.on_page(number))),
         rows: listed.items.iter().map(|view| Row::of(view, &address)).collect(),

@@ -19,10 +19,11 @@ async fn a_person_without_rights_sees_why(journey: Journey) {
     let run = seed.run(&workspace, json!({ "message": "Four of them" }), "planned").await;
     let address = format!("/app/acme/workspaces/web/runs/{run}");
 
-    admin.goes_to("/app/admin").await;
+    admin.goes_to("/app/admin/users").await;
+    admin.presses("New user").await;
     admin.types("#username", "jane").await;
     admin.types("#email", "jane@acme.test").await;
-    admin.presses("Make user").await;
+    admin.presses("Create user").await;
     let link = admin.text_of(".secret code").await;
     let jane = Chromium::start(&admin.origin, journey.scripts).await;
     jane.goes_to(link.trim().strip_prefix(&admin.origin).expect("a link to this site")).await;

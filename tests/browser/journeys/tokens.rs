@@ -16,15 +16,17 @@ async fn a_token_is_made_and_revoked(journey: Journey) {
     admin.clicks("main button").await;
     admin.arrives_at("/app/settings/tokens").await;
 
+    admin.presses("New token").await;
     admin.types("[name=description]", "laptop").await;
-    admin.clicks("main form button").await;
+    admin.presses("Create token").await;
     let token = admin.text_of(".secret code").await;
     let client = journey.sample_site.installation.with_token(&token);
     assert_eq!(client.get("/api/v2/account/details").await["data"]["attributes"]["username"], "admin");
     admin.goes_to("/app/settings/tokens").await;
     let text = admin.text().await;
     assert!(text.contains("laptop") && !text.contains(&token), "it is shown once: {text}");
-    admin.presses("Revoke").await;
+    admin.clicks("button[popovertarget^='ask:']").await;
+    admin.clicks(".dialog:popover-open button.destroy").await;
     admin.reads("no tokens yet").await;
     assert_eq!(client.send("GET", "/api/v2/account/details", None).await.0, 401);
     journey.ends().await;

@@ -12,6 +12,7 @@ use crate::flash::Flash;
 use crate::form::{Complaint, VisitorForm};
 use crate::login::Client;
 use crate::page::Layout;
+use crate::rail::Rail;
 use crate::visitor::Visitor;
 use crate::{Web, page};
 
@@ -38,6 +39,7 @@ pub(crate) struct Passwords {
 #[template(path = "account.html")]
 struct AccountPage {
     layout: Layout,
+    rail: Rail,
     id: String,
     profile: Profile,
     has_verified_email: bool,
@@ -49,6 +51,7 @@ impl AccountPage {
     fn new(web: &Web, visitor: &Visitor) -> Self {
         Self {
             layout: Layout::for_visitor(web, visitor),
+            rail: Rail::of_account("/account"),
             id: visitor.user.id.to_string(),
             profile: Profile {
                 username: visitor.user.username.to_string(),
@@ -92,7 +95,7 @@ pub(crate) async fn change_password(
         Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page))
     };
     if form.password != form.repeated {
-        return again(Complaint::about_field("repeated", "The two passwords differ."));
+        return again(Complaint::about_field("repeated", "The passwords do not match."));
     }
     if let Err(wait) = client.may_try_own(&web, visitor.user.id) {
         let detail = "Too many attempts. Wait a minute, then try again.";

@@ -20,8 +20,11 @@ use crate::{Web, login, page, terraform};
 
 const PURPOSE: &str = "consent";
 
-/// In days; as long as terraform's own service gives.
-const DEFAULT_LIFETIME_DAYS: i64 = 730;
+/// Display name of the only client: see [`CLIENT`].
+const CLIENT_NAME: &str = "Terraform CLI";
+
+/// In days. Who wants a longer one chooses it.
+const DEFAULT_LIFETIME_DAYS: i64 = 90;
 
 /// Request of a client. Missing parameters are empty, and refused as such.
 #[derive(Clone, Default, Deserialize, Debug)]
@@ -52,6 +55,8 @@ pub(crate) struct Decision {
 struct ConsentPage<'a> {
     layout: Layout,
     query: &'a ConsentQuery,
+    /// Display name of the program.
+    client: &'static str,
     username: &'a str,
     host: String,
     lifetimes: Vec<Lifetime>,
@@ -70,11 +75,11 @@ enum Refusal {
 impl ConsentQuery {
     fn check(&self) -> Result<(), Refusal> {
         if self.client_id != CLIENT {
-            return Err(Refusal::Here("The program that sent you here is not known to this site."));
+            return Err(Refusal::Here("The program that sent you here is not registered on this server."));
         }
         match check_authorization(&self.redirect_uri, &self.code_challenge) {
             Err(AuthorizationRefusal::Redirect) => Err(Refusal::Here(
-                "The program that sent you here wants its answer at an address that this site does not allow.",
+                "The program that sent you here asked for a redirect to an address that is not allowed.",
             )),
             _ if self.response_type != "code" => {
                 Err(Refusal::ToClient("unsupported_response_type", "response_type must be code"))
@@ -102,7 +107,7 @@ impl ConsentQuery {
 
     fn refuse(&self, refusal: &Refusal) -> Result<Response, PageError> {
         match refusal {
-            Refusal::Here(why) => Err(PageError::new(StatusCode::BAD_REQUEST, "This login cannot go on", *why)),
+            Refusal::Here(why) => Err(PageError::new(StatusCode::BAD_REQUEST, "Login failed", *why)),
             Refusal::ToClient(error, why) => self.answer(&[("error", error), ("error_description", why)]),
         }
     }
@@ -128,6 +133,7 @@ pub(crate) async fn show(
     let page = ConsentPage {
         layout: Layout::for_visitor(&web, &visitor),
         query: &query,
+        client: CLIENT_NAME,
         username: visitor.user.username.as_str(),
         host: terraform::host_name(&web.address),
         lifetimes: lifetimes::offered(DEFAULT_LIFETIME_DAYS, web.control_plane.now()),
@@ -152,10 +158,11 @@ pub(crate) async fn decide(
     if form.decision != "approve" {
         return query.answer(&[("error", "access_denied")]);
     }
-    let token_expires_at = match form.days.as_str() {
-        "" => None,
-        days => Some(lifetimes::chosen(days, web.control_plane.now())?),
-    };
+    let now = web.control_plane.now();
+    let token_expires_at = Some(match form.days.as_str() {
+        "" => lifetimes::until(DEFAULT_LIFETIME_DAYS, now),
+        days => lifetimes::chosen(days, now)?,
+    });
     let request = AuthorizationRequest {
         client: query.client_id.clone(),
         redirect_uri: query.redirect_uri.clone(),

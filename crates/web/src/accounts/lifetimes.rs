@@ -18,7 +18,8 @@ pub(crate) struct Lifetime {
     pub(crate) selected: bool,
 }
 
-fn until(days: i64, now: Timestamp) -> Timestamp {
+/// Expiry of a token that is created now.
+pub(crate) fn until(days: i64, now: Timestamp) -> Timestamp {
     now.checked_add(SignedDuration::from_hours(24 * days)).unwrap_or(Timestamp::MAX)
 }
 

@@ -28,6 +28,8 @@ struct LoginPage<'a> {
     username: &'a str,
     next: &'a str,
     error: Option<&'a str>,
+    /// True while nobody has a password.
+    needs_setup: bool,
 }
 
 /// The address of the login page for someone who wants to go to `next`.
@@ -62,8 +64,14 @@ pub(crate) async fn show(
     if Visitor::recognise(&web, request.headers(), request.extensions()).await?.is_some() {
         return Ok(Redirect::to(next).into_response());
     }
-    let page =
-        LoginPage { layout: Layout::of(&web).themed(Theme::of(request.headers())), username: "", next, error: None };
+    let needs_setup = web.control_plane.needs_setup();
+    let page = LoginPage {
+        layout: Layout::of(&web).themed(Theme::of(request.headers())),
+        username: "",
+        next,
+        error: None,
+        needs_setup,
+    };
     Ok(page::render(StatusCode::OK, &page))
 }
 
@@ -88,6 +96,7 @@ pub(crate) async fn log_in(
         username: &form.username,
         next,
         error: Some(error),
+        needs_setup: web.control_plane.needs_setup(),
     };
     if let Err(wait) = client.may_try(&web, &form.username) {
         let page = again("Too many attempts. Wait a minute, then try again.");
@@ -96,7 +105,7 @@ pub(crate) async fn log_in(
     match client.open_session(&web, &form.username, form.password).await {
         Ok(session) => Ok(entered(&web, &session, next)),
         Err(Error::Unauthorized(_)) => {
-            Ok(page::render(StatusCode::UNAUTHORIZED, &again("The name or the password is wrong.")))
+            Ok(page::render(StatusCode::UNAUTHORIZED, &again("Incorrect username or password.")))
         }
         Err(Error::TooManyRequests { detail, retry_after }) => {
             let page = page::render(StatusCode::TOO_MANY_REQUESTS, &again(&detail));

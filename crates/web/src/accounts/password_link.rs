@@ -31,8 +31,8 @@ fn explained(error: Error) -> PageError {
         Error::NotFound(_) => PageError::new(
             StatusCode::NOT_FOUND,
             "This link does not work",
-            "It was used before, or it has expired, or it was mistyped. While nobody has set the first password, \
-             `taco admin setup-link` on the server's machine prints a new one.",
+            "It was already used, has expired, or is incomplete. If nobody has set a password yet, run \
+             `taco admin setup-link` on the server's machine for a new one.",
         ),
         other => other.into(),
     }
@@ -64,7 +64,7 @@ pub(crate) async fn set_password(
         page::render(StatusCode::UNPROCESSABLE_ENTITY, &page)
     };
     if form.password != form.repeated {
-        return Ok(again("The two passwords differ."));
+        return Ok(again("The passwords do not match."));
     }
     match web.control_plane.set_password_by_link(&secret, form.password.clone()).await {
         Err(Error::Invalid { detail, .. }) => return Ok(again(&detail)),

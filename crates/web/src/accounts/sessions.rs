@@ -13,6 +13,7 @@ use crate::error::PageError;
 use crate::flash::Flash;
 use crate::form::{Nothing, VisitorForm};
 use crate::page::Layout;
+use crate::rail::Rail;
 use crate::text::Moment;
 use crate::visitor::Visitor;
 use crate::{Web, page, session_cookie, text};
@@ -23,6 +24,7 @@ const PATH: &str = "/app/settings/sessions";
 #[template(path = "sessions.html")]
 struct SessionsPage {
     layout: Layout,
+    rail: Rail,
     sessions: Vec<Row>,
     now: Timestamp,
 }
@@ -92,6 +94,7 @@ pub(crate) async fn list(State(web): State<Web>, visitor: Visitor) -> Result<Res
     let this_one = web.control_plane.session_of_cookie(&visitor.caller, &visitor.session);
     let page = SessionsPage {
         layout: Layout::for_visitor(&web, &visitor),
+        rail: Rail::of_account("/sessions"),
         sessions: sessions.into_iter().map(|session| Row::of(session, this_one)).collect(),
         now: web.control_plane.now(),
     };

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
 use taco_control_plane::{Error, IssuedToken, NewToken};
@@ -11,9 +11,11 @@ use taco_domain::id::TokenId;
 use taco_domain::token::Token;
 
 use crate::error::PageError;
+use crate::flash::Flash;
 use crate::form::{Nothing, VisitorForm};
 use crate::lifetimes::{self, Lifetime};
 use crate::page::Layout;
+use crate::rail::Rail;
 use crate::text::Moment;
 use crate::visitor::Visitor;
 use crate::{Web, page, terraform};
@@ -27,6 +29,8 @@ const DEFAULT_LIFETIME_DAYS: i64 = 90;
 #[template(path = "tokens.html")]
 struct TokensPage {
     layout: Layout,
+    rail: Rail,
+    now: Timestamp,
     host: String,
     tokens: Vec<Row>,
     /// The text of a token that was made just now.
@@ -79,6 +83,8 @@ async fn page(
     let now = web.control_plane.now();
     Ok(TokensPage {
         layout: Layout::for_visitor(web, visitor),
+        rail: Rail::of_account("/tokens"),
+        now,
         host: terraform::host_name(&web.address),
         tokens: tokens.into_iter().map(|token| Row::of(token, now)).collect(),
         issued: issued.map(|issued| issued.text.reveal()),
@@ -129,5 +135,5 @@ pub(crate) async fn revoke(
 ) -> Result<Response, PageError> {
     let id: TokenId = id.parse().map_err(|_| PageError::not_found("token"))?;
     web.control_plane.revoke_token(&visitor.caller, id).await?;
-    Ok(Redirect::to(PATH).into_response())
+    Ok(Flash::says("Token revoked.").redirect_to(PATH))
 }

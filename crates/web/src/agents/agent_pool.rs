@@ -317,7 +317,7 @@ pub(crate) async fn delete(
     let id = path.id()?;
     let view = web.control_plane.agent_pool(&visitor.caller, id).await?;
     if form.typed_name.trim() != view.pool.name.as_str() {
-        let complaint = taco_control_plane::Error::invalid("typed-name", "Type the pool's name to delete it");
+        let complaint = taco_control_plane::Error::invalid("typed-name", "Type the pool's name to confirm");
         let again = Again { complaint: Complaint::of(complaint, FIELDS)?, ..Again::default() };
         return render(&web, &visitor, id, again, StatusCode::UNPROCESSABLE_ENTITY).await;
     }

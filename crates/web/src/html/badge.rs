@@ -65,7 +65,7 @@ impl Badge {
         match status {
             AgentStatus::Idle => Self::new("Idle", "○", "good"),
             AgentStatus::Busy => Self::new("Busy", "◑", "busy"),
-            AgentStatus::Unknown => Self::new("Not heard", "?", "asks"),
+            AgentStatus::Unknown => Self::new("Unresponsive", "?", "asks"),
             AgentStatus::Errored => Self::new("Lost", "✗", "bad"),
             AgentStatus::Exited => Self::new("Exited", "–", "off"),
         }

@@ -18,6 +18,7 @@ use crate::member::{TeamChoice, chosen_teams, team_choices};
 use crate::navigation::Section;
 use crate::page::Layout;
 use crate::pagination::{self, PageQuery};
+use crate::rail::Rail;
 use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
 use crate::{Web, invitations, organization_settings, page};
@@ -27,6 +28,7 @@ use crate::{Web, invitations, organization_settings, page};
 struct MembersPage {
     layout: Layout,
     /// Of the settings.
+    rail: Rail,
     settings: String,
     list: ListPage<MemberRow>,
     right: Decision,
@@ -144,6 +146,7 @@ async fn members_page(
     let name = org.entry().name.as_str();
     Ok(MembersPage {
         layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Settings),
+        rail: Rail::of_organization(org, caller, "/members"),
         settings: organization_settings::address(name),
         list: ListPage::of(address_of(name), search, members, |view| MemberRow::of(visitor, &view)),
         right: caller.may(Action::ManageMembership, org.resource()),

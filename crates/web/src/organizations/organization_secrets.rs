@@ -13,7 +13,7 @@ use taco_domain::token::Token;
 use crate::error::PageError;
 use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, VisitorForm, typed};
-use crate::organization_settings::{SettingsPage, done};
+use crate::organization_settings::{Part, SettingsPage, done};
 use crate::text::Moment;
 use crate::{Web, lifetimes};
 
@@ -38,9 +38,11 @@ impl TokenSlot {
         let (title, opens) = match kind {
             OrganizationTokenKind::Organization => (
                 "Organization token",
-                "Manages workspaces, teams and variables for programs. It never plans, applies or writes states.",
+                "Lets scripts manage workspaces, teams and variables. It cannot start runs or write states.",
             ),
-            OrganizationTokenKind::AuditTrail => ("Audit trail token", "Reads the audit trail and nothing else."),
+            OrganizationTokenKind::AuditTrail => {
+                ("Audit log token", "Reads the audit log through the API, and nothing else.")
+            }
         };
         let token = token.map(|token| TokenState {
             id: token.id.to_string(),
@@ -81,7 +83,7 @@ pub(crate) async fn make_token(
     let expires_at = Some(lifetimes::chosen(&form.days, web.control_plane.now())?);
     let new = NewToken { description: None, expires_at };
     let issued = web.control_plane.create_organization_token(&visitor.caller, &organization, kind, new).await?;
-    Ok(SettingsPage::of(&web, &visitor, &organization).await?.with_token(&issued))
+    Ok(SettingsPage::of(&web, &visitor, &organization, Part::Tokens).await?.with_token(&issued))
 }
 
 /// `POST /app/{organization}/settings/tokens/{kind}/revoke`
@@ -91,7 +93,7 @@ pub(crate) async fn revoke_token(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     web.control_plane.delete_organization_token(&visitor.caller, &organization, kind_of(&kind)?).await?;
-    Ok(done(&organization, Flash::says("Token revoked.")))
+    Ok(done(&organization, Part::Tokens, Flash::says("Token revoked.")))
 }
 
 /// A key, as the list shows it. The key itself is never shown.
@@ -134,12 +136,12 @@ pub(crate) async fn add_key(
 ) -> Result<Response, PageError> {
     let patch = SshKeyPatch { name: Some(form.name.trim().to_owned()), value: Some(typed(&form.value)) };
     match web.control_plane.create_ssh_key(&visitor.caller, &organization, patch).await {
-        Ok(_) => Ok(done(&organization, Flash::created("SSH key", form.name.trim()))),
+        Ok(_) => Ok(done(&organization, Part::Keys, Flash::created("SSH key", form.name.trim()))),
         Err(error) => {
             // The key itself has to be pasted again.
             let complaint = Complaint::of(error, &["name", "value"])?;
             let key = KeyForm { complaint, value: String::new(), name: form.name };
-            Ok(SettingsPage::of(&web, &visitor, &organization).await?.again(|page| page.key = key))
+            Ok(SettingsPage::of(&web, &visitor, &organization, Part::Keys).await?.again(|page| page.key = key))
         }
     }
 }
@@ -153,10 +155,10 @@ pub(crate) async fn rename_key(
     let id: SshKeyId = id.parse().map_err(|_| PageError::not_found("SSH key"))?;
     let patch = SshKeyPatch { name: Some(form.name.trim().to_owned()), value: None };
     match web.control_plane.update_ssh_key(&visitor.caller, id, patch).await {
-        Ok(_) => Ok(done(&organization, Flash::saved("SSH key", form.name.trim()))),
+        Ok(_) => Ok(done(&organization, Part::Keys, Flash::saved("SSH key", form.name.trim()))),
         Err(error) => {
             let complaint = Complaint::of(error, &["name"])?;
-            Ok(SettingsPage::of(&web, &visitor, &organization).await?.again(|page| {
+            Ok(SettingsPage::of(&web, &visitor, &organization, Part::Keys).await?.again(|page| {
                 if let Some(row) = page.keys.iter_mut().find(|row| row.id == id) {
                     (row.new_name, row.complaint) = (form.name, complaint);
                 }
@@ -173,5 +175,5 @@ pub(crate) async fn delete_key(
 ) -> Result<Response, PageError> {
     let key: SshKeyId = key.parse().map_err(|_| PageError::not_found("SSH key"))?;
     web.control_plane.delete_ssh_key(&visitor.caller, key).await?;
-    Ok(done(&organization, Flash::says("SSH key deleted.")))
+    Ok(done(&organization, Part::Keys, Flash::says("SSH key deleted.")))
 }

@@ -1,4 +1,5 @@
-//! `/app/{organization}/settings`: an organization's name and defaults, its own tokens, its SSH keys, and its end.
+//! `/app/{organization}/settings` and two pages beside it: an organization's name and defaults, its own tokens, its SSH
+//! keys, and its end.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -17,6 +18,7 @@ use crate::lifetimes::{self, Lifetime};
 use crate::navigation::{Section, organization_address};
 use crate::organization_secrets::{KeyForm, KeyRow, TokenSlot};
 use crate::page::Layout;
+use crate::rail::Rail;
 use crate::visitor::Visitor;
 use crate::{Web, page};
 
@@ -28,9 +30,28 @@ pub(crate) fn address(organization: &str) -> String {
     format!("{}/settings", organization_address(organization))
 }
 
-/// The answer to a form that was fine.
-pub(crate) fn done(organization: &str, flash: Flash) -> Response {
-    flash.redirect_to(&address(organization))
+/// One page of these settings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    General,
+    Tokens,
+    Keys,
+}
+
+impl Part {
+    /// End of its address.
+    fn path(self) -> &'static str {
+        match self {
+            Self::General => "",
+            Self::Tokens => "/tokens",
+            Self::Keys => "/ssh-keys",
+        }
+    }
+}
+
+/// The answer to a form of a part that was fine.
+pub(crate) fn done(organization: &str, part: Part, flash: Flash) -> Response {
+    flash.redirect_to(&format!("{}{}", address(organization), part.path()))
 }
 
 #[derive(Clone, Default, Deserialize)]
@@ -93,6 +114,8 @@ pub(crate) struct DeletionForm {
 #[template(path = "organization_settings.html")]
 pub(crate) struct SettingsPage {
     layout: Layout,
+    rail: Rail,
+    part: Part,
     address: String,
     name: String,
     id: String,
@@ -114,7 +137,7 @@ pub(crate) struct SettingsPage {
 }
 
 impl SettingsPage {
-    pub(crate) async fn of(web: &Web, visitor: &Visitor, name: &str) -> Result<Self, PageError> {
+    pub(crate) async fn of(web: &Web, visitor: &Visitor, name: &str, part: Part) -> Result<Self, PageError> {
         let (caller, control_plane) = (&visitor.caller, &web.control_plane);
         let view = control_plane.organization(caller, name).await?;
         let OrganizationView { organization, org, .. } = &view;
@@ -139,6 +162,8 @@ impl SettingsPage {
         let general = OrganizationForm::of(name, organization);
         Ok(Self {
             layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Settings),
+            rail: Rail::of_organization(org, caller, part.path()),
+            part,
             address: address(name),
             name: name.to_owned(),
             id: organization.id.to_string(),
@@ -182,7 +207,27 @@ pub(crate) async fn show(
     visitor: Visitor,
     Path(organization): Path<String>,
 ) -> Result<Response, PageError> {
-    let page = SettingsPage::of(&web, &visitor, &organization).await?;
+    let page = SettingsPage::of(&web, &visitor, &organization, Part::General).await?;
+    Ok(page::render(StatusCode::OK, &page))
+}
+
+/// `GET /app/{organization}/settings/tokens`
+pub(crate) async fn show_tokens(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(organization): Path<String>,
+) -> Result<Response, PageError> {
+    let page = SettingsPage::of(&web, &visitor, &organization, Part::Tokens).await?;
+    Ok(page::render(StatusCode::OK, &page))
+}
+
+/// `GET /app/{organization}/settings/ssh-keys`
+pub(crate) async fn show_keys(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(organization): Path<String>,
+) -> Result<Response, PageError> {
+    let page = SettingsPage::of(&web, &visitor, &organization, Part::Keys).await?;
     Ok(page::render(StatusCode::OK, &page))
 }
 
@@ -197,11 +242,13 @@ pub(crate) async fn save(
         Err(error) => Err(error),
     };
     match saved {
-        Ok(view) => Ok(done(&view.name, Flash::says("Settings saved."))),
+        Ok(view) => Ok(done(&view.name, Part::General, Flash::says("Settings saved."))),
         Err(error) => {
             let fields = ["name", "email", "default-execution-mode", "default-agent-pool-id"];
             let general = OrganizationForm { complaint: Complaint::of(error, &fields)?, ..form };
-            Ok(SettingsPage::of(&web, &visitor, &organization).await?.again(|page| page.general = general))
+            Ok(SettingsPage::of(&web, &visitor, &organization, Part::General)
+                .await?
+                .again(|page| page.general = general))
         }
     }
 }
@@ -213,8 +260,8 @@ pub(crate) async fn delete(
     VisitorForm(visitor, form): VisitorForm<DeletionForm>,
 ) -> Result<Response, PageError> {
     if form.confirmation.trim() != organization {
-        let page = SettingsPage::of(&web, &visitor, &organization).await?;
-        let detail = format!("Type the organization's name, {organization}, to delete it");
+        let page = SettingsPage::of(&web, &visitor, &organization, Part::General).await?;
+        let detail = format!("Type {organization} to confirm");
         let deletion = DeletionForm { complaint: Complaint::about_field("confirmation", detail), ..form };
         return Ok(page.again(|page| page.deletion = deletion));
     }

@@ -16,6 +16,7 @@ use crate::list_page::ListPage;
 use crate::navigation::{Section, organization_address};
 use crate::page::Layout;
 use crate::pagination::{self, PageQuery};
+use crate::rail::Rail;
 use crate::visitor::Visitor;
 use crate::workspace_query::WorkspaceQuery;
 use crate::{Web, organization_settings, page};
@@ -25,7 +26,7 @@ use crate::{Web, organization_settings, page};
 struct TagsPage {
     layout: Layout,
     /// Of the settings.
-    settings: String,
+    rail: Rail,
     list: ListPage<Row>,
     /// Some tag can be chosen.
     can_delete: bool,
@@ -80,7 +81,7 @@ async fn tags_page(
     let list = ListPage::of(address_of(name), search, listed, row);
     Ok(TagsPage {
         layout: Layout::for_visitor(web, visitor).in_organization(name, Section::Settings),
-        settings: organization_settings::address(name),
+        rail: Rail::of_organization(&org, &visitor.caller, "/tags"),
         can_delete: list.rows.iter().any(|row| row.refusal.is_none()),
         list,
         complaint,

@@ -6,12 +6,12 @@ use super::Access::{All, Depends, Public, Right, SignedAddress, User};
 use super::Place::{Account, Organization, Project, Site, Workspace};
 use super::{Case, Route, get, post, sample};
 use crate::{
-    account, admin, agent_pool, agents, choose_workspace, configuration, configurations, consent, dashboard,
-    invitations, login, member, new_run, oauth, organization_members, organization_secrets, organization_settings,
-    organization_tags, organizations, output, password_link, projects, run, runs, sessions, state, state_diff,
-    state_resource, state_restore, state_upload, states, team, team_access, team_tokens, teams, theme, tokens,
-    variable_form, variable_import, variable_set, variable_sets, variables, workspace, workspace_control,
-    workspace_general, workspace_lock, workspace_settings, workspace_sharing, workspaces,
+    account, admin, admin_users, agent_pool, agents, audit_log, choose_workspace, configuration, configurations,
+    consent, dashboard, invitations, login, member, new_run, oauth, organization_members, organization_secrets,
+    organization_settings, organization_tags, organizations, output, password_link, projects, run, runs, sessions,
+    state, state_diff, state_resource, state_restore, state_upload, states, team, team_access, team_tokens, teams,
+    theme, tokens, variable_form, variable_import, variable_set, variable_sets, variables, workspace,
+    workspace_control, workspace_general, workspace_lock, workspace_settings, workspace_sharing, workspaces,
 };
 
 /// What a state's data may go through.
@@ -86,11 +86,15 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
         // The site.
         vec![
             get("/app/admin", Right(A::ManageSite, Site), admin::show),
-            post("/app/admin/users", Right(A::ManageSite, Site), admin::create_user).form(sample::NEW_USER),
-            post("/app/admin/users/{user}/suspend", Right(A::ManageSite, Site), admin::suspend),
-            post("/app/admin/users/{user}/resume", Right(A::ManageSite, Site), admin::resume),
-            post("/app/admin/users/{user}/password-link", Right(A::ManageSite, Site), admin::renew_link),
-            post("/app/admin/users/{user}/verify-email", Right(A::ManageSite, Site), admin::verify_email),
+            get("/app/admin/users", Right(A::ManageSite, Site), admin_users::list),
+            post("/app/admin/users", Right(A::ManageSite, Site), admin_users::create).form(sample::NEW_USER),
+            post("/app/admin/users/{user}/suspend", Right(A::ManageSite, Site), admin_users::suspend),
+            post("/app/admin/users/{user}/resume", Right(A::ManageSite, Site), admin_users::resume),
+            post("/app/admin/users/{user}/password-link", Right(A::ManageSite, Site), admin_users::renew_link),
+            post("/app/admin/users/{user}/verify-email", Right(A::ManageSite, Site), admin_users::verify_email),
+            get("/app/admin/audit", Right(A::ManageSite, Site), audit_log::of_site),
+            get("/app/admin/audit/export.csv", Right(A::ManageSite, Site), audit_log::site_csv),
+            get("/app/admin/audit/export.jsonl", Right(A::ManageSite, Site), audit_log::site_json),
         ],
         // Organizations and their settings.
         vec![
@@ -102,6 +106,11 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             get("/app/{organization}/settings", Right(A::ReadDirectory, Organization), organization_settings::show),
             post("/app/{organization}/settings", Right(A::UpdateOrganization, Organization), organization_settings::save).form(sample::ORGANIZATION),
             post("/app/{organization}/settings/delete", Right(A::DeleteOrganization, Organization), organization_settings::delete).form(sample::DELETE_ORGANIZATION),
+            get("/app/{organization}/settings/audit", Right(A::ReadAuditTrail, Organization), audit_log::of_organization),
+            get("/app/{organization}/settings/audit/export.csv", Right(A::ReadAuditTrail, Organization), audit_log::organization_csv),
+            get("/app/{organization}/settings/audit/export.jsonl", Right(A::ReadAuditTrail, Organization), audit_log::organization_json),
+            get("/app/{organization}/settings/tokens", Right(A::ReadDirectory, Organization), organization_settings::show_tokens),
+            get("/app/{organization}/settings/ssh-keys", Right(A::ReadDirectory, Organization), organization_settings::show_keys),
             get("/app/{organization}/settings/tags", Right(A::ReadOrganization, Organization), organization_tags::list),
             post("/app/{organization}/settings/tags/delete", Right(A::UpdateWorkspace, Workspace), organization_tags::delete).form(sample::TAG),
             get("/app/{organization}/settings/members", Right(A::ReadDirectory, Organization), organization_members::list),
@@ -161,6 +170,12 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             post("/app/{organization}/workspaces/{workspace}/unlock", Right(A::LockWorkspace, Workspace), workspace_lock::unlock),
             post("/app/{organization}/workspaces/{workspace}/force-unlock", Right(A::ForceUnlockWorkspace, Workspace), workspace_lock::force_unlock),
             get("/app/{organization}/workspaces/{workspace}/settings", Right(A::ReadWorkspace, Workspace), workspace_settings::show),
+            get("/app/{organization}/workspaces/{workspace}/settings/execution", Right(A::ReadWorkspace, Workspace), workspace_settings::show_execution),
+            get("/app/{organization}/workspaces/{workspace}/settings/locking", Right(A::ReadWorkspace, Workspace), workspace_settings::show_locking),
+            get("/app/{organization}/workspaces/{workspace}/settings/sharing", Right(A::ReadWorkspace, Workspace), workspace_settings::show_sharing),
+            get("/app/{organization}/workspaces/{workspace}/settings/triggers", Right(A::ReadWorkspace, Workspace), workspace_settings::show_triggers),
+            get("/app/{organization}/workspaces/{workspace}/settings/teams", Right(A::ReadWorkspace, Workspace), workspace_settings::show_teams),
+            get("/app/{organization}/workspaces/{workspace}/settings/delete", Right(A::ReadWorkspace, Workspace), workspace_settings::show_deletion),
             post("/app/{organization}/workspaces/{workspace}/settings/general", Right(A::UpdateWorkspace, Workspace), workspace_general::save_general).form(sample::NAMED),
             post("/app/{organization}/workspaces/{workspace}/settings/execution", Right(A::UpdateWorkspace, Workspace), workspace_general::save_execution).form(sample::EXECUTION),
             post("/app/{organization}/workspaces/{workspace}/settings/sharing", Right(A::UpdateWorkspace, Workspace), workspace_sharing::save_sharing),

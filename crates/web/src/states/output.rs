@@ -5,10 +5,11 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use taco_domain::id::OutputId;
+use taco_domain::permission::Action;
 
 use crate::error::PageError;
 use crate::form::{Nothing, VisitorForm};
-use crate::navigation::WorkspaceSection;
+use crate::navigation::{WorkspaceSection, organization_address};
 use crate::page::Layout;
 use crate::state_parts::whole_value;
 use crate::workspace::{address_of, named};
@@ -23,6 +24,8 @@ struct OutputPage {
     kind: &'static str,
     /// `None` where only its client can decrypt it.
     value: Option<String>,
+    /// Address of the audit log, for who may read it.
+    audit_log: Option<String>,
 }
 
 /// `POST /app/{organization}/workspaces/{workspace}/outputs/{output}/reveal`: no address leads to the value again.
@@ -39,11 +42,13 @@ pub(crate) async fn reveal(
     }
     let output = web.control_plane.reveal_output(&visitor.caller, id).await?;
     let (organization, name) = (workspace.org.entry().name.as_str(), workspace.workspace.name.as_str());
+    let reads_log = visitor.caller.may(Action::ReadAuditTrail, workspace.org.resource()).allowed;
     let page = OutputPage {
         layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::Overview),
         address: address_of(&workspace),
         name: output.name,
         kind: output.type_name,
+        audit_log: reads_log.then(|| format!("{}/settings/audit?kind=secrets", organization_address(organization))),
         value: output.value.map(|value| whole_value(value.get())),
     };
     Ok(page::render(StatusCode::OK, &page))

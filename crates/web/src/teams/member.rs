@@ -16,9 +16,10 @@ use crate::flash::Flash;
 use crate::form::{Complaint, VisitorForm};
 use crate::navigation::Section;
 use crate::page::Layout;
+use crate::rail::Rail;
 use crate::text::plain;
 use crate::visitor::Visitor;
-use crate::{Web, organization_members, organization_settings, page};
+use crate::{Web, organization_members, page};
 
 /// A team, as a form offers it.
 pub(crate) struct TeamChoice {
@@ -56,7 +57,7 @@ pub(crate) fn chosen_teams(teams: &[String]) -> Result<BTreeSet<TeamId>, Error> 
 #[template(path = "member.html")]
 struct MemberPage {
     layout: Layout,
-    settings: String,
+    rail: Rail,
     list: String,
     address: String,
     email: String,
@@ -82,7 +83,7 @@ async fn member_page(
     let teams = team_choices(web, visitor, organization, |team| view.membership.teams.contains(team)).await?;
     Ok(MemberPage {
         layout: Layout::for_visitor(web, visitor).in_organization(organization, Section::Settings),
-        settings: organization_settings::address(organization),
+        rail: Rail::of_organization(&view.org, &visitor.caller, "/members"),
         address: format!("{list}/{}", view.membership.id),
         list,
         email: plain(view.membership.email.as_str()),

@@ -19,7 +19,7 @@ const RIGHTS: &[Right] = &[
     Right {
         flag: "manage-workspaces",
         name: "Manage all workspaces",
-        hint: "Create, edit and delete workspaces, and do everything in them.",
+        hint: "Create, edit and delete workspaces, with full access to them.",
     },
     Right {
         flag: "manage-projects",
@@ -32,8 +32,8 @@ const RIGHTS: &[Right] = &[
     Right { flag: "manage-teams", name: "Manage teams", hint: "Create, edit and delete teams, and see secret ones." },
     Right {
         flag: "manage-organization-access",
-        name: "Manage what teams may do in the organization",
-        hint: "Never more than they may do themselves.",
+        name: "Manage access of teams to the organization",
+        hint: "Never more than their own access.",
     },
 ];
 

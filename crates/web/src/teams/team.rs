@@ -17,6 +17,7 @@ use crate::lifetimes::{self, Lifetime};
 use crate::navigation::Section;
 use crate::organization_rights::{self, RightChoice};
 use crate::page::Layout;
+use crate::rail::Rail;
 use crate::team_access::AccessList;
 use crate::team_tokens::TokenRow;
 use crate::teams::{TeamForm, list_address, team_address};
@@ -30,6 +31,7 @@ const DEFAULT_LIFETIME_DAYS: i64 = 90;
 #[template(path = "team.html")]
 pub(crate) struct TeamPage {
     layout: Layout,
+    rail: Rail,
     settings: String,
     address: String,
     id: TeamId,
@@ -90,7 +92,7 @@ impl TeamPage {
         let address = team_address(organization, id);
         let is_owners = view.is_owners();
         let may = |action| caller.may(action, view.org.resource());
-        let fixed = is_owners.then_some("Owners may do everything: this team cannot be edited or deleted");
+        let fixed = is_owners.then_some("Owners always have full access, so this team cannot be edited or deleted");
         let member_right = view.choice_of_members(caller);
         let everyone = MembershipFilter::default();
         let all = PageRequest::new(1, PageRequest::LARGEST_SIZE);
@@ -113,6 +115,7 @@ impl TeamPage {
         };
         Ok(Self {
             layout: Layout::for_visitor(web, visitor).in_organization(organization, Section::Settings),
+            rail: Rail::of_organization(&view.org, caller, "/teams"),
             settings: organization_settings::address(organization),
             id,
             name: view.team.name.to_string(),

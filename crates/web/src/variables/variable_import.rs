@@ -107,7 +107,7 @@ pub(crate) async fn preview(
     holder.require_right()?;
     let format = VariableFormat::ALL.into_iter().find(|format| format.word() == form.format);
     let Some(format) = format else {
-        let complaint = Complaint::about_field("format", "Say how it is written: .tfvars, .tfvars.json or .env");
+        let complaint = Complaint::about_field("format", "Choose a format: .tfvars, .tfvars.json or .env");
         return Ok(ImportPage::again(&web, &visitor, holder, ImportForm { complaint, ..form }));
     };
     let import = VariableImport { format, text: typed(&form.text), sensitive: form.sensitive.0 };

@@ -162,7 +162,7 @@ async fn chosen(
     form: &TargetForm,
 ) -> Result<VariableSetTargets, Error> {
     let unknown = |what: &'static str, name: &str| {
-        Error::invalid(what, format!("There is no {what} {name:?} in this organization, or not for you"))
+        Error::invalid(what, format!("No {what} {name:?} in this organization, or you have no access to it"))
     };
     if let Some(id) = Some(form.project.trim()).filter(|id| !id.is_empty()) {
         let id: ProjectId = id.parse().map_err(|_| unknown("project", id))?;

@@ -18,7 +18,7 @@ use crate::form::{Complaint, Nothing, VisitorForm};
 use crate::navigation::organization_address;
 use crate::text::Moment;
 use crate::visitor::Visitor;
-use crate::workspace_settings::{Place, SettingsPage};
+use crate::workspace_settings::{Place, Section, SettingsPage};
 use crate::{Web, text};
 
 /// Holder of the workspace's lock. The actions on it are on the workspace's own page.
@@ -87,10 +87,10 @@ pub(crate) async fn add_team(
     VisitorForm(visitor, form): VisitorForm<TeamForm>,
 ) -> Result<Response, PageError> {
     match form.add(&web, &visitor, &place).await {
-        Ok(_) => Ok(place.done(Flash::says("Team access added."))),
+        Ok(_) => Ok(place.done(Section::Teams, Flash::says("Team access added."))),
         Err(error) => {
             let team = TeamForm { complaint: Complaint::of(error, &["team", "access"])?, ..form };
-            Ok(SettingsPage::of(&web, &visitor, &place).await?.again(|page| page.team = team))
+            Ok(SettingsPage::of(&web, &visitor, &place, Section::Teams).await?.again(|page| page.team = team))
         }
     }
 }
@@ -106,7 +106,7 @@ pub(crate) async fn change_team(
     VisitorForm(visitor, form): VisitorForm<TeamForm>,
 ) -> Result<Response, PageError> {
     web.control_plane.update_team_workspace(&visitor.caller, access_id(&id)?, form.patch()?).await?;
-    Ok(Place { organization, workspace }.done(Flash::says("Team access changed.")))
+    Ok(Place { organization, workspace }.done(Section::Teams, Flash::says("Team access changed.")))
 }
 
 /// `POST …/settings/teams/{access}/remove`
@@ -116,7 +116,7 @@ pub(crate) async fn remove_team(
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     web.control_plane.remove_team_workspace(&visitor.caller, access_id(&id)?).await?;
-    Ok(Place { organization, workspace }.done(Flash::says("Team access removed.")))
+    Ok(Place { organization, workspace }.done(Section::Teams, Flash::says("Team access removed.")))
 }
 
 /// Consequences of a deletion, and whether it is possible.
@@ -166,9 +166,11 @@ pub(crate) async fn delete(
     VisitorForm(visitor, form): VisitorForm<DeletionForm>,
 ) -> Result<Response, PageError> {
     if form.confirmation.trim() != place.workspace {
-        let detail = format!("Type the workspace's name, {}, to delete it", place.workspace);
+        let detail = format!("Type {} to confirm", place.workspace);
         let delete = DeletionForm { complaint: Complaint::about_field("confirmation", detail), ..form };
-        return Ok(SettingsPage::of(&web, &visitor, &place).await?.again(|page| page.delete = delete));
+        return Ok(SettingsPage::of(&web, &visitor, &place, Section::Deletion)
+            .await?
+            .again(|page| page.delete = delete));
     }
     let care = if form.care == "force" { Care::Forced } else { Care::Safe };
     web.control_plane.delete_workspace(&visitor.caller, &place.workspace(), care).await?;

@@ -10,7 +10,7 @@ use taco_domain::workspace::{Workspace, WorkspacePatch};
 use crate::error::PageError;
 use crate::flash::Flash;
 use crate::form::{Complaint, Ticked, VisitorForm, typed};
-use crate::workspace_settings::{Place, SettingsPage};
+use crate::workspace_settings::{Place, Section, SettingsPage};
 use crate::{Web, tag_lines};
 
 /// Form for the name, description, project and tags of a workspace.
@@ -141,10 +141,10 @@ pub(crate) async fn save_general(
     match save(&web, &visitor, &place, form.patch(), &["name", "description", "project"]).await? {
         Ok(workspace) => {
             let flash = Flash::saved("Workspace", workspace.name.as_str());
-            Ok(Place { workspace: workspace.name.to_string(), ..place }.done(flash))
+            Ok(Place { workspace: workspace.name.to_string(), ..place }.done(Section::General, flash))
         }
         Err(complaint) => {
-            let page = SettingsPage::of(&web, &visitor, &place).await?;
+            let page = SettingsPage::of(&web, &visitor, &place, Section::General).await?;
             Ok(page.again(|page| page.general = GeneralForm { complaint, ..form }))
         }
     }
@@ -158,9 +158,9 @@ pub(crate) async fn save_execution(
 ) -> Result<Response, PageError> {
     let fields = ["execution-mode", "agent-pool-id", "taco-engine", "terraform-version", "working-directory"];
     match save(&web, &visitor, &place, form.patch(), &fields).await? {
-        Ok(_) => Ok(place.done(Flash::says("Execution settings saved."))),
+        Ok(_) => Ok(place.done(Section::Execution, Flash::says("Execution settings saved."))),
         Err(complaint) => {
-            let page = SettingsPage::of(&web, &visitor, &place).await?;
+            let page = SettingsPage::of(&web, &visitor, &place, Section::Execution).await?;
             Ok(page.again(|page| page.execution = ExecutionForm { complaint, ..form }))
         }
     }

@@ -40,8 +40,8 @@ const STATUSES: &[(&str, &str, &[RunStatus])] = {
     &[
         ("", "All", &[]),
         ("waiting", "Needs confirmation", &[S::Planned, S::PlannedAndSaved]),
-        ("busy", "Under way", &[S::Pending, S::PlanQueued, S::Planning, S::Confirmed, S::ApplyQueued, S::Applying]),
-        ("errored", "Errored", &[S::Errored]),
+        ("busy", "In progress", &[S::Pending, S::PlanQueued, S::Planning, S::Confirmed, S::ApplyQueued, S::Applying]),
+        ("errored", "Failed", &[S::Errored]),
         ("done", "Applied", &[S::Applied, S::PlannedAndFinished]),
         ("stopped", "Discarded or canceled", &[S::Discarded, S::Canceled]),
         (LOCKED, "Locked", &[]),
@@ -52,7 +52,7 @@ const LOCKED: &str = "locked";
 
 const SORTS: &[(&str, &str, WorkspaceOrder)] = &[
     ("", "Name", WorkspaceOrder::Name),
-    ("name-reversed", "Name, from the last", WorkspaceOrder::NameReversed),
+    ("name-reversed", "Name (Z–A)", WorkspaceOrder::NameReversed),
     ("changed", "Last change", WorkspaceOrder::LatestChange),
     ("resources", "Most resources", WorkspaceOrder::MostResources),
 ];

@@ -1,12 +1,14 @@
-//! `/app/{organization}/workspaces/{workspace}/settings`: everything that can be set about a workspace, on one page.
-//! Its forms are handled in `workspace_general`, `workspace_sharing` and `workspace_control`.
+//! `/app/{organization}/workspaces/{workspace}/settings` and the pages beside it: all that can be set about a workspace.
+//! Their forms are handled in `workspace_general`, `workspace_sharing` and `workspace_control`.
 
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
-use taco_control_plane::{AgentPoolFilter, PageRequest, ProjectFilter, TeamFilter, TriggerDirection, WorkspaceRef};
+use taco_control_plane::{
+    AgentPoolFilter, LockChoices, PageRequest, ProjectFilter, TeamFilter, TriggerDirection, WorkspaceRef,
+};
 use taco_domain::id::WorkspaceId;
 use taco_domain::permission::{Action, Decision};
 
@@ -15,6 +17,7 @@ use crate::error::PageError;
 use crate::flash::Flash;
 use crate::navigation::{WorkspaceSection, workspace_address};
 use crate::page::Layout;
+use crate::rail::Rail;
 use crate::visitor::Visitor;
 use crate::workspace_control::{Access, Deletion, DeletionForm, LockState, TeamForm};
 use crate::workspace_general::{ExecutionForm, GeneralForm};
@@ -40,9 +43,36 @@ impl Place {
         format!("{}/settings", workspace_address(&self.organization, &self.workspace))
     }
 
-    /// The answer to a form that was fine.
-    pub(crate) fn done(&self, flash: Flash) -> Response {
-        flash.redirect_to(&self.address())
+    /// The answer to a form of a section that was fine.
+    pub(crate) fn done(&self, section: Section, flash: Flash) -> Response {
+        flash.redirect_to(&format!("{}{}", self.address(), section.path()))
+    }
+}
+
+/// One page of the settings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Section {
+    General,
+    Execution,
+    Locking,
+    Sharing,
+    Triggers,
+    Teams,
+    Deletion,
+}
+
+impl Section {
+    /// End of its address.
+    fn path(self) -> &'static str {
+        match self {
+            Self::General => "",
+            Self::Execution => "/execution",
+            Self::Locking => "/locking",
+            Self::Sharing => "/sharing",
+            Self::Triggers => "/triggers",
+            Self::Teams => "/teams",
+            Self::Deletion => "/delete",
+        }
     }
 }
 
@@ -50,6 +80,8 @@ impl Place {
 #[template(path = "workspace_settings.html")]
 pub(crate) struct SettingsPage {
     layout: Layout,
+    rail: Rail,
+    section: Section,
     address: String,
     workspace_address: String,
     organization: String,
@@ -73,6 +105,7 @@ pub(crate) struct SettingsPage {
     others: Vec<String>,
     keys: Vec<Choice>,
     lock: Option<LockState>,
+    choices: LockChoices,
     team_right: Decision,
     teams: Vec<Access>,
     offered_teams: Vec<Choice>,
@@ -82,7 +115,7 @@ pub(crate) struct SettingsPage {
 }
 
 impl SettingsPage {
-    pub(crate) async fn of(web: &Web, visitor: &Visitor, place: &Place) -> Result<Self, PageError> {
+    pub(crate) async fn of(web: &Web, visitor: &Visitor, place: &Place, section: Section) -> Result<Self, PageError> {
         let (caller, control_plane) = (&visitor.caller, &web.control_plane);
         let wanted = place.workspace();
         let view = control_plane.workspace(caller, &wanted).await?;
@@ -115,6 +148,8 @@ impl SettingsPage {
                 &place.workspace,
                 WorkspaceSection::Settings,
             ),
+            rail: Rail::of_workspace(organization, &place.workspace, section.path()),
+            section,
             address: place.address(),
             workspace_address: workspace_address(organization, &place.workspace),
             organization: organization.to_owned(),
@@ -143,6 +178,7 @@ impl SettingsPage {
             others: others.take(MAX_OFFERED).map(|other| other.name.to_string()).collect(),
             keys: keys.items.iter().map(|item| Choice::new(item.id, &item.name, &key)).collect(),
             lock: workspace.lock.as_ref().map(LockState::of),
+            choices: view.lock_choices(caller),
             team_right: may(Action::ManageWorkspaceTeams),
             teams: accesses.items.iter().map(|access| Access::of(visitor, &view.org, access)).collect(),
             offered_teams: offered_teams.map(|team| Choice::new(team.team.id, &team.team.name, "")).collect(),
@@ -161,12 +197,69 @@ impl SettingsPage {
     }
 }
 
-/// `GET /app/{organization}/workspaces/{workspace}/settings`
+async fn page_of(web: Web, visitor: Visitor, place: Place, section: Section) -> Result<Response, PageError> {
+    Ok(page::render(StatusCode::OK, &SettingsPage::of(&web, &visitor, &place, section).await?))
+}
+
+/// `GET …/settings`
 pub(crate) async fn show(
     State(web): State<Web>,
     visitor: Visitor,
     Path(place): Path<Place>,
 ) -> Result<Response, PageError> {
-    let page = SettingsPage::of(&web, &visitor, &place).await?;
-    Ok(page::render(StatusCode::OK, &page))
+    page_of(web, visitor, place, Section::General).await
+}
+
+/// `GET …/settings/execution`
+pub(crate) async fn show_execution(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(place): Path<Place>,
+) -> Result<Response, PageError> {
+    page_of(web, visitor, place, Section::Execution).await
+}
+
+/// `GET …/settings/locking`
+pub(crate) async fn show_locking(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(place): Path<Place>,
+) -> Result<Response, PageError> {
+    page_of(web, visitor, place, Section::Locking).await
+}
+
+/// `GET …/settings/sharing`
+pub(crate) async fn show_sharing(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(place): Path<Place>,
+) -> Result<Response, PageError> {
+    page_of(web, visitor, place, Section::Sharing).await
+}
+
+/// `GET …/settings/triggers`
+pub(crate) async fn show_triggers(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(place): Path<Place>,
+) -> Result<Response, PageError> {
+    page_of(web, visitor, place, Section::Triggers).await
+}
+
+/// `GET …/settings/teams`
+pub(crate) async fn show_teams(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(place): Path<Place>,
+) -> Result<Response, PageError> {
+    page_of(web, visitor, place, Section::Teams).await
+}
+
+/// `GET …/settings/delete`
+pub(crate) async fn show_deletion(
+    State(web): State<Web>,
+    visitor: Visitor,
+    Path(place): Path<Place>,
+) -> Result<Response, PageError> {
+    page_of(web, visitor, place, Section::Deletion).await
 }

@@ -16,7 +16,7 @@ use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, Ticked, VisitorForm};
 use crate::navigation::workspace_address;
 use crate::visitor::Visitor;
-use crate::workspace_settings::{Place, SettingsPage};
+use crate::workspace_settings::{Place, Section, SettingsPage};
 
 /// Another workspace, as a list shows it.
 pub(crate) struct Other {
@@ -64,7 +64,7 @@ impl OtherForm {
         match web.control_plane.workspace(&visitor.caller, &wanted).await {
             Ok(view) => Ok(view.workspace.id),
             Err(Error::NotFound(_)) => {
-                let detail = format!("There is no workspace {name:?} in this organization, or not for you");
+                let detail = format!("No workspace {name:?} in this organization, or you have no access to it");
                 Err(Error::invalid("workspace", detail))
             }
             Err(error) => Err(error),
@@ -98,7 +98,7 @@ pub(crate) async fn save_sharing(
         ..WorkspacePatch::default()
     };
     web.control_plane.update_workspace(&visitor.caller, &place.workspace(), patch).await?;
-    Ok(place.done(Flash::says("Remote state sharing saved.")))
+    Ok(place.done(Section::Sharing, Flash::says("Remote state sharing saved.")))
 }
 
 async fn change_consumers(
@@ -116,10 +116,10 @@ async fn change_consumers(
         Err(error) => Err(error),
     };
     match changed {
-        Ok(()) => Ok(place.done(Flash::says("Remote state sharing saved."))),
+        Ok(()) => Ok(place.done(Section::Sharing, Flash::says("Remote state sharing saved."))),
         Err(error) => {
             let consumer = form.complained(error)?;
-            Ok(SettingsPage::of(web, visitor, place).await?.again(|page| page.consumer = consumer))
+            Ok(SettingsPage::of(web, visitor, place, Section::Sharing).await?.again(|page| page.consumer = consumer))
         }
     }
 }
@@ -153,10 +153,10 @@ pub(crate) async fn add_trigger(
         Err(error) => Err(error),
     };
     match made {
-        Ok(_) => Ok(place.done(Flash::says("Run trigger added."))),
+        Ok(_) => Ok(place.done(Section::Triggers, Flash::says("Run trigger added."))),
         Err(error) => {
             let source = form.complained(error)?;
-            Ok(SettingsPage::of(&web, &visitor, &place).await?.again(|page| page.source = source))
+            Ok(SettingsPage::of(&web, &visitor, &place, Section::Triggers).await?.again(|page| page.source = source))
         }
     }
 }
@@ -169,7 +169,7 @@ pub(crate) async fn remove_trigger(
 ) -> Result<Response, PageError> {
     let trigger: RunTriggerId = trigger.parse().map_err(|_| PageError::not_found("run trigger"))?;
     web.control_plane.delete_run_trigger(&visitor.caller, trigger).await?;
-    Ok(Place { organization, workspace }.done(Flash::says("Run trigger removed.")))
+    Ok(Place { organization, workspace }.done(Section::Triggers, Flash::says("Run trigger removed.")))
 }
 
 #[derive(Deserialize)]
@@ -189,5 +189,5 @@ pub(crate) async fn choose_key(
         id => Some(id.parse().map_err(|_| PageError::not_found("SSH key"))?),
     };
     web.control_plane.assign_ssh_key(&visitor.caller, &place.workspace(), key).await?;
-    Ok(place.done(Flash::says("SSH key saved.")))
+    Ok(place.done(Section::Execution, Flash::says("SSH key saved.")))
 }
