@@ -18,6 +18,7 @@ mod organizations;
 mod pages;
 mod password_guesses;
 mod permissions;
+mod pictures;
 mod projects;
 mod readme;
 mod run_log;

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use taco_boxed::boxed;
 use taco_domain::history::HistoryRules;
-use taco_domain::id::{OrganizationId, OrganizationPrefix};
+use taco_domain::id::{AgentPoolId, OrganizationId, OrganizationPrefix};
 use taco_domain::organization::OrganizationEntry;
 use taco_domain::permission::{Action, Resource};
 use taco_domain::secret::{HashKey, Secret, SecretHash};
@@ -25,6 +25,7 @@ use crate::caller::{Caller, PrefetchedOrganization, RequestTarget};
 use crate::error::Error;
 use crate::find::find;
 use crate::history::{HistoryCache, Leftovers};
+use crate::load_samples::LoadSamples;
 use crate::log_signals::LogSignals;
 use crate::password_queue::PasswordQueue;
 use crate::presence::Presence;
@@ -126,6 +127,7 @@ pub(crate) struct Shared {
     pub(crate) token_guesses: TokenGuesses,
     pub(crate) uses_in_flight: UsesInFlight,
     pub(crate) presence: Presence,
+    pub(crate) load_samples: LoadSamples,
     pub(crate) uploaded_plans: UploadedPlans,
     pub(crate) secret_reads: SecretReads,
     pub(crate) logs: LogChunks,
@@ -194,6 +196,10 @@ impl OrganizationSnapshot {
     /// Number of workspaces that use an SSH key.
     pub fn workspaces_with_key(&self, key: &SshKeyId) -> usize {
         self.state.workspaces.by().ssh_key.get(key).count()
+    }
+
+    pub fn has_agent_pool(&self, id: &AgentPoolId) -> bool {
+        self.state.agent_pools.contains(id)
     }
 
     pub fn workspace_count(&self) -> usize {
@@ -290,6 +296,7 @@ impl ControlPlane {
                 token_guesses: TokenGuesses::default(),
                 uses_in_flight: UsesInFlight::default(),
                 presence: Presence::default(),
+                load_samples: LoadSamples::default(),
                 uploaded_plans: UploadedPlans::default(),
                 secret_reads: SecretReads::default(),
                 logs,

@@ -13,6 +13,7 @@ mod parts;
 mod restore;
 mod rows;
 mod sweep;
+mod trends;
 
 pub use archive::Archived;
 pub use examine::{HistoryInBucket, read_history};

@@ -35,8 +35,8 @@ use agents::{agent_pools, presence};
 use configuration_versions::configuration_archives;
 use organizations::{audit_log, audit_trail, invitations, secret_reads, token_lifetimes, unreadable};
 use runs::{
-    dashboard, log_signals, logs, phase_tokens, phase_uploads, phases, plan_files, plans, run_actions, run_events,
-    run_filter, run_flow, run_links, run_triggers, uploaded_plans, wait_notes,
+    dashboard, load_samples, log_signals, logs, phase_tokens, phase_uploads, phases, plan_files, plans, queue_lanes,
+    run_actions, run_events, run_filter, run_flow, run_links, run_trends, run_triggers, uploaded_plans, wait_notes,
 };
 use site::{rewraps, site_status};
 use states::{
@@ -63,6 +63,7 @@ pub use first_start::{FirstStart, PasswordLinkText};
 pub use grants::{AuthorizationRequest, CodeExchange};
 pub use history::{Archived, HistoryInBucket, read_history};
 pub use invitations::{InvitationRef, InvitationView, MadeInvitation};
+pub use load_samples::LoadSample;
 pub use lock_choices::LockChoices;
 pub use new_state::NewState;
 pub use organizations::{Entitlements, OrganizationSurvey, OrganizationView};
@@ -73,16 +74,18 @@ pub use plans::PlanOutput;
 pub use presence::{EnginesAtAgents, Presence};
 pub use privileged::Privileged;
 pub use projects::{ProjectFilter, ProjectView};
+pub use queue_lanes::QueueLane;
 pub use rewraps::Rewrapped;
 pub use run_actions::RunDecision;
 pub use run_events::RunEventView;
 pub use run_filter::RunFilter;
 pub use run_links::RunNeighbours;
+pub use run_trends::{RecentRun, ResourcesAt};
 pub use run_triggers::{RunTriggerView, TriggerDirection};
 pub use runs::{Capacity, RunView};
 pub use sessions::OpenedSession;
 pub use signed_url_token::{SignedUrlPurpose, SignedUrlToken};
-pub use site_status::{BucketStatus, ServerStatus, SiteStatus};
+pub use site_status::{BucketStatus, BucketTimes, ServerStatus, SiteStatus};
 pub use ssh_keys::SshKeyPatch;
 pub use state_blobs::LARGEST_STATE;
 pub use state_comparisons::{Compared, Incomparable, StateComparison};
@@ -91,7 +94,7 @@ pub use state_resources::StateResource;
 pub use state_versions::{StateFilter, StateVersionView};
 pub use stored_objects::{DamagedObject, Depth, ExaminedObjects, examine_objects};
 pub use taco_domain::phase_outcome::PhaseOutcome;
-pub use taco_ledger::{Changes, LedgerName, View};
+pub use taco_ledger::{Changes, IntervalTimes, LedgerName, View};
 pub use tags::{TagFilter, TagRef};
 pub use team_access::{AccessOfTeam, Granted};
 pub use team_members::MemberRef;

@@ -1,6 +1,7 @@
 //! Runs: start, list, read. What people decide about them is in `run_actions`; what agents do in `phases`.
 
 pub(crate) mod dashboard;
+pub(crate) mod load_samples;
 pub(crate) mod log_signals;
 pub(crate) mod logs;
 pub(crate) mod phase_losses;
@@ -9,12 +10,14 @@ pub(crate) mod phase_uploads;
 pub(crate) mod phases;
 pub(crate) mod plan_files;
 pub(crate) mod plans;
+pub(crate) mod queue_lanes;
 pub(crate) mod run_actions;
 pub(crate) mod run_events;
 pub(crate) mod run_filter;
 pub(crate) mod run_flow;
 pub(crate) mod run_links;
 pub(crate) mod run_retries;
+pub(crate) mod run_trends;
 pub(crate) mod run_triggers;
 pub(crate) mod uploaded_plans;
 pub(crate) mod wait_notes;

@@ -2,3 +2,4 @@
 
 pub mod agent;
 pub mod agent_pool;
+pub mod heartbeats;

@@ -27,12 +27,12 @@ mod workspaces;
 
 // Modules are called by their own names wherever their files are.
 pub use accounts::{grant, password_link, session, token, user};
-pub use agents::{agent, agent_pool};
+pub use agents::{agent, agent_pool, heartbeats};
 pub use organizations::{invitation, membership, organization, token_lifetime};
 pub use runs::{
     comment, configuration_version, cost_estimate, engine_version, global_queue, new_run, phase, phase_loss,
-    phase_outcome, plan_end, run, run_cancel, run_queue, run_request, run_statistics, run_status, run_trigger,
-    wait_note, wait_reason,
+    phase_outcome, plan_end, run, run_activity, run_cancel, run_outcome, run_queue, run_request, run_statistics,
+    run_status, run_trigger, wait_note, wait_reason,
 };
 pub use states::{
     json_cut, json_tree, output, resource_address, resource_detail, state_diff, state_file, state_mask, state_rules,

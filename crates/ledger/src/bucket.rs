@@ -12,6 +12,8 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use jiff::Timestamp;
 
+use crate::operation_times::OperationTimes;
+
 /// The name of one object. Only [`crate::layout`] makes them, from ids and numbers, never from what a user typed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Arc<str>);
@@ -104,6 +106,10 @@ pub trait Bucket: fmt::Debug + Send + Sync + 'static {
     /// True if no network lies in between, so that a size costs next to nothing.
     fn is_local(&self) -> bool {
         false
+    }
+    /// How long operations took lately, where someone measures them.
+    fn operation_times(&self) -> Option<OperationTimes> {
+        None
     }
     /// All keys under `folder`, sorted, beginning after `after`. A listing may lag behind the truth, so nothing that
     /// must be right may rest on it. (Keys alone: on a directory, sizes and times would cost a `stat` for each.)

@@ -10,6 +10,7 @@ use metrics::{Counter, Histogram, counter, histogram};
 use tokio::time::Instant;
 
 use crate::bucket::{Bucket, BucketError, BucketErrorKind, ByteStream, Created, Download, Key, Object, Stat};
+use crate::operation_times::OperationTimes;
 
 /// A bucket whose operations show up as `taco_bucket_operations_total` and `taco_bucket_operation_seconds`.
 #[derive(Debug)]
@@ -18,16 +19,25 @@ pub struct Measured {
     /// Every request looks into the bucket, so what most looks need is at hand.
     gets: Gauges,
     writes: WriteHealth,
+    times: OperationTimes,
 }
 
 impl Measured {
     /// The recorder of metrics must have been installed before.
     pub fn new(bucket: Arc<dyn Bucket>) -> Self {
-        Self { bucket, gets: Gauges::of("get"), writes: WriteHealth::default() }
+        Self { bucket, gets: Gauges::of("get"), writes: WriteHealth::default(), times: OperationTimes::begin() }
     }
 
     pub fn write_health(&self) -> WriteHealth {
         self.writes.clone()
+    }
+
+    async fn measure<T>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, BucketError>>,
+    ) -> Result<T, BucketError> {
+        Gauges::of(operation).measure(&self.times, work).await
     }
 
     async fn write<T>(
@@ -35,7 +45,7 @@ impl Measured {
         operation: &'static str,
         work: impl Future<Output = Result<T, BucketError>>,
     ) -> Result<T, BucketError> {
-        let outcome = measure(operation, work).await;
+        let outcome = self.measure(operation, work).await;
         self.writes.note(outcome.as_ref().err().map(|error| error.kind));
         outcome
     }
@@ -85,7 +95,11 @@ impl Gauges {
         }
     }
 
-    async fn measure<T>(&self, work: impl Future<Output = Result<T, BucketError>>) -> Result<T, BucketError> {
+    async fn measure<T>(
+        &self,
+        times: &OperationTimes,
+        work: impl Future<Output = Result<T, BucketError>>,
+    ) -> Result<T, BucketError> {
         let begun = Instant::now();
         let outcome = work.await;
         match &outcome {
@@ -100,20 +114,15 @@ impl Gauges {
                 count(self.operation, result).increment(1);
             }
         }
-        self.seconds.record(begun.elapsed());
+        let took = begun.elapsed();
+        self.seconds.record(took);
+        times.note(took, outcome.is_ok());
         outcome
     }
 }
 
 fn count(operation: &'static str, result: &'static str) -> Counter {
     counter!("taco_bucket_operations_total", "operation" => operation, "result" => result)
-}
-
-async fn measure<T>(
-    operation: &'static str,
-    work: impl Future<Output = Result<T, BucketError>>,
-) -> Result<T, BucketError> {
-    Gauges::of(operation).measure(work).await
 }
 
 #[async_trait]
@@ -131,31 +140,35 @@ impl Bucket for Measured {
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Object>, BucketError> {
-        self.gets.measure(self.bucket.get(key)).await
+        self.gets.measure(&self.times, self.bucket.get(key)).await
     }
 
     async fn stat(&self, key: &Key) -> Result<Option<Stat>, BucketError> {
-        measure("stat", self.bucket.stat(key)).await
+        self.measure("stat", self.bucket.stat(key)).await
     }
 
     fn is_local(&self) -> bool {
         self.bucket.is_local()
     }
 
+    fn operation_times(&self) -> Option<OperationTimes> {
+        Some(self.times.clone())
+    }
+
     async fn list(&self, folder: &Key, after: Option<&Key>) -> Result<Vec<Key>, BucketError> {
-        measure("list", self.bucket.list(folder, after)).await
+        self.measure("list", self.bucket.list(folder, after)).await
     }
 
     async fn list_sizes(&self, folder: &Key) -> Result<Vec<(Key, u64)>, BucketError> {
-        measure("list", self.bucket.list_sizes(folder)).await
+        self.measure("list", self.bucket.list_sizes(folder)).await
     }
 
     async fn folders(&self, folder: &Key) -> Result<Vec<String>, BucketError> {
-        measure("list", self.bucket.folders(folder)).await
+        self.measure("list", self.bucket.folders(folder)).await
     }
 
     async fn delete(&self, key: &Key) -> Result<(), BucketError> {
-        measure("delete", self.bucket.delete(key)).await
+        self.measure("delete", self.bucket.delete(key)).await
     }
 
     async fn upload(&self, key: &Key, body: ByteStream) -> Result<u64, BucketError> {
@@ -163,6 +176,6 @@ impl Bucket for Measured {
     }
 
     async fn download(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError> {
-        measure("download", self.bucket.download(key, range)).await
+        self.measure("download", self.bucket.download(key, range)).await
     }
 }

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::bucket::{Bucket, BucketError, BucketErrorKind, ByteStream, Created, Download, Key, Object, Stat};
 use crate::clock::SharedRng;
+use crate::operation_times::OperationTimes;
 
 /// Time within which a caller is told that the bucket does not answer. The constants below, and what the
 /// ledger makes of them, add up to less.
@@ -142,6 +143,10 @@ impl Bucket for Retrying {
 
     fn is_local(&self) -> bool {
         self.bucket.is_local()
+    }
+
+    fn operation_times(&self) -> Option<OperationTimes> {
+        self.bucket.operation_times()
     }
 
     async fn list(&self, folder: &Key, after: Option<&Key>) -> Result<Vec<Key>, BucketError> {

@@ -256,6 +256,7 @@ impl Scheduler {
             self.reconcile_agents(Instant::now()).await;
             self.forget_what_ended_elsewhere();
             self.disconnect_revoked();
+            self.control_plane.sample_load(&self.followed());
             if let Err(error) = self.hand_out().await {
                 tracing::warn!(
                     event = "phase_assignment_failed", %error,

@@ -14,6 +14,7 @@ use crate::badge::Badge;
 use crate::error::PageError;
 use crate::navigation::organization_address;
 use crate::page::Layout;
+use crate::pictures::pages::SitePictures;
 use crate::rail::Rail;
 use crate::text::Moment;
 use crate::visitor::Visitor;
@@ -53,6 +54,7 @@ struct AdminPage {
     system: String,
     location: String,
     status: SiteStatus,
+    pictures: SitePictures,
     bucket: Badge,
     bucket_detail: String,
     servers: Vec<ServerRow>,
@@ -121,6 +123,7 @@ impl AdminPage {
             engines: engines.map(|(name, all)| (name, all.into_iter().collect::<Vec<_>>().join(", "))).collect(),
             organizations: organizations.collect(),
             damaged: damaged.collect(),
+            pictures: SitePictures::of(web, &status),
             status,
         })
     }

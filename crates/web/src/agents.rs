@@ -19,6 +19,7 @@ use crate::form::{Complaint, VisitorForm};
 use crate::navigation::{Section, organization_address};
 use crate::page::Layout;
 use crate::pagination::{self, Pagination};
+use crate::pictures::{self, Rows};
 use crate::runs::OrganizationPath;
 use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
@@ -42,6 +43,7 @@ struct AgentsPage {
     refusal: Option<String>,
     name: String,
     complaint: Complaint,
+    slots: Option<Rows>,
 }
 
 struct PoolRow {
@@ -130,6 +132,7 @@ async fn render(
         name,
         complaint,
         address,
+        slots: pictures::pages::agents(web, |pool| open.has_agent_pool(&pool)),
     };
     Ok(page::render(status, &page))
 }

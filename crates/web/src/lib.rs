@@ -18,6 +18,7 @@ mod live;
 mod navigation;
 mod organizations;
 mod page;
+mod pictures;
 mod projects;
 mod rail;
 pub mod routes;

@@ -8,6 +8,7 @@ use taco_domain::OrganizationState;
 use taco_domain::agent::AgentPresence;
 use taco_domain::engine::Engine;
 use taco_domain::engine_version::check_version_exists;
+use taco_domain::heartbeats::Heartbeats;
 use taco_domain::id::AgentId;
 
 use crate::error::Error;
@@ -20,7 +21,14 @@ pub type EnginesAtAgents = BTreeMap<String, BTreeSet<String>>;
 pub struct Presence {
     agents: Arc<RwLock<Arc<[AgentPresence]>>>,
     /// When agents were last heard, also those that are gone by now.
-    last_heard: Arc<RwLock<BTreeMap<AgentId, Timestamp>>>,
+    last_heard: Arc<RwLock<BTreeMap<AgentId, Heard>>>,
+}
+
+/// When an agent was heard.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    last: Timestamp,
+    beats: Heartbeats,
 }
 
 /// So many agents that are gone are remembered by when they were last heard; the ones of longest ago are forgotten first.
@@ -38,17 +46,28 @@ impl Presence {
 
     /// When some server last heard an agent, also if it is gone; `None` if that was before this server started.
     pub fn last_heard(&self, agent: &AgentId) -> Option<Timestamp> {
+        self.heard(agent).map(|heard| heard.last)
+    }
+
+    /// The minutes in which an agent was heard, as far as this server remembers.
+    pub fn heartbeats(&self, agent: &AgentId) -> Option<Heartbeats> {
+        self.heard(agent).map(|heard| heard.beats)
+    }
+
+    fn heard(&self, agent: &AgentId) -> Option<Heard> {
         self.last_heard.read().unwrap_or_else(PoisonError::into_inner).get(agent).copied()
     }
 
     fn remember(&self, agents: &[AgentPresence]) {
         let mut last_heard = self.last_heard.write().unwrap_or_else(PoisonError::into_inner);
-        for (agent, heard) in agents.iter().filter_map(|agent| Some((agent.agent, agent.last_heard_at?))) {
-            let newest = last_heard.entry(agent).or_insert(heard);
-            *newest = heard.max(*newest);
+        for (agent, at) in agents.iter().filter_map(|agent| Some((agent.agent, agent.last_heard_at?))) {
+            let heard = last_heard.entry(agent).or_insert_with(|| Heard { last: at, beats: Heartbeats::new(at) });
+            heard.last = at.max(heard.last);
+            heard.beats.note(at);
         }
         if last_heard.len() > MAX_REMEMBERED {
-            let mut by_time: Vec<(Timestamp, AgentId)> = last_heard.iter().map(|(agent, at)| (*at, *agent)).collect();
+            let mut by_time: Vec<(Timestamp, AgentId)> =
+                last_heard.iter().map(|(agent, heard)| (heard.last, *agent)).collect();
             by_time.sort_unstable();
             by_time.truncate(last_heard.len() - MAX_REMEMBERED);
             for (_, agent) in by_time {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use taco_boxed::boxed;
 use taco_domain::permission::{Action, Resource};
-use taco_ledger::format;
+use taco_ledger::{IntervalTimes, OperationTimes, format};
 use tokio::time::timeout;
 
 use crate::caller::Caller;
@@ -22,6 +22,8 @@ pub struct SiteStatus {
     /// Name of this server.
     pub server: String,
     pub bucket: BucketStatus,
+    /// How long this server waited for the bucket over the last day; `None` where nobody measures it.
+    pub bucket_times: Option<BucketTimes>,
     /// The other servers that are alive, as their beacons say.
     pub others: Vec<ServerStatus>,
     /// Number of commits in the site's ledger.
@@ -38,6 +40,17 @@ pub enum BucketStatus {
     Answers { after: SignedDuration, format: u64, created_at: Timestamp, created_by: String },
     Empty,
     Silent,
+}
+
+/// Operations of this server on the bucket over the last day.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BucketTimes {
+    /// When this server began to measure.
+    pub since: Timestamp,
+    /// Length of an interval.
+    pub interval: Duration,
+    /// The intervals that had operations, the oldest first.
+    pub intervals: Vec<IntervalTimes>,
 }
 
 /// Another server on the same bucket.
@@ -67,6 +80,7 @@ impl ControlPlane {
         Ok(SiteStatus {
             server: environment.server.clone(),
             bucket: self.bucket_status().await,
+            bucket_times: self.bucket_times(),
             others: others.collect(),
             site_commits: self.shared.site.last_seen().seq(),
             users: caller.site.users.len(),
@@ -88,6 +102,16 @@ impl ControlPlane {
             Some((entry.name.to_string(), ledger))
         });
         Ok(named.collect())
+    }
+
+    fn bucket_times(&self) -> Option<BucketTimes> {
+        let times = self.shared.environment.bucket.operation_times()?;
+        let age = SignedDuration::try_from(times.age()).unwrap_or(SignedDuration::MAX);
+        Some(BucketTimes {
+            since: self.now().saturating_sub(age).unwrap_or(Timestamp::MIN),
+            interval: OperationTimes::INTERVAL,
+            intervals: times.intervals(),
+        })
     }
 
     async fn bucket_status(&self) -> BucketStatus {

@@ -21,6 +21,7 @@ use crate::form::{Complaint, Nothing, VisitorForm};
 use crate::lifetimes::{self, Lifetime};
 use crate::navigation::{Section, organization_address, run_address};
 use crate::page::Layout;
+use crate::pictures::{self, Rows};
 use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
 use crate::{Web, page};
@@ -54,6 +55,7 @@ struct PoolPage {
     issued: Option<String>,
     lifetimes: Vec<Lifetime>,
     site: String,
+    slots: Option<Rows>,
 }
 
 struct AgentRow {
@@ -215,6 +217,7 @@ async fn render(
         issued: again.issued,
         lifetimes: lifetimes::offered(DEFAULT_LIFETIME_DAYS, now),
         site: web.address.as_str().trim_end_matches('/').to_owned(),
+        slots: pictures::pages::agents_of_pool(web, id),
     };
     Ok(page::render(status, &page))
 }

@@ -15,6 +15,8 @@ use crate::live::Version;
 use crate::navigation::{Section, organization_address, workspace_address};
 use crate::page::Layout;
 use crate::pagination::{self, Pagination};
+use crate::pictures::pages::DashboardPictures;
+use crate::pictures::{Rows, lanes};
 use crate::run::waits::Wait;
 use crate::runs::{OrganizationPath, RunRow};
 use crate::text::{Moment, plain, stopwatch};
@@ -37,6 +39,7 @@ struct DashboardPage {
     silent_agents: Vec<SilentAgent>,
     locked: Vec<LockedWorkspace>,
     has_workspaces: bool,
+    pictures: DashboardPictures,
 }
 
 struct SilentAgent {
@@ -110,6 +113,7 @@ pub(crate) async fn show(
         silent_agents: silent.collect(),
         locked: locked.iter().filter_map(|workspace| LockedWorkspace::of(&organization, workspace)).collect(),
         has_workspaces: org.workspace_count() > 0,
+        pictures: DashboardPictures::of(&web, &visitor, &org).await,
         address,
     };
     Ok(page.version.answer(&headers, &page.as_live(), &page))
@@ -122,6 +126,7 @@ struct QueuePage {
     version: Version,
     rows: Vec<QueueRow>,
     pages: Pagination,
+    lanes: Option<Rows>,
 }
 
 struct QueueRow {
@@ -170,11 +175,13 @@ pub(crate) async fn queue(
     }
     let asked = pagination::asked_for(&query.page);
     let listed = web.control_plane.queued_runs(&visitor.caller, &organization, asked).await?;
+    let lanes = web.control_plane.queue_lanes(&visitor.caller, &organization).await?;
     let address = format!("{}/queue", organization_address(&organization));
     let page = QueuePage {
         layout: Layout::for_visitor(&web, &visitor).in_organization(&organization, Section::Queue).refreshed(Some(10)),
         version,
         rows: listed.items.iter().map(|view| QueueRow::of(&web, view)).collect(),
+        lanes: lanes::lanes(&lanes, &organization),
         pages: Pagination::of(&listed, |number| format!("{address}?page={number}")),
     };
     Ok(page.version.answer(&headers, &page.as_live(), &page))

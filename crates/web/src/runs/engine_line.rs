@@ -1,7 +1,8 @@
 //! Lines of engines that log JSON, for people: what the `cloud` block would print, and what each tells about a
 //! resource.
 
-use serde::Deserialize;
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer};
 
 /// One line of `plan -json` or `apply -json`, as far as pages show it.
 #[derive(Deserialize, Debug)]
@@ -12,10 +13,18 @@ pub(crate) struct EngineLine {
     message: String,
     #[serde(rename = "type", default)]
     pub(crate) kind: String,
+    #[serde(rename = "@timestamp", default, deserialize_with = "moment")]
+    pub(crate) at: Option<Timestamp>,
     pub(crate) diagnostic: Option<Diagnostic>,
     pub(crate) hook: Option<Hook>,
     /// Planned change.
     pub(crate) change: Option<Hook>,
+}
+
+/// A line with a time that nobody understands is a line nevertheless.
+fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Ok(text.parse().ok())
 }
 
 #[derive(Clone, PartialEq, Eq, Deserialize, Debug)]

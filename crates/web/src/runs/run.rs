@@ -9,5 +9,5 @@ mod log_text;
 pub(crate) mod page;
 pub(crate) mod plan;
 pub(crate) mod progress;
-mod stages;
+pub(crate) mod stages;
 pub(crate) mod waits;

@@ -17,6 +17,7 @@ use crate::form::{Nothing, VisitorForm};
 use crate::navigation::WorkspaceSection;
 use crate::page::Layout;
 use crate::pagination;
+use crate::pictures::{Figure, resource_map};
 use crate::state_parts::{OutputRows, ResourceQuery, Resources, ShownValue};
 use crate::states::StateRow;
 use crate::text::Moment;
@@ -39,6 +40,7 @@ struct StatePage {
     overview: String,
     reveal: Result<(), String>,
     resources: Resources,
+    map: Option<Figure>,
     now: Timestamp,
 }
 
@@ -150,6 +152,7 @@ pub(crate) async fn show(
         data_steps: possible.map(|(path, action, _)| DataStep::of(path, *action, choice(*action))).collect(),
         outputs: OutputRows::of(outputs),
         reveal: may_reveal(&visitor, &workspace),
+        map: resource_map::resource_map(&summary, &address),
         resources: Resources::of(&summary, query, &address, &address),
         address,
         overview,

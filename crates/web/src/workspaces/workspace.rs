@@ -20,6 +20,8 @@ use crate::live::Version;
 use crate::markdown::{SafeHtml, safe_html};
 use crate::navigation::{WorkspaceSection, organization_address, run_address, workspace_address};
 use crate::page::Layout;
+use crate::pictures::Figure;
+use crate::pictures::pages::{WorkspacePictures, resource_types};
 use crate::state_parts::{OutputRows, ResourceQuery, Resources, ShownValue};
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
@@ -49,6 +51,8 @@ struct WorkspacePage {
     cloud_block: String,
     host_block: Option<String>,
     now: Timestamp,
+    pictures: WorkspacePictures,
+    types: Option<Figure>,
 }
 
 struct Facts {
@@ -135,9 +139,12 @@ pub(crate) async fn show(
     let resources = explained(resources)?;
     let state = view.current_state_version().map(|version| format!("{}/states/{}", address_of(&view), version.id));
     let state = state.unwrap_or_default();
+    let types = resources.as_ref().ok().and_then(|summary| resource_types(summary));
+    let pictures = WorkspacePictures::of(&web, &visitor, &view, &address_of(&view)).await;
     let resources = resources.map(|summary| Resources::of(&summary, query, &address_of(&view), &state));
     let readme = readme?.map(|text| safe_html(&text));
-    let page = WorkspacePage { readme, ..overview(&web, &visitor, version, &view, resources, outputs) };
+    let page =
+        WorkspacePage { readme, pictures, types, ..overview(&web, &visitor, version, &view, resources, outputs) };
     Ok(page.version.answer(&headers, &page.as_live(), &page))
 }
 
@@ -192,6 +199,8 @@ fn overview(
         cloud_block: terraform::cloud_block(&web.address, organization, name),
         host_block: terraform::needed_host_block(&web.address),
         now: web.control_plane.now(),
+        pictures: WorkspacePictures::default(),
+        types: None,
     }
 }
 

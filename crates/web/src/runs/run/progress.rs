@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::engine_line::{Diagnostic, EngineLine};
+use crate::pictures::gantt::Gantt;
 use crate::text::{plain, stopwatch};
 
 /// More than anyone reads.
@@ -13,7 +16,17 @@ pub(crate) struct Facts {
     pub(crate) resources: Vec<ResourceProgress>,
     pub(crate) diagnostics: Vec<Diagnostic>,
     places: HashMap<String, usize>,
+    /// When resources were worked on, by action and address.
+    times: HashMap<(String, String), WorkTime>,
     rest: Vec<u8>,
+}
+
+/// When a resource was worked on, by the engine's clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct WorkTime {
+    pub(crate) began: Timestamp,
+    /// When the engine last told of it.
+    pub(crate) latest: Timestamp,
 }
 
 /// Progress of one resource.
@@ -108,9 +121,15 @@ impl Facts {
             address: plain(&hook.resource.addr),
             action: action_word(&hook.action).to_owned(),
             state,
-            took: stopwatch(jiff::SignedDuration::from_secs(took)),
+            took: stopwatch(SignedDuration::from_secs(took)),
             elapsed: (state == State::Running).then_some(took),
         };
+        if let Some(at) = line.at.filter(|_| state != State::Planned) {
+            let began = at.saturating_sub(SignedDuration::from_secs(took)).unwrap_or(at);
+            let key = (progress.action.clone(), progress.address.clone());
+            let time = self.times.entry(key).or_insert(WorkTime { began, latest: at });
+            time.latest = at.max(time.latest);
+        }
         // A resource that is replaced is destroyed and created: two things under one address.
         let planned = format!("planned {}", progress.address);
         let key =
@@ -122,6 +141,16 @@ impl Facts {
             Some(before) => *before = progress,
             None => self.resources.push(progress),
         }
+    }
+
+    /// When a resource was worked on, if the engine told.
+    pub(crate) fn time_of(&self, resource: &ResourceProgress) -> Option<WorkTime> {
+        self.times.get(&(resource.action.clone(), resource.address.clone())).copied()
+    }
+
+    /// The resources as bars over time.
+    pub(crate) fn gantt(&self) -> Gantt<'_> {
+        Gantt::of(self)
     }
 
     /// Summary of the progress of all resources.
