@@ -87,3 +87,16 @@ fn config_show_tells_values_and_sources_and_hides_secrets() {
     assert_eq!(entry("s3_region")["value"], Value::Null);
     assert_eq!(entry("agent_concurrency")["source"], "taco.toml:1");
 }
+
+#[test]
+fn config_show_names_the_key_beside_the_bucket() {
+    let home = Home::default();
+    let row = || {
+        let (_, stdout, _) = run(&mut home.taco(&["config", "show"]));
+        stdout.lines().find(|line| line.starts_with("secret_key\t")).expect("it is listed").to_owned()
+    };
+    let file = home.bucket().with_extension("key");
+    assert_eq!(row(), format!("secret_key\t(not set)\t{} (created at the first start)", file.display()));
+    drop(home.server());
+    assert_eq!(row(), format!("secret_key\t(hidden)\t{}", file.display()));
+}

@@ -70,10 +70,23 @@ fn a_sound_bucket_passes_every_check_and_stays_as_it_was() {
 
 #[test]
 fn a_bucket_that_nobody_used_yet_is_fine() {
-    let (code, text) = run(&Home::default(), &["doctor", "--json"]);
+    let home = Home::default();
+    fs::create_dir_all(home.bucket()).expect("it is made");
+    let (code, text) = run(&home, &["doctor", "--json"]);
     assert_eq!(code, Some(0), "{text}");
     let findings: Value = serde_json::from_str(&text).expect("it is JSON");
     assert!(findings.as_array().expect("it is a list").iter().all(|finding| finding["outcome"] == "passed"), "{text}");
+}
+
+#[test]
+fn a_bucket_that_is_not_there_is_neither_created_nor_healthy() {
+    let home = Home::default();
+    let typo = home.path().join("typo");
+    let output = home.taco(&["doctor", "--bucket", &format!("file://{}", typo.display())]).output().expect("it runs");
+    let said = String::from_utf8(output.stderr).expect("it is text");
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains("typo (flag --bucket): this directory does not exist"), "{said}");
+    assert!(!typo.exists() && run(&home, &["doctor"]).0 == Some(1) && !home.bucket().exists(), "nothing was created");
 }
 
 #[test]

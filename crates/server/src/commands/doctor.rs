@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
 use taco_cli::print;
@@ -56,6 +56,10 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let configuration = Configuration::load(&arguments.flags, &ProcessEnv::of_this_process())?;
     let _logging = logging::start(&configuration.settings);
     let rng = SharedRng::from_system();
+    // Opening it would create it, and every check of the wrong bucket would pass.
+    if master_keys::directory(configuration.settings.bucket.as_str()).is_some_and(|directory| !directory.exists()) {
+        bail!("{}: this directory does not exist; a server creates it when it starts", configuration.bucket_in_words());
+    }
     let bucket =
         bucket::open(&configuration.settings, &rng).with_context(|| configuration.bucket_in_words())?.with_retries;
     let keys = master_keys::find(&configuration.settings, &rng)?;
