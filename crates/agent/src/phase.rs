@@ -283,7 +283,7 @@ fn finish_log(log: &LogFile, outcome: &Outcome) -> io::Result<()> {
             log.say(&format!("\nError: {message}"))?;
         }
         Outcome::Canceled { incomplete: false } => log.say("\nCanceled.")?,
-        Outcome::Canceled { incomplete: true } => log.say(&format!("\nCanceled by force: {MAY_BE_INCOMPLETE}."))?,
+        Outcome::Canceled { incomplete: true } => log.say(&format!("\nForce-canceled: {MAY_BE_INCOMPLETE}."))?,
         _ => {}
     }
     log.complete()

@@ -120,7 +120,7 @@ pub(crate) async fn serve(listener: TcpListener, service: Service, shutdown: Shu
         tracing::warn!(
             event = "requests_cut_off",
             open = count,
-            "some requests were still under way after {seconds} s; they are cut off"
+            "some requests were still in progress after {seconds} s and were cut off"
         );
     }
 }

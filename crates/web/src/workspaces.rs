@@ -32,6 +32,7 @@ use crate::page::Layout;
 use crate::pagination::{self, Pagination};
 use crate::text::Moment;
 use crate::visitor::Visitor;
+use crate::workspace_control::holder_of;
 use crate::workspace_query::{Choice, WorkspaceQuery};
 use crate::{Web, page, terraform};
 
@@ -106,7 +107,7 @@ impl Row {
             run_address: run.map(|run| run_address(organization, name, run.id)).unwrap_or_default(),
             resources: workspace.resource_count,
             changed: Moment(view.latest_change()),
-            locked_by: workspace.lock.as_ref().map(|lock| format!("{} {}", lock.holder.kind(), lock.holder_name)),
+            locked_by: workspace.lock.as_ref().map(holder_of),
         }
     }
 }

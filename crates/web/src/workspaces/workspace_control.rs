@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use serde::Deserialize;
 use taco_control_plane::{Deletion as Care, Error, OrganizationSnapshot, WorkspaceView};
+use taco_domain::Author;
 use taco_domain::id::{TeamId, TeamWorkspaceId};
 use taco_domain::lock::Lock;
 use taco_domain::permission::{Action, Decision};
@@ -30,11 +31,15 @@ pub(crate) struct LockState {
 
 impl LockState {
     pub(crate) fn of(lock: &Lock) -> Self {
-        Self {
-            holder: format!("{} {}", lock.holder.kind(), lock.holder_name),
-            since: Moment(lock.since),
-            reason: lock.reason.as_deref().map(text::plain),
-        }
+        Self { holder: holder_of(lock), since: Moment(lock.since), reason: lock.reason.as_deref().map(text::plain) }
+    }
+}
+
+/// Holder of a lock in words: people and runs by their names, others also by what they are.
+pub(crate) fn holder_of(lock: &Lock) -> String {
+    match lock.holder {
+        Author::User(_) | Author::Run(_) => lock.holder_name.clone(),
+        _ => format!("{} {}", lock.holder.kind(), lock.holder_name),
     }
 }
 
