@@ -92,7 +92,7 @@ async fn an_agent_comes_back_as_itself_and_nobody_else_does() {
         let refusal = comes(Some(first), other).await.expect_err("that is another process");
         assert!(matches!(refusal, Error::Conflict(_)), "{refusal:?}");
         let words = refusal.to_string();
-        assert!(words.contains(&first.to_string()) && words.contains("start this one anew"), "{words}");
+        assert!(words.contains(&first.to_string()) && words.contains("Start this agent without an id"), "{words}");
     }
     assert_ne!(comes(None, Some("two")).await.expect("it is new"), first);
 
@@ -256,7 +256,7 @@ async fn a_pools_agents_get_nothing_of_a_workspace_that_it_does_not_allow() {
     let waits = crate::runs::read_run(&admin, &run).await.attribute("taco-wait-reasons");
     assert_eq!((&waits[0]["reason"], &waits[0]["pool-name"]), (&json!("pool-refuses"), &json!("pool")));
     let detail = waits[0]["detail"].as_str().expect("a sentence");
-    assert!(detail.starts_with("the pool pool does not allow this workspace"), "{detail}");
+    assert!(detail.starts_with("pool pool does not allow this workspace"), "{detail}");
     admin.patch(&of_pool, &limit(true)).await.expect(StatusCode::OK);
 
     admin.delete(&format!("/api/v2/authentication-tokens/{}", token.id())).await.expect(StatusCode::NO_CONTENT);

@@ -43,7 +43,7 @@ async fn a_person_without_rights_sees_why(journey: Journey) {
     seed.create("organization-memberships", json!({ "email": "jane@acme.test" }), teams).await;
     jane.goes_to("/app").await;
     jane.presses("Accept").await;
-    jane.reads("you are a member now").await;
+    jane.reads("You are now a member").await;
     let relationships = json!({
         "team": { "data": { "type": "teams", "id": team } },
         "workspace": { "data": { "type": "workspaces", "id": workspace } },

@@ -22,8 +22,9 @@ async fn a_run_is_seen_live_confirmed_and_taken_back(journey: Journey) {
     journey.makes_workspace("web").await;
     let admin = &journey.admin;
     admin.goes_to("/app/settings/tokens").await;
+    admin.presses("New token").await;
     admin.types("[name=description]", "laptop").await;
-    admin.clicks("main form button").await;
+    admin.presses("Create token").await;
     let token = admin.text_of(".secret code").await;
     let installation = &journey.sample_site.installation;
     let user = User::new(Engine::Terraform, installation).holds(installation.host(), &token);

@@ -27,7 +27,7 @@ async fn a_token_is_made_and_revoked(journey: Journey) {
     assert!(text.contains("laptop") && !text.contains(&token), "it is shown once: {text}");
     admin.clicks("button[popovertarget^='ask:']").await;
     admin.clicks(".dialog:popover-open button.destroy").await;
-    admin.reads("no tokens yet").await;
+    admin.reads("No tokens yet").await;
     assert_eq!(client.send("GET", "/api/v2/account/details", None).await.0, 401);
     journey.ends().await;
 }

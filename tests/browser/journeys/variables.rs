@@ -41,7 +41,7 @@ async fn variables_are_added_changed_pasted_and_deleted(journey: Journey) {
     admin.reads("Review changes").await;
     admin.presses("Import 2 variables").await;
     admin.reads("us-east").await;
-    admin.clicks("button[popovertarget^='ask:']").await;
+    admin.presses("Delete size, terraform").await;
     admin.clicks(".dialog:popover-open button.destroy").await;
     admin.find(".flash").await;
     admin.goes_to("/app/acme/workspaces/web/variables").await;
