@@ -85,6 +85,14 @@ document.addEventListener("change", (event) => {
   chosen.value = "";
 });
 
+/** A row of a list leads to where its first link leads, wherever it is clicked; its text can still be selected. */
+document.addEventListener("click", (event) => {
+  const link = event.target.closest(".dense tbody tr")?.querySelector(":scope > th a[href]:not([download])");
+  if (!link || event.defaultPrevented || event.target.closest("a, button, input, select, textarea, label, summary, form, [popover]")) return;
+  if (String(getSelection())) return;
+  if (event.ctrlKey || event.metaKey) open(link.href); else link.click();
+});
+
 /** A menu closes when something else is chosen. */
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
@@ -138,12 +146,28 @@ for (const tab of document.querySelectorAll("nav [aria-current]")) {
     }
   }
 
+  /** On a phone, the cells of a row stand one below the other, each with what its column is called. */
+  function label() {
+    for (const table of document.querySelectorAll(".table > table:not(.stack, .compared, .attributes)")) {
+      table.classList.add("stack");
+      const names = [...table.querySelectorAll("thead th")].map((cell) => cell.textContent.trim());
+      for (const row of table.tBodies[0]?.rows || []) {
+        for (const cell of row.querySelectorAll(":scope > td:not([data-label], [colspan])")) cell.dataset.label = names[cell.cellIndex] || "";
+      }
+    }
+  }
+
   let waiting = false;
+  function prepare() {
+    waiting = false;
+    localize();
+    label();
+  }
   new MutationObserver(() => {
     if (waiting) return;
     waiting = true;
-    setTimeout(() => { waiting = false; localize(); }, 50);
+    setTimeout(prepare, 50);
   }).observe(document.body, { childList: true, subtree: true });
-  localize();
+  prepare();
   setInterval(tick, 5000);
 })();

@@ -33,6 +33,8 @@ async fn faults(sample_site: &SampleSite, chromium: &Chromium, page: &Page) -> V
         found.extend(seen.into_iter().map(|fault| format!("{}, {}: {fault}", page.name, colours.word())));
     }
     chromium.is_wide(PHONE).await;
+    let seen = axe::violations(chromium).await;
+    found.extend(seen.into_iter().map(|fault| format!("{}, on a phone: {fault}", page.name)));
     let beyond = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
     let beyond = chromium.evaluates(beyond).await.as_f64().expect("a number");
     if beyond > 0.0 {

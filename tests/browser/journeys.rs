@@ -5,6 +5,7 @@ mod live;
 mod rights;
 mod run;
 mod runs_again;
+mod shell;
 mod tokens;
 mod variables;
 

@@ -52,6 +52,10 @@ pub const LISTED: &[Page] = &[
     page("admin-audit", "/app/admin/audit", "/app/admin/audit"),
     page("organizations", "/app/organizations", "/app/organizations"),
 
+    page("search-everywhere", "/app/organizations/search", "/app/organizations/search?q=network"),
+
+    page("search", "/app/{organization}/search", "/app/acme/search?q=prod"),
+    page("search-empty", "/app/{organization}/search", "/app/acme/search"),
     page("not-found", "", "/app/acme/workspaces/none"),
     page("dashboard", "/app/{organization}", "/app/acme"),
     page("dashboard-empty", "/app/{organization}", "/app/empty"),

@@ -22,7 +22,7 @@ async fn a_message_names_the_thing_and_is_shown_once() {
     assert!(!browser.get_part("/app/acme").await.text.contains(TEXT));
     assert!(!browser.get("/app/acme").await.text.contains(TEXT), "it is for another page");
     let page = browser.get(PATH).await;
-    assert!(page.text.contains(&format!("role=\"status\">{TEXT}</p>")), "{}", page.text);
+    assert!(page.text.contains(&format!("<span>{TEXT}</span></p>")), "{}", page.text);
     assert!(!browser.get(PATH).await.text.contains(TEXT), "a reload does not tell it again");
 
     let shared = browser.get(&format!("{PATH}?notice=unlocked")).await;

@@ -26,6 +26,7 @@ mod run_page;
 mod run_plan;
 mod run_scene;
 mod runs;
+mod search;
 mod secret_reads;
 mod sessions;
 mod settings;

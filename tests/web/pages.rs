@@ -47,7 +47,52 @@ async fn an_error_is_a_page_with_the_id_of_its_request() {
     assert!(page.text.contains(page.header("x-request-id")), "{}", page.text);
     let page = browser.get("/logout").await;
     assert_eq!((page.status.as_u16(), page.header("allow")), (405, "POST"));
-    assert!(page.text.contains("GET is not possible here."), "{}", page.text);
+    assert!(page.text.contains("GET is not supported at this address."), "{}", page.text);
+}
+
+#[tokio::test]
+async fn an_error_keeps_the_navigation_of_what_the_visitor_may_see() {
+    let scene = FormScene::new().await;
+    let lost = scene.admin.get("/app/acme/workspaces/web/bogus").await;
+    assert_eq!(lost.status.as_u16(), 404);
+    for part in ["<nav aria-label=\"Organization\"", "<nav aria-label=\"Workspace\"", "Go to web"] {
+        assert!(lost.text.contains(part), "{part} is missing: {}", lost.text);
+    }
+    assert!(lost.text.contains("Page not found, or you don&#39;t have access to it."), "{}", lost.text);
+    let lost = scene.admin.get("/app/acme/workspaces/none").await;
+    assert!(
+        lost.text.contains("<nav aria-label=\"Organization\"") && !lost.text.contains("<nav aria-label=\"Workspace\"")
+    );
+    let stranger = scene.stranger("eve").await;
+    let hidden = stranger.get("/app/acme/workspaces/web/bogus").await;
+    assert!(!hidden.text.contains("<nav aria-label="), "they learn nothing: {}", hidden.text);
+}
+
+#[tokio::test]
+async fn the_lock_is_beside_the_workspaces_name_on_each_of_its_pages() {
+    let scene = FormScene::new().await;
+    let overview = "/app/acme/workspaces/web";
+    let pages = ["", "/runs", "/runs/new", "/states", "/variables", "/configurations", "/settings", "/bogus"];
+    for page in pages {
+        assert!(!scene.admin.get(&format!("{overview}{page}")).await.text.contains("title=\"Locked by"), "{page}");
+    }
+    let lock = scene.admin.get(overview).await.form(&format!("{overview}/lock"));
+    scene.admin.send(&lock, &[]).await;
+    for page in pages {
+        let page = scene.admin.get(&format!("{overview}{page}")).await;
+        assert!(page.text.contains("title=\"Locked by admin\""), "{}: {}", page.path, page.text);
+    }
+}
+
+#[tokio::test]
+async fn a_page_below_a_tab_shows_the_way_back() {
+    let scene = FormScene::new().await;
+    let page = scene.admin.get("/app/acme/workspaces/web/runs/new").await;
+    let way = "<li><a href=\"/app/acme/workspaces/web/runs\">Runs</a></li>";
+    assert!(page.text.contains("aria-label=\"Breadcrumb\"") && page.text.contains(way), "{}", page.text);
+    assert!(page.text.contains("href=\"/app/acme/search?kind=workspace\""), "the switcher works without scripts");
+    let tab = scene.admin.get("/app/acme/workspaces/web/runs").await;
+    assert!(!tab.text.contains("aria-label=\"Breadcrumb\""), "{}", tab.text);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use taco_domain::id::{AgentId, ProjectId, WorkspaceId};
 use taco_domain::permission::{Action, Decision, Resource};
 use taco_domain::project::Project;
 use taco_domain::run::Run;
+use taco_domain::search::Query;
 use taco_domain::workspace::Workspace;
 
 use crate::caller::Caller;
@@ -45,6 +46,13 @@ impl<'a> Visible<'a> {
     /// Workspaces by name.
     pub fn workspaces(self) -> impl Iterator<Item = &'a Workspace> {
         self.state.workspaces_by_name().filter(move |workspace| self.may_read_workspace(workspace))
+    }
+
+    /// Workspaces in which the caller may start a run, the best for a search first.
+    pub fn workspaces_for_runs(&self, query: &Query, limit: usize) -> Vec<&'a Workspace> {
+        let (state, caller) = (self.state, self.caller);
+        let may = |workspace: &Workspace| caller.may(Action::QueuePlan, Resource::Workspace(state, workspace)).allowed;
+        query.best(state.workspaces.iter(), |workspace| workspace.name.as_str(), may, limit)
     }
 
     pub fn project(&self, id: &ProjectId) -> Option<&'a Project> {

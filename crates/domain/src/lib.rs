@@ -16,6 +16,7 @@ mod organizations;
 pub mod permission;
 pub mod project;
 mod runs;
+pub mod search;
 pub mod secret;
 pub mod site;
 pub mod site_secret;

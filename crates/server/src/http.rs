@@ -6,14 +6,14 @@ use std::task::{Context, Poll};
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{Method, StatusCode, Uri};
-use axum::response::Response;
+use axum::http::header::{ACCEPT, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use taco_ledger::SharedRng;
-use tower::Service;
 use tower::layer::layer_fn;
+use tower::{Service, ServiceExt as _};
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 use tracing::Instrument as _;
@@ -24,9 +24,12 @@ use crate::{body_pace, limits};
 
 /// Surrounds routes with what each of them needs: a request id, the access log, limits, and an answer where there is
 /// no route or a handler panics.
-pub fn surround(routes: Router, rng: SharedRng) -> Router {
+///
+/// Browsers get `nothing_here` where there is no route; everyone else a document.
+pub fn surround(routes: Router, nothing_here: Option<Router>, rng: SharedRng) -> Router {
     let observer = Observer::new(rng);
     let layer = layer_fn(move |inner| WithCommonLayers { inner, observer: observer.clone() });
+    let no_such_path = move |request: Request| no_such_path(nothing_here, request);
     routes.fallback(no_such_path).method_not_allowed_fallback(no_such_method).layer(layer)
 }
 
@@ -91,9 +94,18 @@ pub fn packed(routes: Router) -> Router {
     routes.layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
 }
 
-async fn no_such_path(uri: Uri) -> Response {
-    let path: String = uri.path().chars().take(100).collect();
+async fn no_such_path(nothing_here: Option<Router>, request: Request) -> Response {
+    if let Some(page) = nothing_here.filter(|_| wants_html(&request)) {
+        return page.oneshot(request).await.into_response();
+    }
+    let path: String = request.uri().path().chars().take(100).collect();
     error_document(StatusCode::NOT_FOUND, "not found", &format!("There is nothing at {path:?}."))
+}
+
+/// Browsers that navigate say so; programs take anything or JSON.
+fn wants_html(request: &Request) -> bool {
+    let accepted = request.headers().get(ACCEPT).and_then(|accepted| accepted.to_str().ok());
+    request.method() == Method::GET && accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }
 
 async fn no_such_method(method: Method, request: Request) -> Response {

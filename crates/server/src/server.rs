@@ -183,7 +183,7 @@ impl Server {
         match metrics_listener {
             None => own = own.merge(metrics_routes),
             Some(listener) => {
-                let routes = http::surround(in_time(metrics_routes), rng.clone());
+                let routes = http::surround(in_time(metrics_routes), None, rng.clone());
                 let limits = ConnectionLimits { all: MAX_METRICS_CONNECTIONS, per_address: MAX_METRICS_CONNECTIONS };
                 let service = Service { tls: None, routes, limits, proxies: TrustedProxies::default() };
                 under_way.spawn(connections::serve(listener, service, shutdown.clone()));
@@ -194,12 +194,13 @@ impl Server {
             tracing::warn!(event = "no_auth", "runs without login: everyone on this machine is the site's admin");
             (api, web) = (api.without_login(), web.without_login());
         }
+        let nothing_here = http::packed(in_time(web.clone().into_nothing_here()));
         let mut doors = api.into_router().merge(http::packed(in_time(web.into_router()))).merge(further);
         doors = doors.merge(agent_api.router()).merge(in_time(peer_wakeup_route));
         if settings.no_auth {
             doors = no_auth::only_for_this_machine(doors);
         }
-        let routes = http::surround(in_time(own).merge(doors), rng);
+        let routes = http::surround(in_time(own).merge(doors), Some(nothing_here), rng);
         let service = Service {
             tls: acceptor.map(|acceptor| Tls { acceptor, for_plain_http: lead_to_https(url.as_url()) }),
             routes,

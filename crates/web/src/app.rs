@@ -20,6 +20,11 @@ impl Web {
         self.surround(files.fold(pages, |routes, file| routes.route(&file.path, file.serve())))
     }
 
+    /// The page for browsers where no door has anything.
+    pub fn into_nothing_here(self) -> Router {
+        self.surround(Router::new().fallback(no_such_page))
+    }
+
     /// Gives routes what every page has.
     fn surround(self, routes: Router<Self>) -> Router {
         routes

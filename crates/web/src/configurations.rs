@@ -145,9 +145,9 @@ pub(crate) async fn list(
     let number = pagination::asked_for(&wanted.page);
     let listed = web.control_plane.configuration_versions(&visitor.caller, &workspace, number).await?;
     let address = format!("{}/configurations", address_of(&view));
-    let (organization, name) = (view.org.entry().name.as_str(), view.workspace.name.as_str());
+    let organization = view.org.entry().name.as_str();
     let page = ConfigurationsPage {
-        layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::Runs),
+        layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, &view.workspace, WorkspaceSection::Runs),
         pages: Pagination::of(&listed, |number| format!("{address}?page={number}")),
         rows: listed.items.iter().map(|version| Row::of(&visitor, &view, version)).collect(),
         address,

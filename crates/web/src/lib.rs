@@ -23,6 +23,7 @@ mod projects;
 mod rail;
 pub mod routes;
 mod runs;
+mod search;
 mod security_headers;
 mod shown_once;
 mod states;

@@ -38,8 +38,6 @@ struct ProjectsPage {
 #[template(path = "project.html")]
 struct ProjectPage {
     layout: Layout,
-    /// Of the list.
-    list: String,
     address: String,
     project: Row,
     created: Moment,
@@ -209,8 +207,9 @@ async fn project_page(
         if decision.allowed { Ok(()) } else { Err(decision.reason.into_owned()) }
     };
     Ok(ProjectPage {
-        layout: Layout::for_visitor(web, visitor).in_organization(organization, Section::Projects),
-        list: list_address(view),
+        layout: Layout::for_visitor(web, visitor)
+            .in_organization(organization, Section::Projects)
+            .called(view.project.id, view.project.name.as_str()),
         address: address_of(view),
         project: Row::of(view),
         created: Moment(view.project.created_at),

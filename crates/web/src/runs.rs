@@ -182,7 +182,8 @@ pub(crate) async fn of_workspace(
     let page = pagination::asked_for(&wanted.page);
     let listed = web.control_plane.workspace_runs(caller, &reference, &wanted.filter(), page).await?;
     let WorkspacePath { organization, workspace: name } = &path;
-    let layout = Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::Runs);
+    let layout =
+        Layout::for_visitor(&web, &visitor).in_workspace(organization, &workspace.workspace, WorkspaceSection::Runs);
     let address = format!("{}/runs", workspace_address(organization, name));
     let refusal = web.control_plane.new_run_refusal(caller, &workspace);
     let configurations = format!("{}/configurations", workspace_address(organization, name));

@@ -146,9 +146,9 @@ pub(crate) async fn render(
     let listed = web.control_plane.state_versions(&visitor.caller, &workspace, filter, number).await?;
     let overview = address_of(&view);
     let address = format!("{overview}/states");
-    let (organization, name) = (view.org.entry().name.as_str(), view.workspace.name.as_str());
+    let organization = view.org.entry().name.as_str();
     let page = StatesPage {
-        layout: Layout::for_visitor(web, visitor).in_workspace(organization, name, WorkspaceSection::States),
+        layout: Layout::for_visitor(web, visitor).in_workspace(organization, &view.workspace, WorkspaceSection::States),
         pages: Pagination::of(&listed, |number| {
             format!("{address}?page={number}{}", if all { "&intermediate=1" } else { "" })
         }),

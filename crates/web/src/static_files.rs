@@ -1,5 +1,6 @@
 //! Style sheet and scripts, compiled into the binary. No build but cargo's is needed.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -11,17 +12,18 @@ use sha2::{Digest, Sha256};
 pub(crate) struct StaticFile {
     pub(crate) path: String,
     kind: &'static str,
-    content: &'static str,
+    content: Cow<'static, str>,
 }
 
 impl StaticFile {
-    fn new(name: &str, extension: &str, content: &'static str) -> Self {
+    fn new(name: &str, extension: &str, content: impl Into<Cow<'static, str>>) -> Self {
+        let content = content.into();
         let kind = match extension {
             "css" => "text/css; charset=utf-8",
             "svg" => "image/svg+xml",
             _ => "text/javascript; charset=utf-8",
         };
-        let digest = hex::encode(&Sha256::digest(content)[..6]);
+        let digest = hex::encode(&Sha256::digest(content.as_bytes())[..6]);
         Self { path: format!("/static/{name}-{digest}.{extension}"), kind, content }
     }
 
@@ -29,7 +31,7 @@ impl StaticFile {
     pub(crate) fn serve<S: Clone + Send + Sync + 'static>(&'static self) -> MethodRouter<S> {
         get(move || async move {
             let headers = [(CONTENT_TYPE, self.kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")];
-            (headers, self.content).into_response()
+            (headers, self.content.as_ref()).into_response()
         })
     }
 }
@@ -47,13 +49,23 @@ pub(crate) struct StaticFiles {
     pub(crate) run_script: StaticFile,
     /// The taco: favicon and mark.
     pub(crate) icon: StaticFile,
+    /// The taco with a dot in the colour of a tone: favicons of pages that have a status.
+    status_icons: Vec<(&'static str, StaticFile)>,
     /// Sprite of icons: see `templates/icons.html`.
     pub(crate) icons: StaticFile,
 }
 
 impl StaticFiles {
-    pub(crate) fn all(&'static self) -> [&'static StaticFile; 7] {
-        [&self.style_sheet, &self.htmx, &self.htmx_events, &self.script, &self.run_script, &self.icon, &self.icons]
+    pub(crate) fn all(&'static self) -> Vec<&'static StaticFile> {
+        let named = [&self.style_sheet, &self.htmx, &self.htmx_events, &self.script, &self.run_script];
+        let icons = self.status_icons.iter().map(|(_, icon)| icon);
+        named.into_iter().chain([&self.icon, &self.icons]).chain(icons).collect()
+    }
+
+    /// Address of the favicon for a tone of a badge.
+    pub(crate) fn icon_of(&self, tone: &str) -> &str {
+        let icon = self.status_icons.iter().find(|(name, _)| *name == tone);
+        icon.map_or(&self.icon.path, |(_, icon)| &icon.path)
     }
 }
 
@@ -65,7 +77,26 @@ const STYLE_SHEET: &str = concat!(
     include_str!("../../../static/run.css"),
     include_str!("../../../static/pictures.css"),
     include_str!("../../../static/dialogs.css"),
+    include_str!("../../../static/palette.css"),
 );
+
+const ICON: &str = include_str!("../../../static/icon.svg");
+
+/// Tones of badges, and colours that stand out in a browser's tabs, light or dark. See `badge::Badge`.
+const TONES: [(&str, &str); 6] = [
+    ("calm", "#8a8f98"),
+    ("busy", "#2f7de1"),
+    ("asks", "#f0a500"),
+    ("good", "#2da44e"),
+    ("bad", "#e5484d"),
+    ("off", "#6a6f78"),
+];
+
+fn dotted(colour: &str) -> String {
+    let dot =
+        format!(r##"<circle cx="24" cy="9" r="7.5" fill="{colour}" stroke="#ffffff" stroke-width="1.5"/></svg>"##);
+    ICON.replace("</svg>", &dot)
+}
 
 pub(crate) static STATIC_FILES: LazyLock<StaticFiles> = LazyLock::new(|| StaticFiles {
     style_sheet: StaticFile::new("app", "css", STYLE_SHEET),
@@ -74,10 +105,17 @@ pub(crate) static STATIC_FILES: LazyLock<StaticFiles> = LazyLock::new(|| StaticF
     script: StaticFile::new(
         "app",
         "js",
-        concat!(include_str!("../../../static/app.js"), include_str!("../../../static/live.js")),
+        concat!(
+            include_str!("../../../static/app.js"),
+            include_str!("../../../static/palette.js"),
+            include_str!("../../../static/live.js")
+        ),
     ),
     run_script: StaticFile::new("run", "js", include_str!("../../../static/run.js")),
-    icon: StaticFile::new("icon", "svg", include_str!("../../../static/icon.svg")),
+    icon: StaticFile::new("icon", "svg", ICON),
+    status_icons: TONES
+        .map(|(tone, colour)| (tone, StaticFile::new(&format!("icon-{tone}"), "svg", dotted(colour))))
+        .into(),
     icons: StaticFile::new("icons", "svg", include_str!("../../../static/icons.svg")),
 });
 
@@ -88,7 +126,7 @@ mod tests {
     #[test]
     fn what_others_wrote_is_what_they_published() {
         for (file, digest) in [(&STATIC_FILES.htmx, HTMX), (&STATIC_FILES.htmx_events, HTMX_EVENTS)] {
-            assert_eq!(hex::encode(Sha256::digest(file.content)), digest, "{}", file.path);
+            assert_eq!(hex::encode(Sha256::digest(file.content.as_bytes())), digest, "{}", file.path);
         }
     }
 

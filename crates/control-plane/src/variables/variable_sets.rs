@@ -268,7 +268,7 @@ fn check_targets(
 }
 
 /// A set is visible to those who see all sets, and to those who see variables of something that it reaches.
-fn may_read(caller: &Caller, state: &OrganizationState, set: &VariableSet) -> bool {
+pub(crate) fn may_read(caller: &Caller, state: &OrganizationState, set: &VariableSet) -> bool {
     let may = |action, resource| caller.may(action, resource).allowed;
     let in_project = |id: &ProjectId| {
         let project = state.projects.get(id);

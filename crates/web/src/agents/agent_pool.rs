@@ -202,7 +202,9 @@ async fn render(
         chosen: form.project.contains(&project.id.to_string()),
     });
     let page = PoolPage {
-        layout: Layout::for_visitor(web, visitor).in_organization(organization, Section::Agents),
+        layout: Layout::for_visitor(web, visitor)
+            .in_organization(organization, Section::Agents)
+            .called(id, view.pool.name.as_str()),
         now,
         address: pool_address(organization, id),
         id,

@@ -8,9 +8,9 @@ use super::{Case, Route, get, post, sample};
 use crate::{
     account, admin, admin_users, agent_pool, agents, audit_log, choose_workspace, configuration, configurations,
     consent, dashboard, invitations, login, member, new_run, oauth, organization_members, organization_secrets,
-    organization_settings, organization_tags, organizations, output, password_link, projects, run, runs, sessions,
-    state, state_diff, state_resource, state_restore, state_upload, states, team, team_access, team_tokens, teams,
-    theme, tokens, variable_form, variable_import, variable_set, variable_sets, variables, workspace,
+    organization_settings, organization_tags, organizations, output, password_link, projects, run, runs, search,
+    sessions, state, state_diff, state_resource, state_restore, state_upload, states, team, team_access, team_tokens,
+    teams, theme, tokens, variable_form, variable_import, variable_set, variable_sets, variables, workspace,
     workspace_control, workspace_general, workspace_lock, workspace_settings, workspace_sharing, workspaces,
 };
 
@@ -102,6 +102,8 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             get("/app/organizations", User, organizations::list),
             post("/app/organizations", Right(A::CreateOrganization, Site), organizations::create).form(sample::NEW_ORGANIZATION),
             get("/app/{organization}", Right(A::ReadOrganization, Organization), dashboard::show),
+            get("/app/organizations/search", User, search::everywhere).query("q=a"),
+            get("/app/{organization}/search", Right(A::ReadOrganization, Organization), search::in_organization).query("q=a"),
             get("/app/{organization}/queue", Right(A::ReadOrganization, Organization), dashboard::queue),
             get("/app/{organization}/settings", Right(A::ReadDirectory, Organization), organization_settings::show),
             post("/app/{organization}/settings", Right(A::UpdateOrganization, Organization), organization_settings::save).form(sample::ORGANIZATION),

@@ -206,7 +206,7 @@ async fn render(
     let apply = visitor.caller.may(Action::ApplyRun, view.resource());
     let wait = |reason: &WaitReason| Wait::within(organization, &view.workspace, reason);
     let page = NewRunPage {
-        layout: Layout::for_visitor(web, visitor).in_workspace(organization, workspace, WorkspaceSection::Runs),
+        layout: Layout::for_visitor(web, visitor).in_workspace(organization, &view.workspace, WorkspaceSection::Runs),
         now: web.control_plane.now(),
         address: format!("{}/runs", workspace_address(organization, workspace)),
         kinds: KINDS.map(kind).into(),

@@ -41,10 +41,14 @@ pub(crate) async fn reveal(
         return Err(PageError::not_found("output"));
     }
     let output = web.control_plane.reveal_output(&visitor.caller, id).await?;
-    let (organization, name) = (workspace.org.entry().name.as_str(), workspace.workspace.name.as_str());
+    let organization = workspace.org.entry().name.as_str();
     let reads_log = visitor.caller.may(Action::ReadAuditTrail, workspace.org.resource()).allowed;
     let page = OutputPage {
-        layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::Overview),
+        layout: Layout::for_visitor(&web, &visitor).in_workspace(
+            organization,
+            &workspace.workspace,
+            WorkspaceSection::Overview,
+        ),
         address: address_of(&workspace),
         name: output.name,
         kind: output.type_name,

@@ -140,11 +140,13 @@ pub(crate) async fn show(
         web.control_plane.outputs_without_secrets(&visitor.caller, state.version.id),
         others(&web, &visitor, &state, before),
     )?;
-    let (organization, name) = (workspace.org.entry().name.as_str(), workspace.workspace.name.as_str());
+    let organization = workspace.org.entry().name.as_str();
     let possible = DATA_STEPS.iter().filter(|(_, action, _)| state.is_possible(*action));
     let choice = |action: BackingDataAction| state.data_choice(&visitor.caller, action);
     let page = StatePage {
-        layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::States),
+        layout: Layout::for_visitor(&web, &visitor)
+            .in_workspace(organization, &workspace.workspace, WorkspaceSection::States)
+            .called(state.version.id, &format!("Serial {}", state.version.serial)),
         version: StateRow::of(&state, &overview),
         lineage: state.version.lineage.clone(),
         others,

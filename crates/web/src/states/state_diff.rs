@@ -143,9 +143,11 @@ pub(crate) async fn show(
             (Some(StateRow::of(&comparison.before, &overview)), shown)
         }
     };
-    let (organization, name) = (workspace.org.entry().name.as_str(), workspace.workspace.name.as_str());
+    let organization = workspace.org.entry().name.as_str();
     let page = StateDiffPage {
-        layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::States),
+        layout: Layout::for_visitor(&web, &visitor)
+            .in_workspace(organization, &workspace.workspace, WorkspaceSection::States)
+            .called(after.version.id, &format!("Serial {}", after.version.serial)),
         address: format!("{overview}/states/{}", after.version.id),
         after: StateRow::of(&after, &overview),
         before,

@@ -128,9 +128,11 @@ pub(crate) async fn show(
     }
     let found = web.control_plane.state_resource(&visitor.caller, state.version.id, wanted.clone()).await?;
     let StateResource { state, result } = found;
-    let (organization, name) = (workspace.org.entry().name.as_str(), workspace.workspace.name.as_str());
+    let organization = workspace.org.entry().name.as_str();
     let page = ResourcePage {
-        layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::States),
+        layout: Layout::for_visitor(&web, &visitor)
+            .in_workspace(organization, &workspace.workspace, WorkspaceSection::States)
+            .called(state.version.id, &format!("Serial {}", state.version.serial)),
         version: StateRow::of(&state, &overview),
         name: result.as_ref().map_or_else(|_| shortened(&wanted), |resource| plain(&resource.address)),
         detail: result.map(|resource| Detail::of(resource, &address)).map_err(|refusal| refusal.to_string()),

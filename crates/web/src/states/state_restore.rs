@@ -42,9 +42,11 @@ pub(crate) async fn show(State(web): State<Web>, visitor: Visitor, path: StatePa
         }
         _ => (None, Err("It is the current state already.".to_owned())),
     };
-    let (organization, name) = (workspace.org.entry().name.as_str(), workspace.workspace.name.as_str());
+    let organization = workspace.org.entry().name.as_str();
     let page = RestorePage {
-        layout: Layout::for_visitor(&web, &visitor).in_workspace(organization, name, WorkspaceSection::States),
+        layout: Layout::for_visitor(&web, &visitor)
+            .in_workspace(organization, &workspace.workspace, WorkspaceSection::States)
+            .called(wanted.version.id, &format!("Serial {}", wanted.version.serial)),
         address: format!("{overview}/states/{}", wanted.version.id),
         choice: wanted.restore_choice(&visitor.caller),
         wanted: StateRow::of(&wanted, &overview),

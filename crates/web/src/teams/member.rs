@@ -82,7 +82,9 @@ async fn member_page(
     let list = organization_members::address_of(organization);
     let teams = team_choices(web, visitor, organization, |team| view.membership.teams.contains(team)).await?;
     Ok(MemberPage {
-        layout: Layout::for_visitor(web, visitor).in_organization(organization, Section::Settings),
+        layout: Layout::for_visitor(web, visitor)
+            .in_organization(organization, Section::Settings)
+            .called(view.membership.id, &plain(view.membership.email.as_str())),
         rail: Rail::of_organization(&view.org, &visitor.caller, "/members"),
         address: format!("{list}/{}", view.membership.id),
         list,

@@ -114,7 +114,9 @@ impl TeamPage {
             removal: view.removal_of_member(caller, member.membership.id),
         };
         Ok(Self {
-            layout: Layout::for_visitor(web, visitor).in_organization(organization, Section::Settings),
+            layout: Layout::for_visitor(web, visitor)
+                .in_organization(organization, Section::Settings)
+                .called(id, view.team.name.as_str()),
             rail: Rail::of_organization(&view.org, caller, "/teams"),
             settings: organization_settings::address(organization),
             id,

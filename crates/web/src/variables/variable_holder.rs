@@ -91,8 +91,13 @@ impl Holder {
     pub(crate) fn layout(&self, web: &Web, visitor: &Visitor) -> Layout {
         let layout = Layout::for_visitor(web, visitor);
         match &self.subject {
-            Subject::Workspace(_) => layout.in_workspace(&self.organization, &self.name, WorkspaceSection::Variables),
-            Subject::VariableSet(_) => layout.in_organization(&self.organization, Section::VariableSets),
+            Subject::Workspace(view) => {
+                layout.in_workspace(&self.organization, &view.workspace, WorkspaceSection::Variables)
+            }
+            Subject::VariableSet(view) => {
+                let layout = layout.in_organization(&self.organization, Section::VariableSets);
+                layout.called(view.set.id, view.set.name.as_str())
+            }
         }
     }
 }

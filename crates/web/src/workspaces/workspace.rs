@@ -178,7 +178,7 @@ fn overview(
     let (organization, name) = (org.entry().name.as_str(), workspace.name.as_str());
     let state = view.current_state_version();
     WorkspacePage {
-        layout: Layout::for_visitor(web, visitor).in_workspace(organization, name, WorkspaceSection::Overview),
+        layout: Layout::for_visitor(web, visitor).in_workspace(organization, workspace, WorkspaceSection::Overview),
         version,
         start_refusal: web.control_plane.new_run_refusal(&visitor.caller, view),
         address: address_of(view),

@@ -143,11 +143,7 @@ impl SettingsPage {
             teams.items.iter().filter(|team| !accesses.items.iter().any(|has| has.team == team.team.id));
         let others = view.org.visible_to(caller).workspaces().filter(|other| other.id != workspace.id);
         Ok(Self {
-            layout: Layout::for_visitor(web, visitor).in_workspace(
-                organization,
-                &place.workspace,
-                WorkspaceSection::Settings,
-            ),
+            layout: Layout::for_visitor(web, visitor).in_workspace(organization, workspace, WorkspaceSection::Settings),
             rail: Rail::of_workspace(organization, &place.workspace, section.path()),
             section,
             address: place.address(),

@@ -364,7 +364,8 @@ pub(crate) async fn render(
     });
     let refresh = (!run.status.is_final()).then_some(if run.status.is_executing() { 5 } else { 10 });
     let layout = Layout::for_visitor(web, visitor)
-        .in_workspace(organization, view.workspace.name.as_str(), WorkspaceSection::Runs)
+        .in_workspace(organization, &view.workspace, WorkspaceSection::Runs)
+        .with_status(Badge::of_run(run.status))
         .refreshed(refresh);
     let page = RunPage {
         layout,
