@@ -21,7 +21,7 @@ fn whoever_logs_in_needs_no_variables_until_they_log_out() {
 
     let done = bare(&["login", address], &format!("{TOKEN}\n"));
     assert_eq!(done.code, 0, "{done:?}");
-    assert!(done.stdout.contains(&format!(" on {address}.")) && !done.stdout.contains(TOKEN), "{done:?}");
+    assert!(done.stdout.contains(&format!("Logged in to {address} as ")) && !done.stdout.contains(TOKEN), "{done:?}");
     assert_eq!(fs::metadata(&credentials).expect("it is there").permissions().mode() & 0o777, 0o600);
     let kept: Value = serde_json::from_slice(&fs::read(&credentials).expect("it is there")).expect("it is JSON");
     assert_eq!(kept, json!({ "credentials": { address: { "token": TOKEN } } }));
@@ -34,12 +34,24 @@ fn whoever_logs_in_needs_no_variables_until_they_log_out() {
     assert_eq!(done.code, 3, "terraform's variable goes before the file: {done:?}");
 
     let done = bare(&["logout"], "");
-    assert!(done.stdout.starts_with(&format!("The token for {address} is forgotten.")), "{done:?}");
+    assert!(done.stdout.starts_with(&format!("Logged out of {address}.")), "{done:?}");
     assert_eq!(bare(&["whoami"], "").code, 3);
     assert_eq!(
         bare(&["logout", "--json"], "").stdout,
         format!("{:#}\n", json!({ "host": address, "forgotten": false }))
     );
+}
+
+#[test]
+fn after_terraform_login_alone_the_server_is_found() {
+    let person = Person::new();
+    let file = person.home.path().join(".terraform.d/credentials.tfrc.json");
+    fs::create_dir(person.home.path().join(".terraform.d")).expect("it is made");
+    let credentials = json!({ "credentials": { person.server.address.as_str(): { "token": TOKEN } } });
+    fs::write(&file, credentials.to_string()).expect("it is written");
+    let done = Done::of(&mut person.home.taco(&["whoami", "-v"]), "");
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.stderr.contains("(the only login in ~/.terraform.d/credentials.tfrc.json)"), "{done:?}");
 }
 
 #[test]

@@ -10,5 +10,6 @@ mod pools;
 mod refusals;
 mod runs;
 mod states;
+mod teams;
 mod tls;
 mod variables;

@@ -12,7 +12,7 @@ fn words<'a>(words: &[&'a str]) -> Vec<&'a str> {
 fn pools_and_their_tokens_are_made_listed_and_deleted() {
     let person = Person::with_workspace();
     let made = person.succeeds(&words(&["pool", "create", "rack-1"])).stdout;
-    assert!(made.starts_with("Agent pool rack-1 is there, as apool-"), "{made}");
+    assert!(made.starts_with("Created agent pool rack-1 (apool-"), "{made}");
     let limited = person.json(&words(&["pool", "create", "rack-2", "--workspace", "network"]));
     assert_eq!(limited["organization-scoped"], false);
     let list = person.succeeds(&words(&["pool", "ls"]));
@@ -33,7 +33,7 @@ fn pools_and_their_tokens_are_made_listed_and_deleted() {
     assert_eq!(person.succeeds(&words(&["pool", "token", "ls", "rack-1"])).rows().len(), 0);
 
     let agents = person.succeeds(&words(&["agent", "ls", "--pool", "rack-1"])).stdout;
-    assert_eq!(agents, "NAME\tPOOL\tSTATUS\tADDRESS\tLAST HEARD\tVERSION\tAGENT\n");
+    assert_eq!(agents, "NAME\tPOOL\tSTATUS\tADDRESS\tLAST SEEN\tVERSION\tAGENT\n");
     assert_eq!(person.json(&words(&["agent", "ls"])), json!([]));
     let unknown = person.fails(3, &words(&["agent", "ls", "--pool", "rack-9"]));
     assert!(unknown.contains("taco pool ls --org acme"), "{unknown}");

@@ -3,11 +3,16 @@ use crate::person::{Person, TOKEN};
 #[test]
 fn a_wrong_token_says_how_to_log_in() {
     let person = Person::new();
-    for (token, what) in [("wrong", "does not accept the token"), ("", "there is no token for")] {
+    for (token, what) in [("wrong", "does not accept your token"), ("", "you are not logged in to")] {
         let output = person.taco(&["org", "ls"]).env("TACO_TOKEN", token).output().expect("it runs");
         let said = String::from_utf8(output.stderr).expect("it is text");
         assert_eq!(output.status.code(), Some(3), "{said}");
-        assert!(said.contains(what) && said.contains(&format!("taco login {}", person.server.address)), "{said}");
+        assert!(
+            said.contains(what)
+                && !said.contains("Bearer")
+                && said.contains(&format!("taco login {}", person.server.address)),
+            "{said}"
+        );
         assert_eq!(said.lines().count(), 3, "{said}");
     }
 }
@@ -39,7 +44,7 @@ fn what_is_missing_on_the_command_line_is_named() {
         let said = person.fails(2, words);
         assert!(said.contains(part), "{words:?}: {said}");
     }
-    assert!(person.fails(1, &["org", "create", "no name"]).contains("not accepted"));
+    assert!(person.fails(1, &["org", "create", "no name"]).contains("couldn't save organization no name"));
 }
 
 #[test]
@@ -49,6 +54,51 @@ fn a_server_that_is_away_is_named() {
     let said = person.fails(5, &["org", "ls", "--host", "127.0.0.1:1"]);
     assert!(said.starts_with("error: 127.0.0.1:1 cannot be reached\n"), "{said}");
     assert!(said.contains("refused") && said.contains("--host"), "{said}");
+}
+
+#[test]
+fn http_and_https_mixed_up_are_told_apart() {
+    let person = Person::new();
+    let address = &person.server.address;
+    let said = person.fails(5, &["org", "ls", "--host", &format!("https://{address}")]);
+    assert!(said.starts_with(&format!("error: {address} speaks plain http, but was asked over https\n")), "{said}");
+    assert!(said.contains(&format!("--host http://{address}")), "{said}");
+    let person = Person::with_tls();
+    let address = &person.server.address;
+    let said = person.fails(5, &["org", "ls", "--host", &format!("http://{address}")]);
+    assert!(said.starts_with(&format!("error: {address} speaks https, but was asked over plain http\n")), "{said}");
+    assert!(said.contains(&format!("--host https://{address}")), "{said}");
+}
+
+#[test]
+fn misspelt_names_are_recognized() {
+    let person = Person::with_workspace();
+    person.succeeds(&["pool", "create", "rack-1", "--org", "acme"]);
+    person.succeeds(&["varset", "set", "aws", "--org", "acme"]);
+    person.succeeds(&["project", "create", "platform", "--org", "acme"]);
+    person.succeeds(&["team", "create", "operators", "--org", "acme"]);
+    for (words, name) in [
+        (&["ws", "show", "acme/netwrk"][..], "network"),
+        (&["state", "ls", "--ws", "acme/networks"], "network"),
+        (&["ws", "show", "acmee/network"], "acme"),
+        (&["org", "show", "acmee"], "acme"),
+        (&["agent", "ls", "--pool", "rakc-1", "--org", "acme"], "rack-1"),
+        (&["varset", "ls", "asw", "--org", "acme"], "aws"),
+        (&["project", "show", "platfrom", "--org", "acme"], "platform"),
+        (&["team", "show", "operator", "--org", "acme"], "operators"),
+    ] {
+        let said = person.fails(3, words);
+        assert!(said.contains(&format!("did you mean {name}?")), "{words:?}: {said}");
+    }
+    assert!(!person.fails(3, &["ws", "show", "acme/database"]).contains("did you mean"));
+}
+
+#[test]
+fn a_name_that_is_taken_is_a_conflict() {
+    let person = Person::with_workspace();
+    let taken = person.fails(4, &["ws", "create", "acme/network"]);
+    assert!(taken.starts_with("error: workspace acme/network already exists\n"), "{taken}");
+    assert!(taken.contains("taco ws show acme/network"), "{taken}");
 }
 
 #[test]
@@ -83,10 +133,15 @@ fn help_tells_the_exit_codes() {
         &["login", "--help"],
         &["auth", "--help"],
         &["init", "-h"],
+        &["team", "--help"],
+        &["user", "--help"],
+        &["token", "--help"],
+        &["audit", "ls", "--help"],
+        &["version", "--help"],
     ] {
         let help = person.succeeds(words).stdout;
         assert!(help.contains("Examples:") || words.contains(&"-h"), "{help}");
-        for code in ["5  the server cannot be reached", "124  ", "130  stopped by Ctrl-C"] {
+        for code in ["5  the server can't be reached", "124  ", "130  stopped by Ctrl-C"] {
             assert!(help.contains(code), "{code:?} is missing in:\n{help}");
         }
         assert!(help.lines().all(|line| line.chars().count() <= 120), "a line is too long:\n{help}");

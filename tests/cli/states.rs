@@ -44,7 +44,7 @@ fn a_state_is_pushed_pulled_compared_and_brought_back() {
     let first = state(1, "http://one", &[("a", "1"), ("b", "1")]);
     let pushed = push(&person, &first);
     assert_eq!(pushed.code, 0, "{pushed:?}");
-    assert!(pushed.stdout.starts_with("Serial 1 of acme/network is stored, as sv-"), "{pushed:?}");
+    assert!(pushed.stdout.starts_with("Uploaded serial 1 of acme/network (sv-"), "{pushed:?}");
     assert_eq!(person.succeeds(&words(&["state", "pull"])).stdout, first, "byte by byte");
     let addresses = person.succeeds(&words(&["state", "ls"]));
     assert_eq!(addresses.rows(), [["null_resource.a", "hashicorp/null"], ["null_resource.b", "hashicorp/null"]]);
@@ -63,7 +63,7 @@ fn a_state_is_pushed_pulled_compared_and_brought_back() {
     assert_eq!(versions.stdout.lines().next(), Some("SERIAL\tID\tSTATUS\tBYTES\tTERRAFORM\tCREATED\tBY"));
     assert_eq!(versions.rows().iter().map(|row| row[0]).collect::<Vec<_>>(), ["2", "1"]);
 
-    let rows = "\tWHAT\tCHANGE\n-\tnull_resource.a\t\n~\tnull_resource.b\tid\n+\tnull_resource.c\t\n\
+    let rows = "\tWHAT\tCHANGE\n-\tnull_resource.a\t\n~\tnull_resource.b\tid: \"1\" → \"2\"\n+\tnull_resource.c\t\n\
                 ~\toutput.url\t\"http://one\" → \"http://two\"\n";
     for asked in [&["state", "diff"][..], &["state", "diff", "1"], &["state", "diff", "1", "2"]] {
         assert_eq!(person.succeeds(&words(asked)).stdout, rows, "{asked:?}");
@@ -79,7 +79,7 @@ fn a_state_is_pushed_pulled_compared_and_brought_back() {
     let refused = person.fails(2, &words(&["state", "rollback", "1"]));
     assert!(refused.contains("--yes"), "{refused}");
     let back = person.succeeds(&words(&["state", "rollback", "1", "--yes"])).stdout;
-    assert_eq!(back, "acme/network is back at serial 1, as serial 3.\n");
+    assert_eq!(back, "Rolled acme/network back to serial 1; it is now serial 3.\n");
     assert_eq!(person.succeeds(&words(&["state", "diff", "1", "3"])).stdout, "\tWHAT\tCHANGE\n");
     assert_eq!(person.json(&words(&["state", "show"]))["serial"], 3);
     assert_eq!(person.json(&["ws", "show", "acme/network"])["locked"], false, "nothing stays locked");
@@ -142,7 +142,7 @@ fn a_lock_says_who_holds_it_since_when_and_from_where() {
     let free = person.fails(4, &words(&["state", "unlock"]));
     assert!(free.contains("already unlocked"), "{free}");
     let locked = person.succeeds(&words(&["state", "lock", "--reason", "moving house"])).stdout;
-    assert!(locked.starts_with("acme/network is locked."), "{locked}");
+    assert!(locked.starts_with("Locked acme/network."), "{locked}");
     let who = person.json(&["whoami"])["username"].as_str().expect("it has one").to_owned();
 
     let held = person.fails(4, &words(&["state", "lock"]));

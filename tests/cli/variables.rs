@@ -25,7 +25,7 @@ fn holds(bytes: &[u8], text: &str) -> bool {
 fn variables_are_set_listed_and_deleted() {
     let person = Person::with_workspace();
     let made = person.succeeds(&words(&["var", "set", "region=eu", "--description", "where"])).stdout;
-    assert_eq!(made, "Variable region of acme/network is created.\n");
+    assert_eq!(made, "Created variable region of acme/network.\n");
     person.succeeds(&words(&["var", "set", "region=us=2"]));
     let same = person.succeeds(&words(&["var", "set", "region=us=2"])).stdout;
     assert_eq!(same, "Variable region of acme/network is unchanged.\n");
@@ -119,11 +119,11 @@ fn variable_sets_are_made_filled_applied_and_deleted() {
         |words: &[&'static str]| -> Vec<&'static str> { words.iter().chain(&["--org", "acme"]).copied().collect() };
     let made =
         person.succeeds(&on_acme(&["varset", "set", "aws keys", "--description", "for all", "--workspace", "network"]));
-    assert_eq!(made.stdout, "Variable set aws keys is there.\n");
+    assert_eq!(made.stdout, "Created variable set aws keys.\n");
     person.succeeds(&on_acme(&["varset", "set", "aws keys", "REGION=eu", "--env"]));
     fs::write(person.home.path().join("more.env"), "A=1\nREGION=us\n").expect("it is written");
     let imported = person.succeeds(&on_acme(&["varset", "import", "aws keys", "more.env"]));
-    assert_eq!(imported.rows(), [["A", "env", "created"], ["REGION", "env", "changed"]]);
+    assert_eq!(imported.rows(), [["A", "env", "created"], ["REGION", "env", "updated"]]);
     let list = person.succeeds(&on_acme(&["varset", "ls"]));
     assert_eq!(
         list.stdout,
@@ -133,6 +133,8 @@ fn variable_sets_are_made_filled_applied_and_deleted() {
     assert_eq!(variables.rows()[1][..3], ["REGION", "us", "env"]);
     let effective = person.succeeds(&words(&["var", "ls", "--all"]));
     assert_eq!(effective.rows().len(), 2, "{effective:?}");
+    assert_eq!(effective.rows()[1][..5], ["REGION", "us", "env", "no", "aws keys"]);
+    assert_eq!(person.json(&words(&["var", "ls", "--all"]))[0]["from"], "aws keys");
     assert_eq!(person.succeeds(&words(&["var", "ls"])).rows().len(), 0);
 
     let changed = person.json(&on_acme(&["varset", "set", "aws keys", "--global", "--priority", "--nowhere"]));

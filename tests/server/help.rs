@@ -13,6 +13,7 @@ fn help_names_purpose_examples_and_variables() {
             &["--help"][..],
             &["Taco runs Terraform and OpenTofu for teams", "Without a command, taco runs the server."][..],
         ),
+        (&["--help"], &["Getting started: login", "Daily work: run", "Administration: org", "Server: server"]),
         (&["server", "--help"], &["--listen <ADDRESS:PORT>", "[env: TACO_LISTEN]", "[default: 127.0.0.1:8080]"]),
         (&["server", "--help"], &["--secret-key-file <FILE>", "TACO_SECRET_KEY_FILE]", "SIGTERM"]),
         (&["server", "-h"], &["Run the server", "--bucket <URL>", "Agents:"]),
@@ -29,6 +30,33 @@ fn help_names_purpose_examples_and_variables() {
         assert!(help.lines().all(|line| line.chars().count() <= 120), "a line is too long:\n{help}");
     }
     assert!(!printed(&["doctor", "--help"]).contains("--listen"), "doctor needs the bucket only");
+}
+
+/// Help with which people find their way; the rest is described flag by flag.
+#[test]
+fn help_of_groups_is_as_it_was() {
+    for (name, words) in [
+        ("taco", &["--help"][..]),
+        ("ws", &["ws", "--help"]),
+        ("ws-create", &["ws", "create", "--help"]),
+        ("run", &["run", "--help"]),
+        ("run-start", &["run", "start", "--help"]),
+        ("team", &["team", "--help"]),
+        ("audit-ls", &["audit", "ls", "--help"]),
+    ] {
+        insta::assert_snapshot!(name, printed(words));
+    }
+}
+
+#[test]
+fn global_flags_are_described_once() {
+    let of_group = printed(&["ws", "--help"]);
+    assert_eq!(of_group.matches("--no-input").count(), 1, "{of_group}");
+    let of_verb = printed(&["ws", "ls", "--help"]);
+    assert!(!of_verb.contains("--no-input") && of_verb.contains("see `taco ws --help`"), "{of_verb}");
+    assert!(of_verb.lines().count() < 20, "{of_verb}");
+    let script = printed(&["completion", "bash"]);
+    assert!(script.contains("--no-input"), "shells complete them all the same");
 }
 
 #[test]

@@ -47,7 +47,7 @@ struct Arguments {
     #[arg(long, env = "TACO_AGENT_CONCURRENCY", default_value_t = 1, value_name = "COUNT",
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     concurrency: u32,
-    /// Take one phase and leave
+    /// Run one job, then exit
     #[arg(long, env = "TACO_AGENT_ONCE", action = ArgAction::SetTrue)]
     once: bool,
     /// Directory for engines, runs and the journal; each agent has its own

@@ -10,7 +10,9 @@ use url::Url;
 use crate::failure::{Failure, Kind};
 use crate::host::Host;
 use crate::oauth::LoginService;
+use crate::progress::{self, Progress};
 use crate::resource::{Document, Resource};
+use crate::status;
 
 const MEDIA_TYPE: &str = "application/vnd.api+json";
 
@@ -29,6 +31,9 @@ const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(300), Duration::from_
 /// By which a server knows a request that is sent again.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
+/// Downloads tell how far they are after so many bytes.
+const PROGRESS_STEP_BYTES: usize = 1024 * 1024;
+
 /// Keys of a query and their values.
 pub(crate) type Query<'a> = &'a [(&'a str, &'a str)];
 
@@ -39,13 +44,19 @@ pub(crate) struct Api {
     token: Option<String>,
     /// Tell about requests, without tokens.
     debug: bool,
+    /// Tell how far long transfers are.
+    shows_progress: bool,
 }
 
 impl Api {
     pub(crate) fn new(host: Host, token: Option<String>, debug: bool) -> Result<Self, Failure> {
         let http = reqwest::Client::builder().user_agent(USER_AGENT).connect_timeout(CONNECT_TIMEOUT).build();
         let http = http.map_err(|error| Failure::error("requests are not possible").because(in_full(&error)))?;
-        Ok(Self { http, host, token, debug })
+        Ok(Self { http, host, token, debug, shows_progress: false })
+    }
+
+    pub(crate) fn with_progress(self, shows_progress: bool) -> Self {
+        Self { shows_progress, ..self }
     }
 
     /// Reads something. `subject` is what messages call it.
@@ -63,6 +74,31 @@ impl Api {
     ) -> Result<Document, Failure> {
         let request = self.request(method, path).header(CONTENT_TYPE, MEDIA_TYPE).body(body.to_string());
         self.document(subject, request).await
+    }
+
+    /// The same, where the query says more.
+    pub(crate) async fn send_with_query(
+        &self,
+        subject: &str,
+        method: Method,
+        path: &[&str],
+        query: Query<'_>,
+        body: &Value,
+    ) -> Result<Document, Failure> {
+        let request = self.request(method, path).query(query).header(CONTENT_TYPE, MEDIA_TYPE).body(body.to_string());
+        self.document(subject, request).await
+    }
+
+    /// Reads a document that is no JSON:API.
+    pub(crate) async fn json(&self, subject: &str, path: &[&str], query: Query<'_>) -> Result<Value, Failure> {
+        let response = self.answer(subject, self.request(Method::GET, path).query(query)).await?;
+        response.json().await.map_err(|error| self.not_taco(&error))
+    }
+
+    /// Versions of the server and its engines.
+    pub(crate) async fn versions(&self) -> Result<Value, Failure> {
+        let response = self.answer("the server's version", self.http.get(self.host.at(&["versions"]))).await?;
+        response.json().await.map_err(|error| self.not_taco(&error))
     }
 
     pub(crate) async fn delete(&self, subject: &str, path: &[&str]) -> Result<(), Failure> {
@@ -92,14 +128,42 @@ impl Api {
     /// The bytes at an address that is its own credential.
     pub(crate) async fn download(&self, subject: &str, address: &str) -> Result<Vec<u8>, Failure> {
         let response = self.answer(subject, self.http.get(parse(subject, address)?)).await?;
-        let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
-        Ok(bytes.into())
+        self.body(response, None).await
+    }
+
+    /// The bytes at a path of the API; none if there is nothing yet. More than `limit` are refused.
+    pub(crate) async fn bytes(&self, subject: &str, path: &[&str], limit: usize) -> Result<Option<Vec<u8>>, Failure> {
+        let response = self.answer(subject, self.request(Method::GET, path)).await?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(None);
+        }
+        self.body(response, Some(limit)).await.map(Some)
+    }
+
+    async fn body(&self, mut response: Response, limit: Option<usize>) -> Result<Vec<u8>, Failure> {
+        let whole = response.content_length().map(|length| format!(" of {}", progress::size(length as usize)));
+        let whole = whole.unwrap_or_default();
+        let (mut bytes, mut told) = (Vec::new(), 0);
+        let mut progress = Progress::new(self.shows_progress);
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
+            bytes.extend_from_slice(&chunk);
+            if limit.is_some_and(|limit| bytes.len() > limit) {
+                return Err(Failure::error("it is too large to be shown here"));
+            }
+            if bytes.len() - told > PROGRESS_STEP_BYTES {
+                told = bytes.len();
+                progress.show(&format!("Downloading {}{whole}", progress::size(told)));
+            }
+        }
+        Ok(bytes)
     }
 
     /// Sends bytes to an address that is its own credential.
     pub(crate) async fn upload(&self, subject: &str, address: &str, bytes: Vec<u8>) -> Result<(), Failure> {
         let request = self.http.put(parse(subject, address)?).header(CONTENT_TYPE, "application/octet-stream");
-        self.answer(subject, request.body(bytes)).await.map(drop)
+        let what = format!("Uploading {}", progress::size(bytes.len()));
+        let answer = self.answer(subject, request.body(bytes));
+        progress::while_waiting(self.shows_progress, &what, answer).await.map(drop)
     }
 
     /// Login service of the server, if it supports logging in with a browser.
@@ -190,12 +254,13 @@ impl Api {
         let why = |otherwise: &str| format!("{}{request}", if reasons.is_empty() { otherwise } else { reasons });
         match status {
             StatusCode::UNAUTHORIZED => {
-                let what = match self.token {
-                    Some(_) => format!("{host} does not accept the token"),
-                    None => format!("there is no token for {host}"),
+                // What the server says is for programs: it tells which header to send.
+                let (what, why) = match self.token {
+                    Some(_) => (format!("{host} does not accept your token"), "it was revoked, or has expired"),
+                    None => (format!("you are not logged in to {host}"), "no token for it was found"),
                 };
-                let hint = format!("log in with `taco login {host}`, or set TACO_TOKEN");
-                Failure::new(Kind::NotFound, what).because(why("it may be revoked or expired")).hint(hint)
+                let hint = format!("run `taco login {host}`, or set TACO_TOKEN");
+                Failure::new(Kind::NotFound, what).because(format!("{why}{request}")).hint(hint)
             }
             StatusCode::NOT_FOUND | StatusCode::FORBIDDEN => {
                 Failure::new(Kind::NotFound, format!("{subject}: not found"))
@@ -205,8 +270,11 @@ impl Api {
             StatusCode::CONFLICT => {
                 Failure::new(Kind::Conflict, format!("{subject}: conflict")).because(why("something is in the way"))
             }
+            StatusCode::UNPROCESSABLE_ENTITY if reasons.contains("already been taken") => {
+                Failure::new(Kind::Conflict, format!("{subject} already exists")).because(why(""))
+            }
             StatusCode::UNPROCESSABLE_ENTITY | StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE => {
-                Failure::error(format!("{subject}: not accepted")).because(why(status.as_str()))
+                Failure::error(format!("couldn't save {subject}")).because(why(status.as_str()))
             }
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 Failure::error(format!("{subject}: {host} is busy"))
@@ -215,12 +283,24 @@ impl Api {
             }
             _ => Failure::error(format!("{subject}: {host} answered {status}"))
                 .because(why(""))
-                .hint("the server's log tells more under this request"),
+                .hint("the server's log has details under this request ID"),
         }
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
         let why = in_full(error);
+        let (host, is_plain) = (&self.host, self.host.is_plain());
+        let mixed_up = |speaks: &str, asked: &str, scheme: &str| {
+            Failure::new(Kind::Unreachable, format!("{host} speaks {speaks}, but was asked over {asked}"))
+                .because(&why)
+                .hint(format!("use --host {scheme}://{host}, or log in again with `taco login {scheme}://{host}`"))
+        };
+        if !is_plain && why.contains("InvalidContentType") {
+            return mixed_up("plain http", "https", "http");
+        }
+        if is_plain && ["invalid HTTP version", "invalid HTTP status"].iter().any(|part| why.contains(part)) {
+            return mixed_up("https", "plain http", "https");
+        }
         let hint = if why.to_lowercase().contains("certificate") {
             "if it is your server, set SSL_CERT_FILE to the file with the certificate authority behind it".to_owned()
         } else {
@@ -254,7 +334,7 @@ fn reasons(body: &[u8]) -> String {
     let errors = document.get("errors").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let text = |error: &Value, name: &str| error.get(name).and_then(Value::as_str).map(str::to_owned);
     let told: Vec<String> = errors.iter().filter_map(|error| text(error, "detail")).collect();
-    told.join("; ")
+    status::without_names(&told.join("; "))
 }
 
 fn parse(subject: &str, address: &str) -> Result<Url, Failure> {
@@ -319,11 +399,11 @@ mod tests {
     #[test]
     fn a_refusal_says_what_to_do() {
         for (status, token, kind, part) in [
-            (401, Some("t"), Kind::NotFound, "localhost:8080 does not accept the token"),
+            (401, Some("t"), Kind::NotFound, "localhost:8080 does not accept your token"),
             (401, None, Kind::NotFound, "taco login localhost:8080"),
             (404, Some("t"), Kind::NotFound, "workspace acme/network: not found"),
             (409, Some("t"), Kind::Conflict, "workspace acme/network: conflict"),
-            (422, Some("t"), Kind::Error, "not accepted"),
+            (422, Some("t"), Kind::Error, "couldn't save workspace acme/network"),
             (503, Some("t"), Kind::Error, "try again later"),
             (500, Some("t"), Kind::Error, "server's log"),
         ] {

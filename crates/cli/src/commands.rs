@@ -1,6 +1,7 @@
 //! The commands, each in the file that its noun or verb names.
 
 pub(crate) mod agents;
+pub(crate) mod audit_log;
 pub(crate) mod auth;
 pub(crate) mod completion;
 pub(crate) mod init;
@@ -12,8 +13,12 @@ pub(crate) mod projects;
 pub(crate) mod queue;
 pub(crate) mod runs;
 pub(crate) mod states;
+pub(crate) mod teams;
+pub(crate) mod tokens;
+pub(crate) mod users;
 pub(crate) mod variable_sets;
 pub(crate) mod variables;
+pub(crate) mod version;
 pub(crate) mod whoami;
 pub(crate) mod workspaces;
 
@@ -36,7 +41,7 @@ fn text(value: &Option<String>) -> Option<Value> {
 /// A change that changes nothing was meant in another way.
 fn require_change(attributes: &Map<String, Value>, relationships: &Map<String, Value>) -> Result<(), Failure> {
     if attributes.is_empty() && relationships.is_empty() {
-        return Err(Failure::usage("nothing to change is given").hint("--help lists what can be changed"));
+        return Err(Failure::usage("nothing to change").hint("--help lists what can be changed"));
     }
     Ok(())
 }

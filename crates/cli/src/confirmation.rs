@@ -1,6 +1,6 @@
 //! Asks before something is lost.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, Write};
 
 use clap::Args;
 
@@ -9,20 +9,25 @@ use crate::session::Session;
 
 #[derive(Args, Debug)]
 pub(crate) struct Confirmation {
-    /// Do not ask
+    /// Don't ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }
 
 impl Confirmation {
+    /// True if nobody is asked.
+    pub(crate) fn is_given(&self) -> bool {
+        self.yes
+    }
+
     /// Goes on only if someone wants it. `deed` completes "do you want to …".
     pub(crate) fn ask(&self, session: &Session, deed: &str) -> Result<(), Failure> {
         if self.yes {
             return Ok(());
         }
-        if session.no_input || !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-            return Err(Failure::usage(format!("it is not sure that you want to {deed}"))
-                .because("there is no terminal to ask you on, or --no-input forbids it")
+        if !session.may_ask() {
+            return Err(Failure::usage(format!("confirmation required to {deed}"))
+                .because("there is no terminal to ask on, or --no-input was given")
                 .hint("add --yes"));
         }
         let mut err = io::stderr().lock();
@@ -32,7 +37,7 @@ impl Confirmation {
         io::stdin().lock().read_line(&mut answer)?;
         match answer.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" => Ok(()),
-            _ => Err(Failure::new(Kind::Error, "nothing was done")),
+            _ => Err(Failure::new(Kind::Canceled, "Canceled.")),
         }
     }
 }

@@ -10,6 +10,9 @@ use crate::host::Host;
 use crate::process_env::ProcessEnv;
 use crate::session::Target;
 
+/// Services of HashiCorp, which are not taco.
+const PUBLIC_HOSTS: [&str; 2] = ["app.terraform.io", "app.eu.terraform.io"];
+
 /// `~/.terraform.d/credentials.tfrc.json`, with everything else that is in it.
 pub(crate) struct CredentialsFile {
     pub(crate) path: PathBuf,
@@ -37,6 +40,16 @@ impl CredentialsFile {
         self.content.get("credentials")?.get(&host.name)?.get("token")?.as_str()
     }
 
+    /// The server in it, if there is exactly one besides those of HashiCorp.
+    fn only_host(&self) -> Option<Host> {
+        let hosts = self.content.get("credentials")?.as_object()?.keys();
+        let mut hosts = hosts.filter(|name| !PUBLIC_HOSTS.contains(&name.as_str()));
+        match (hosts.next(), hosts.next()) {
+            (Some(host), None) => host.parse().ok(),
+            _ => None,
+        }
+    }
+
     /// Keeps a token, and everything else that the file holds.
     pub(crate) fn store(&mut self, host: &Host, token: &str) -> Result<(), Failure> {
         let hosts = self.content.entry("credentials").or_insert_with(|| json!({}));
@@ -61,6 +74,12 @@ impl CredentialsFile {
         replace(&self.path, text.as_bytes())
             .map_err(|error| Failure::error(format!("{} cannot be written", self.path.display())).because(error))
     }
+}
+
+/// The server that `terraform login` has logged in to, if there is only one. A file that cannot be read has none: whoever
+/// needs a token will hear why.
+pub(crate) fn only_host(process_env: &ProcessEnv) -> Option<Host> {
+    CredentialsFile::read(process_env).ok()?.only_host()
 }
 
 /// Puts a file in place as a whole, for its owner's eyes only.
@@ -150,6 +169,24 @@ mod tests {
         assert!(file.forget(&host).expect("it is written"));
         assert!(!file.forget(&host).expect("there is nothing to write"));
         assert_eq!(std::fs::read_dir(home.path().join(".terraform.d")).expect("it is there").count(), 1);
+    }
+
+    #[test]
+    fn the_only_server_in_the_file_is_found() {
+        let home = tempfile::tempdir().expect("there is room");
+        let process_env = at(home.path());
+        let path = home.path().join(".terraform.d/credentials.tfrc.json");
+        assert_eq!(only_host(&process_env), None);
+        let with = |hosts: &str| {
+            replace(&path, format!("{{\"credentials\":{{{hosts}}}}}").as_bytes()).expect("it is written");
+            only_host(&process_env).map(|host| host.address.to_string())
+        };
+        let (public, one, two) =
+            (r#""app.terraform.io":{}"#, r#""127.0.0.1:8181":{"token":"a"}"#, r#""taco.example.com":{"token":"b"}"#);
+        assert_eq!(with(&format!("{public},{one}")).as_deref(), Some("http://127.0.0.1:8181/"));
+        assert_eq!(with(two).as_deref(), Some("https://taco.example.com/"));
+        assert_eq!(with(&format!("{one},{two}")), None, "nobody knows which");
+        assert_eq!(with(public), None);
     }
 
     #[test]

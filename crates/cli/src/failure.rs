@@ -9,6 +9,8 @@ use std::process::ExitCode;
 pub(crate) enum Kind {
     /// The reader of our output has seen enough, as in `taco … | head`.
     NobodyReads,
+    /// A person said no.
+    Canceled,
     Error,
     Usage,
     NotFound,
@@ -53,6 +55,17 @@ impl Failure {
         if self.kind == kind { self.hint(hint()) } else { self }
     }
 
+    /// What it is and why, on one line.
+    pub(crate) fn summary(&self) -> String {
+        let why = self.why.as_ref().map(|why| format!(": {}", one_line(why))).unwrap_or_default();
+        format!("{}{why}", one_line(&self.what))
+    }
+
+    /// True if nobody is logged in, so that nothing can be found.
+    pub(crate) fn is_about_login(&self) -> bool {
+        self.hint.as_ref().is_some_and(|hint| hint.contains("taco login"))
+    }
+
     /// True if the reason contains this text.
     pub(crate) fn says(&self, words: &str) -> bool {
         self.why.as_ref().is_some_and(|why| why.contains(words))
@@ -67,6 +80,10 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         let code = match self.kind {
             Kind::NobodyReads => return ExitCode::SUCCESS,
+            Kind::Canceled => {
+                eprintln!("{}", one_line(&self.what));
+                return ExitCode::FAILURE;
+            }
             Kind::Error => 1,
             Kind::Usage => 2,
             Kind::NotFound => 3,

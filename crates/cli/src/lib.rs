@@ -4,7 +4,9 @@
 //! server, the organization and the workspace it is about, and prints through [`output`].
 
 mod api;
+mod browser;
 mod cloud_block;
+mod colour;
 mod commands;
 mod confirmation;
 mod credentials;
@@ -16,14 +18,20 @@ mod log_lines;
 mod oauth;
 mod output;
 mod output_flags;
+mod plan_text;
 pub mod print;
 mod process_env;
+mod progress;
 mod project_config;
 mod resource;
 mod session;
+mod short_help;
 mod slug;
 mod spelling;
+mod spelling_hints;
 mod state_file;
+mod status;
+mod time_text;
 mod user_config;
 mod variable_file;
 
@@ -32,22 +40,23 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use commands::{
-    agents, auth, completion, init, login, logout, organizations, pools, projects, queue, runs, states, variable_sets,
-    variables, whoami, workspaces,
+    agents, audit_log, auth, completion, init, login, logout, organizations, pools, projects, queue, runs, states,
+    teams, tokens, users, variable_sets, variables, version, whoami, workspaces,
 };
 use failure::Failure;
 use process_env::ProcessEnv;
+pub use short_help::with_short_help;
 pub use spelling::with_two_dashes;
 
 /// Exit codes of every command here; a part of the help.
 pub const EXIT_CODES: &str = "\
 Exit codes:
-  0  done
+  0  success
   1  error
-  2  wrong command line, or something is missing on it
+  2  wrong command line
   3  not found, or not allowed
-  4  conflict, such as a lock that someone else holds
-  5  the server cannot be reached
+  4  conflict, such as a lock that someone else holds, or a name that is taken
+  5  the server can't be reached
   124  it took longer than --timeout allows
   130  stopped by Ctrl-C";
 
@@ -66,10 +75,27 @@ pub enum Command {
     Varset(variable_sets::Arguments),
     Run(runs::Arguments),
     Queue(queue::Arguments),
+    Team(teams::Arguments),
+    User(users::Arguments),
+    Token(tokens::Arguments),
     Pool(pools::Arguments),
     Agent(agents::Arguments),
+    Version(version::Arguments),
     Init(init::Arguments),
     Completion(completion::Arguments),
+}
+
+/// The part of `taco audit` that asks a server.
+pub type AuditLog = audit_log::Arguments;
+
+/// Runs `taco audit ls`.
+pub fn run_audit_log(arguments: &AuditLog) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Failure::from(error).report(),
+    };
+    let done = runtime.block_on(audit_log::run(arguments, &ProcessEnv::of_this_process()));
+    done.map(|()| ExitCode::SUCCESS).unwrap_or_else(|failure| failure.report())
 }
 
 /// Runs the command. `whole` is the command line of the program that these commands are a part of.
@@ -93,6 +119,10 @@ pub fn run(command: &Command, whole: clap::Command) -> ExitCode {
             Command::Varset(arguments) => variable_sets::run(arguments, &process_env).await,
             Command::Run(arguments) => return runs::run(arguments, &process_env).await,
             Command::Queue(arguments) => queue::run(arguments, &process_env).await,
+            Command::Team(arguments) => teams::run(arguments, &process_env).await,
+            Command::User(arguments) => users::run(arguments, &process_env).await,
+            Command::Token(arguments) => tokens::run(arguments, &process_env).await,
+            Command::Version(arguments) => version::run(arguments, &process_env).await,
             Command::Pool(arguments) => pools::run(arguments, &process_env).await,
             Command::Agent(arguments) => agents::run(arguments, &process_env).await,
             Command::Init(arguments) => init::run(arguments, &process_env).await,

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::colour::{Colour, Painter};
+
 /// Marks at both ends of a log.
 const STX: u8 = 0x02;
 const ETX: u8 = 0x03;
@@ -35,11 +37,40 @@ pub(crate) fn as_json(line: &str) -> Value {
     structured(line).unwrap_or_else(|| json!({ "@message": without_controls(line, false) }))
 }
 
-/// A line for people.
-pub(crate) fn as_text(line: &str, colours: bool) -> String {
+/// True for a line of terraform's JSON.
+pub(crate) fn is_structured(line: &str) -> bool {
+    structured(line).is_some()
+}
+
+/// True for what a plan would do, which the plan itself says better.
+pub(crate) fn is_part_of_plan(line: &str) -> bool {
+    let Some(object) = structured(line) else { return false };
+    match object.get("type").and_then(Value::as_str) {
+        Some("planned_change" | "resource_drift") => true,
+        Some("change_summary") => object.pointer("/changes/operation").is_some_and(|operation| operation == "plan"),
+        // Those of an apply have values, those of a plan say what happens to them.
+        Some("outputs") => {
+            let outputs = object.get("outputs").and_then(Value::as_object).into_iter().flatten();
+            outputs.map(|(_, output)| output).all(|output| output.get("action").is_some())
+        }
+        _ => false,
+    }
+}
+
+/// A line for people. Errors and warnings of the engine's JSON get the colours that it gives them itself.
+pub(crate) fn as_text(line: &str, painter: Painter) -> String {
+    let colours = painter.on;
     let Some(object) = structured(line) else { return without_controls(line, colours) };
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let mut said = text("/@message").to_owned();
+    let colour = match (text("/@level"), text("/type")) {
+        ("error", _) => Some(Colour::Red),
+        ("warn", _) => Some(Colour::Yellow),
+        (_, "apply_complete") => Some(Colour::Green),
+        (_, "change_summary") => Some(Colour::Bold),
+        (_, "refresh_start" | "refresh_complete" | "apply_progress" | "version") => Some(Colour::Dim),
+        _ => None,
+    };
+    let mut said = painter.paint_if(&without_controls(text("/@message"), false), colour);
     for more in [text("/diagnostic/address"), text("/diagnostic/detail")] {
         if !more.is_empty() {
             said.push_str("\n  ");
@@ -92,10 +123,26 @@ mod tests {
     #[test]
     fn json_is_shown_as_what_it_says() {
         let line = r#"{"@level":"error","@message":"Error: no","diagnostic":{"detail":"one\ntwo"}}"#;
-        assert_eq!(as_text(line, false), "Error: no\n  one\n  two");
+        assert_eq!(as_text(line, Painter { on: false }), "Error: no\n  one\n  two");
+        assert_eq!(as_text(line, Painter { on: true }), "\u{1b}[31mError: no\u{1b}[0m\n  one\n  two");
         assert_eq!(as_json(line)["@level"], "error");
         assert_eq!(as_json("plain")["@message"], "plain");
-        assert_eq!(as_text(r#"{"other": 1}"#, true), r#"{"other": 1}"#);
+        assert_eq!(as_text(r#"{"other": 1}"#, Painter { on: true }), r#"{"other": 1}"#);
+    }
+
+    #[test]
+    fn what_a_plan_would_do_can_be_left_out() {
+        for (line, is_part) in [
+            (r#"{"@message":"a: Plan to create","type":"planned_change"}"#, true),
+            (r#"{"@message":"Plan: 1 to add","type":"change_summary","changes":{"operation":"plan"}}"#, true),
+            (r#"{"@message":"Apply complete!","type":"change_summary","changes":{"operation":"apply"}}"#, false),
+            (r#"{"@message":"Outputs: 1","type":"outputs","outputs":{"a":{"action":"create"}}}"#, true),
+            (r#"{"@message":"Outputs: 1","type":"outputs","outputs":{"a":{"value":1}}}"#, false),
+            (r#"{"@message":"Error","type":"diagnostic"}"#, false),
+            ("Plan: 1 to add", false),
+        ] {
+            assert_eq!(is_part_of_plan(line), is_part, "{line}");
+        }
     }
 
     #[test]

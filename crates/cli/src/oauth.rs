@@ -4,7 +4,6 @@
 use std::io::{self, IsTerminal};
 use std::net::Ipv4Addr;
 use std::ops::Range;
-use std::process::{Command, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,12 +14,13 @@ use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
 use crate::api::Api;
+use crate::browser;
 use crate::failure::Failure;
 
 /// Maximum size of a browser's request for the page that we show.
 const MAX_REQUEST_BYTES: usize = 16 * 1024;
 
-const DONE: &str = "You are logged in. You can close this window and go back to your terminal.";
+const DONE: &str = "You are logged in. You can close this window.";
 
 /// Login settings of a server, under `login.v1` of its discovery.
 #[derive(Deserialize, Debug)]
@@ -64,13 +64,13 @@ pub(crate) async fn log_in(api: &Api, service: &LoginService) -> Result<String, 
         ("response_type", "code"),
         ("state", &state),
     ]);
-    eprintln!("Agree in your browser at\n\n  {address}\n\nThis waits until you have. Ctrl-C ends it.");
+    eprintln!("Open this URL to log in:\n\n  {address}\n\nWaiting… (Ctrl-C to cancel)");
     if io::stderr().is_terminal() {
-        open_browser(&address);
+        browser::open(&address);
     }
     let code = match wait(&listener, &state).await? {
         AuthorizationResponse::Code(code) => code,
-        AuthorizationResponse::Refused(why) => return Err(Failure::error("you are not logged in").because(why)),
+        AuthorizationResponse::Refused(why) => return Err(Failure::error("login failed").because(why)),
     };
     let exchange = [
         ("client_id", service.client.as_str()),
@@ -100,13 +100,6 @@ async fn listen(ports: Range<u16>) -> Result<(TcpListener, u16), Failure> {
         .hint("wait for other logins to end, or use --paste"))
 }
 
-/// Opens the address in a browser; if there is none, the address is on the terminal as well.
-fn open_browser(address: &Url) {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let silent = || Stdio::null();
-    Command::new(program).arg(address.as_str()).stdin(silent()).stdout(silent()).stderr(silent()).spawn().ok();
-}
-
 /// Answers requests until one has brought something under our `state`. Browsers ask for icons too.
 async fn wait(listener: &TcpListener, state: &str) -> Result<AuthorizationResponse, Failure> {
     loop {
@@ -115,7 +108,7 @@ async fn wait(listener: &TcpListener, state: &str) -> Result<AuthorizationRespon
         let response = parse_callback(&path, state);
         let (status, text) = match &response {
             Some(AuthorizationResponse::Code(_)) => ("200 OK", DONE),
-            Some(AuthorizationResponse::Refused(_)) => ("200 OK", "You are not logged in. Your terminal says more."),
+            Some(AuthorizationResponse::Refused(_)) => ("200 OK", "Login failed. See your terminal for details."),
             None => ("404 Not Found", "There is nothing here."),
         };
         let page = format!("<!doctype html><meta charset=utf-8><title>taco login</title><p>{text}</p>");

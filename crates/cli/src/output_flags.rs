@@ -9,22 +9,22 @@ use crate::process_env::ProcessEnv;
 #[derive(Args, Clone, Default, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputFlags {
-    /// Print JSON: objects with the API's attribute names
+    /// Print JSON, with the API's attribute names
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Print what was asked for and nothing else: not what was done, and of a run its status alone
+    /// Print less: no messages, and of a run its status alone
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Tell which server and which token it is; twice, also about each request
+    /// Say which server and token are used; -vv shows requests too
     #[arg(long, short, global = true, action = ArgAction::Count)]
     verbose: u8,
-    /// Tell about each request, without tokens; the same as -vv
-    #[arg(long, global = true)]
+    /// Show each request, without tokens; same as -vv
+    #[arg(long, global = true, hide_short_help = true)]
     debug: bool,
-    /// Whether what terraform prints keeps its colours [env: NO_COLOR, CLICOLOR_FORCE]
+    /// When to use colours [env: NO_COLOR, CLICOLOR_FORCE]
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
     color: Color,
-    /// Never ask, and fail where an answer is needed
+    /// Never prompt; fail where an answer is needed
     #[arg(long, global = true)]
     pub(crate) no_input: bool,
 }
@@ -49,6 +49,11 @@ impl OutputFlags {
 
     pub(crate) fn colours(&self, process_env: &ProcessEnv) -> bool {
         self.color.on(io::stdout().is_terminal(), process_env)
+    }
+
+    /// Colours of prompts and messages.
+    pub(crate) fn colours_of_errors(&self, process_env: &ProcessEnv) -> bool {
+        self.color.on(io::stderr().is_terminal(), process_env)
     }
 }
 

@@ -54,6 +54,12 @@ impl Resource {
         relationships.get(relationship)?.get("data")?.get("id")?.as_str()
     }
 
+    /// Ids that a relationship to many names.
+    pub(crate) fn related_ids(&self, relationship: &str) -> impl Iterator<Item = &str> {
+        let data = self.0.get("relationships").and_then(|all| all.get(relationship)?.get("data")?.as_array());
+        data.into_iter().flatten().filter_map(|identifier| identifier.get("id")?.as_str())
+    }
+
     /// The id, all attributes under their names on the wire, and the ids of what it belongs to, as far as no attribute
     /// has such a name. This shape is what scripts rely on.
     pub(crate) fn plain(&self) -> Value {

@@ -1,16 +1,19 @@
 //! Server, organization and workspace that a command is about.
 
 use std::fmt;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::Args;
 
 use crate::api::Api;
 use crate::cloud_block::{self, CloudBlock};
+use crate::colour::Painter;
 use crate::credentials;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::output_flags::OutputFlags;
+use crate::print::Screen;
 use crate::process_env::ProcessEnv;
 use crate::project_config::{self, ProjectConfig};
 use crate::user_config;
@@ -19,13 +22,13 @@ use crate::user_config;
 #[derive(Args, Clone, Default, Debug)]
 #[command(next_help_heading = "Server")]
 pub(crate) struct Flags {
-    /// Server to ask [env: TACO_HOST] [default: that of .taco.toml, of your login, of the `cloud` block, or localhost:8080]
+    /// Server [env: TACO_HOST] [default: of .taco.toml, your login, the `cloud` block, or localhost:8080]
     #[arg(long, global = true, value_name = "HOST")]
     pub(crate) host: Option<String>,
-    /// Organization [env: TACO_ORG] [default: that of .taco.toml or of the `cloud` block]
+    /// Organization [env: TACO_ORG] [default: of .taco.toml or the `cloud` block]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) org: Option<String>,
-    /// Workspace, also as ORGANIZATION/WORKSPACE [default: that of .taco.toml or of the `cloud` block]
+    /// Workspace, or ORGANIZATION/WORKSPACE [default: of .taco.toml or the `cloud` block]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) ws: Option<String>,
     #[command(flatten)]
@@ -54,6 +57,8 @@ pub(crate) enum ChosenBy {
     /// A file that may have come with a repository.
     ProjectFile(PathBuf),
     CloudBlock,
+    /// The one server in terraform's credentials file.
+    Credentials,
     Nobody,
 }
 
@@ -72,6 +77,7 @@ impl fmt::Display for ChosenBy {
             Self::Login => formatter.write_str("your last login"),
             Self::ProjectFile(file) => write!(formatter, "{}", file.display()),
             Self::CloudBlock => formatter.write_str("the `cloud` block in this directory"),
+            Self::Credentials => formatter.write_str("the only login in ~/.terraform.d/credentials.tfrc.json"),
             Self::Nobody => formatter.write_str("the default"),
         }
     }
@@ -101,7 +107,10 @@ impl Target {
             .or_else(|| block.hostname.clone().map(says(ChosenBy::CloudBlock)));
         let (host, chosen_by) = match chosen {
             Some((text, chosen_by)) => (text.parse()?, chosen_by),
-            None => (Host::default(), ChosenBy::Nobody),
+            None => match credentials::only_host(process_env) {
+                Some(host) => (host, ChosenBy::Credentials),
+                None => (Host::default(), ChosenBy::Nobody),
+            },
         };
         // What is about another server knows nothing about this one.
         let elsewhere = |name: &String| name.parse::<Host>().is_ok_and(|other| other.name != host.name);
@@ -149,12 +158,20 @@ pub(crate) struct Session {
     pub(crate) target: Target,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
-    pub(crate) colours: bool,
+    /// Standard output.
+    pub(crate) screen: Screen,
+    /// Standard error.
+    pub(crate) painter_of_errors: Painter,
     /// True if there must be no prompts.
     pub(crate) no_input: bool,
 }
 
 impl Session {
+    /// True if there is a person at the terminal who may be asked.
+    pub(crate) fn may_ask(&self) -> bool {
+        !self.no_input && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
     pub(crate) fn open(flags: &Flags, process_env: &ProcessEnv) -> Result<Self, Failure> {
         let target = Target::find(flags, process_env)?;
         let token = credentials::token(&target, process_env)?;
@@ -164,8 +181,10 @@ impl Session {
             eprintln!("Asks {} ({}) with {with}.", target.host.address, target.chosen_by);
         }
         let api = Api::new(target.host.clone(), token.map(|token| token.text), output.shows_requests())?;
-        let (json, quiet, colours) = (output.json, output.quiet, output.colours(process_env));
-        Ok(Self { api, target, json, quiet, colours, no_input: output.no_input })
+        let (json, quiet, screen) = (output.json, output.quiet, Screen::new(output.colours(process_env)));
+        let painter_of_errors = Painter { on: output.colours_of_errors(process_env) };
+        let api = api.with_progress(!json && !quiet);
+        Ok(Self { api, target, json, quiet, screen, painter_of_errors, no_input: output.no_input })
     }
 }
 

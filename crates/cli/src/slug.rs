@@ -49,7 +49,7 @@ impl Rules {
         let wrong = |error: ignore::Error| {
             Failure::error(format!("{IGNORE_FILE} is not understood"))
                 .because(error)
-                .hint("it is written as .gitignore is")
+                .hint("use the syntax of .gitignore")
         };
         for line in DEFAULT_IGNORES {
             rules.add_line(None, line).map_err(wrong)?;

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::colour::Colour;
 use crate::failure::Failure;
+use crate::print::{cut, on_one_line};
 
 /// A state as terraform and tofu write it, as far as anyone looks into it here.
 #[derive(Deserialize, Debug)]
@@ -138,6 +140,14 @@ pub(crate) enum Action {
 }
 
 impl Action {
+    pub(crate) fn colour(self) -> Colour {
+        match self {
+            Self::Added => Colour::Green,
+            Self::Removed => Colour::Red,
+            Self::Changed => Colour::Yellow,
+        }
+    }
+
     pub(crate) fn sign(self) -> &'static str {
         match self {
             Self::Added => "+",
@@ -151,8 +161,34 @@ impl Action {
 pub(crate) struct ResourceChange {
     pub(crate) action: Action,
     pub(crate) address: String,
-    /// Names of attributes that changed. Values stay in the states: they may be secret.
+    /// Names of attributes that changed.
     pub(crate) attributes: Vec<String>,
+    /// Their values, for people who look at them.
+    #[serde(skip)]
+    pub(crate) values: Vec<AttributeChange>,
+}
+
+/// An attribute that changed. Values that are sensitive are left out.
+#[derive(PartialEq, Debug)]
+pub(crate) struct AttributeChange {
+    pub(crate) action: Action,
+    pub(crate) name: String,
+    sensitive: bool,
+    before: Value,
+    after: Value,
+}
+
+impl AttributeChange {
+    /// Both values, on one line of about this width.
+    pub(crate) fn in_words(&self, width: usize) -> String {
+        let half = |value: &Value| cut(&on_one_line(&value.to_string()), (width / 2).saturating_sub(2).max(8));
+        match self.action {
+            _ if self.sensitive => "(sensitive)".to_owned(),
+            Action::Added => cut(&on_one_line(&self.after.to_string()), width.max(8)),
+            Action::Removed => cut(&on_one_line(&self.before.to_string()), width.max(8)),
+            Action::Changed => format!("{} → {}", half(&self.before), half(&self.after)),
+        }
+    }
 }
 
 #[derive(PartialEq, Serialize, Debug)]
@@ -174,13 +210,12 @@ pub(crate) struct Difference {
 /// Changes from one state to the other.
 pub(crate) fn difference(before: &StateFile, after: &StateFile) -> Difference {
     let resources = changes(&before.instances(), &after.instances(), |action, address, before, after| {
-        let attributes = match (before, after) {
-            (Some(before), Some(after)) => {
-                changes(&before.attributes, &after.attributes, |_, name, _, _| (*name).to_owned())
-            }
+        let values = match (before, after) {
+            (Some(before), Some(after)) => attribute_changes(before, after),
             _ => Vec::new(),
         };
-        ResourceChange { action, address: address.clone(), attributes }
+        let attributes = values.iter().map(|value| value.name.clone()).collect();
+        ResourceChange { action, address: address.clone(), attributes, values }
     });
     let outputs = changes(&before.outputs, &after.outputs, |action, name, before, after| {
         let sensitive = [before, after].into_iter().flatten().any(|output| output.sensitive);
@@ -189,6 +224,15 @@ pub(crate) fn difference(before: &StateFile, after: &StateFile) -> Difference {
         OutputChange { action, name: name.clone(), sensitive, before, after }
     });
     Difference { resources, outputs }
+}
+
+fn attribute_changes(before: &Instance<'_>, after: &Instance<'_>) -> Vec<AttributeChange> {
+    changes(&before.attributes, &after.attributes, |action, name, old, new| {
+        let sensitive = before.sensitive.contains(name) || after.sensitive.contains(name);
+        let value =
+            |value: Option<&&Value>| value.filter(|_| !sensitive).map(|value| (*value).clone()).unwrap_or_default();
+        AttributeChange { action, name: (*name).to_owned(), sensitive, before: value(old), after: value(new) }
+    })
 }
 
 fn changes<K: Ord, V: PartialEq, C>(
@@ -256,6 +300,16 @@ mod tests {
             action,
             address: format!("null_resource.{name}"),
             attributes: attributes.iter().map(|&name| name.to_owned()).collect(),
+            values: attributes
+                .iter()
+                .map(|&name| AttributeChange {
+                    action: Action::Changed,
+                    name: name.to_owned(),
+                    sensitive: false,
+                    before: "1".into(),
+                    after: "2".into(),
+                })
+                .collect(),
         };
         let found = difference(&before, &after);
         let expected = [

@@ -11,7 +11,7 @@ use crate::process_env::ProcessEnv;
 use crate::resource::Resource;
 use crate::session::{Flags, Session};
 
-/// List the agents of an organization's pools
+/// List agents
 #[derive(Args, Debug)]
 #[command(after_help = format!("\
 Examples:
@@ -28,9 +28,9 @@ pub struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// List agents; those within servers belong to no pool, and are not among them
+    /// List agents, without the servers' built-in ones
     Ls {
-        /// Only those of this pool, by name or id
+        /// Only agents of this pool, by name or ID
         #[arg(long, value_name = "POOL")]
         pool: Option<String>,
     },
@@ -54,9 +54,11 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
         return output::json(&all);
     }
     let row = |(pool, agent): &(String, Resource)| {
-        let [name, status, address, heard, version] =
-            ["name", "status", "ip-address", "last-ping-at", "taco-version"].map(|attribute| agent.text(attribute));
-        [name, pool.clone(), status, address, heard, version, agent.id().to_owned()]
+        let [name, address, version] = ["name", "ip-address", "taco-version"].map(|name| output::text(agent, name));
+        let (status, seen) = (output::status(agent, "status"), output::time(agent, "last-ping-at"));
+        [name, pool.as_str().into(), status, address, seen, version, agent.id().into()]
     };
-    output::table(["NAME", "POOL", "STATUS", "ADDRESS", "LAST HEARD", "VERSION", "AGENT"], agents.iter().map(row))
+    let headings = ["NAME", "POOL", "STATUS", "ADDRESS", "LAST SEEN", "VERSION", "AGENT"];
+    let if_empty = "No agents. `taco pool token create POOL` creates a token to start one with.";
+    session.table(headings, agents.iter().map(row), if_empty)
 }

@@ -10,7 +10,7 @@ use crate::output;
 use crate::process_env::ProcessEnv;
 use crate::session::{Flags, Target};
 
-/// What commands show to the server to be let in
+/// Manage authentication
 #[derive(Args, Debug)]
 #[command(after_help = format!("\
 Examples:
@@ -27,7 +27,7 @@ pub struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Print the token that commands use, for scripts
+    /// Print the token in use, for scripts
     Token,
 }
 
@@ -36,8 +36,9 @@ pub(crate) fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(),
     let target = Target::find(&arguments.flags, process_env)?;
     let host = &target.host;
     let token = credentials::token(&target, process_env)?.ok_or_else(|| {
-        Failure::new(Kind::NotFound, format!("there is no token for {host}"))
-            .hint(format!("log in with `taco login {host}`, or set TACO_TOKEN"))
+        Failure::new(Kind::NotFound, format!("you are not logged in to {host}"))
+            .because("no token for it was found")
+            .hint(format!("run `taco login {host}`, or set TACO_TOKEN"))
     })?;
     if arguments.flags.output.json {
         return output::json(&json!({ "host": host.name, "token": token.text, "source": token.source }));

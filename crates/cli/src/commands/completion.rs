@@ -6,7 +6,7 @@ use clap_complete::{Shell, generate};
 use crate::failure::Failure;
 use crate::output;
 
-/// Print what makes a shell complete commands and flags
+/// Generate shell completions
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -14,6 +14,7 @@ Examples:
   taco completion zsh > ~/.zfunc/_taco
   taco completion fish > ~/.config/fish/completions/taco.fish")]
 pub struct Arguments {
+    /// Shell to generate them for
     shell: Shell,
 }
 

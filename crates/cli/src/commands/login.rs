@@ -16,13 +16,13 @@ use crate::process_env::ProcessEnv;
 use crate::session::{Flags, Target};
 use crate::{oauth, output, user_config};
 
-/// Log in to a server, for taco, terraform and tofu alike
+/// Log in to a server, for taco, terraform and tofu
 ///
-/// Opens a page of the server on which you agree, as `terraform login` does, or takes a token that you have. Keeps the
-/// token in ~/.terraform.d/credentials.tfrc.json, where terraform and tofu look for it. The server becomes the one that
-/// further commands talk to (~/.config/taco/cli.toml).
+/// Opens a page on which you approve the login, as `terraform login` does, or takes a token that you have. The token is
+/// stored in ~/.terraform.d/credentials.tfrc.json, where terraform and tofu look for it too. Commands use this server from
+/// then on (~/.config/taco/cli.toml).
 #[derive(Args, Debug)]
-#[command(after_help = EXIT_CODES, after_long_help = format!("\
+#[command(after_help = format!("\
 Examples:
   taco login taco.example.com
   taco login taco.example.com --paste
@@ -34,10 +34,10 @@ pub struct Arguments {
     /// Server: taco.example.com, localhost:8080, https://localhost:8443
     #[arg(value_name = "HOST")]
     server: Option<String>,
-    /// Read the token from a file; `-` is standard input [default where it is no terminal]
+    /// Read the token from a file, or `-` for standard input [default without a terminal]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["web", "paste"])]
     token_file: Option<PathBuf>,
-    /// Ask for a token that you made on the server's page
+    /// Prompt for a token that you created on the server's page
     #[arg(long, conflicts_with = "web")]
     paste: bool,
     /// Log in with the browser [default on a terminal]
@@ -74,7 +74,7 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
     if arguments.output.quiet {
         return Ok(());
     }
-    output::line(&format!("You are {username} on {host}. The token is in {}.", file.path.display()))
+    output::line(&format!("Logged in to {host} as {username}. The token is in {}.", file.path.display()))
 }
 
 /// Source of a token.
@@ -94,8 +94,8 @@ impl Arguments {
             None => return Ok(TokenSource::File(Path::new("-"))),
         };
         if self.output.no_input {
-            return Err(Failure::usage("nobody may be asked for a token")
-                .because("--no-input forbids it")
+            return Err(Failure::usage("a token is required")
+                .because("--no-input forbids asking for it")
                 .hint("send the token to standard input, or use --token-file"));
         }
         Ok(source)
@@ -111,7 +111,7 @@ async fn in_browser(host: &Host, debug: bool) -> Result<String, Failure> {
 }
 
 fn prompt(host: &Host) -> Result<String, Failure> {
-    eprintln!("Make a token at {}app/settings/tokens and paste it here. It will not be shown.", host.address);
+    eprintln!("Create a token at {}app/settings/tokens and paste it here. It won't be shown.", host.address);
     one_word(host, &rpassword::prompt_password("Token: ")?)
 }
 
@@ -128,8 +128,8 @@ fn read(file: &Path) -> Result<String, Failure> {
 fn one_word(host: &Host, text: &str) -> Result<String, Failure> {
     let token = text.trim();
     if token.is_empty() {
-        let hint = format!("make one at {}app/settings/tokens, and use --paste or --token-file", host.address);
-        return Err(Failure::usage("no token is given").hint(hint));
+        let hint = format!("create one at {}app/settings/tokens, and use --paste or --token-file", host.address);
+        return Err(Failure::usage("no token given").hint(hint));
     }
     if token.contains(char::is_whitespace) {
         return Err(Failure::usage("a token is one word").because("this text has spaces or several lines"));

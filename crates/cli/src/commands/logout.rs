@@ -10,15 +10,15 @@ use crate::output_flags::OutputFlags;
 use crate::process_env::ProcessEnv;
 use crate::session::{Flags, Target};
 
-/// Forget the token for a server
+/// Log out of a server
 ///
-/// The token stays valid: revoke it in the server's settings if nobody shall use it any more.
+/// Removes the token from this machine. The token itself stays valid until it is revoked in your settings on the server.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   taco logout taco.example.com")]
 pub struct Arguments {
-    /// Server to log out from
+    /// Server to log out of [default: the current one]
     #[arg(value_name = "HOST")]
     server: Option<String>,
     #[command(flatten)]
@@ -36,7 +36,10 @@ pub(crate) fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(),
         return Ok(());
     }
     output::line(&match forgotten {
-        true => format!("The token for {host} is forgotten. It stays valid until it is revoked there."),
-        false => format!("There was no token for {host}."),
+        true => format!(
+            "Logged out of {host}. The token itself is still valid; revoke it at {}app/settings/tokens.",
+            host.address
+        ),
+        false => format!("You were not logged in to {host}."),
     })
 }

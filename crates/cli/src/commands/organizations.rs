@@ -8,13 +8,14 @@ use super::{done, given, gone, plain_list, require_change, text};
 use crate::EXIT_CODES;
 use crate::api::{about, one};
 use crate::confirmation::Confirmation;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::output;
 use crate::process_env::ProcessEnv;
 use crate::resource::Resource;
 use crate::session::{Flags, Session};
+use crate::spelling_hints::did_you_mean;
 
-/// List, show, create, edit and delete organizations
+/// Manage organizations
 #[derive(Args, Debug)]
 #[command(visible_alias = "organization", after_help = format!("\
 Examples:
@@ -41,12 +42,14 @@ enum Verb {
     },
     /// Create an organization
     Create {
+        /// Name of the organization
         name: String,
         #[command(flatten)]
         settings: Settings,
     },
-    /// Change an organization
+    /// Edit an organization
     Edit {
+        /// Organization
         name: String,
         /// New name
         #[arg(long = "name", value_name = "NAME")]
@@ -56,6 +59,7 @@ enum Verb {
     },
     /// Delete an organization with everything in it
     Rm {
+        /// Organization
         name: String,
         #[command(flatten)]
         confirmation: Confirmation,
@@ -64,10 +68,10 @@ enum Verb {
 
 #[derive(Args, Debug)]
 struct Settings {
-    /// Address for messages [default when created: your own]
+    /// Contact address [default when created: your own]
     #[arg(long, value_name = "ADDRESS")]
     email: Option<String>,
-    /// Where runs happen unless projects and workspaces say otherwise: remote, local or agent
+    /// Default execution mode of its workspaces: remote, local or agent
     #[arg(long, value_name = "MODE")]
     default_execution_mode: Option<String>,
 }
@@ -103,24 +107,43 @@ async fn list(session: &Session) -> Result<(), Failure> {
         return output::json(&plain_list(&organizations));
     }
     let row = |organization: &Resource| {
-        ["name", "email", "default-execution-mode", "created-at"].map(|attribute| organization.text(attribute))
+        let [name, email, execution] =
+            ["name", "email", "default-execution-mode"].map(|attribute| output::text(organization, attribute));
+        [name, email, execution, output::time(organization, "created-at")]
     };
-    output::table(["NAME", "EMAIL", "EXECUTION", "CREATED"], organizations.iter().map(row))
+    let if_empty = "No organizations. `taco org create NAME` creates one.";
+    session.table(["NAME", "EMAIL", "EXECUTION", "CREATED"], organizations.iter().map(row), if_empty)
 }
 
 async fn show(session: &Session, name: Option<&str>) -> Result<(), Failure> {
     let name = session.target.organization(name)?;
-    let organization = one(session.api.get(&subject(&name), &["organizations", &name], &[]).await?)?;
+    let found = session.api.get(&subject(&name), &["organizations", &name], &[]).await;
+    let organization = match found {
+        Ok(found) => one(found)?,
+        Err(failure) => return Err(with_suggestion(session, &name, failure).await),
+    };
     if session.json {
         return output::json(&organization.plain());
     }
-    output::fields(&[
-        ("name", organization.text("name")),
-        ("id", organization.text("external-id")),
-        ("email", organization.text("email")),
-        ("default execution", organization.text("default-execution-mode")),
-        ("created", organization.text("created-at")),
+    session.fields([
+        ("name", output::text(&organization, "name")),
+        ("id", output::text(&organization, "external-id")),
+        ("email", output::text(&organization, "email")),
+        ("default execution", output::text(&organization, "default-execution-mode")),
+        ("created", output::time(&organization, "created-at")),
     ])
+}
+
+/// A failure to find an organization, with the one that may be meant.
+pub(super) async fn with_suggestion(session: &Session, name: &str, failure: Failure) -> Failure {
+    if failure.kind != Kind::NotFound {
+        return failure;
+    }
+    let Ok(all) = session.api.list("organizations", &["organizations"], &[]).await else { return failure };
+    let names = all.data.iter().filter_map(|one| one.get("name").as_str());
+    failure.hint(did_you_mean(name, names, || {
+        "`taco org ls` lists organizations; `taco whoami` shows your account".into()
+    }))
 }
 
 async fn create(session: &Session, name: &str, settings: &Settings) -> Result<(), Failure> {
@@ -131,18 +154,18 @@ async fn create(session: &Session, name: &str, settings: &Settings) -> Result<()
     }
     let body = about("organizations", attributes.into(), json!({}));
     let created = one(session.api.send(&subject(name), Method::POST, &["organizations"], &body).await?)?;
-    done(session, &created, &format!("Organization {} is there.", created.text("name")))
+    done(session, &created, &format!("Created organization {}.", created.text("name")))
 }
 
 async fn edit(session: &Session, name: &str, attributes: Map<String, Value>) -> Result<(), Failure> {
     require_change(&attributes, &Map::new())?;
     let body = about("organizations", attributes.into(), json!({}));
     let changed = one(session.api.send(&subject(name), Method::PATCH, &["organizations", name], &body).await?)?;
-    done(session, &changed, &format!("Organization {} is changed.", changed.text("name")))
+    done(session, &changed, &format!("Updated organization {}.", changed.text("name")))
 }
 
 async fn remove(session: &Session, name: &str, confirmation: &Confirmation) -> Result<(), Failure> {
     confirmation.ask(session, &format!("delete organization {name} with all its workspaces and states"))?;
     session.api.delete(&subject(name), &["organizations", name]).await?;
-    gone(session, name, &format!("Organization {name} is deleted."))
+    gone(session, name, &format!("Deleted organization {name}."))
 }

@@ -13,8 +13,9 @@ use crate::output;
 use crate::process_env::ProcessEnv;
 use crate::resource::Resource;
 use crate::session::{Flags, Session, WorkspaceName};
+use crate::spelling_hints::did_you_mean;
 
-/// List, create and delete agent pools, and the tokens with which agents come
+/// Manage agent pools and their tokens
 #[derive(Args, Debug)]
 #[command(after_help = format!("\
 Examples:
@@ -38,44 +39,45 @@ enum Verb {
     Ls,
     /// Create an agent pool
     Create {
+        /// Name of the pool
         name: String,
-        /// Workspace that alone may use it; repeat it for several [default: all of the organization]
+        /// Only this workspace may use it; repeat for several [default: all workspaces]
         #[arg(long, value_name = "NAME")]
         workspace: Vec<String>,
-        /// Project whose workspaces alone may use it; repeat it for several [default: all of the organization]
+        /// Only workspaces of this project may use it; repeat for several [default: all]
         #[arg(long, value_name = "PROJECT")]
         project: Vec<String>,
     },
     /// Delete an agent pool
     Rm {
-        /// Name or id of the pool
+        /// Pool, by name or ID
         pool: String,
         #[command(flatten)]
         confirmation: Confirmation,
     },
-    /// List, create and delete the tokens of a pool
+    /// Manage agent tokens of a pool
     #[command(subcommand)]
     Token(TokenVerb),
 }
 
 #[derive(Subcommand, Debug)]
 enum TokenVerb {
-    /// List the tokens of a pool
+    /// List agent tokens
     Ls {
-        /// Name or id of the pool
+        /// Pool, by name or ID
         pool: String,
     },
-    /// Create a token, and print it: it is not shown again
+    /// Create an agent token and print it; it is shown once
     Create {
-        /// Name or id of the pool
+        /// Pool, by name or ID
         pool: String,
-        /// Who uses it
+        /// What uses it
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
     },
-    /// Delete a token: agents that have it are turned away
+    /// Delete an agent token: agents with it are disconnected
     Rm {
-        /// Id of the token, such as at-4Tk9mXbq7cWvZpHn
+        /// ID of the token, such as at-4Tk9mXbq7cWvZpHn
         token: String,
         #[command(flatten)]
         confirmation: Confirmation,
@@ -93,7 +95,7 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
         Verb::Token(TokenVerb::Rm { token, confirmation }) => {
             confirmation.ask(&session, &format!("delete token {token}"))?;
             session.api.delete(&format!("token {token}"), &["authentication-tokens", token]).await?;
-            gone(&session, token, &format!("Token {token} is deleted."))
+            gone(&session, token, &format!("Deleted token {token}."))
         }
     }
 }
@@ -109,11 +111,14 @@ pub(super) async fn find(session: &Session, pool: &str) -> Result<Resource, Fail
 }
 
 pub(super) async fn find_in(session: &Session, organization: &str, pool: &str) -> Result<Resource, Failure> {
-    let same = |found: &Resource| found.id() == pool || found.text("name").eq_ignore_ascii_case(pool);
-    all(session, organization).await?.into_iter().find(same).ok_or_else(|| {
+    let same = |found: &&Resource| found.id() == pool || found.text("name").eq_ignore_ascii_case(pool);
+    let all = all(session, organization).await?;
+    all.iter().find(same).cloned().ok_or_else(|| {
+        let names = all.iter().filter_map(|one| one.get("name").as_str());
+        let list = || format!("`taco pool ls --org {organization}` lists agent pools");
         Failure::new(Kind::NotFound, format!("agent pool {pool}: not found"))
             .because(format!("it is not in organization {organization}, or your account may not see it"))
-            .hint(format!("`taco pool ls --org {organization}` lists agent pools"))
+            .hint(did_you_mean(pool, names, list))
     })
 }
 
@@ -123,11 +128,12 @@ async fn list(session: &Session) -> Result<(), Failure> {
         return output::json(&plain_list(&pools));
     }
     let row = |pool: &Resource| {
-        let [name, agents, everyone, created] =
-            ["name", "agent-count", "organization-scoped", "created-at"].map(|attribute| pool.text(attribute));
-        [name, pool.id().to_owned(), agents, everyone, created]
+        let [name, agents, everyone] =
+            ["name", "agent-count", "organization-scoped"].map(|attribute| output::text(pool, attribute));
+        [name, pool.id().into(), agents, everyone, output::time(pool, "created-at")]
     };
-    output::table(["NAME", "POOL", "AGENTS", "FOR ALL", "CREATED"], pools.iter().map(row))
+    let if_empty = "No agent pools. `taco pool create NAME` creates one.";
+    session.table(["NAME", "POOL", "AGENTS", "FOR ALL", "CREATED"], pools.iter().map(row), if_empty)
 }
 
 async fn create(session: &Session, name: &str, workspaces: &[String], projects: &[String]) -> Result<(), Failure> {
@@ -150,7 +156,7 @@ async fn create(session: &Session, name: &str, workspaces: &[String], projects: 
     let body = about("agent-pools", attributes, relationships.into());
     let path = ["organizations", &organization, "agent-pools"];
     let pool = one(session.api.send(&format!("agent pool {name}"), Method::POST, &path, &body).await?)?;
-    done(session, &pool, &format!("Agent pool {name} is there, as {}.", pool.id()))
+    done(session, &pool, &format!("Created agent pool {name} ({}).", pool.id()))
 }
 
 async fn remove(session: &Session, pool: &str, confirmation: &Confirmation) -> Result<(), Failure> {
@@ -158,7 +164,7 @@ async fn remove(session: &Session, pool: &str, confirmation: &Confirmation) -> R
     let name = pool.text("name");
     confirmation.ask(session, &format!("delete agent pool {name}"))?;
     session.api.delete(&format!("agent pool {name}"), &["agent-pools", pool.id()]).await?;
-    gone(session, pool.id(), &format!("Agent pool {name} is deleted."))
+    gone(session, pool.id(), &format!("Deleted agent pool {name}."))
 }
 
 async fn list_tokens(session: &Session, pool: &str) -> Result<(), Failure> {
@@ -169,11 +175,11 @@ async fn list_tokens(session: &Session, pool: &str) -> Result<(), Failure> {
         return output::json(&plain_list(&tokens));
     }
     let row = |token: &Resource| {
-        let [created, used, description] =
-            ["created-at", "last-used-at", "description"].map(|attribute| token.text(attribute));
-        [token.id().to_owned(), created, used, description]
+        let [created, used] = ["created-at", "last-used-at"].map(|attribute| output::time(token, attribute));
+        [token.id().into(), created, used, output::text(token, "description")]
     };
-    output::table(["TOKEN", "CREATED", "LAST USED", "DESCRIPTION"], tokens.iter().map(row))
+    let if_empty = format!("No tokens. `taco pool token create {}` creates one.", pool.text("name"));
+    session.table(["TOKEN", "CREATED", "LAST USED", "DESCRIPTION"], tokens.iter().map(row), if_empty)
 }
 
 async fn create_token(session: &Session, pool: &str, description: &Option<String>) -> Result<(), Failure> {

@@ -13,8 +13,9 @@ use crate::output;
 use crate::process_env::ProcessEnv;
 use crate::resource::Resource;
 use crate::session::{Flags, Session};
+use crate::spelling_hints::did_you_mean;
 
-/// List, show, create, edit and delete projects, which group workspaces
+/// Manage projects, which group workspaces
 #[derive(Args, Debug)]
 #[command(after_help = format!("\
 Examples:
@@ -36,18 +37,19 @@ enum Verb {
     Ls,
     /// Show a project
     Show {
-        /// Name or id
+        /// Project, by name or ID
         project: String,
     },
     /// Create a project
     Create {
+        /// Name of the project
         name: String,
         #[command(flatten)]
         settings: Settings,
     },
-    /// Change a project
+    /// Edit a project
     Edit {
-        /// Name or id
+        /// Project, by name or ID
         project: String,
         /// New name
         #[arg(long)]
@@ -57,7 +59,7 @@ enum Verb {
     },
     /// Delete a project; it must be empty
     Rm {
-        /// Name or id
+        /// Project, by name or ID
         project: String,
         #[command(flatten)]
         confirmation: Confirmation,
@@ -69,7 +71,7 @@ struct Settings {
     /// What it is for
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// Where runs happen unless workspaces say otherwise: remote, local or agent
+    /// Default execution mode of its workspaces: remote, local or agent
     #[arg(long, value_name = "MODE")]
     default_execution_mode: Option<String>,
 }
@@ -106,10 +108,15 @@ pub(super) async fn find(session: &Session, organization: &str, project: &str) -
     }
     let path = ["organizations", organization, "projects"];
     let found = session.api.list(&subject, &path, &[("filter[names]", project)]).await?.data;
-    found.into_iter().find(|found| found.get("name") == project).ok_or_else(|| {
-        Failure::new(Kind::NotFound, format!("{subject}: not found"))
-            .hint(format!("`taco project ls --org {organization}` lists them"))
-    })
+    if let Some(found) = found.into_iter().find(|found| found.get("name") == project) {
+        return Ok(found);
+    }
+    let all = session.api.list(&subject, &path, &[]).await?.data;
+    let names = all.iter().filter_map(|one| one.get("name").as_str());
+    let list = || format!("`taco project ls --org {organization}` lists projects");
+    Err(Failure::new(Kind::NotFound, format!("{subject}: not found"))
+        .because("no project has this name, or your account may not see it")
+        .hint(did_you_mean(project, names, list)))
 }
 
 async fn list(session: &Session, organization: &str) -> Result<(), Failure> {
@@ -123,21 +130,22 @@ async fn list(session: &Session, organization: &str) -> Result<(), Failure> {
             ["name", "workspace-count", "description"].map(|attribute| project.text(attribute));
         [name, project.id().to_owned(), workspaces, description]
     };
-    output::table(["NAME", "ID", "WORKSPACES", "DESCRIPTION"], projects.iter().map(row))
+    let if_empty = "No projects. `taco project create NAME` creates one.";
+    session.table(["NAME", "ID", "WORKSPACES", "DESCRIPTION"], projects.iter().map(row), if_empty)
 }
 
 fn show(session: &Session, project: &Resource) -> Result<(), Failure> {
     if session.json {
         return output::json(&project.plain());
     }
-    output::fields(&[
-        ("name", project.text("name")),
-        ("id", project.id().to_owned()),
-        ("organization", project.related_id("organization").unwrap_or_default().to_owned()),
-        ("description", project.text("description")),
-        ("default execution", project.text("default-execution-mode")),
-        ("workspaces", project.text("workspace-count")),
-        ("created", project.text("created-at")),
+    session.fields([
+        ("name", output::text(project, "name")),
+        ("id", project.id().into()),
+        ("organization", project.related_id("organization").unwrap_or_default().into()),
+        ("description", output::text(project, "description")),
+        ("default execution", output::text(project, "default-execution-mode")),
+        ("workspaces", output::text(project, "workspace-count")),
+        ("created", output::time(project, "created-at")),
     ])
 }
 
@@ -146,7 +154,7 @@ async fn create(session: &Session, organization: &str, name: &str, settings: &Se
     let path = ["organizations", organization, "projects"];
     let created =
         one(session.api.send(&format!("project {name} of {organization}"), Method::POST, &path, &body).await?)?;
-    done(session, &created, &format!("Project {name} is there, as {}.", created.id()))
+    done(session, &created, &format!("Created project {name} ({}).", created.id()))
 }
 
 async fn edit(
@@ -160,7 +168,7 @@ async fn edit(
     let body = about("projects", attributes.into(), json!({}));
     let subject = format!("project {project} of {organization}");
     let changed = one(session.api.send(&subject, Method::PATCH, &["projects", found.id()], &body).await?)?;
-    done(session, &changed, &format!("Project {} is changed.", changed.text("name")))
+    done(session, &changed, &format!("Updated project {}.", changed.text("name")))
 }
 
 async fn remove(
@@ -172,5 +180,5 @@ async fn remove(
     let found = find(session, organization, project).await?;
     confirmation.ask(session, &format!("delete project {} of {organization}", found.text("name")))?;
     session.api.delete(&format!("project {project} of {organization}"), &["projects", found.id()]).await?;
-    gone(session, found.id(), &format!("Project {} is deleted.", found.text("name")))
+    gone(session, found.id(), &format!("Deleted project {}.", found.text("name")))
 }

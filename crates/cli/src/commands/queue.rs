@@ -13,7 +13,7 @@ use crate::session::{Flags, Session};
 /// Runs that no agent can have yet: they wait for another run, a lock, or someone's decision.
 const NOT_READY: &str = "pending,confirmed,planned";
 
-/// Show what an organization's runs wait for: first what agents do or will do next, in order
+/// Show runs in progress and waiting, and what each waits for
 #[derive(Args, Debug)]
 #[command(after_help = format!("\
 Examples:
@@ -41,10 +41,11 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
     }
     let row = |run: &Resource| {
         let workspace = queue.related(run, "workspace").map(|workspace| workspace.text("name"));
-        let [status, created] = ["status", "created-at"].map(|name| run.text(name));
-        [run.id().to_owned(), workspace.unwrap_or_default(), status, created, runs::waits(run)]
+        let (status, created) = (output::status(run, "status"), output::time(run, "created-at"));
+        [run.id().into(), workspace.unwrap_or_default().into(), status, created, runs::waits(run).into()]
     };
-    output::table(["RUN", "WORKSPACE", "STATUS", "CREATED", "WAITS"], queue.data.iter().map(row))
+    let if_empty = "The queue is empty: no run is running or waiting.";
+    session.table(["RUN", "WORKSPACE", "STATUS", "CREATED", "WAITS"], queue.data.iter().map(row), if_empty)
 }
 
 /// Adds runs that are not there yet, the oldest first: one may move on between two questions.

@@ -1,6 +1,8 @@
 //! `taco run`
 
 mod logs;
+mod plan;
+mod retry;
 mod start;
 mod watch;
 
@@ -9,40 +11,44 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
+use url::Url;
 
 use super::{done, plain_list, workspaces};
 use crate::api::{about, one};
+use crate::browser;
 use crate::confirmation::Confirmation;
 use crate::failure::{Failure, Kind};
 use crate::output;
+use crate::print::Cell;
 use crate::process_env::ProcessEnv;
 use crate::resource::{Document, Resource, in_words};
-use crate::session::{Flags, Session};
+use crate::session::{Flags, Session, WorkspaceName};
+use crate::status;
 
-/// Start, list, watch and decide about runs
+/// Start, watch, approve and list runs
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A RUN is an id such as run-4Tk9mXbq7cWvZpHn; without one it is the workspace's newest.
-Flags that terraform has may have one dash, as there: -destroy, -target, -replace, -var.
+A RUN is an ID such as run-4Tk9mXbq7cWvZpHn. Terraform's flags may have one dash: -destroy.
 
 Examples:
   taco run start . --ws acme/network --watch
   taco run start -destroy -target=aws_instance.web --message 'make room'
-  taco run ls --status planned
+  taco run ls --status failed
+  taco run retry --watch
   taco run logs --follow
   taco run apply run-4Tk9mXbq7cWvZpHn --yes --watch --timeout 15m
   taco run comment 'ask Jane first'
 
 Exit codes:
-  0  done; of watch: applied, or there is nothing to change
-  1  error; of watch also: errored, canceled or discarded
-  2  wrong command line; of watch: there are changes, which wait for `taco run apply`
-     unless the run only plans
+  0  success; watching: applied, or nothing to change
+  1  error; watching: the run failed, or was canceled or discarded
+  2  wrong command line; watching: there are changes, which need `taco run apply`
+     unless the run is plan-only
   3  not found, or not allowed
   4  conflict, such as a run that is over already
-  5  the server cannot be reached
-  124  watching took longer than --timeout allows; the run goes on
-  130  stopped by Ctrl-C; the run goes on")]
+  5  the server can't be reached
+  124  --timeout is over; the run continues
+  130  stopped by Ctrl-C; the run continues")]
 pub struct Arguments {
     #[command(flatten)]
     flags: Flags,
@@ -52,60 +58,86 @@ pub struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Start a run, with the configuration in a directory or with the newest that the workspace has
+    /// Start a run, with the configuration in a directory or the latest one
     Start(start::Start),
-    /// List runs of a workspace, or of the organization if no workspace is given, the newest first
+    /// List runs of the workspace, or of the organization
     Ls {
-        /// Only those in this status, such as planned; repeat it for several
+        /// Only runs in this status, such as failed or planned; repeat for several
         #[arg(long, value_name = "STATUS")]
         status: Vec<String>,
-        /// How many, at most 100
+        /// How many
         #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u8).range(1..=100))]
         limit: u8,
     },
-    /// Show a run, and why it waits
-    Show { run: Option<String> },
-    /// Show what a run does until it is over or needs someone
-    Watch {
+    /// Show a run, its plan, and why it waits
+    Show {
+        /// Run [default: the workspace's latest]
         run: Option<String>,
+        /// Print only the plan, with all its attributes
+        #[arg(long, conflicts_with = "web")]
+        plan: bool,
+        /// Open its page in the browser
+        #[arg(long)]
+        web: bool,
+    },
+    /// Follow a run until it is over or needs approval
+    Watch {
+        /// Run [default: the workspace's latest]
+        run: Option<String>,
+        /// Open its page in the browser too
+        #[arg(long)]
+        web: bool,
         #[command(flatten)]
         options: watch::Options,
     },
-    /// Print the log of a run's plan, and of its apply if there is one
+    /// Print the logs of a run's plan and apply
     Logs(logs::Logs),
-    /// Confirm a run, so that its plan is applied
-    Apply {
+    /// Start a new run with the configuration and options of an earlier one
+    Retry {
+        /// Run [default: the workspace's latest]
         run: Option<String>,
-        #[command(flatten)]
-        decision: Decision,
-        #[command(flatten)]
-        confirmation: Confirmation,
-        /// Then show what it does, as `taco run watch`
+        /// Watch the new run, as `taco run watch` does
         #[arg(long, short)]
         watch: bool,
         #[command(flatten)]
         options: watch::Options,
     },
-    /// Say something about a run, for whoever looks at it
+    /// Approve a run, so that its plan is applied
+    Apply {
+        /// Run [default: the workspace's latest]
+        run: Option<String>,
+        #[command(flatten)]
+        decision: Decision,
+        #[command(flatten)]
+        confirmation: Confirmation,
+        /// Watch the run, as `taco run watch` does
+        #[arg(long, short)]
+        watch: bool,
+        #[command(flatten)]
+        options: watch::Options,
+    },
+    /// Comment on a run
     Comment {
-        /// What to say
+        /// Text of the comment
         text: String,
-        /// Run to say it about
+        /// Run [default: the workspace's latest]
         #[arg(long, value_name = "RUN")]
         run: Option<String>,
     },
-    /// Discard a run: its plan is not applied
+    /// Discard a run's plan
     Discard {
+        /// Run [default: the workspace's latest]
         run: Option<String>,
         #[command(flatten)]
         decision: Decision,
     },
-    /// Cancel a run; what is under way is interrupted
+    /// Cancel a run, also while it plans or applies
     Cancel {
+        /// Run [default: the workspace's latest]
         run: Option<String>,
         #[command(flatten)]
         decision: Decision,
-        /// Give up a run that did not react: what it was doing may be left half done
+        /// Give up on a run that does not react; resources may be left half done
         #[arg(long)]
         force: bool,
     },
@@ -113,7 +145,7 @@ enum Verb {
 
 #[derive(Args, Debug)]
 struct Decision {
-    /// Why, for whoever looks at the run
+    /// Comment, shown with the run
     #[arg(long, value_name = "TEXT")]
     comment: Option<String>,
 }
@@ -124,22 +156,29 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
     match &arguments.verb {
         Verb::Start(start) => return start::start(&runs, start).await,
         Verb::Ls { status, limit } => runs.list(status, *limit).await,
-        Verb::Show { run } => runs.show(run.as_deref()).await,
-        Verb::Watch { run, options } => {
-            let id = runs.find(run.as_deref()).await?.0.id().to_owned();
-            return watch::watch(&runs, &id, options).await;
+        Verb::Show { run, plan, web } => runs.show(run.as_deref(), *plan, *web).await,
+        Verb::Watch { run, web, options } => {
+            let (run, beside) = runs.find(run.as_deref()).await?;
+            if *web {
+                browser::open(&runs.page(&run, &beside));
+            }
+            return watch::watch(&runs, run.id(), options).await;
         }
+        Verb::Retry { run, watch, options } => return retry::retry(&runs, run.as_deref(), *watch, options).await,
         Verb::Logs(wanted) => logs::print(&runs, wanted).await,
         Verb::Apply { run, decision, confirmation, watch, options } => {
             watch::check(*watch, options)?;
             let (run, beside) = runs.find(run.as_deref()).await?;
-            confirmation.ask(&session, &format!("apply {} ({})", run.id(), changes(&run, &beside)))?;
+            if !confirmation.is_given() && session.may_ask() {
+                plan::show_before_question(&runs, &run, &beside).await;
+            }
+            confirmation.ask(&session, &runs.deed(&run, &beside))?;
             if *watch {
                 runs.act(&run, "apply", decision).await?;
                 let options = watch::Options { after_plan: true, ..options.clone() };
                 return watch::watch(&runs, run.id(), &options).await;
             }
-            runs.decide(&run, "apply", decision, "is confirmed").await
+            runs.decide(&run, "apply", decision, "Approved").await
         }
         Verb::Comment { text, run } => {
             let run = runs.find(run.as_deref()).await?.0;
@@ -147,12 +186,12 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
         }
         Verb::Discard { run, decision } => {
             let run = runs.find(run.as_deref()).await?.0;
-            runs.decide(&run, "discard", decision, "is discarded").await
+            runs.decide(&run, "discard", decision, "Discarded").await
         }
         Verb::Cancel { run, decision, force } => {
             let run = runs.find(run.as_deref()).await?.0;
             let action = if *force { "force-cancel" } else { "cancel" };
-            runs.decide(&run, action, decision, "is told to stop").await
+            runs.decide(&run, action, decision, "Canceling").await
         }
     }?;
     Ok(ExitCode::SUCCESS)
@@ -173,6 +212,11 @@ fn changes(run: &Resource, beside: &Document) -> String {
     format!("+{} ~{} -{}", count("additions"), count("changes"), count("destructions"))
 }
 
+/// Name of whoever started a run, as far as it is known.
+fn author(run: &Resource, beside: &Document) -> String {
+    beside.related(run, "created-by").map(|user| user.text("username")).unwrap_or_default()
+}
+
 fn may(run: &Resource, action: &str) -> bool {
     run.get("actions").get(action) == Some(&Value::Bool(true))
 }
@@ -184,9 +228,9 @@ struct Runs<'a> {
 impl Runs<'_> {
     /// A run with its plan, its apply and its workspace included.
     async fn read(&self, id: &str) -> Result<(Resource, Document), Failure> {
-        let include = [("include", "plan,apply,workspace")];
+        let include = [("include", "plan,apply,workspace,created_by")];
         let found = self.session.api.get(&format!("run {id}"), &["runs", id], &include).await.map_err(|failure| {
-            failure.hint_if(Kind::NotFound, || "`taco run ls` lists runs; `taco whoami` is your account".to_owned())
+            failure.hint_if(Kind::NotFound, || "`taco run ls` lists runs; `taco whoami` shows your account".to_owned())
         })?;
         let run = found.data.first().cloned();
         Ok((run.ok_or_else(|| Failure::error(format!("run {id}: the server's answer is empty")))?, found))
@@ -203,15 +247,43 @@ impl Runs<'_> {
         let newest = self.session.api.get(&format!("runs of {name}"), &path, &[("page[size]", "1")]).await?;
         match newest.data.first() {
             Some(run) => self.read(run.id()).await,
-            None => Err(Failure::new(Kind::NotFound, format!("{name} has no run yet"))
+            None => Err(Failure::new(Kind::NotFound, format!("{name} has no runs yet"))
                 .hint(format!("`taco run start . --ws {name}` starts one with what is in this directory"))),
         }
     }
 
+    /// Workspace of a run.
+    fn name_of(&self, run: &Resource, beside: &Document) -> WorkspaceName {
+        let workspace = beside.related(run, "workspace");
+        let organization = workspace.and_then(|workspace| workspace.related_id("organization")).unwrap_or_default();
+        let name = workspace.map(|workspace| workspace.text("name")).unwrap_or_default();
+        WorkspaceName { organization: organization.to_owned(), name }
+    }
+
+    /// Address of a run's page.
+    fn page(&self, run: &Resource, beside: &Document) -> Url {
+        browser::run_page(&self.session.target.host, &self.name_of(run, beside), run.id())
+    }
+
+    /// What applying a run does, after "do you want to".
+    fn deed(&self, run: &Resource, beside: &Document) -> String {
+        let plan = beside.related(run, "plan");
+        let count =
+            |name: &str| plan.and_then(|plan| plan.get(&format!("resource-{name}")).as_u64()).unwrap_or_default();
+        let (add, change, destroy) = (count("additions"), count("changes"), count("destructions"));
+        let (id, name) = (run.id(), self.name_of(run, beside));
+        if run.get("is-destroy") == true {
+            let resources = if destroy == 1 { "resource" } else { "resources" };
+            return format!("DESTROY {destroy} {resources} of {name} with {id}; this can't be undone");
+        }
+        format!("apply {id} to {name} ({add} to add, {change} to change, {destroy} to destroy)")
+    }
+
     async fn list(&self, statuses: &[String], limit: u8) -> Result<(), Failure> {
         let Session { api, target, json, .. } = self.session;
+        let statuses: Vec<String> = statuses.iter().map(|word| status::on_the_wire(word)).collect();
         let (limit, statuses) = (limit.to_string(), statuses.join(","));
-        let mut query = vec![("include", "plan,workspace"), ("page[size]", limit.as_str())];
+        let mut query = vec![("include", "plan,workspace,created_by"), ("page[size]", limit.as_str())];
         if !statuses.is_empty() {
             query.push(("filter[status]", &statuses));
         }
@@ -231,14 +303,31 @@ impl Runs<'_> {
         }
         let row = |run: &Resource| {
             let workspace = found.related(run, "workspace").map(|workspace| workspace.text("name"));
-            let [status, created, message] = ["status", "created-at", "message"].map(|name| run.text(name));
-            [run.id().to_owned(), workspace.unwrap_or_default(), status, changes(run, &found), created, message]
+            let (status, created) = (output::status(run, "status"), output::time(run, "created-at"));
+            let (id, workspace) = (Cell::from(run.id()), workspace.unwrap_or_default().into());
+            let changes = changes(run, &found).into();
+            [id, workspace, status, changes, author(run, &found).into(), created, output::text(run, "message")]
         };
-        output::table(["RUN", "WORKSPACE", "STATUS", "CHANGES", "CREATED", "MESSAGE"], found.data.iter().map(row))
+        let headings = ["RUN", "WORKSPACE", "STATUS", "CHANGES", "BY", "CREATED", "MESSAGE"];
+        let if_empty = match statuses.is_empty() {
+            true => "No runs. `taco run start .` starts one with the configuration in this directory.",
+            false => "No runs match.",
+        };
+        self.session.table(headings, found.data.iter().map(row), if_empty)
     }
 
-    async fn show(&self, argument: Option<&str>) -> Result<(), Failure> {
+    async fn show(&self, argument: Option<&str>, only_plan: bool, web: bool) -> Result<(), Failure> {
         let (run, beside) = self.find(argument).await?;
+        if web {
+            return browser::show(&self.page(&run, &beside));
+        }
+        if only_plan {
+            return match plan::read(self, &run, &beside).await? {
+                Some(plan) => plan::print(self, &run, &plan),
+                None => Err(Failure::new(Kind::NotFound, format!("run {} has no plan", run.id()))
+                    .because(format!("the run {}", status::sentence(&run.text("status"))))),
+            };
+        }
         if self.session.json {
             return output::json(&run.plain());
         }
@@ -246,33 +335,41 @@ impl Runs<'_> {
         let agent = |phase: &Resource| in_words(&phase.get("execution-details")["agent-name"]);
         let phase = |name: &str| {
             let phase = beside.related(&run, name)?;
-            let parts = [phase.text("status"), agent(phase), phase.text("taco-error")];
+            let parts = [status::in_words(&phase.text("status")), agent(phase), phase.text("taco-error")];
             Some(parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "))
         };
-        output::fields(&[
-            ("run", run.id().to_owned()),
-            ("workspace", workspace.unwrap_or_default()),
-            ("status", run.text("status")),
-            ("waits", waits(&run)),
-            ("message", run.text("message")),
-            ("changes", changes(&run, &beside)),
-            ("plan", phase("plan").unwrap_or_default()),
-            ("apply", phase("apply").unwrap_or_default()),
-            ("destroy", run.text("is-destroy")),
-            ("plan only", run.text("plan-only")),
-            ("auto-apply", run.text("auto-apply")),
-            ("targets", run.text("target-addrs")),
-            ("source", run.text("source")),
-            ("configuration", run.related_id("configuration-version").unwrap_or_default().to_owned()),
-            ("created", run.text("created-at")),
-        ])
+        let text = |attribute: &str| output::text(&run, attribute);
+        self.session.fields([
+            ("run", Cell::from(run.id())),
+            ("workspace", workspace.unwrap_or_default().into()),
+            ("status", output::status(&run, "status")),
+            ("waits", Cell::Marked(waits(&run))),
+            ("message", text("message")),
+            ("changes", changes(&run, &beside).into()),
+            ("plan", phase("plan").unwrap_or_default().into()),
+            ("apply", phase("apply").unwrap_or_default().into()),
+            ("destroy", text("is-destroy")),
+            ("plan only", text("plan-only")),
+            ("auto-apply", text("auto-apply")),
+            ("targets", text("target-addrs")),
+            ("source", text("source")),
+            ("by", author(&run, &beside).into()),
+            ("configuration", run.related_id("configuration-version").unwrap_or_default().into()),
+            ("created", output::time(&run, "created-at")),
+            ("url", self.page(&run, &beside).as_str().into()),
+        ])?;
+        // A pipe gets rows and nothing else; `--plan` is for those who want it there.
+        if self.session.screen.is_terminal() && !self.session.quiet {
+            plan::show(self, &run, &beside).await?;
+        }
+        Ok(())
     }
 
     /// Asks for something to be done to a run.
     async fn act(&self, run: &Resource, action: &str, decision: &Decision) -> Result<(), Failure> {
         let body = json!({ "comment": decision.comment });
         let path = ["runs", run.id(), "actions", action];
-        let hint = || format!("`taco run show {}` tells how it stands", run.id());
+        let hint = || format!("`taco run show {}` has details", run.id());
         let sent = self.session.api.send(&format!("run {}", run.id()), Method::POST, &path, &body).await;
         sent.map(drop).map_err(|failure| failure.hint_if(Kind::Conflict, hint))
     }
@@ -281,14 +378,19 @@ impl Runs<'_> {
         let body = about("comments", json!({ "body": text }), json!({}));
         let path = ["runs", run.id(), "comments"];
         let comment = one(self.session.api.send(&format!("run {}", run.id()), Method::POST, &path, &body).await?)?;
-        done(self.session, &comment, &format!("It stands at run {}.", run.id()))
+        done(self.session, &comment, &format!("Commented on run {}.", run.id()))
     }
 
     async fn decide(&self, run: &Resource, action: &str, decision: &Decision, sentence: &str) -> Result<(), Failure> {
         self.act(run, action, decision).await?;
         let path = ["runs", run.id()];
         let after = one(self.session.api.get(&format!("run {}", run.id()), &path, &[]).await?)?;
-        let sentence = format!("Run {} {sentence}; its status is {}.", run.id(), after.text("status"));
-        done(self.session, &after, &sentence)
+        let status = after.text("status");
+        let rest = match status.as_str() {
+            "discarded" | "canceled" => String::new(),
+            status => format!("; it {}", status::sentence(status)),
+        };
+        let sentence = if status == "canceled" { "Canceled" } else { sentence };
+        done(self.session, &after, &format!("{sentence} run {}{rest}.", run.id()))
     }
 }

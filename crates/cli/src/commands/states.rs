@@ -21,7 +21,7 @@ use crate::resource::{Document, Resource};
 use crate::session::{Flags, Session, WorkspaceName};
 use crate::state_file::StateFile;
 
-/// Look into states, move them, compare them, go back, lock and unlock
+/// Inspect, download, upload, compare, roll back and lock states
 #[derive(Args, Debug)]
 #[command(after_help = format!("\
 A VERSION is an id such as sv-4Tk9mXbq7cWvZpHn, a serial such as 12, or `current`.
@@ -49,7 +49,7 @@ enum Verb {
         #[arg(default_value = "current")]
         version: String,
     },
-    /// Show what is known about a state, or one resource in it
+    /// Show a state, or one resource in it
     Show {
         #[arg(help = "Address of a resource, such as aws_instance.web[0]")]
         address: Option<String>,
@@ -59,24 +59,27 @@ enum Verb {
         /// Show sensitive values too
         #[arg(long)]
         sensitive: bool,
+        /// Open the state's page in the browser
+        #[arg(long, conflicts_with = "address")]
+        web: bool,
     },
-    /// Print a state as it was stored, byte by byte
+    /// Download a state, byte by byte
     Pull {
         /// State version
         #[arg(default_value = "current")]
         version: String,
     },
-    /// Store a state from a file
+    /// Upload a state from a file
     Push {
         /// File, or `-` for standard input
         file: PathBuf,
-        /// Also with a serial that is not higher, or of another lineage
+        /// Accept a serial that is not higher, or another lineage
         #[arg(long)]
         force: bool,
     },
-    /// List all versions, the newest first
+    /// List all versions, newest first
     Versions,
-    /// Compare two versions by resource and output
+    /// Compare two versions
     Diff {
         /// Older version [default: the one before NEW]
         old: Option<String>,
@@ -84,22 +87,22 @@ enum Verb {
         #[arg(default_value = "current")]
         new: String,
     },
-    /// Go back: write the content of an older version as a new one
+    /// Roll back: make an older version the current one again
     Rollback {
         /// State version to go back to
         version: String,
         #[command(flatten)]
         confirmation: Confirmation,
     },
-    /// Lock the workspace, so that nobody else writes its state; if it is locked, say who holds it
+    /// Lock the workspace; if it is locked, say who holds the lock
     Lock {
-        /// Why, for whoever meets the lock
+        /// Reason for the lock
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
     /// Unlock the workspace
     Unlock {
-        /// Also if someone else holds the lock
+        /// Unlock even if someone else holds the lock
         #[arg(long)]
         force: bool,
     },
@@ -112,8 +115,8 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
     let states = States { session: &session, name, workspace, beside };
     match &arguments.verb {
         Verb::Ls { version } => contents::list(&states, version).await,
-        Verb::Show { address: None, version, .. } => contents::show(&states, version).await,
-        Verb::Show { address: Some(address), version, sensitive } => {
+        Verb::Show { address: None, version, web, .. } => contents::show(&states, version, *web).await,
+        Verb::Show { address: Some(address), version, sensitive, .. } => {
             contents::show_resource(&states, version, address, *sensitive).await
         }
         Verb::Pull { version } => transfer::pull(&states, version).await,
@@ -150,7 +153,8 @@ impl States<'_> {
         if word == "current" {
             let path = ["workspaces", self.id(), "current-state-version"];
             return one(api.get(&format!("state of {name}"), &path, &[]).await.map_err(|failure| {
-                failure.hint_if(Kind::NotFound, || format!("{name} has no state yet; `taco state push` stores one"))
+                failure
+                    .hint_if(Kind::NotFound, || format!("{name} has no state yet; `taco state push FILE` uploads one"))
             })?);
         }
         let subject = format!("state version {word} of {name}");
@@ -194,7 +198,7 @@ impl States<'_> {
         match version.get("hosted-state-download-url").as_str() {
             Some(address) => self.session.api.download(&subject, address).await,
             None => Err(Failure::error(format!("{subject} has no content"))
-                .because(format!("its status is {}", version.text("status")))),
+                .because(format!("it is {}", version.text("status").replace('_', " ")))),
         }
     }
 

@@ -15,8 +15,9 @@ use crate::output;
 use crate::process_env::ProcessEnv;
 use crate::resource::Resource;
 use crate::session::{Flags, Session, WorkspaceName};
+use crate::spelling_hints::did_you_mean;
 
-/// List, set, delete and import variable sets, which several workspaces share
+/// Manage variable sets, which workspaces share
 #[derive(Args, Debug)]
 #[command(after_help = format!("\
 Where several sets and a workspace say different things, the workspace wins, then sets of
@@ -42,12 +43,12 @@ pub struct Arguments {
 enum Verb {
     /// List variable sets, or the variables of one
     Ls {
-        /// Name or id of the set whose variables are wanted
+        /// Set, by name or ID whose variables are wanted
         set: Option<String>,
     },
-    /// Create a variable set, or change it, or a variable in it
+    /// Create or update a variable set, or a variable in it
     Set {
-        /// Name or id of the set
+        /// Set, by name or ID
         set: String,
         /// Key of a variable, with or without its value
         #[arg(value_name = "KEY[=VALUE]")]
@@ -59,19 +60,19 @@ enum Verb {
     },
     /// Delete a variable set, or a variable in it
     Rm {
-        /// Name or id of the set
+        /// Set, by name or ID
         set: String,
         /// Key of the variable
         key: Option<String>,
-        /// The one in the environment
+        /// The environment variable of that name
         #[arg(long, short)]
         env: bool,
         #[command(flatten)]
         confirmation: Confirmation,
     },
-    /// Create or change all variables that a file holds
+    /// Create or update all variables in a file
     Import {
-        /// Name or id of the set
+        /// Set, by name or ID
         set: String,
         #[command(flatten)]
         import: ImportedFile,
@@ -80,19 +81,19 @@ enum Verb {
 
 #[derive(Args, Debug)]
 struct Settings {
-    /// Apply it to all workspaces of the organization
+    /// Apply to all workspaces of the organization
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     global: Option<bool>,
-    /// Let it win over what is more specific, and over the command line
+    /// Priority: overrides workspace variables and command-line values
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     priority: Option<bool>,
-    /// Workspace to apply it to; repeat it for several. Together they replace all
+    /// Apply to this workspace; repeat for several. Replaces the current list
     #[arg(long, value_name = "NAME")]
     workspace: Vec<String>,
-    /// Project to apply it to; repeat it for several. Together they replace all
+    /// Apply to this project; repeat for several. Replaces the current list
     #[arg(long, value_name = "PROJECT")]
     project: Vec<String>,
-    /// Apply it to no workspace and no project any more
+    /// Apply to no workspace and no project
     #[arg(long, conflicts_with_all = ["workspace", "project"])]
     nowhere: bool,
 }
@@ -153,6 +154,10 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
     }
 }
 
+fn is_named(set: &Resource, name: &str) -> bool {
+    set.id() == name || set.text("name").eq_ignore_ascii_case(name)
+}
+
 /// The variable sets of an organization.
 struct Sets<'a> {
     session: &'a Session,
@@ -170,15 +175,17 @@ impl<'a> Sets<'a> {
     }
 
     async fn known(&self, name: &str) -> Result<Option<Resource>, Failure> {
-        let same = |set: &Resource| set.id() == name || set.text("name").eq_ignore_ascii_case(name);
-        Ok(self.all().await?.into_iter().find(same))
+        Ok(self.all().await?.into_iter().find(|set| is_named(set, name)))
     }
 
     async fn find(&self, name: &str) -> Result<Resource, Failure> {
-        self.known(name).await?.ok_or_else(|| {
+        let all = self.all().await?;
+        all.iter().find(|set| is_named(set, name)).cloned().ok_or_else(|| {
+            let names = all.iter().filter_map(|one| one.get("name").as_str());
+            let list = || format!("`taco varset ls --org {}` lists variable sets", self.organization);
             Failure::new(Kind::NotFound, format!("variable set {name}: not found"))
                 .because(format!("it is not in organization {}, or your account may not see it", self.organization))
-                .hint(format!("`taco varset ls --org {}` lists variable sets", self.organization))
+                .hint(did_you_mean(name, names, list))
         })
     }
 
@@ -188,6 +195,7 @@ impl<'a> Sets<'a> {
             session: self.session,
             path: ["varsets", set.id(), "relationships", "vars"].map(str::to_owned).into(),
             list_command: format!("taco varset ls '{name}' --org {}", self.organization),
+            set_command: format!("taco varset set '{name}' --org {}", self.organization),
             owner: format!("variable set {name}"),
         }
     }
@@ -201,8 +209,9 @@ impl<'a> Sets<'a> {
             ["name", "global", "priority", "var-count", "workspace-count", "project-count", "description"]
                 .map(|attribute| set.text(attribute))
         };
+        let if_empty = "No variable sets. `taco varset set NAME` creates one.";
         let headings = ["NAME", "GLOBAL", "PRIORITY", "VARIABLES", "WORKSPACES", "PROJECTS", "DESCRIPTION"];
-        output::table(headings, sets.iter().map(row))
+        self.session.table(headings, sets.iter().map(row), if_empty)
     }
 
     async fn set(
@@ -223,21 +232,21 @@ impl<'a> Sets<'a> {
         let relationships = settings.relationships(self.session, self.organization).await?;
         let subject = format!("variable set {name}");
         let (set, sentence) = match self.known(name).await? {
-            Some(set) if attributes.is_empty() && relationships.is_empty() => (set, "is as it was"),
+            Some(set) if attributes.is_empty() && relationships.is_empty() => (set, "Unchanged:"),
             Some(set) => {
                 let body = about("varsets", attributes.into(), relationships.into());
                 let path = ["varsets", set.id()];
-                (one(self.session.api.send(&subject, Method::PATCH, &path, &body).await?)?, "is changed")
+                (one(self.session.api.send(&subject, Method::PATCH, &path, &body).await?)?, "Updated")
             }
             None => {
                 attributes.insert("name".to_owned(), name.into());
                 let body = about("varsets", attributes.into(), relationships.into());
-                (one(self.session.api.send(&subject, Method::POST, &self.path(), &body).await?)?, "is there")
+                (one(self.session.api.send(&subject, Method::POST, &self.path(), &body).await?)?, "Created")
             }
         };
         match variable {
             Some((key, value)) => self.variables_of(&set).set(assignment.attributes(&key, &value)).await,
-            None => done(self.session, &set, &format!("Variable set {} {sentence}.", set.text("name"))),
+            None => done(self.session, &set, &format!("{sentence} variable set {}.", set.text("name"))),
         }
     }
 
@@ -246,6 +255,6 @@ impl<'a> Sets<'a> {
         let (name, variables) = (set.text("name"), set.text("var-count"));
         confirmation.ask(self.session, &format!("delete variable set {name} with its {variables} variables"))?;
         self.session.api.delete(&format!("variable set {name}"), &["varsets", set.id()]).await?;
-        gone(self.session, set.id(), &format!("Variable set {name} is deleted."))
+        gone(self.session, set.id(), &format!("Deleted variable set {name}."))
     }
 }

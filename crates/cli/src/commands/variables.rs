@@ -1,6 +1,7 @@
 //! `taco var`
 
 pub(crate) mod assignment;
+mod effective;
 pub(crate) mod owned;
 
 use clap::{Args, Subcommand};
@@ -14,11 +15,11 @@ use crate::session::{Flags, Session};
 use assignment::{Assignment, ImportedFile, category, key_and_value};
 use owned::OwnedVariables;
 
-/// List, set, delete and import a workspace's variables
+/// Manage a workspace's variables
 #[derive(Args, Debug)]
 #[command(visible_alias = "variable", after_help = format!("\
-A value that is not given is asked for, or read from standard input: what is secret
-does not belong on a command line.
+Without =VALUE, the value is prompted for or read from standard input: secrets do not
+belong on a command line.
 
 Examples:
   taco var ls --ws acme/network --all
@@ -40,13 +41,13 @@ pub struct Arguments {
 enum Verb {
     /// List variables
     Ls {
-        /// Also those of variable sets: what a run gets
+        /// All that runs get, also from variable sets, and where each value is from
         #[arg(long)]
         all: bool,
     },
-    /// Create a variable, or change it
+    /// Create or update a variable
     Set {
-        /// Key with or without its value
+        /// Key, with or without its value
         #[arg(value_name = "KEY[=VALUE]")]
         variable: String,
         #[command(flatten)]
@@ -54,14 +55,15 @@ enum Verb {
     },
     /// Delete a variable
     Rm {
+        /// Key of the variable
         key: String,
-        /// The one in the environment
+        /// The environment variable of that name
         #[arg(long, short)]
         env: bool,
         #[command(flatten)]
         confirmation: Confirmation,
     },
-    /// Create or change all variables that a file holds
+    /// Create or update all variables in a file
     Import(ImportedFile),
 }
 
@@ -79,13 +81,11 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
         path: ["workspaces", workspace.id(), "vars"].map(str::to_owned).into(),
         owner: name.to_string(),
         list_command: format!("taco var ls --ws {name}"),
+        set_command: format!("taco var set --ws {name}"),
     };
     match &arguments.verb {
         Verb::Ls { all: false } => owned.list().await,
-        Verb::Ls { all: true } => {
-            let path = ["workspaces", workspace.id(), "all-vars"];
-            owned::print(&session, &session.api.list(&format!("variables of {name}"), &path, &[]).await?.data)
-        }
+        Verb::Ls { all: true } => effective::list(&session, &name, &workspace).await,
         Verb::Set { variable, assignment } => {
             let (key, value) = key_and_value(&session, variable)?;
             owned.set(assignment.attributes(&key, &value)).await

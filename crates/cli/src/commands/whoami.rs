@@ -9,7 +9,7 @@ use crate::output;
 use crate::process_env::ProcessEnv;
 use crate::session::{Flags, Session};
 
-/// Show the account that a server knows you as
+/// Show your account on the server
 #[derive(Args, Debug)]
 #[command(after_help = format!("\
 Examples:
@@ -28,7 +28,7 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
     if session.json {
         return output::json(&account.plain());
     }
-    output::fields(&[
+    session.fields([
         ("username", account.text("username")),
         ("email", account.text("email")),
         ("id", account.id().to_owned()),

@@ -12,7 +12,7 @@ use crate::config::{Configuration, ProcessEnv, ServerFlags};
 use crate::logging;
 use crate::server::StartError;
 
-/// Help whoever runs the site
+/// Administer the site from the server's machine
 ///
 /// These commands work on the bucket itself, with the settings of the server: run them where the server runs.
 #[derive(Args, Debug)]
@@ -26,7 +26,7 @@ enum Command {
     SetupLink(SetupLink),
 }
 
-/// Print a link that sets the first admin's password
+/// Print a link to set the first admin's password
 ///
 /// The person who opens it becomes the site's admin, so it is printed here and never written to a log. It works once, for 24
 /// hours, and only while the first admin has no password. A server that was started on a terminal prints one by itself.

@@ -1,4 +1,4 @@
-//! `taco audit verify`
+//! `taco audit`
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use taco_ledger::{LedgerName, SharedRng};
 use crate::config::{BucketFlags, Configuration, ProcessEnv};
 use crate::{bucket, logging, master_keys};
 
-/// Look at the history of changes
+/// Show the audit log, or prove that it is unchanged
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -21,10 +21,11 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
+    Ls(Box<taco_cli::AuditLog>),
     Verify(Verify),
 }
 
-/// Prove that no change was altered, removed or slipped in since it was made
+/// Prove that no change was altered, removed or inserted later
 ///
 /// Every commit names the hash of the one before it, and a ledger's head names the newest. This reads them all, from the
 /// bucket alone and without a server, and checks that the chain is whole and that the snapshots agree with it. Where the
@@ -46,8 +47,15 @@ struct Verify {
     flags: BucketFlags,
 }
 
+pub(crate) fn run(Arguments { verb }: &Arguments) -> anyhow::Result<ExitCode> {
+    match verb {
+        Verb::Ls(arguments) => Ok(taco_cli::run_audit_log(arguments)),
+        Verb::Verify(arguments) => verify(arguments),
+    }
+}
+
 #[tokio::main(flavor = "current_thread")]
-pub(crate) async fn run(Arguments { verb: Verb::Verify(verify) }: &Arguments) -> anyhow::Result<ExitCode> {
+async fn verify(verify: &Verify) -> anyhow::Result<ExitCode> {
     let configuration = Configuration::load(&verify.flags, &ProcessEnv::of_this_process())?;
     let _logging = logging::start(&configuration.settings);
     let which = || configuration.bucket_in_words();

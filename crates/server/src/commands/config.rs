@@ -9,7 +9,7 @@ use taco_cli::print;
 use crate::config::{Configuration, Entry, ProcessEnv, ServerFlags, Setting};
 use crate::master_keys;
 
-/// Look at the configuration
+/// Show settings and where they come from
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
-use taco_cli::print;
+use taco_cli::print::{self, Cell};
 use taco_control_plane::{DamagedObject, Depth, ExaminedObjects, examine_objects};
 use taco_domain::id::OrganizationId;
 use taco_domain::{OrganizationState, Site};
@@ -25,7 +25,7 @@ const OBJECT: &str = "object";
 /// Maximum number of damaged objects that are listed one by one.
 const MAX_SHOWN_FINDINGS: usize = 200;
 
-/// Check that the bucket can do what taco needs, and that what it holds is sound
+/// Check the bucket and what is stored in it
 ///
 /// Tries everything that a server rests on: that the bucket can be reached and written, that what was written is read
 /// and listed at once, that of several writers who create the same object only one succeeds, and that clocks agree.
@@ -67,9 +67,9 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.json {
         print::json(&json!(findings))?;
     } else {
-        let rows = findings
-            .iter()
-            .map(|finding| [finding.check.to_owned(), finding.outcome.to_string(), finding.detail.clone()]);
+        let rows = findings.iter().map(|finding| {
+            [finding.check.into(), Cell::Status(finding.outcome.to_string()), finding.detail.as_str().into()]
+        });
         print::table(["CHECK", "OUTCOME", "DETAIL"], rows)?;
     }
     let failed = findings.iter().any(|finding| finding.outcome == Outcome::Failed);

@@ -13,10 +13,10 @@ use crate::config::{BucketFlags, Configuration, ProcessEnv};
 use crate::logging;
 use crate::server::StartError;
 
-/// Bring everything that an older secret key sealed under the current one
+/// Re-encrypt data keys with the current secret key
 ///
 /// After secret_key was changed, what the key before sealed can be read only as long as previous_secret_key names it.
-/// This command wraps the data keys of all of it anew: of states, plans, configurations, and secret values. The
+/// This command wraps the data keys of all of it again: of states, plans, configurations, and secret values. The
 /// content itself is not touched, so servers may run meanwhile, and may be the ones that still read it. Do it when all
 /// servers have the new key; then previous_secret_key can go. Doing it again, also after it was interrupted, is safe.
 /// Exits with 1 if something needs a key that was not given.
@@ -47,7 +47,7 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let rows = done.iter().map(|(what, one)| {
             [(*what).to_owned(), one.renewed.to_string(), one.left.to_string(), one.unreadable.len().to_string()]
         });
-        print::table(["WHAT", "RENEWED", "LEFT AS IT WAS", "UNREADABLE"], rows)?;
+        print::table(["WHAT", "RENEWED", "UNCHANGED", "UNREADABLE"], rows)?;
         for why in done.iter().flat_map(|(_, one)| &one.unreadable) {
             eprintln!("unreadable: {why}");
         }

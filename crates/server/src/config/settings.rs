@@ -75,29 +75,29 @@ settings! {
         tls_cert: Option<FilePath>, Nothing, "/etc/taco/tls.crt";
         /// Key that belongs to the certificate, as a PEM file.
         tls_key: Option<FilePath>, Nothing, "/etc/taco/tls.key";
-        /// Speak https on a laptop, with a certificate for localhost from a certificate authority of its own, which lies beside the bucket's directory.
+        /// Speak https on a laptop, with a certificate for localhost from a certificate authority of its own beside the bucket's directory.
         tls_dev: bool, Fixed("false"), "true";
         /// Address under which people and terraform reach the server.
         url: PublicUrl, Computed(url_of_listener, "http:// (with TLS, https://) and the address that it listens on"), "https://taco.example.com";
         /// Address under which other servers on the same bucket reach this one.
         peer_url: Option<HttpUrl>, Nothing, "http://10.0.0.7:8080";
-        /// Key that seals what must not lie in the bucket as plain text; all servers on a bucket need the same one. For a directory, one is made and kept beside it.
+        /// Key that encrypts secrets in the bucket; all servers on a bucket need the same one. For a directory, one is created beside it.
         secret_key: Option<Secret>, Nothing, "the output of `openssl rand -hex 32`";
-        /// The key before the last change of `secret_key`, so that what it sealed can still be opened.
+        /// The previous `secret_key`, so that what it encrypted can still be read.
         previous_secret_key: Option<Secret>, Nothing, "what secret_key was";
-        /// Token that may administer the whole site.
+        /// Token with the rights of a site admin.
         site_token: Option<Secret>, Nothing, "the output of `openssl rand -hex 32`";
         /// Disable authentication: everyone is the site's admin. For a laptop, and only on a loopback address.
         no_auth: bool, Fixed("false"), "true";
-        /// Connections that the server keeps at a time; without a number, as many as the limit of open files has room for, at most 10000. When all are taken, one that asks for nothing makes room.
+        /// Maximum number of connections; without it, as many as the limit of open files allows, at most 10000. When all are taken, an idle one is closed.
         max_connections: Option<u16>, Nothing, "2000";
-        /// Connections from one address at a time, unless it is a trusted proxy; 0 is no limit, but for three quarters of all.
+        /// Maximum number of connections from one address, unless it is a trusted proxy; 0 allows three quarters of all.
         max_connections_per_address: u16, Fixed("1000"), "200";
         /// Addresses and networks of proxies before the server, whose X-Forwarded-For says who the client is. Without them, all who come through a proxy count as one in limits on logins, and the proxy's address stands in the audit trail.
         trusted_proxies: Option<TrustedProxies>, Nothing, "10.0.0.7,192.168.0.0/16";
-        /// Requests that one API token may make in a second; 0 is no limit. Logins are always limited.
+        /// Requests per second for each API token; 0 is no limit. Logins are always limited.
         api_rate_limit: u16, Fixed("0"), "30";
-        /// Organizations that one user may found; 0 is no limit. Site admins and the site token found as many as they like.
+        /// Organizations that one user may create; 0 is no limit. Site admins and the site token are not limited.
         organizations_per_user: u16, Fixed("20"), "5";
         /// Commits after which a server writes a snapshot of a ledger, so that the next start reads little; a pack has as many.
         snapshot_every: u16, Fixed("1000"), "500";
@@ -105,21 +105,21 @@ settings! {
         pack_after: u16, Fixed("120"), "1440";
     }
     Agent {
-        /// How many plans and applies the server's own agent executes at a time; 0 leaves all to other agents.
+        /// Plans and applies that the built-in agent runs at a time; 0 turns it off.
         agent_concurrency: u16, Fixed("2"), "4";
         /// Directory that mirrors Terraform providers, for runs without a network.
         provider_mirror: Option<PathBuf>, Nothing, "/srv/terraform-providers";
-        /// Where terraform and tofu come from that are not on the machine: https, or file:/// for a directory; without one, from those who make them.
+        /// Where terraform and tofu are downloaded from: https, or file:/// for a directory; without it, from their makers.
         engine_mirror: Option<MirrorUrl>, Nothing, "https://mirror.example.com/engines";
         /// File with OpenPGP keys that sign terraform and tofu, beside those of HashiCorp and OpenTofu.
         engine_keys: Option<FilePath>, Nothing, "/etc/taco/engine-keys.asc";
         /// File with checksums of archives of terraform and tofu, as sha256sum prints them; those in it need no signature, and may come by plain http.
         engine_checksums: Option<FilePath>, Nothing, "/etc/taco/engines.sha256";
-        /// Directory of the server's own agent: engines, and what runs need while they run.
+        /// Working directory of the built-in agent: engines and files of runs.
         agent_work_dir: Option<PathBuf>, Nothing, "/var/lib/taco-agent";
-        /// User of this machine that the server's own agent runs terraform and tofu as, who must be able to reach agent_work_dir; needs a server of root. Several (`runs-1,runs-2`, or by number `64000-64031`) give each run one of its own.
+        /// User that the built-in agent runs terraform and tofu as, with access to agent_work_dir; the server must run as root. Several (`runs-1,runs-2`, or by number `64000-64031`) give each run one of its own.
         agent_run_as: Option<String>, Nothing, "64000-64031";
-        /// Let the runs of the server's own agent touch all that their user may, also the bucket's directory and what other runs have: for runs that mount something or need sudo.
+        /// Turn off isolation of the built-in agent's runs: they can touch all that their user may, also the bucket's directory and other runs. For runs that mount something or need sudo.
         agent_unconfined: bool, Fixed("false"), "true";
         /// Seconds without contact to the server after which an agent stops its runs; servers declare it lost after 1.5 times this.
         agent_lease: u16, Fixed("30"), "60";
@@ -129,7 +129,7 @@ settings! {
         apply_timeout: u16, Fixed("1440"), "240";
     }
     Logs {
-        /// How log lines look on stderr: text or json.
+        /// Format of log lines on stderr: text or json.
         log_format: LogFormat, Computed(format_for_reader, "text on a terminal, else json"), "json";
         /// What is logged: error, warn, info, debug or trace, also for single crates; requests are info of taco_server::access. RUST_LOG works as well.
         log_level: LogFilter, Computed(level_for_reader, "info; on a terminal without requests"), "info,taco_ledger=debug";

@@ -10,17 +10,19 @@ use crate::failure::{Failure, Kind};
 use crate::log_lines::{self, LogLines};
 use crate::resource::Resource;
 use crate::session::Session;
+use crate::status;
 
 /// Size of a log chunk in one request.
 const LOG_CHUNK_BYTES: usize = 64 * 1024;
 
 #[derive(Args, Debug)]
 pub(super) struct Logs {
+    /// Run [default: the workspace's latest]
     run: Option<String>,
     /// Only the log of this phase
     #[arg(long, value_enum)]
     phase: Option<Phase>,
-    /// Go on as the log grows, until the phase is over
+    /// Follow the log until the phase is over
     #[arg(long, short)]
     follow: bool,
 }
@@ -58,11 +60,15 @@ pub(super) async fn print(runs: &Runs<'_>, wanted: &Logs) -> Result<(), Failure>
     if !there && !wanted.follow {
         let id = run.id();
         return Err(Failure::new(Kind::NotFound, format!("run {id} has no such log yet"))
-            .because(format!("its status is {}", run.text("status")))
-            .hint(format!("`taco run logs {id} --follow` waits for it; `taco run show {id}` tells why it waits")));
+            .because(format!("the run {}", status::sentence(&run.text("status"))))
+            .hint(format!("`taco run logs {id} --follow` waits for it; `taco run show {id}` says why it waits")));
     }
     for phase in phases {
-        if wanted.follow { follow(runs, run.id(), phase).await? } else { so_far(runs, run.id(), phase).await? }
+        if wanted.follow {
+            follow(runs, run.id(), phase, Shown::All).await?;
+        } else {
+            so_far(runs, run.id(), phase).await?;
+        }
     }
     Ok(())
 }
@@ -83,13 +89,24 @@ async fn piece(runs: &Runs<'_>, run: &str, phase: &Resource, offset: usize) -> R
     runs.session.api.download(&subject, url.as_str()).await
 }
 
-fn show(session: &Session, lines: impl IntoIterator<Item = String>) -> Result<(), Failure> {
+/// Lines of a log that are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Shown {
+    All,
+    /// What the plan would do is shown in another way.
+    WithoutPlan,
+}
+
+fn show(session: &Session, lines: impl IntoIterator<Item = String>, shown: Shown) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     for line in lines {
+        if shown == Shown::WithoutPlan && log_lines::is_part_of_plan(&line) {
+            continue;
+        }
         if session.json {
             writeln!(out, "{}", log_lines::as_json(&line))?;
         } else {
-            writeln!(out, "{}", log_lines::as_text(&line, session.colours))?;
+            writeln!(out, "{}", log_lines::as_text(&line, session.screen.painter()))?;
         }
     }
     Ok(out.flush()?)
@@ -101,29 +118,33 @@ async fn so_far(runs: &Runs<'_>, run: &str, phase: Phase) -> Result<(), Failure>
     loop {
         let bytes = piece(runs, run, &phase, offset).await?;
         offset += bytes.len();
-        show(runs.session, log.add(&bytes))?;
+        show(runs.session, log.add(&bytes), Shown::All)?;
         // Less than was asked for is all there is.
         if log.ended || bytes.len() < LOG_CHUNK_BYTES {
-            return show(runs.session, log.finish());
+            return show(runs.session, log.finish(), Shown::All);
         }
     }
 }
 
-/// Prints a log until its phase is over.
-pub(super) async fn follow(runs: &Runs<'_>, run: &str, phase: Phase) -> Result<(), Failure> {
+/// Prints a log until its phase is over. Returns whether its lines are terraform's JSON.
+pub(super) async fn follow(runs: &Runs<'_>, run: &str, phase: Phase, shown: Shown) -> Result<bool, Failure> {
     let mut found = read(runs, run, phase).await?;
-    let (mut log, mut offset) = (LogLines::default(), 0);
+    let (mut log, mut offset, mut is_structured) = (LogLines::default(), 0, false);
     loop {
         let bytes = piece(runs, run, &found, offset).await?;
         offset += bytes.len();
-        show(runs.session, log.add(&bytes))?;
+        let lines = log.add(&bytes);
+        is_structured |= lines.iter().any(|line| log_lines::is_structured(line));
+        show(runs.session, lines, shown)?;
         if log.ended {
-            return show(runs.session, log.finish());
+            show(runs.session, log.finish(), shown)?;
+            return Ok(is_structured);
         }
         if bytes.is_empty() {
             let over = ["finished", "errored", "canceled", "unreachable"].contains(&found.text("status").as_str());
             if over {
-                return show(runs.session, log.finish());
+                show(runs.session, log.finish(), shown)?;
+                return Ok(is_structured);
             }
             // A phase whose agent is gone ends without the mark; and addresses do not live for ever.
             found = read(runs, run, phase).await?;

@@ -10,46 +10,54 @@ use serde_json::{Value, json};
 
 use super::{Runs, waits, watch};
 use crate::api::{about, one};
-use crate::commands::{done, given, text, workspaces};
+use crate::browser;
+use crate::commands::{done, given, workspaces};
 use crate::failure::Failure;
 use crate::resource::Resource;
 use crate::session::WorkspaceName;
 use crate::slug;
+use crate::status;
 
 /// Interval of asking whether an upload has arrived.
 const UPLOAD_POLL_INTERVAL: Duration = Duration::from_millis(300);
 
+/// Message of runs that have none of their own.
+const DEFAULT_MESSAGE: &str = "Started with taco CLI";
+
 #[derive(Args, Debug)]
 pub(super) struct Start {
-    /// Directory to upload, without what its .terraformignore names [default: the newest configuration]
+    /// Directory to upload [default: use the latest configuration]
     directory: Option<PathBuf>,
-    /// What it is for
+    /// Message, shown with the run
     #[arg(long, short, value_name = "TEXT")]
     message: Option<String>,
-    /// Destroy everything that the workspace manages
+    /// Destroy everything the workspace manages
     #[arg(long)]
     destroy: bool,
-    /// Only this resource or module, and what it needs; repeat it for several
+    /// Limit the run to this resource or module; repeat for several
     #[arg(long, value_name = "ADDRESS")]
     target: Vec<String>,
-    /// Make this resource anew; repeat it for several
+    /// Replace this resource; repeat for several
     #[arg(long, value_name = "ADDRESS")]
     replace: Vec<String>,
-    /// Value for a variable, in this run alone; lists and maps as terraform writes them. Repeat it for several
+    /// Variable of this run only; lists and maps as HCL. Repeat for several
     #[arg(long, value_name = "KEY=VALUE")]
     var: Vec<String>,
-    /// Only note in the state what was changed elsewhere
+    /// Refresh state only
     #[arg(long, conflicts_with = "destroy")]
     refresh_only: bool,
-    /// Only plan: the run waits for nobody, and is never applied
+    /// Plan only: the run is never applied
     #[arg(long, conflicts_with = "auto_apply")]
     plan_only: bool,
-    /// Apply without asking [default: as the workspace says]
+    /// Apply without approval [default: the workspace's setting]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     auto_apply: Option<bool>,
-    /// Then show what it does, as `taco run watch`
+    /// Watch the run, as `taco run watch` does
     #[arg(long, short)]
     watch: bool,
+    /// Open the run's page in the browser
+    #[arg(long)]
+    web: bool,
     #[command(flatten)]
     options: watch::Options,
 }
@@ -60,7 +68,7 @@ impl Start {
         let list = |list: &[String]| (!list.is_empty()).then(|| list.into());
         let variables = self.var.iter().map(|variable| run_variable(variable)).collect::<Result<Vec<_>, _>>()?;
         Ok(Value::from(given([
-            ("message", text(&self.message)),
+            ("message", Some(self.message.clone().unwrap_or_else(|| DEFAULT_MESSAGE.to_owned()).into())),
             ("is-destroy", flag(self.destroy)),
             ("refresh-only", flag(self.refresh_only)),
             ("plan-only", flag(self.plan_only)),
@@ -75,7 +83,7 @@ impl Start {
 /// A variable of a run: on the wire its value is an expression.
 fn run_variable(argument: &str) -> Result<Value, Failure> {
     let Some((key, value)) = argument.split_once('=') else {
-        return Err(Failure::usage(format!("{argument:?} is no variable")).hint("write it as --var KEY=VALUE"));
+        return Err(Failure::usage(format!("{argument:?} is not KEY=VALUE")).hint("write it as --var KEY=VALUE"));
     };
     // Terraform makes a number or a bool of a text that looks like one, where it needs one.
     let expression = if value.starts_with(['[', '{']) {
@@ -94,7 +102,7 @@ pub(super) async fn start(runs: &Runs<'_>, start: &Start) -> Result<ExitCode, Fa
     let archive = start.directory.as_deref().map(slug::pack).transpose()?;
     let workspace = workspaces::find(runs.session, &name).await?.0;
     if workspace.get("execution-mode") == "local" {
-        return Err(Failure::usage(format!("runs of {name} do not happen on the server"))
+        return Err(Failure::usage(format!("{name} does not run on the server"))
             .because("its execution mode is local")
             .hint(format!("run terraform here, or `taco ws edit {name} --execution-mode remote`")));
     }
@@ -114,14 +122,29 @@ pub(super) async fn start(runs: &Runs<'_>, start: &Start) -> Result<ExitCode, Fa
             failure
         }
     })?;
-    let run = one(created)?;
-    if start.watch {
-        return watch::watch(runs, run.id(), &start.options).await;
+    tell(runs, &one(created)?, &name, start.watch, start.web, &start.options).await
+}
+
+/// Tells about a new run and where its page is, and watches it if that is wanted.
+pub(super) async fn tell(
+    runs: &Runs<'_>,
+    run: &Resource,
+    name: &WorkspaceName,
+    watches: bool,
+    web: bool,
+    options: &watch::Options,
+) -> Result<ExitCode, Failure> {
+    let page = browser::run_page(&runs.session.target.host, name, run.id());
+    if web {
+        browser::open(&page);
     }
-    let waits = Some(waits(&run)).filter(|waits| !waits.is_empty()).map(|waits| format!(": {waits}"));
-    let status = run.text("status");
-    let sentence = format!("Run {} of {name} is {status}{}.", run.id(), waits.unwrap_or_default());
-    done(runs.session, &run, &sentence)?;
+    if watches {
+        return watch::watch(runs, run.id(), options).await;
+    }
+    let waits = Some(waits(run)).filter(|waits| !waits.is_empty()).map(|waits| format!(": {waits}"));
+    let status = status::sentence(&run.text("status"));
+    let sentence = format!("Run {} of {name} {status}{}.\n{page}", run.id(), waits.unwrap_or_default());
+    done(runs.session, run, &sentence)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -6,10 +6,11 @@ use std::time::Duration;
 use clap::Args;
 
 use super::logs::{self, Phase};
-use super::{Runs, changes, may, waits};
+use super::{Runs, changes, may, plan, waits};
 use crate::failure::{Failure, Kind};
 use crate::output;
 use crate::resource::{Document, Resource};
+use crate::status;
 
 /// Interval of asking for a run that waits.
 const RUN_POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -22,7 +23,7 @@ const INTERRUPTED_EXIT_CODE: u8 = 130;
 
 #[derive(Args, Clone, Default, Debug)]
 pub(super) struct Options {
-    /// Stop watching after this time, such as 90s, 15m or 2h; the run goes on
+    /// Stop watching after this time, such as 90s, 15m or 2h; the run continues
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) timeout: Option<Duration>,
     /// True after confirming a plan, which people have seen by then.
@@ -64,12 +65,12 @@ pub(super) async fn watch(runs: &Runs<'_>, id: &str, options: &Options) -> Resul
     tokio::select! {
         ended = watch_until_settled(runs, id, options) => ended,
         () = time_is_up => {
-            Err(Failure::new(Kind::Timeout, format!("run {id} took longer than --timeout allows"))
-                .because("it goes on")
+            Err(Failure::new(Kind::Timeout, format!("run {id} is not over after the time that --timeout allows"))
+                .because("the run continues")
                 .hint(format!("`taco run watch {id}` shows it again, `taco run cancel {id}` stops it")))
         }
         _ = tokio::signal::ctrl_c() => {
-            eprintln!("\nThe run goes on. `taco run watch {id}` shows it again, `taco run cancel {id}` stops it.");
+            eprintln!("\nThe run continues. `taco run watch {id}` shows it again, `taco run cancel {id}` stops it.");
             Ok(ExitCode::from(INTERRUPTED_EXIT_CODE))
         }
     }
@@ -78,8 +79,17 @@ pub(super) async fn watch(runs: &Runs<'_>, id: &str, options: &Options) -> Resul
 async fn watch_until_settled(runs: &Runs<'_>, id: &str, options: &Options) -> Result<ExitCode, Failure> {
     let mut told = String::new();
     let mut logged = if options.after_plan { vec![Phase::Plan] } else { Vec::new() };
+    let (mut shows_page, mut shows_plan) = (!runs.session.quiet && !runs.session.json, false);
     loop {
         let (run, beside) = runs.read(id).await?;
+        if std::mem::take(&mut shows_page) {
+            output::line(runs.page(&run, &beside).as_str())?;
+        }
+        // The log ends a moment before the plan does.
+        if shows_plan && beside.related(&run, "plan").is_some_and(is_over) {
+            shows_plan = false;
+            plan::show(runs, &run, &beside).await?;
+        }
         let phase = next_log(&run, &beside, &logged).filter(|_| !runs.session.quiet && !runs.session.json);
         // What came of a phase is told after its log, also if it was quicker than we are.
         let line = in_words(&run, &beside);
@@ -93,7 +103,9 @@ async fn watch_until_settled(runs: &Runs<'_>, id: &str, options: &Options) -> Re
         }
         if let Some(phase) = phase {
             // It returns when the phase is over.
-            logs::follow(runs, id, phase).await?;
+            let is_structured = logs::follow(runs, id, phase, logs::Shown::WithoutPlan).await?;
+            // A log that is plain text has the whole plan in it.
+            shows_plan = phase == Phase::Plan && is_structured;
             logged.push(phase);
             continue;
         }
@@ -105,10 +117,12 @@ async fn watch_until_settled(runs: &Runs<'_>, id: &str, options: &Options) -> Re
 }
 
 fn in_words(run: &Resource, beside: &Document) -> String {
-    let details = [changes(run, beside), waits(run)];
+    // "Needs approval" says already what it waits for.
+    let waits = if may(run, "is-confirmable") { String::new() } else { waits(run) };
+    let details = [changes(run, beside), waits];
     let details = details.into_iter().filter(|detail| !detail.is_empty()).collect::<Vec<_>>().join("; ");
     let separator = if details.is_empty() { "" } else { ": " };
-    format!("Run {} is {}{separator}{details}", run.id(), run.text("status"))
+    format!("Run {} {}{separator}{details}", run.id(), status::sentence(&run.text("status")))
 }
 
 fn is_over(phase: &Resource) -> bool {
@@ -134,11 +148,11 @@ fn ending(run: &Resource, beside: &Document) -> Option<Result<ExitCode, Failure>
             let errors =
                 ["plan", "apply"].map(|phase| beside.related(run, phase).map(|phase| phase.text("taco-error")));
             let why = errors.into_iter().flatten().find(|error| !error.is_empty()).unwrap_or_default();
-            let failure = Failure::error(format!("run {id} is {status}")).because(why);
-            Some(Err(failure.hint(format!("`taco run logs {id}` and `taco run show {id}` tell more"))))
+            let failure = Failure::error(format!("run {id} {}", status::sentence(&status))).because(why);
+            Some(Err(failure.hint(format!("`taco run logs {id}` and `taco run show {id}` have details"))))
         }
         _ if may(run, "is-confirmable") => {
-            eprintln!("`taco run apply {id}` applies it, `taco run discard {id}` does not.");
+            eprintln!("`taco run apply {id}` applies it, `taco run discard {id}` discards it.");
             Some(Ok(ExitCode::from(CHANGES_EXIT_CODE)))
         }
         _ => None,
@@ -179,9 +193,9 @@ mod tests {
         assert_eq!(code("planned_and_saved", true, true), ends_with(2));
         assert_eq!(code("planning", false, false), None);
         assert_eq!(code("planned", true, false), None, "it applies by itself");
-        for status in ["errored", "canceled", "discarded"] {
+        for (status, words) in [("errored", "failed"), ("canceled", "was canceled"), ("discarded", "was discarded")] {
             let said = code(status, false, false).expect("it is over");
-            assert!(said.starts_with(&format!("error: run run-1 is {status}\n  `taco run logs")), "{said}");
+            assert!(said.starts_with(&format!("error: run run-1 {words}\n  `taco run logs")), "{said}");
         }
     }
 }

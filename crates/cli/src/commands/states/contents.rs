@@ -1,12 +1,15 @@
 //! `taco state ls` and `show`
 
 use serde_json::{Value, json};
+use url::Url;
 
 use super::States;
+use crate::browser;
 use crate::commands::workspaces::lock_holder;
 use crate::failure::{Failure, Kind};
 use crate::output;
-use crate::resource::in_words;
+use crate::print::Cell;
+use crate::resource::{Resource, in_words};
 
 pub(super) async fn list(states: &States<'_>, version: &str) -> Result<(), Failure> {
     let version = states.version(version).await?;
@@ -17,7 +20,7 @@ pub(super) async fn list(states: &States<'_>, version: &str) -> Result<(), Failu
         return output::json(&instances.iter().map(object).collect());
     }
     let rows = instances.iter().map(|(address, instance)| [address.clone(), provider(instance.provider).to_owned()]);
-    output::table(["ADDRESS", "PROVIDER"], rows)
+    states.session.table(["ADDRESS", "PROVIDER"], rows, "This state manages no resources.")
 }
 
 /// `hashicorp/aws` out of `provider["registry.terraform.io/hashicorp/aws"]`
@@ -26,8 +29,11 @@ fn provider(full: &str) -> &str {
     source.split_once('/').map_or(source, |(_, short)| short)
 }
 
-pub(super) async fn show(states: &States<'_>, version: &str) -> Result<(), Failure> {
+pub(super) async fn show(states: &States<'_>, version: &str, web: bool) -> Result<(), Failure> {
     let version = states.version(version).await?;
+    if web {
+        return browser::show(&page(states, &version));
+    }
     if states.session.json {
         return output::json(&version.plain());
     }
@@ -38,20 +44,21 @@ pub(super) async fn show(states: &States<'_>, version: &str) -> Result<(), Failu
             (file.instances().len().to_string(), file.outputs().collect::<Vec<_>>().join(", "))
         }
     };
-    output::fields(&[
-        ("workspace", states.name.to_string()),
-        ("id", version.id().to_owned()),
-        ("serial", version.text("serial")),
-        ("lineage", version.text("lineage")),
-        ("status", version.text("status")),
-        ("bytes", version.text("size")),
-        ("md5", version.text("md5")),
-        ("terraform", version.text("terraform-version")),
-        ("resources", resources),
-        ("outputs", outputs),
-        ("created", version.text("created-at")),
-        ("created by", version.related_id("created-by").unwrap_or_default().to_owned()),
-        ("locked by", lock_holder(&states.workspace, &states.beside)),
+    states.session.fields([
+        ("workspace", Cell::from(states.name.to_string())),
+        ("id", version.id().into()),
+        ("serial", output::text(&version, "serial")),
+        ("lineage", output::text(&version, "lineage")),
+        ("status", output::status(&version, "status")),
+        ("bytes", output::text(&version, "size")),
+        ("md5", output::text(&version, "md5")),
+        ("terraform", output::text(&version, "terraform-version")),
+        ("resources", resources.into()),
+        ("outputs", outputs.into()),
+        ("created", output::time(&version, "created-at")),
+        ("created by", version.related_id("created-by").unwrap_or_default().into()),
+        ("locked by", Cell::Marked(lock_holder(&states.workspace, &states.beside))),
+        ("url", page(states, &version).as_str().into()),
     ])
 }
 
@@ -77,7 +84,13 @@ pub(super) async fn show_resource(
         let value = if value.is_string() { in_words(value) } else { value.to_string() };
         [name.clone(), value]
     };
-    output::table(["ATTRIBUTE", "VALUE"], attributes.iter().map(row))
+    let rows: Vec<_> = attributes.iter().map(row).collect();
+    states.session.table(["ATTRIBUTE", "VALUE"], rows.into_iter(), "It has no attributes.")
+}
+
+/// Address of a version's page.
+pub(super) fn page(states: &States<'_>, version: &Resource) -> Url {
+    browser::workspace_page(&states.session.target.host, &states.name, &["states", version.id()])
 }
 
 #[cfg(test)]

@@ -21,14 +21,14 @@ async fn act(
 pub(super) async fn lock(states: &States<'_>, reason: Option<&str>) -> Result<(), Failure> {
     let locked = act(states, "lock", &json!({ "reason": reason })).await;
     let locked = locked.map_err(|failure| with_unlock_hint(states, failure))?;
-    let sentence = format!("{} is locked. `taco state unlock --ws {}` unlocks it.", states.name, states.name);
+    let sentence = format!("Locked {}. `taco state unlock --ws {}` unlocks it.", states.name, states.name);
     done(states.session, &locked, &sentence)
 }
 
 pub(super) async fn unlock(states: &States<'_>, force: bool) -> Result<(), Failure> {
     let action = if force { "force-unlock" } else { "unlock" };
     let unlocked = act(states, action, &json!({})).await.map_err(|failure| with_unlock_hint(states, failure))?;
-    done(states.session, &unlocked, &format!("{} is unlocked.", states.name))
+    done(states.session, &unlocked, &format!("Unlocked {}.", states.name))
 }
 
 /// Tells how to get past someone's lock, if that is what is in the way.
@@ -36,8 +36,7 @@ fn with_unlock_hint(states: &States<'_>, failure: Failure) -> Failure {
     if !failure.says("is locked by") {
         return failure;
     }
-    let hint =
-        || format!("wait, or take it away from its holder with `taco state unlock --force --ws {}`", states.name);
+    let hint = || format!("wait, or break the lock with `taco state unlock --force --ws {}`", states.name);
     failure.hint_if(Kind::Conflict, hint)
 }
 

@@ -26,7 +26,7 @@ pub(super) async fn push(states: &States<'_>, file: &Path, force: bool) -> Resul
     let bytes = read(file)?;
     let state = StateFile::parse(&bytes, &file.display().to_string())?;
     let stored = while_locked(states, "taco state push", store(states, &state, bytes, force)).await?;
-    let sentence = format!("Serial {} of {} is stored, as {}.", stored.text("serial"), states.name, stored.id());
+    let sentence = format!("Uploaded serial {} of {} ({}).", stored.text("serial"), states.name, stored.id());
     done(states.session, &stored, &sentence)
 }
 

@@ -20,24 +20,26 @@ pub(super) async fn list(states: &States<'_>) -> Result<(), Failure> {
         return output::json(&plain_list(&versions));
     }
     let row = |version: &Resource| {
-        let [serial, status, size, terraform, created, author] =
-            ["serial", "status", "size", "terraform-version", "created-at", "taco-created-by"]
-                .map(|name| version.text(name));
+        let [serial, size, terraform] = ["serial", "size", "terraform-version"].map(|name| output::text(version, name));
         // Servers other than taco tell only the id.
         let id = || version.related_id("created-by").unwrap_or_default().to_owned();
+        let author = version.text("taco-created-by");
         let author = if author.is_empty() { id() } else { author };
-        [serial, version.id().to_owned(), status, size, terraform, created, author]
+        let (status, created) = (output::status(version, "status"), output::time(version, "created-at"));
+        [serial, version.id().into(), status, size, terraform, created, author.into()]
     };
-    output::table(["SERIAL", "ID", "STATUS", "BYTES", "TERRAFORM", "CREATED", "BY"], versions.iter().map(row))
+    let headings = ["SERIAL", "ID", "STATUS", "BYTES", "TERRAFORM", "CREATED", "BY"];
+    let if_empty = format!("No states. `taco state push FILE --ws {}` uploads one, as does each apply.", states.name);
+    states.session.table(headings, versions.iter().map(row), if_empty)
 }
 
 pub(super) async fn roll_back(states: &States<'_>, version: &str, confirmation: &Confirmation) -> Result<(), Failure> {
     let old = states.version(version).await?;
-    let deed = format!("make serial {} of {} its current state again", old.text("serial"), states.name);
+    let deed = format!("roll {} back to serial {}", states.name, old.text("serial"));
     confirmation.ask(states.session, &deed)?;
     let stored = while_locked(states, "taco state rollback", restore(states, &old)).await?;
     let (new, old) = (stored.text("serial"), old.text("serial"));
-    done(states.session, &stored, &format!("{} is back at serial {old}, as serial {new}.", states.name))
+    done(states.session, &stored, &format!("Rolled {} back to serial {old}; it is now serial {new}.", states.name))
 }
 
 async fn restore(states: &States<'_>, old: &Resource) -> Result<Resource, Failure> {

@@ -16,16 +16,16 @@ use crate::variable_file::{Format, format_of};
 /// A variable to write.
 #[derive(Args, Debug)]
 pub(crate) struct Assignment {
-    /// Into the environment of terraform, instead of its variables
+    /// An environment variable instead of a Terraform variable
     #[arg(long, short)]
     pub(crate) env: bool,
-    /// The value is an expression, such as a list
+    /// The value is HCL, such as a list
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     hcl: Option<bool>,
-    /// Never show the value again; this cannot be taken back
+    /// Write-only: the value is never shown again; this can't be undone
     #[arg(long, short)]
     sensitive: bool,
-    /// What it is for
+    /// Description
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
 }
@@ -83,10 +83,10 @@ pub(crate) fn key_and_value(session: &Session, argument: &str) -> Result<(String
 pub(crate) struct ImportedFile {
     /// File such as prod.tfvars, prod.tfvars.json or .env, or `-` for standard input
     file: PathBuf,
-    /// How the file is written [default: as its name says]
+    /// File format [default: by its name]
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Never show the values again; this cannot be taken back
+    /// Write-only: values are never shown again; this can't be undone
     #[arg(long, short)]
     sensitive: bool,
 }
@@ -96,7 +96,7 @@ impl ImportedFile {
     pub(crate) fn read(&self) -> Result<Vec<Map<String, Value>>, Failure> {
         let name = self.file.display();
         let format = format_of(self.format, &self.file).ok_or_else(|| {
-            Failure::usage(format!("it is not clear how {name} is written"))
+            Failure::usage(format!("unknown format of {name}"))
                 .because("its name ends with none of .tfvars, .tfvars.json and .env")
                 .hint("add --format tfvars, tfvars-json or env")
         })?;

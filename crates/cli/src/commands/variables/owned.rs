@@ -16,6 +16,8 @@ pub(crate) struct OwnedVariables<'a> {
     pub(crate) path: Vec<String>,
     /// Name of their owner in messages, such as `acme/network`.
     pub(crate) owner: String,
+    /// Command that sets one of this owner, for hints.
+    pub(crate) set_command: String,
     /// Command that lists them for this owner, for hints.
     pub(crate) list_command: String,
 }
@@ -32,7 +34,7 @@ impl Written {
     fn in_words(self) -> &'static str {
         match self {
             Self::Created => "created",
-            Self::Changed => "changed",
+            Self::Changed => "updated",
             Self::Unchanged => "unchanged",
         }
     }
@@ -49,7 +51,8 @@ impl OwnedVariables<'_> {
     }
 
     pub(crate) async fn list(&self) -> Result<(), Failure> {
-        print(self.session, &self.all().await?)
+        let if_empty = format!("No variables. `{} KEY=VALUE` creates one.", self.set_command);
+        print(self.session, &self.all().await?, &if_empty)
     }
 
     fn subject(&self, key: &str) -> String {
@@ -75,8 +78,15 @@ impl OwnedVariables<'_> {
 
     pub(crate) async fn set(&self, attributes: Map<String, Value>) -> Result<(), Failure> {
         let (variable, written) = self.write(&self.all().await?, attributes).await?;
-        let (key, verb) = (variable.text("key"), written.in_words());
-        done(self.session, &variable, &format!("Variable {key} of {} is {verb}.", self.owner))
+        let (key, verb) = (variable.text("key"), if written == Written::Created { "Created" } else { "Updated" });
+        done(
+            self.session,
+            &variable,
+            &match written {
+                Written::Unchanged => format!("Variable {key} of {} is unchanged.", self.owner),
+                Written::Created | Written::Changed => format!("{verb} variable {key} of {}.", self.owner),
+            },
+        )
     }
 
     /// Writes several variables, and tells what became of each.
@@ -97,7 +107,7 @@ impl OwnedVariables<'_> {
         let row = |(variable, written): &(Resource, Written)| {
             [variable.text("key"), variable.text("category"), written.in_words().to_owned()]
         };
-        output::table(["KEY", "CATEGORY", "RESULT"], done.iter().map(row))
+        self.session.table(["KEY", "CATEGORY", "RESULT"], done.iter().map(row), "The file has no variables.")
     }
 
     pub(crate) async fn find(&self, key: &str, category: &str) -> Result<Resource, Failure> {
@@ -114,7 +124,7 @@ impl OwnedVariables<'_> {
     pub(crate) async fn remove(&self, variable: &Resource) -> Result<String, Failure> {
         let key = variable.text("key");
         self.session.api.delete(&self.subject(&key), &self.path_with(Some(variable.id()))).await?;
-        Ok(format!("Variable {key} of {} is deleted.", self.owner))
+        Ok(format!("Deleted variable {key} of {}.", self.owner))
     }
 }
 
@@ -123,14 +133,20 @@ fn is(variable: &Resource, wanted: &Map<String, Value>) -> bool {
 }
 
 /// Prints variables. The server sends no value for what is sensitive.
-pub(crate) fn print(session: &Session, variables: &[Resource]) -> Result<(), Failure> {
+pub(crate) fn print(session: &Session, variables: &[Resource], if_empty: &str) -> Result<(), Failure> {
     if session.json {
         return output::json(&plain_list(variables));
     }
     let row = |variable: &Resource| {
-        let sensitive = variable.get("sensitive") == &Value::Bool(true);
-        let value = if sensitive { "(sensitive)".to_owned() } else { variable.text("value") };
-        [variable.text("key"), value, variable.text("category"), variable.text("hcl"), variable.text("description")]
+        let [key, category, hcl, description] =
+            ["key", "category", "hcl", "description"].map(|name| variable.text(name));
+        [key, value(variable), category, hcl, description]
     };
-    output::table(["KEY", "VALUE", "CATEGORY", "HCL", "DESCRIPTION"], variables.iter().map(row))
+    session.table(["KEY", "VALUE", "CATEGORY", "HCL", "DESCRIPTION"], variables.iter().map(row), if_empty)
+}
+
+/// A variable's value, as far as it is shown.
+pub(crate) fn value(variable: &Resource) -> String {
+    let sensitive = variable.get("sensitive") == &Value::Bool(true);
+    if sensitive { "(sensitive)".to_owned() } else { variable.text("value") }
 }
