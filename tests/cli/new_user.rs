@@ -178,16 +178,16 @@ async fn the_quickstart_leads_to_an_applied_run() {
     let start_text = user.server.stdout();
     assert!(start_text.contains(&format!("  {login} ")), "the server says the same: {start_text}");
     let done = user.types(user.home.path(), &login, "").await;
-    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(done.code, Some(0), "{}", done.said);
 
     let directory = user.directory("quickstart");
     fs::copy(repository("examples/quickstart/main.tf"), directory.join("main.tf")).expect("it is copied");
     let done = user.types(&directory, init, "").await;
-    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(done.code, Some(0), "{}", done.said);
     let done = user.types(&directory, run, "").await;
-    assert_eq!(done.code, Some(2), "there is something to apply: {done:?}");
+    assert_eq!(done.code, Some(2), "there is something to apply: {}", done.said);
     let done = user.types(&directory, apply, "yes\n").await;
-    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(done.code, Some(0), "{}", done.said);
 
     let page = user.browser.get("/app/acme/runs").await;
     let run = page.text.split('"').find(|text| text.starts_with("/app/acme/workspaces/quickstart/runs/run-"));
@@ -212,7 +212,7 @@ async fn the_pages_lead_terraform_to_an_applied_run() {
     );
     fs::write(user.home.path().join(".terraformrc"), host_block).expect("it is written");
     let done = user.types(user.home.path(), starting_with("terraform login "), "yes\n").await;
-    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(done.code, Some(0), "{}", done.said);
 
     let directory = user.directory("project");
     let cloud = starting_with("terraform {").replace("my-company", "acme");
@@ -220,7 +220,7 @@ async fn the_pages_lead_terraform_to_an_applied_run() {
     fs::copy(repository("examples/quickstart/main.tf"), directory.join("main.tf")).expect("it is copied");
     for (command, answer) in [("terraform init", ""), ("terraform apply", "yes\n")] {
         let done = user.types(&directory, command, answer).await;
-        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(done.code, Some(0), "{}", done.said);
     }
     let page = user.browser.get("/app/acme/runs").await;
     assert!(page.text.contains("Applied"), "{}", page.text);

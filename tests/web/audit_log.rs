@@ -3,6 +3,7 @@
 use harness::browser::Page;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use taco_ledger::{Clock as _, SystemClock};
 
 use crate::form_scene::{FormScene, WORKSPACE};
 
@@ -51,7 +52,7 @@ async fn it_is_searched_by_who_what_thing_and_day() {
     let lock = jane.get(WORKSPACE).await.form(&format!("{WORKSPACE}/lock"));
     assert_eq!(jane.send(&lock, &[]).await.status, StatusCode::SEE_OTHER);
     let network = scene.api.workspace("acme", "network").await["id"].as_str().expect("an id").to_owned();
-    let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
+    let today = SystemClock.now().strftime("%Y-%m-%d").to_string();
     for (query, expected) in [
         ("who=jane&kind=workspaces".to_owned(), vec!["jane locked workspace web"]),
         ("kind=workspaces&thing=network".to_owned(), vec!["admin created workspace network"]),

@@ -38,7 +38,7 @@ async fn taco_logs_in_with_the_browser_for_as_long_as_its_user_chooses() {
 
     let done = tokio::task::spawn_blocking(move || taco.wait_with_output()).await.expect("no panic").expect("it ends");
     let said = String::from_utf8(done.stdout).expect("text");
-    assert!(done.status.success() && said.starts_with("You are admin on "), "{said}");
+    assert!(done.status.success() && said.starts_with("Logged in to ") && said.contains(" as admin."), "{said}");
     let credentials = fs::read(home.path().join(".terraform.d/credentials.tfrc.json")).expect("it was written");
     let credentials: Value = serde_json::from_slice(&credentials).expect("JSON");
     let token = credentials["credentials"][&site.server.address]["token"].as_str().expect("a token");

@@ -4,6 +4,7 @@ pub(crate) mod dashboard;
 pub(crate) mod load_samples;
 pub(crate) mod log_signals;
 pub(crate) mod logs;
+pub(crate) mod organization_load;
 pub(crate) mod phase_losses;
 pub(crate) mod phase_tokens;
 pub(crate) mod phase_uploads;

@@ -160,10 +160,10 @@ impl ResourceChange {
             comments.push("(left over from a partially-failed replacement of this instance)".to_owned());
         }
         comments.extend(self.moved_from().map(|previous| format!("(moved from {previous})")));
-        if let Some(id) = self.importing().and_then(|importing| importing.get("id")).and_then(Value::as_str) {
-            if action != A::Keep {
-                comments.push(format!("(imported from {})", quoted(id)));
-            }
+        if let Some(id) = self.importing().and_then(|importing| importing.get("id")).and_then(Value::as_str)
+            && action != A::Keep
+        {
+            comments.push(format!("(imported from {})", quoted(id)));
         }
         comments
     }

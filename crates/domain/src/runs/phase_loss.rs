@@ -230,7 +230,7 @@ mod tests {
             assert!(over.history.last().is_some_and(|entry| entry.description.as_deref() == Some(why)));
             let lock = after.lock.expect("it stays locked");
             assert_eq!((lock.holder, lock.since), (Author::Run(over.id), locked.lock.as_ref().expect("a lock").since));
-            assert!(lock.reason.is_some_and(|reason| reason.contains(why) && reason.contains("unlock by force")));
+            assert!(lock.reason.is_some_and(|reason| reason.contains(why) && reason.contains("force-unlock")));
         }
         let long = "x".repeat(5_000);
         let (_, after) = after_incomplete_apply(&applying, &workspace, false, &long, now()).expect("legal");

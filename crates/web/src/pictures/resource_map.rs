@@ -139,7 +139,7 @@ fn by_type(summary: &ResourceSummary, address: &str) -> Vec<(String, Vec<Item>)>
         *resources += 1;
         *instances += resource.count.max(1);
     }
-    let mut counts: Vec<((String, &str), (u64, u64))> = counts.into_iter().collect();
+    let mut counts = Vec::from_iter(counts);
     counts.sort_by_key(|(_, (_, instances))| std::cmp::Reverse(*instances));
     counts.truncate(MAX_AREAS);
     let mut modules: BTreeMap<String, Vec<Item>> = BTreeMap::new();
