@@ -425,7 +425,7 @@ async fn an_agent_that_is_asked_twice_interrupts_its_engine_and_says_so() {
     for _ in 0..2 {
         agent.signal(Signal::SIGTERM);
         // Two signals at once are one.
-        agent.line_of_stderr(|line| line.contains("leav"));
+        agent.line_of_stderr(|line| line.contains("shutting down"));
     }
     assert!(agent.wait().success());
     assert!(!deed.lives() && site.engine.was_interrupted(&run));

@@ -72,7 +72,7 @@ async fn what_does_not_hear_an_interrupt_is_killed_by_force() {
     eventually("the shell ends", || !lives(pid)).await;
     assert!(scenario.server.state().to_string().contains("first"));
     let log = scenario.server.log(&phase);
-    assert!(log.contains("Canceled by force: not all that it did may be in the state."), "{log}");
+    assert!(log.contains("Force-canceled: not all that it did may be in the state."), "{log}");
 }
 
 #[tokio::test]
