@@ -1,6 +1,9 @@
 // What pages gain where scripts run. Everything here is a convenience: each page is whole without it.
 "use strict";
 
+// Style sheets hide what works with scripts alone until this class is there.
+document.documentElement.classList.add("scripts");
+
 /** Shortcuts: `/` goes to the search field, `g` and a letter to a part of the organization, `?` tells them all. */
 const places = { d: "Dashboard", w: "Workspaces", r: "Runs", q: "Queue", p: "Projects", v: "Variable sets", a: "Agents", s: "Settings" };
 let afterG = false;

@@ -40,7 +40,7 @@ async fn a_list_of_five_thousand_workspaces_is_searched_and_leafed_through() {
     chromium.follows("Next ›").await;
     chromium.reads("of 5000").await;
     chromium.types("#search", "network-04321").await;
-    chromium.reads("Workspaces that fit 1").await;
+    chromium.reads("Matching workspaces 1").await;
     chromium.follows("network-04321").await;
     chromium.arrives_at("/app/acme/workspaces/network-04321").await;
     assert_eq!(chromium.complaints().await, Vec::<String>::new());

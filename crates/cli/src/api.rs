@@ -230,6 +230,9 @@ impl Api {
             return Ok(response);
         }
         let body = response.bytes().await.unwrap_or_default();
+        if self.host.is_plain() && is_from_https_port(status, &body) {
+            return Err(self.mixed_up("https", "plain http", "https", String::from_utf8_lossy(&body).trim()));
+        }
         Err(self.refused(subject, status, &reasons(&body), request_id.as_deref()))
     }
 
@@ -289,17 +292,12 @@ impl Api {
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
         let why = in_full(error);
-        let (host, is_plain) = (&self.host, self.host.is_plain());
-        let mixed_up = |speaks: &str, asked: &str, scheme: &str| {
-            Failure::new(Kind::Unreachable, format!("{host} speaks {speaks}, but was asked over {asked}"))
-                .because(&why)
-                .hint(format!("use --host {scheme}://{host}, or log in again with `taco login {scheme}://{host}`"))
-        };
+        let is_plain = self.host.is_plain();
         if !is_plain && why.contains("InvalidContentType") {
-            return mixed_up("plain http", "https", "http");
+            return self.mixed_up("plain http", "https", "http", &why);
         }
         if is_plain && ["invalid HTTP version", "invalid HTTP status"].iter().any(|part| why.contains(part)) {
-            return mixed_up("https", "plain http", "https");
+            return self.mixed_up("https", "plain http", "https", &why);
         }
         let hint = if why.to_lowercase().contains("certificate") {
             "if it is your server, set SSL_CERT_FILE to the file with the certificate authority behind it".to_owned()
@@ -309,11 +307,24 @@ impl Api {
         Failure::new(Kind::Unreachable, format!("{} cannot be reached", self.host)).because(why).hint(hint)
     }
 
+    fn mixed_up(&self, speaks: &str, asked: &str, scheme: &str, why: &str) -> Failure {
+        let host = &self.host;
+        Failure::new(Kind::Unreachable, format!("{host} speaks {speaks}, but was asked over {asked}"))
+            .because(why)
+            .hint(format!("use --host {scheme}://{host}, or log in again with `taco login {scheme}://{host}`"))
+    }
+
     fn not_taco(&self, error: &impl std::fmt::Display) -> Failure {
         Failure::error(format!("{} does not speak the API of Terraform Cloud", self.host))
             .because(error)
             .hint("choose another server with --host or TACO_HOST")
     }
+}
+
+/// True for what taco, nginx and Go's servers answer to plain http where they speak https.
+fn is_from_https_port(status: StatusCode, body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body);
+    status == StatusCode::BAD_REQUEST && (text.contains("HTTPS port") || text.contains("HTTPS server"))
 }
 
 /// True for transient errors: of a load balancer whose server has gone, or of a server whose bucket has.

@@ -60,9 +60,10 @@ async fn something_destructive_is_asked_about(journey: Journey) {
     let admin = &journey.admin;
     let variables = "/app/acme/workspaces/web/variables";
     admin.goes_to(variables).await;
+    admin.presses("New variable").await;
     admin.types("#key", "region").await;
     admin.types("#value", "eu").await;
-    admin.presses("Add variable").await;
+    admin.presses("Create variable").await;
     admin.find(".flash").await;
     let place = "const box = document.querySelector('tbody .actions').getBoundingClientRect(); return [box.x, box.y]";
     let before = admin.evaluates(place).await;
@@ -129,9 +130,10 @@ async fn a_secret_is_copied_by_a_button_that_is_there_only_if_it_works() {
         let journey = super::begin(scripts).await;
         let admin = &journey.admin;
         admin.goes_to("/app/organizations").await;
+        admin.presses("New organization").await;
         admin.types("#name", "acme").await;
         admin.types("#email", "ops@acme.test").await;
-        admin.clicks("form[action='/app/organizations'] button").await;
+        admin.presses("Create organization").await;
         admin.arrives_at("/app/acme/workspaces").await;
         match scripts {
             Scripts::Run => {
