@@ -39,5 +39,6 @@ mod tokens;
 mod variable_sets;
 mod variables;
 mod whole_log;
+mod words;
 mod workspace;
 mod workspaces;
