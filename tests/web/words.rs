@@ -50,10 +50,9 @@ fn texts_of_rust(source: &str) -> Vec<String> {
                 texts.push(line.to_owned());
             }
             rest = &from[line.len()..];
-        } else if from.starts_with('"') {
+        } else if let Some(text) = from.strip_prefix('"') {
             let hashes = before.len() - before.trim_end_matches('#').len();
             let is_raw = before[..before.len() - hashes].ends_with('r');
-            let text = &from[1..];
             let length = if is_raw { text.find(&format!("\"{}", "#".repeat(hashes))) } else { end_of_text(text) };
             let (text, after) = text.split_at(length.expect("a text ends"));
             texts.push(joined(text));
