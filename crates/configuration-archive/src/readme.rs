@@ -1,11 +1,6 @@
 //! README of a configuration.
 
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-
-use tar::{Entry, EntryType};
-
-use crate::walk::Visitor;
 
 /// Maximum size of a README; the rest is cut off.
 pub const MAX_README_BYTES: usize = 64 * 1024;
@@ -27,27 +22,24 @@ impl Readme {
     }
 }
 
-impl Visitor for Readme {
-    fn visit<R: Read>(&mut self, path: &Path, entry: &mut Entry<'_, R>) -> io::Result<()> {
-        // What a link leads to is not looked for.
-        let is_file = matches!(entry.header().entry_type(), EntryType::Regular | EntryType::Continuous);
+impl Readme {
+    /// Number of bytes of a file that [`Self::take`] wants to see. What a link leads to is not looked for.
+    pub(crate) fn wants(&self, path: &Path) -> usize {
         let is_readme = path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("readme.md"));
-        if !is_file || !is_readme {
-            return Ok(());
+        let is_in_place =
+            path.parent().is_some_and(|parent| parent == self.working_directory || parent == Path::new(""));
+        if is_readme && is_in_place { MAX_README_BYTES } else { 0 }
+    }
+
+    pub(crate) fn take(&mut self, path: &Path, beginning: Vec<u8>) {
+        if self.wants(path) == 0 {
+            return;
         }
-        let kept = if path.parent() == Some(&self.working_directory) {
-            &mut self.of_working_directory
-        } else if path.parent() == Some(Path::new("")) {
-            &mut self.of_root
-        } else {
-            return Ok(());
-        };
-        let mut bytes = Vec::new();
-        entry.take(MAX_README_BYTES as u64).read_to_end(&mut bytes)?;
+        let is_of_unit = path.parent() == Some(&self.working_directory);
+        let kept = if is_of_unit { &mut self.of_working_directory } else { &mut self.of_root };
         if kept.is_none() {
-            *kept = beginning_of(bytes);
+            *kept = beginning_of(beginning);
         }
-        Ok(())
     }
 }
 
