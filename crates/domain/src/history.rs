@@ -140,9 +140,27 @@ pub struct WorkspaceHistory {
     pub configuration_versions: u64,
     /// The newest of its runs there, newest first, for statistics.
     pub newest: Vec<PastRun>,
+    /// The newest of its state versions there, newest first, for the curve of its resources. Empty in records that are
+    /// older than this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub newest_states: Vec<PastState>,
     /// The workspace is deleted, so its rows in catalogs do not count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
+}
+
+/// Number of past state versions of a workspace that stay known.
+const KNOWN_PAST_STATES: usize = 30;
+
+/// Fields of a past state version that the curve of resources needs.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct PastState {
+    #[serde(rename = "s")]
+    pub serial: u64,
+    #[serde(rename = "t")]
+    pub created_at: Timestamp,
+    #[serde(rename = "r")]
+    pub resources: u64,
 }
 
 /// Fields of a past run that statistics need.
@@ -177,7 +195,15 @@ impl PastRun {
 
 impl WorkspaceHistory {
     pub fn new(workspace: WorkspaceId) -> Self {
-        Self { workspace, runs: 0, state_versions: 0, configuration_versions: 0, newest: Vec::new(), deleted: false }
+        Self {
+            workspace,
+            runs: 0,
+            state_versions: 0,
+            configuration_versions: 0,
+            newest: Vec::new(),
+            newest_states: Vec::new(),
+            deleted: false,
+        }
     }
 
     /// From now on it says that its workspace is gone, so that nothing of it is found in history any more.
@@ -191,6 +217,21 @@ impl WorkspaceHistory {
         self.newest.push(PastRun::of(run));
         self.newest.sort_by_key(|run| std::cmp::Reverse(run.number));
         self.newest.truncate(CONSIDERED_RUNS);
+    }
+
+    /// The history with this state version in it. What an apply wrote on its way is no point of the curve.
+    fn add_state(&mut self, version: &StateVersion, is_intermediate: bool) {
+        self.state_versions += 1;
+        if is_intermediate || !version.has_known_resources() {
+            return;
+        }
+        let past =
+            PastState { serial: version.serial, created_at: version.created_at, resources: version.resource_count };
+        // It may have been here before, and come back in between.
+        self.newest_states.retain(|known| *known != past);
+        self.newest_states.push(past);
+        self.newest_states.sort_by_key(|state| std::cmp::Reverse((state.created_at, state.serial)));
+        self.newest_states.truncate(KNOWN_PAST_STATES);
     }
 }
 
@@ -207,6 +248,11 @@ impl Record for WorkspaceHistory {
 
     references! {
         "workspace": WorkspaceId, unlink(|all, id| all.get(id).into_iter(), |history| history.mark_deleted());
+    }
+
+    fn shrink(&mut self) {
+        self.newest.shrink_to_fit();
+        self.newest_states.shrink_to_fit();
     }
 }
 
@@ -405,7 +451,8 @@ pub fn workspace_histories(state: &OrganizationState, bundles: &[BundleIds]) -> 
             history_of(run.workspace, &|history| history.add(run));
         }
         for version in bundle.state_versions.iter().filter_map(|id| state.state_versions.get(id)) {
-            history_of(version.workspace, &|history| history.state_versions += 1);
+            let is_intermediate = state.is_intermediate(version);
+            history_of(version.workspace, &|history| history.add_state(version, is_intermediate));
         }
         let configuration = bundle.configuration_version.and_then(|id| state.configuration_versions.get(&id));
         if let Some(version) = configuration {
@@ -454,9 +501,11 @@ impl OrganizationState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Author;
     use crate::configuration_version::tests::given_configuration;
     use crate::run::tests::given_run;
     use crate::run_queue::tests::given_state;
+    use crate::state_version::StateOrigin;
 
     const ALL: HistoryRules = HistoryRules { keep: 0, batch: 1, settled_after: SignedDuration::ZERO };
 
@@ -540,5 +589,42 @@ mod tests {
         assert_eq!(histories[0].newest[0].number, 39);
         let restored = without_restored(&histories[0], Some(&finished(39)), 0, 0);
         assert_eq!((restored.runs, restored.newest[0].number), (38, 38));
+    }
+
+    #[test]
+    fn a_workspaces_history_knows_how_many_resources_there_were() {
+        let (mut state, workspace) = given_state(&[finished(1)]);
+        let version = |number: u8, encrypted| StateVersion {
+            id: StateVersionId::within(workspace.id.organization_prefix(), [number; 16]),
+            workspace: workspace.id,
+            status: StateVersionStatus::Finalized,
+            serial: number.into(),
+            lineage: "L".into(),
+            md5: String::new(),
+            blob: String::new(),
+            sha256: String::new(),
+            size: 0,
+            force: false,
+            origin: StateOrigin::Push,
+            created_at: Timestamp::from_second(number.into()).expect("a timestamp"),
+            created_by: Author::Taco,
+            run: None,
+            terraform_version: None,
+            encrypted,
+            resource_count: u64::from(number) * 2,
+            outputs: Vec::new(),
+            unlisted_outputs: None,
+            has_json: false,
+            json_blob: String::new(),
+            revealed: None,
+        };
+        let versions: Vec<StateVersion> = (1..=41).map(|number| version(number, number == 41)).collect();
+        versions.iter().for_each(|version| _ = state.state_versions.put(version).expect("put"));
+        let alone = |version: &StateVersion| BundleIds { state_versions: vec![version.id], ..BundleIds::default() };
+        let bundles: Vec<BundleIds> = versions.iter().map(alone).collect();
+        let history = &workspace_histories(&state, &bundles)[0];
+        assert_eq!((history.state_versions, history.newest_states.len()), (41, KNOWN_PAST_STATES));
+        let newest = history.newest_states[0];
+        assert_eq!((newest.serial, newest.resources), (40, 80), "nobody knows what is in an encrypted one");
     }
 }

@@ -8,16 +8,31 @@ use taco_tables::tables;
 use crate::agent::Agent;
 use crate::agent_pool::AgentPool;
 use crate::author::Author;
+use crate::binding::Binding;
 use crate::comment::Comment;
 use crate::configuration_version::ConfigurationVersion;
 use crate::execution::Execution;
+use crate::gpg_key::GpgKey;
+use crate::graph::consumption::Consumption;
+use crate::graph::dependency::Dependency;
+use crate::graph::output_commit::{OutputCommit, WorkspaceOutputs};
 use crate::history::{HistorySegment, HistorySweep, RestoredBundle, WorkspaceHistory};
 use crate::id::{ProjectId, TagId, TeamId, UserId, WorkspaceId};
 use crate::idempotency_record::IdempotencyRecord;
 use crate::membership::Membership;
+use crate::module_version::ModuleVersion;
 use crate::name::{NameKey, TagKey};
+use crate::notifications::delivery::NotificationDelivery;
+use crate::notifications::notification_configuration::NotificationConfiguration;
+use crate::oauth_client::OauthClient;
+use crate::oauth_token::OauthToken;
 use crate::organization::Organization;
 use crate::project::Project;
+use crate::provider_platform::ProviderPlatform;
+use crate::provider_version::ProviderVersion;
+use crate::registry_module::RegistryModule;
+use crate::registry_provider::RegistryProvider;
+use crate::reserved_tag_key::ReservedTagKey;
 use crate::run::Run;
 use crate::run_trigger::RunTrigger;
 use crate::ssh_key::SshKey;
@@ -28,6 +43,7 @@ use crate::team_access::{TeamProject, TeamWorkspace};
 use crate::token::Token;
 use crate::variable::{Variable, VariableOwner};
 use crate::variable_set::VariableSet;
+use crate::walks::walk::{Walk, WalkNode};
 use crate::workspace::Workspace;
 
 tables! {
@@ -54,12 +70,32 @@ tables! {
         /// Variables of workspaces and of variable sets.
         pub variables: Variable;
         pub variable_sets: VariableSet;
+        pub bindings: Binding;
         pub idempotency_records: IdempotencyRecord;
         /// Segments with finished runs that left memory.
         pub history_segments: HistorySegment;
         pub history_sweeps: HistorySweep;
         pub restored_bundles: RestoredBundle;
         pub workspace_histories: WorkspaceHistory;
+        pub output_commits: OutputCommit;
+        /// Outputs of workspaces' current states.
+        pub workspace_outputs: WorkspaceOutputs;
+        pub dependencies: Dependency;
+        pub consumptions: Consumption;
+        pub walks: Walk;
+        pub walk_nodes: WalkNode;
+        pub reserved_tag_keys: ReservedTagKey;
+        pub oauth_clients: OauthClient;
+        pub oauth_tokens: OauthToken;
+        pub registry_modules: RegistryModule;
+        pub module_versions: ModuleVersion;
+        pub registry_providers: RegistryProvider;
+        pub provider_versions: ProviderVersion;
+        pub provider_platforms: ProviderPlatform;
+        pub gpg_keys: GpgKey;
+        pub notification_configurations: NotificationConfiguration;
+        /// What is to be told, and has not been yet.
+        pub notification_deliveries: NotificationDelivery;
     }
 }
 

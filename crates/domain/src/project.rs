@@ -3,9 +3,11 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taco_tables::{Record, indexes, references};
+use taco_words::graph::ContractPolicy;
 
 use crate::attribute::{InvalidAttribute, nullable, nullable_id};
 use crate::execution::{DEFAULT, Execution, ExecutionPatch, SettingOverwrites};
+use crate::graph::output_contract::asked_policy;
 use crate::id::{AgentPoolId, ProjectId};
 use crate::name::{NameKey, ProjectName};
 use crate::organization::set;
@@ -24,6 +26,9 @@ pub struct Project {
     pub auto_destroy_activity_duration: Option<String>,
     #[serde(default)]
     pub tags: Tags,
+    /// Its own policy for plans that break outputs which others use; `None` where the organization's counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_contract: Option<ContractPolicy>,
 }
 
 impl Project {
@@ -36,6 +41,7 @@ impl Project {
             default_execution: None,
             auto_destroy_activity_duration: None,
             tags: Tags::new(),
+            output_contract: None,
         }
     }
 
@@ -82,6 +88,9 @@ pub struct ProjectPatch {
     pub setting_overwrites: Option<SettingOverwrites>,
     #[serde(deserialize_with = "nullable")]
     pub auto_destroy_activity_duration: Option<Option<String>>,
+    /// `off`, `warn` or `stop`; null where the organization's policy counts.
+    #[serde(rename = "taco-output-contract", deserialize_with = "nullable")]
+    pub output_contract: Option<Option<String>>,
     /// On the wire this is a relationship. It replaces all tags.
     #[serde(skip)]
     pub tag_bindings: Option<Vec<TagBinding>>,
@@ -107,6 +116,7 @@ impl ProjectPatch {
             check_auto_destroy_duration(duration)?;
         }
         set(&mut changed.auto_destroy_activity_duration, self.auto_destroy_activity_duration.clone());
+        set(&mut changed.output_contract, asked_policy(self.output_contract.as_ref())?);
         if let Some(bindings) = &self.tag_bindings {
             changed.tags = with_tags(&Tags::new(), bindings)?;
         }

@@ -19,5 +19,6 @@ pub mod run_request;
 pub mod run_statistics;
 pub mod run_status;
 pub mod run_trigger;
+pub mod run_word;
 pub mod wait_note;
 pub mod wait_reason;

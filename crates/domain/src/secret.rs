@@ -85,6 +85,13 @@ impl HashKey {
     }
 }
 
+impl HashKey {
+    /// A key for one purpose of one owner. It tells nothing about this one.
+    pub fn derive(&self, purpose: &str, owner: &str) -> [u8; 32] {
+        self.hash(purpose, owner).0
+    }
+}
+
 impl fmt::Debug for HashKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("HashKey(…)")

@@ -1,5 +1,7 @@
 //! Variables, sets of them, and which of several counts.
 
+pub mod binding;
+pub mod bound_value;
 pub mod variable;
 pub mod variable_import;
 pub mod variable_precedence;

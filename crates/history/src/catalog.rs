@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::Malformed;
+use crate::column::Column;
 use crate::page::Place;
 
 /// Number of rows that a scan for an owner compares at a time.
@@ -48,12 +49,28 @@ pub(crate) struct Columns {
     pub(crate) id: Vec<RowId>,
     pub(crate) owner: Vec<u16>,
     pub(crate) at: Vec<i64>,
-    pub(crate) number: Vec<u64>,
+    pub(crate) number: Column<u32, u64>,
     pub(crate) status: Vec<u8>,
     pub(crate) source: Vec<u8>,
-    pub(crate) author: Vec<u16>,
+    pub(crate) author: Column<u8, u16>,
     pub(crate) flags: Vec<u8>,
-    pub(crate) place: Vec<Place>,
+    pub(crate) place: Places,
+}
+
+/// Places of bundles.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub(crate) struct Places {
+    pub(crate) page: Column<u8, u16>,
+    pub(crate) offset: Vec<u32>,
+    pub(crate) length: Column<u16, u32>,
+    pub(crate) digest: Vec<[u8; 8]>,
+}
+
+impl Places {
+    fn get(&self, index: usize) -> Place {
+        let (offset, digest) = (self.offset[index], self.digest[index]);
+        Place { page: self.page.get(index), offset, length: self.length.get(index), digest }
+    }
 }
 
 impl Catalog {
@@ -67,9 +84,12 @@ impl Catalog {
 
     /// Approximate size in memory, in bytes.
     pub fn weight(&self) -> usize {
-        let row = size_of::<(RowId, u16, i64, u64, u8, u8, u16, u8, Place)>();
+        let Columns { number, author, place, .. } = &self.columns;
+        let narrow = number.weight() + author.weight() + place.page.weight() + place.length.weight();
+        // Id, owner, time, status, source, flags, and a place's offset and digest.
+        let others = self.len() * (16 + 2 + 8 + 1 + 1 + 1 + 4 + 8);
         let texts = [&self.pages, &self.words, &self.authors].into_iter().flatten().map(|text| text.len() + 24);
-        self.len() * row + self.owners.len() * 16 + texts.sum::<usize>()
+        narrow + others + self.owners.len() * 16 + texts.sum::<usize>()
     }
 
     pub fn row(&self, index: usize) -> Row<'_> {
@@ -78,12 +98,12 @@ impl Catalog {
             id: columns.id[index],
             owner: self.owners[usize::from(columns.owner[index])],
             at: columns.at[index],
-            number: columns.number[index],
+            number: columns.number.get(index),
             status: &self.words[usize::from(columns.status[index])],
             source: &self.words[usize::from(columns.source[index])],
-            author: &self.authors[usize::from(columns.author[index])],
+            author: &self.authors[usize::from(columns.author.get(index))],
             flags: columns.flags[index],
-            place: columns.place[index],
+            place: columns.place.get(index),
         }
     }
 
@@ -132,7 +152,7 @@ impl Catalog {
                 && owners.as_ref().is_none_or(|owners| owners[usize::from(columns.owner[index])])
                 && sources[usize::from(columns.source[index])]
                 && flags[usize::from(columns.flags[index])]
-                && authors[usize::from(columns.author[index])]
+                && authors[usize::from(columns.author.get(index))]
                 && (wanted.at)(columns.at[index])
         };
         (0..self.len()).filter(|&index| fits(index)).map(|index| index as u32).collect()
@@ -240,20 +260,24 @@ impl CatalogBuilder {
         if most > MAX_NUMBERED || words.len() > MAX_WORDS {
             return Err(Malformed("a catalog cannot have so many owners, pages, authors or words".to_owned()));
         }
-        let mut columns = Columns::default();
-        let mut texts = Vec::with_capacity(self.rows.len());
-        for row in self.rows {
-            columns.id.push(row.id);
-            columns.owner.push(owners.binary_search(&row.owner).unwrap_or_default() as u16);
-            columns.at.push(row.at);
-            columns.number.push(row.number);
-            columns.status.push(row.status as u8);
-            columns.source.push(row.source as u8);
-            columns.author.push(row.author as u16);
-            columns.flags.push(row.flags);
-            columns.place.push(row.place);
-            texts.push(row.text);
-        }
+        let rows = || self.rows.iter();
+        let columns = Columns {
+            id: rows().map(|row| row.id).collect(),
+            owner: rows().map(|row| owners.binary_search(&row.owner).unwrap_or_default() as u16).collect(),
+            at: rows().map(|row| row.at).collect(),
+            number: rows().map(|row| row.number).collect(),
+            status: rows().map(|row| row.status as u8).collect(),
+            source: rows().map(|row| row.source as u8).collect(),
+            author: rows().map(|row| row.author as u16).collect(),
+            flags: rows().map(|row| row.flags).collect(),
+            place: Places {
+                page: rows().map(|row| row.place.page).collect(),
+                offset: rows().map(|row| row.place.offset).collect(),
+                length: rows().map(|row| row.place.length).collect(),
+                digest: rows().map(|row| row.place.digest).collect(),
+            },
+        };
+        let texts = self.rows.into_iter().map(|row| row.text).collect();
         Ok((Catalog { pages, owners, words, authors, columns }, texts))
     }
 }

@@ -6,8 +6,9 @@ use std::io::Read;
 use serde::{Deserialize, Serialize};
 
 use crate::Malformed;
-use crate::catalog::{Catalog, Columns, RowId};
-use crate::page::{Place, malformed};
+use crate::catalog::{Catalog, Columns, Places, RowId};
+use crate::column::Column;
+use crate::page::malformed;
 
 const FORMAT: u32 = 1;
 const LEVEL: i32 = 9;
@@ -41,15 +42,16 @@ impl Catalog {
         columns.id.iter().for_each(|id| bytes.extend_from_slice(id));
         columns.owner.iter().for_each(|owner| bytes.extend_from_slice(&owner.to_le_bytes()));
         columns.at.iter().for_each(|at| bytes.extend_from_slice(&at.to_le_bytes()));
-        columns.number.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+        columns.number.iter().for_each(|number: u64| bytes.extend_from_slice(&number.to_le_bytes()));
         bytes.extend_from_slice(&columns.status);
         bytes.extend_from_slice(&columns.source);
-        columns.author.iter().for_each(|author| bytes.extend_from_slice(&author.to_le_bytes()));
+        columns.author.iter().for_each(|author: u16| bytes.extend_from_slice(&author.to_le_bytes()));
         bytes.extend_from_slice(&columns.flags);
-        columns.place.iter().for_each(|place| bytes.extend_from_slice(&place.page.to_le_bytes()));
-        columns.place.iter().for_each(|place| bytes.extend_from_slice(&place.offset.to_le_bytes()));
-        columns.place.iter().for_each(|place| bytes.extend_from_slice(&place.length.to_le_bytes()));
-        columns.place.iter().for_each(|place| bytes.extend_from_slice(&place.digest));
+        let Places { page, offset, length, digest } = &columns.place;
+        page.iter().for_each(|page: u16| bytes.extend_from_slice(&page.to_le_bytes()));
+        offset.iter().for_each(|offset| bytes.extend_from_slice(&offset.to_le_bytes()));
+        length.iter().for_each(|length: u32| bytes.extend_from_slice(&length.to_le_bytes()));
+        digest.iter().for_each(|digest| bytes.extend_from_slice(digest));
         zstd::bulk::compress(&bytes, LEVEL).map_err(malformed)
     }
 
@@ -69,12 +71,17 @@ impl Catalog {
             id: rest.many(rows, |id: RowId| id)?,
             owner: rest.many(rows, u16::from_le_bytes)?,
             at: rest.many(rows, i64::from_le_bytes)?,
-            number: rest.many(rows, u64::from_le_bytes)?,
+            number: rest.column(rows, u64::from_le_bytes)?,
             status: rest.many(rows, u8::from_le_bytes)?,
             source: rest.many(rows, u8::from_le_bytes)?,
-            author: rest.many(rows, u16::from_le_bytes)?,
+            author: rest.column(rows, u16::from_le_bytes)?,
             flags: rest.many(rows, u8::from_le_bytes)?,
-            place: rest.places(rows)?,
+            place: Places {
+                page: rest.column(rows, u16::from_le_bytes)?,
+                offset: rest.many(rows, u32::from_le_bytes)?,
+                length: rest.column(rows, u32::from_le_bytes)?,
+                digest: rest.many(rows, |digest: [u8; 8]| digest)?,
+            },
         };
         let CatalogHeader { pages, words, authors, .. } = header;
         let catalog = Self { pages, owners, words, authors, columns };
@@ -89,8 +96,8 @@ impl Catalog {
         let sound = columns.owner.iter().all(|owner| within(self.owners.len(), usize::from(*owner)))
             && columns.status.iter().all(|word| within(self.words.len(), usize::from(*word)))
             && columns.source.iter().all(|word| within(self.words.len(), usize::from(*word)))
-            && columns.author.iter().all(|author| within(self.authors.len(), usize::from(*author)))
-            && columns.place.iter().all(|place| within(self.pages.len(), usize::from(place.page)));
+            && columns.author.iter().all(|author| within(self.authors.len(), usize::from(author)))
+            && columns.place.page.iter().all(|page| within(self.pages.len(), usize::from(page)));
         if sound { Ok(()) } else { Err(Malformed("a row names something that is not there".to_owned())) }
     }
 }
@@ -99,22 +106,24 @@ impl Catalog {
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
-    fn many<const N: usize, T>(&mut self, count: usize, read: impl Fn([u8; N]) -> T) -> Result<Vec<T>, Malformed> {
+    fn values<const N: usize>(&mut self, count: usize) -> Result<&[[u8; N]], Malformed> {
         let Some((column, rest)) = self.0.split_at_checked(count.saturating_mul(N)) else {
             return Err(Malformed("it is cut off".to_owned()));
         };
         self.0 = rest;
-        let (values, _) = column.as_chunks::<N>();
-        Ok(values.iter().map(|value| read(*value)).collect())
+        Ok(column.as_chunks::<N>().0)
     }
 
-    fn places(&mut self, count: usize) -> Result<Vec<Place>, Malformed> {
-        let pages = self.many(count, u16::from_le_bytes)?;
-        let offsets = self.many(count, u32::from_le_bytes)?;
-        let lengths = self.many(count, u32::from_le_bytes)?;
-        let digests = self.many(count, |digest: [u8; 8]| digest)?;
-        let parts = pages.into_iter().zip(offsets).zip(lengths).zip(digests);
-        Ok(parts.map(|(((page, offset), length), digest)| Place { page, offset, length, digest }).collect())
+    fn many<const N: usize, T>(&mut self, count: usize, read: impl Fn([u8; N]) -> T) -> Result<Vec<T>, Malformed> {
+        Ok(self.values(count)?.iter().map(|value| read(*value)).collect())
+    }
+
+    fn column<const N: usize, Narrow: Copy + TryFrom<Wide>, Wide: Copy + From<Narrow>>(
+        &mut self,
+        count: usize,
+        read: impl Fn([u8; N]) -> Wide,
+    ) -> Result<Column<Narrow, Wide>, Malformed> {
+        Ok(self.values(count)?.iter().map(|value| read(*value)).collect())
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod catalog;
 mod catalog_format;
+mod column;
 mod id_index;
 mod page;
 mod select;
@@ -16,7 +17,7 @@ mod texts;
 
 pub use catalog::{Catalog, CatalogBuilder, Row, RowFilter, RowId};
 pub use id_index::IdIndex;
-pub use page::{Bundle, PageWriter, Place, read_bundle};
+pub use page::{Bundle, BundleReader, PageWriter, Place, read_bundle};
 pub use select::{Source, select};
 pub use texts::Texts;
 

@@ -1,6 +1,5 @@
 //! Pages of bundles.
 
-use std::io::Read;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +18,7 @@ const DICTIONARY: &[u8] = include_bytes!("dictionary.jsonl");
 static PREPARED: LazyLock<DecoderDictionary<'static>> = LazyLock::new(|| DecoderDictionary::copy(DICTIONARY));
 
 /// A bundle is larger than this only if something is wrong with it.
-const MAX_BUNDLE_BYTES: u64 = 256 * 1024 * 1024;
+const MAX_BUNDLE_BYTES: usize = 256 * 1024 * 1024;
 
 const LEVEL: i32 = 9;
 
@@ -91,19 +90,35 @@ impl PageWriter {
     }
 }
 
-/// Reads the bundle that lies at `place`, from the bytes there.
-pub fn read_bundle(place: Place, bytes: &[u8]) -> Result<Bundle, Malformed> {
-    if bytes.len() != place.length as usize || digest(bytes) != place.digest {
-        return Err(Malformed("it is not what was written there".to_owned()));
+/// Reads bundles one after the other. What a decompressor needs is larger than most of them, so it is made once.
+pub struct BundleReader(zstd::bulk::Decompressor<'static>);
+
+impl BundleReader {
+    pub fn new() -> Result<Self, Malformed> {
+        let decompressor = zstd::bulk::Decompressor::with_prepared_dictionary(&PREPARED).map_err(malformed)?;
+        Ok(Self(decompressor))
     }
-    let decoder = zstd::Decoder::with_prepared_dictionary(bytes, &PREPARED).map_err(malformed)?;
-    let mut plain = String::new();
-    decoder.take(MAX_BUNDLE_BYTES).read_to_string(&mut plain).map_err(malformed)?;
-    let record = |line: &str| {
-        let BundleLine { kind, id, value } = serde_json::from_str(line).map_err(malformed)?;
-        Ok((RecordKey { kind, id }, value))
-    };
-    Ok(Bundle { records: plain.lines().map(record).collect::<Result<_, _>>()? })
+
+    /// Reads the bundle that lies at `place`, from the bytes there.
+    pub fn read(&mut self, place: Place, bytes: &[u8]) -> Result<Bundle, Malformed> {
+        if bytes.len() != place.length as usize || digest(bytes) != place.digest {
+            return Err(Malformed("it is not what was written there".to_owned()));
+        }
+        let size = zstd::bulk::Decompressor::upper_bound(bytes).filter(|size| *size <= MAX_BUNDLE_BYTES);
+        let size = size.ok_or_else(|| Malformed("it does not say how large it is, or too large".to_owned()))?;
+        let plain = self.0.decompress(bytes, size).map_err(malformed)?;
+        let plain = std::str::from_utf8(&plain).map_err(malformed)?;
+        let record = |line: &str| {
+            let BundleLine { kind, id, value } = serde_json::from_str(line).map_err(malformed)?;
+            Ok((RecordKey { kind, id }, value))
+        };
+        Ok(Bundle { records: plain.lines().map(record).collect::<Result<_, _>>()? })
+    }
+}
+
+/// Reads a single bundle.
+pub fn read_bundle(place: Place, bytes: &[u8]) -> Result<Bundle, Malformed> {
+    BundleReader::new()?.read(place, bytes)
 }
 
 fn digest(bytes: &[u8]) -> [u8; 8] {

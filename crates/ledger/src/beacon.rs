@@ -64,8 +64,11 @@ pub const HISTORY: &str = "history";
 /// The server reads commits that were packed.
 pub const PACKS: &str = "packs";
 
+/// The server delivers notifications.
+pub const NOTIFICATIONS: &str = "notifications";
+
 fn own_features() -> Vec<String> {
-    vec![HISTORY.to_owned(), PACKS.to_owned()]
+    vec![HISTORY.to_owned(), PACKS.to_owned(), NOTIFICATIONS.to_owned()]
 }
 
 /// The other servers, as far as this one knows: a cheap handle that follows what [`Beacons`] hears, and through which

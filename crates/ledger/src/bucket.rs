@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 
 use crate::operation_times::OperationTimes;
@@ -132,6 +133,33 @@ pub trait Bucket: fmt::Debug + Send + Sync + 'static {
     async fn upload(&self, key: &Key, body: ByteStream) -> Result<u64, BucketError>;
     /// Reads a large object piece by piece, or `None` where there is none.
     async fn download(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError>;
+    /// Small parts of objects, each as a whole, or `None` where there is no object. On a directory they take one trip to
+    /// another thread.
+    async fn ranges(&self, wanted: &[ObjectRange]) -> Result<Vec<Option<Bytes>>, BucketError> {
+        download_ranges(self, wanted).await
+    }
+}
+
+/// Range of bytes of an object.
+pub type ObjectRange = (Key, Range<u64>);
+
+/// Number of ranges that are asked for together: those of a page of a list, and then some.
+const MAX_RANGES_AT_ONCE: usize = 32;
+
+/// Downloads ranges side by side, each for itself.
+pub(crate) async fn download_ranges(
+    bucket: &(impl Bucket + ?Sized),
+    wanted: &[ObjectRange],
+) -> Result<Vec<Option<Bytes>>, BucketError> {
+    let downloads = wanted.iter().cloned().map(|(key, range)| async move {
+        let Some(download) = bucket.download(&key, Some(range)).await? else { return Ok(None) };
+        let pieces: Vec<Bytes> = download.body.try_collect().await?;
+        Ok(Some(match <[Bytes; 1]>::try_from(pieces) {
+            Ok([whole]) => whole,
+            Err(pieces) => pieces.concat().into(),
+        }))
+    });
+    stream::iter(downloads).buffered(MAX_RANGES_AT_ONCE).try_collect().await
 }
 
 /// Kind of a bucket's failure, sorted by what can be done about it.

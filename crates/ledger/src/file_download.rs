@@ -11,7 +11,7 @@ use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
-use crate::bucket::{BucketError, Download, Key, Object, Stat};
+use crate::bucket::{BucketError, Download, Key, Object, ObjectRange, Stat};
 use crate::object_bucket::file_error;
 
 /// Maximum size of a file that is read in one piece: most states are.
@@ -74,6 +74,39 @@ pub(crate) fn stat(path: &Path, key: &Key) -> Result<Option<Stat>, BucketError> 
     let modified = metadata.modified().map_err(|error| file_error("stat", key, &error))?;
     let last_modified = modified.try_into().unwrap_or(Timestamp::UNIX_EPOCH);
     Ok(Some(Stat { size: metadata.len(), last_modified }))
+}
+
+/// Ranges of files, each `None` where there is no file, and what there is of it if it ends sooner. All of them take one
+/// trip to another thread.
+pub(crate) async fn ranges(directory: PathBuf, wanted: Vec<ObjectRange>) -> Result<Vec<Option<Bytes>>, BucketError> {
+    let first = wanted.first().map(|(key, _)| key.clone());
+    let read = spawn_blocking(move || {
+        let read = |(key, range): &ObjectRange| match range_of(&directory.join(key.as_str()), range) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(file_error("download", key, &error)),
+        };
+        wanted.iter().map(read).collect()
+    });
+    match (read.await, first) {
+        (Ok(read), _) => read,
+        (Err(gone), Some(key)) => Err(file_error("download", &key, &gone.into())),
+        (Err(_), None) => Ok(Vec::new()),
+    }
+}
+
+fn range_of(path: &Path, range: &Range<u64>) -> io::Result<Bytes> {
+    let mut file = File::open(path)?;
+    if range.start > 0 {
+        file.seek(SeekFrom::Start(range.start))?;
+    }
+    let wanted = range.end.saturating_sub(range.start);
+    let mut bytes = Vec::with_capacity(wanted.min(file.metadata()?.len()) as usize);
+    match file.take(wanted).read_to_end(&mut bytes) {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => Err(io::ErrorKind::NotFound.into()),
+        Err(error) => Err(error),
+        Ok(_) => Ok(bytes.into()),
+    }
 }
 
 /// Opens a file, or `None` where there is none. A range that begins behind the end is empty.

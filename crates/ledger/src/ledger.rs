@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt, join, stream};
 use jiff::SignedDuration;
-use taco_tables::State;
+use taco_tables::{LooseRecords, State};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::time::timeout;
 
@@ -138,10 +138,10 @@ impl<S> View<S> {
 
 impl<S: State> View<S> {
     /// The same moment, with further records in it: those that are kept elsewhere. Nothing of it reaches the ledger.
-    pub fn with<'a>(&self, others: impl IntoIterator<Item = &'a S>) -> Self {
+    pub fn with<'a>(&self, others: impl IntoIterator<Item = &'a LooseRecords>) -> Self {
         let Head { seq, hash, size, ref state } = *self.0;
         let mut state = state.clone();
-        others.into_iter().for_each(|other| state.merge(other));
+        others.into_iter().for_each(|other| state.lay_over(other));
         Self(Arc::new(Head { seq, hash, size, state }))
     }
 }

@@ -48,7 +48,7 @@ mod writer;
 
 pub use beacon::Peers;
 pub use blob::{BlobError, Blobs, Stored};
-pub use bucket::{Bucket, BucketError, BucketErrorKind, Key};
+pub use bucket::{Bucket, BucketError, BucketErrorKind, Key, ObjectRange};
 pub use clock::{Clock, SharedRng, SystemClock};
 pub use commit::{Commit, Entry, Hash, Put};
 pub use environment::Environment;

@@ -9,7 +9,10 @@ use bytes::Bytes;
 use metrics::{Counter, Histogram, counter, histogram};
 use tokio::time::Instant;
 
-use crate::bucket::{Bucket, BucketError, BucketErrorKind, ByteStream, Created, Download, Key, Object, Stat};
+use crate::bucket::{
+    Bucket, BucketError, BucketErrorKind, ByteStream, Created, Download, Key, Object, ObjectRange, Stat,
+    download_ranges,
+};
 use crate::operation_times::OperationTimes;
 
 /// A bucket whose operations show up as `taco_bucket_operations_total` and `taco_bucket_operation_seconds`.
@@ -177,5 +180,13 @@ impl Bucket for Measured {
 
     async fn download(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError> {
         self.measure("download", self.bucket.download(key, range)).await
+    }
+
+    async fn ranges(&self, wanted: &[ObjectRange]) -> Result<Vec<Option<Bytes>>, BucketError> {
+        if self.is_local() {
+            return self.measure("download", self.bucket.ranges(wanted)).await;
+        }
+        // Each is a request of its own.
+        download_ranges(self, wanted).await
     }
 }

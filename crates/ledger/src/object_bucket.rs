@@ -19,7 +19,10 @@ use object_store::{
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::bucket::{Bucket, BucketError, BucketErrorKind, ByteStream, Created, Download, Key, Object, Stat};
+use crate::bucket::{
+    Bucket, BucketError, BucketErrorKind, ByteStream, Created, Download, Key, Object, ObjectRange, Stat,
+    download_ranges,
+};
 use crate::retry::no_answer;
 use crate::{file_download, file_upload};
 
@@ -304,6 +307,13 @@ impl Bucket for ObjectBucket {
         let key = key.clone();
         let body = found.into_stream().map_err(move |error| explain("download", &key, &error)).boxed();
         Ok(Some(Download { size, body }))
+    }
+
+    async fn ranges(&self, wanted: &[ObjectRange]) -> Result<Vec<Option<Bytes>>, BucketError> {
+        match &self.directory {
+            Some(directory) => file_download::ranges(directory.clone(), wanted.to_vec()).await,
+            None => download_ranges(self, wanted).await,
+        }
     }
 }
 

@@ -8,7 +8,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::bucket::{Bucket, BucketError, BucketErrorKind, ByteStream, Created, Download, Key, Object, Stat};
+use crate::bucket::{
+    Bucket, BucketError, BucketErrorKind, ByteStream, Created, Download, Key, Object, ObjectRange, Stat,
+    download_ranges,
+};
 use crate::clock::SharedRng;
 use crate::operation_times::OperationTimes;
 
@@ -173,5 +176,14 @@ impl Bucket for Retrying {
 
     async fn download(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Download>, BucketError> {
         self.with_retries("download", key, || self.bucket.download(key, range.clone())).await
+    }
+
+    async fn ranges(&self, wanted: &[ObjectRange]) -> Result<Vec<Option<Bytes>>, BucketError> {
+        match wanted.first() {
+            Some((key, _)) if self.is_local() => {
+                self.with_retries("download", key, || self.bucket.ranges(wanted)).await
+            }
+            _ => download_ranges(self, wanted).await,
+        }
     }
 }

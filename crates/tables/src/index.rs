@@ -28,6 +28,8 @@ impl<R> Indexes<R> for () {
 pub struct NewRow<'a, R> {
     pub record: &'a R,
     pub(crate) row: &'a AnyRow,
+    /// It is laid over the others, none of which has its id.
+    pub(crate) is_laid_over: bool,
 }
 
 impl<R> Clone for NewRow<'_, R> {
@@ -94,18 +96,18 @@ impl<K: SortKey, R: Record> Index<K, R> {
     /// For [`indexes!`](crate::indexes).
     #[doc(hidden)]
     pub fn replace(&mut self, old: Keys<K>, new: Keys<K>, row: Option<NewRow<'_, R>>) {
-        replace(&mut self.tree, &old.keys, new.keys, row.map(|new| new.row));
+        replace(&mut self.tree, &old.keys, new.keys, row.map(|new| (new.row, new.is_laid_over)));
     }
 }
 
-fn replace(tree: &mut Tree, old: &[KeyBytes], new: KeyList, row: Option<&AnyRow>) {
+fn replace(tree: &mut Tree, old: &[KeyBytes], new: KeyList, row: Option<(&AnyRow, bool)>) {
     for key in old.iter().filter(|key| !new.contains(key)) {
         tree.remove(key);
     }
-    if let Some(row) = row {
-        for key in new {
-            tree.insert(key, row.clone());
-        }
+    match row {
+        Some((row, true)) => new.into_iter().for_each(|key| tree.lay_over(key, row.clone())),
+        Some((row, false)) => new.into_iter().for_each(|key| drop(tree.insert(key, row.clone()))),
+        None => {}
     }
 }
 

@@ -7,6 +7,7 @@
 mod change;
 mod index;
 mod key;
+mod loose;
 mod reference;
 mod row;
 mod set_aside;
@@ -20,6 +21,9 @@ pub use change::{Change, RecordKey};
 pub use index::Keys;
 pub use index::{Index, Indexes, NewRow};
 pub use key::{KeyBytes, KeyPrefix, SortKey};
+pub use loose::LooseRecords;
+#[doc(hidden)]
+pub use loose::LooseRow;
 pub use reference::{OnDelete, Reference};
 #[doc(hidden)]
 pub use set_aside::{Fields, fields_of};

@@ -13,7 +13,8 @@ pub(crate) struct Row<R> {
 
 impl<R: Record> Row<R> {
     pub(crate) fn parse(json: &RawValue) -> serde_json::Result<Self> {
-        let record: R = serde_json::from_str(json.get())?;
+        let mut record: R = serde_json::from_str(json.get())?;
+        record.shrink();
         // As this very version wrote it, which is mostly so.
         if to_raw_value(&record)?.get() == json.get() {
             return Ok(Self { record, unknown: None });

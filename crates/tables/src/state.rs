@@ -1,6 +1,7 @@
 use serde_json::value::RawValue;
 
-use crate::change::Change;
+use crate::change::{Change, RecordKey};
+use crate::loose::LooseRecords;
 use crate::set_aside::SetAside;
 use crate::table::{Record, Table};
 
@@ -25,8 +26,12 @@ pub trait State: Clone + Default + Send + Sync + 'static {
 
     fn set_aside(&self) -> &SetAside;
 
-    /// Puts everything that another state holds. Rows are shared, not copied.
-    fn merge(&mut self, other: &Self);
+    /// Reads a record of this state that is kept elsewhere. It cannot fail, like [`apply`](Self::apply).
+    fn read_loose(loose: &mut LooseRecords, key: &RecordKey, value: &RawValue);
+
+    /// Lays records over this state that are kept elsewhere. It costs what they are, not what the state is, and whatever
+    /// has the id of one of them stays as it is.
+    fn lay_over(&mut self, loose: &LooseRecords);
 }
 
 /// A state that has a table of `R`.
@@ -149,9 +154,25 @@ macro_rules! tables {
                 &self.set_aside
             }
 
-            fn merge(&mut self, other: &Self) {
-                $(self.$field.merge(&other.$field);)*
-                self.set_aside.merge(&other.set_aside);
+            fn read_loose(
+                loose: &mut $crate::LooseRecords,
+                key: &$crate::RecordKey,
+                value: &$crate::macro_support::serde_json::value::RawValue,
+            ) {
+                match key.kind.as_str() {
+                    $(<$record as $crate::Record>::KIND => loose.read::<$record>(key, value),)*
+                    _ => loose.read_unknown(key, value),
+                }
+            }
+
+            fn lay_over(&mut self, loose: &$crate::LooseRecords) {
+                for (kind, row) in loose.rows() {
+                    match kind {
+                        $(<$record as $crate::Record>::KIND => self.$field.lay_over(row),)*
+                        _ => {}
+                    }
+                }
+                self.set_aside.merge(loose.set_aside());
             }
         }
 

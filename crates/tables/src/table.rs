@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::index::{Indexes, NewRow};
 use crate::key::{KeyBytes, SortKey};
+use crate::loose::LooseRow;
 use crate::reference::Reference;
 use crate::row::Row;
 use crate::tree::{AnyRow, Records, Tree, typed};
@@ -42,6 +43,10 @@ pub trait Record: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     fn sealed_mut(&mut self) -> Vec<(String, &mut String)> {
         Vec::new()
     }
+
+    /// Gives back the memory that lists of this record have to spare: one that was read has room for up to twice as much.
+    /// For records of which there are many.
+    fn shrink(&mut self) {}
 }
 
 /// All records of one kind, by id, with their indexes.
@@ -147,7 +152,7 @@ impl<R: Record> Table<R> {
         }
     }
 
-    fn read(id: &str, json: &RawValue) -> Result<Row<R>, String> {
+    pub(crate) fn read(id: &str, json: &RawValue) -> Result<Row<R>, String> {
         let row = Row::<R>::parse(json).map_err(|error| error.to_string())?;
         if row.record.id().to_string() == id {
             Ok(row)
@@ -180,6 +185,13 @@ impl<R: Record> Table<R> {
         }
     }
 
+    /// The records that an earlier table had not, or another instance of, each with how it was there.
+    pub fn changed_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = (Option<&'a R>, &'a R)> {
+        let record = |row: &'a AnyRow| &typed::<R>(row).record;
+        let changes = self.rows.changes_since(&before.rows);
+        changes.filter_map(move |(old, new)| Some((old.map(record), record(new?))))
+    }
+
     /// Every record that an earlier table had not, or not so, as it belongs into a snapshot.
     pub fn for_each_put(&self, before: &Self, visit: &mut dyn FnMut(&str, &str, &RawValue)) -> serde_json::Result<()> {
         for (old, new) in self.rows.changes_since(&before.rows) {
@@ -194,19 +206,23 @@ impl<R: Record> Table<R> {
         Ok(())
     }
 
-    /// Puts all records of another table. Rows are shared, not copied.
-    pub fn merge(&mut self, other: &Self) {
-        other.rows.rows().for_each(|row| self.insert_shared(row));
+    /// Lays a row over the table, unless there is one with its id. It is shared, not copied.
+    #[doc(hidden)]
+    pub fn lay_over(&mut self, row: &LooseRow) {
+        let LooseRow(row) = row;
+        let record = &typed::<R>(row).record;
+        let key = KeyBytes::of(record.id());
+        if self.rows.get(&key).is_none() {
+            self.rows.lay_over(key, row.clone());
+            self.indexes.replace(None, Some(NewRow { record, row, is_laid_over: true }));
+        }
     }
 
     fn insert(&mut self, row: Row<R>) {
-        self.insert_shared(&AnyRow::of(Arc::new(row)));
-    }
-
-    fn insert_shared(&mut self, row: &AnyRow) {
-        let record = &typed::<R>(row).record;
+        let row = AnyRow::of(Arc::new(row));
+        let record = &typed::<R>(&row).record;
         let old = self.rows.insert(KeyBytes::of(record.id()), row.clone());
         let old = old.as_ref().map(|old| &typed::<R>(old).record);
-        self.indexes.replace(old, Some(NewRow { record, row }));
+        self.indexes.replace(old, Some(NewRow { record, row: &row, is_laid_over: false }));
     }
 }

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use taco_tables::{
-    Change, OnDelete, Record, RecordKey, Records, Reference, State, Table, fields_of, indexes, references, tables,
+    Change, LooseRecords, OnDelete, Record, RecordKey, Records, Reference, State, Table, fields_of, indexes,
+    references, tables,
 };
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -119,6 +120,42 @@ fn what_cannot_be_read_is_set_aside_and_carried_along() {
     state.apply(&put("run-1", r#"{"id":"run-1","workspace":"a","status":"x"}"#));
     state.apply(&Change::Delete(RecordKey { kind: "comet".into(), id: "c-1".into() }));
     assert_eq!((state.runs.len(), state.set_aside().len()), (1, 1));
+}
+
+#[test]
+fn loose_records_are_met_like_those_of_a_state_and_leave_it_as_it_is() {
+    let mut state = Everything::default();
+    for (id, workspace) in [("run-2", "a"), ("run-4", "a"), ("run-6", "b")] {
+        state.runs.put(&run(id, workspace, "planning")).expect("put");
+    }
+    let mut loose = LooseRecords::default();
+    let mut read = |kind: &str, id: &str, json: &str| {
+        let value = RawValue::from_string(json.to_owned()).expect("JSON");
+        Everything::read_loose(&mut loose, &RecordKey { kind: kind.into(), id: id.into() }, &value);
+    };
+    read("run", "run-3", r#"{"id":"run-3","workspace":"a","status":"applied","color":1}"#);
+    read("run", "run-5", r#"{"id":"run-5","workspace":"b","status":"planning"}"#);
+    read("run", "run-6", r#"{"id":"run-6","workspace":"a","status":"applied"}"#);
+    read("run", "run-7", r#"{"id":"run-7","workspace":7}"#);
+    read("comet", "c-1", "[1]");
+    assert!(loose.weight() > 5 * 40);
+
+    let before = json_of(&state);
+    let mut both = state.clone();
+    both.lay_over(&loose);
+    both.lay_over(&loose);
+    let ids = |runs: Records<'_, Run>| runs.map(|run| run.id.clone()).collect::<Vec<_>>();
+    let by = both.runs.by();
+    assert_eq!(ids(both.runs.iter()), ["run-2", "run-3", "run-4", "run-5", "run-6"]);
+    assert_eq!(ids(by.workspace.get(&"a".to_owned())), ["run-2", "run-3", "run-4"]);
+    assert_eq!(ids(by.status.under(&"b".to_owned())), ["run-5", "run-6"], "the state's own is the newer one");
+    assert_eq!(ids(by.unfinished.iter()), ["run-2", "run-4", "run-5", "run-6"]);
+    assert_eq!((both.runs.len(), by.unfinished.len(), both.record_count()), (5, 4, 7));
+    assert_eq!(both.runs.get(&"run-3".to_owned()).map(|run| &*run.status), Some("applied"));
+    let color = both.runs.json_of(&"run-3".to_owned()).expect("JSON");
+    assert!(color.get().contains("color"), "fields of a newer version are there, too");
+    assert_eq!(both.set_aside().len(), 2);
+    assert_eq!(json_of(&state), before);
 }
 
 #[test]

@@ -2,7 +2,10 @@
 //! so that agents and command lines are built without `taco-domain`, which re-exports all of them.
 
 pub mod engine;
+pub mod graph;
 pub mod id;
+pub mod local_values;
+pub mod lock_text;
 pub mod phase;
 pub mod phase_attempt;
 pub mod terraform_files;

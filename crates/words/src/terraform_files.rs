@@ -20,6 +20,8 @@ pub fn host_block(host: &str, site: &str) -> String {
     "tfe.v2.1" = "{site}/api/v2/"
     "tfe.v2.2" = "{site}/api/v2/"
     "state.v2" = "{site}/api/v2/"
+    "modules.v1" = "{site}/api/registry/v1/modules/"
+    "providers.v1" = "{site}/api/registry/v1/providers/"
     "login.v1" = {{
       client      = "{LOGIN_CLIENT}"
       grant_types = ["authz_code"]

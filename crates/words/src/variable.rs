@@ -20,9 +20,9 @@ impl SortKey for VariableCategory {
     }
 }
 
-/// Error for a value that is no HCL expression. It names the place and not the value, which may be secret.
+/// Error for a value that is not an HCL expression. It names the place and not the value, which may be secret.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error, Debug)]
-#[error("is no HCL expression: look at line {line}, column {column} of it")]
+#[error("is not a valid HCL expression (line {line}, column {column})")]
 pub struct InvalidExpression {
     pub line: usize,
     pub column: usize,

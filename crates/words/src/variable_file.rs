@@ -88,7 +88,7 @@ fn unreadable(what: impl Into<String>) -> UnreadableVariables {
 fn tfvars(text: &str) -> Result<Vec<FileVariable>, UnreadableVariables> {
     let body: Body = text.parse().map_err(|error: hcl_edit::parser::Error| {
         let place = error.location();
-        unreadable(format!("it is no HCL: look at line {}, column {}", place.line(), place.column()))
+        unreadable(format!("not valid HCL (line {}, column {})", place.line(), place.column()))
     })?;
     if let Some(block) = body.blocks().next() {
         let what = format!("the block {} is not expected: variables are written as KEY = VALUE", block.ident.as_str());

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taco_tables::{Record, indexes, references};
+use taco_words::graph::ContractPolicy;
 
 use crate::attribute::{InvalidAttribute, nullable, shown};
 use crate::execution::{DEFAULT, Execution, ExecutionPatch, SettingOverwrites};
+use crate::graph::output_contract::asked_policy;
 use crate::id::{AgentPoolId, MembershipId, OrganizationId, OrganizationPrefix, ProjectId, TeamId, UserId};
 use crate::membership::{Membership, MembershipStatus};
 use crate::name::{Email, NameKey, OrganizationName};
@@ -116,6 +118,10 @@ pub struct Organization {
     /// Maximum lifetimes of tokens, by kind; two years where nothing was set.
     #[serde(default)]
     pub token_lifetimes: BTreeMap<String, TokenLifetime>,
+    /// Policy for plans that break outputs which others use, unless a project or workspace has its own; `None` for the
+    /// default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_contract: Option<ContractPolicy>,
 }
 
 impl Organization {
@@ -141,6 +147,7 @@ impl Organization {
             user_tokens_enabled: true,
             max_ttl_enabled: false,
             token_lifetimes: BTreeMap::new(),
+            output_contract: None,
         }
     }
 }
@@ -191,6 +198,9 @@ pub struct OrganizationPatch {
     pub allow_force_delete_workspaces: Option<bool>,
     pub user_tokens_enabled: Option<bool>,
     pub max_ttl_enabled: Option<bool>,
+    /// `off`, `warn` or `stop`; null is the default.
+    #[serde(rename = "taco-output-contract", deserialize_with = "nullable")]
+    pub output_contract: Option<Option<String>>,
 }
 
 impl OrganizationPatch {
@@ -242,6 +252,7 @@ impl OrganizationPatch {
         set(&mut changed.allow_force_delete_workspaces, self.allow_force_delete_workspaces);
         set(&mut changed.user_tokens_enabled, self.user_tokens_enabled);
         set(&mut changed.max_ttl_enabled, self.max_ttl_enabled);
+        set(&mut changed.output_contract, asked_policy(self.output_contract.as_ref())?);
         self.apply_commit_statuses(&mut changed)?;
         Ok(changed)
     }

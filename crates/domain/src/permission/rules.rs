@@ -249,9 +249,7 @@ pub(super) const RULES: &[Rule] = {
             rights.workspace.workspace_locking
         }),
         rule(A::ForceUnlockWorkspace, "force-unlock the workspace", WORKSPACE_ADMIN, |rights| rights.workspace.admin),
-        rule(A::ManageNotifications, "manage the workspace's notifications", WORKSPACE_ADMIN, |rights| {
-            rights.workspace.admin
-        }),
+        rule(A::ManageNotifications, "manage notifications", WORKSPACE_ADMIN, |rights| rights.workspace.admin),
         rule(A::AttachRunTasks, "attach run tasks to the workspace", WORKSPACE_ADMIN, |rights| {
             rights.workspace.run_tasks
         })

@@ -1,6 +1,7 @@
 //! A configuration that was, or will be, uploaded. The archive itself is a blob.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,7 @@ use taco_tables::{Record, indexes, references};
 
 use crate::author::Author;
 use crate::id::{ConfigurationVersionId, WorkspaceId};
+use crate::registry_address::ModuleSource;
 use crate::state_version::{BackingDataAction, TransitionNotAllowed};
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
@@ -84,6 +86,47 @@ pub struct ConfigurationVersion {
     pub error: Option<String>,
     #[serde(default)]
     pub error_message: Option<String>,
+    /// What the archive says for the workspace; unknown for older ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contents: Option<ConfigurationContents>,
+    /// Other workspaces' configurations have the same archive, which stays for them.
+    #[serde(default)]
+    pub shares_archive: bool,
+}
+
+/// Digests of what a configuration says, however it is packed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct ConfigurationContents {
+    /// The directory for which they hold.
+    #[serde(default)]
+    pub working_directory: String,
+    /// Files of the directory, and those outside that it names, in hexadecimal.
+    pub files: String,
+    /// The dependency lock file, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock_file: Option<String>,
+    /// Modules of registries that the configuration calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<CalledModule>,
+}
+
+/// A module of a registry that a configuration calls.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+pub struct CalledModule {
+    pub source: String,
+    /// Constraint on its version; empty where there is none.
+    #[serde(default)]
+    pub version: String,
+}
+
+/// Maximum number of modules that are remembered of one configuration.
+const MAX_CALLED_MODULES: usize = 200;
+
+/// Of the modules that a configuration calls, those of registries, once each.
+pub fn modules_of_registries(calls: impl IntoIterator<Item = CalledModule>) -> Vec<CalledModule> {
+    let of_registries = calls.into_iter().filter(|call| ModuleSource::parse(&call.source).is_some());
+    let once: BTreeSet<CalledModule> = of_registries.collect();
+    once.into_iter().take(MAX_CALLED_MODULES).collect()
 }
 
 impl ConfigurationVersion {
@@ -98,9 +141,14 @@ impl ConfigurationVersion {
         matches!(self.status, S::Pending | S::Errored | S::Uploaded)
     }
 
+    fn called_modules(&self) -> BTreeSet<String> {
+        let modules = self.contents.iter().flat_map(|contents| &contents.modules);
+        modules.filter_map(|call| Some(ModuleSource::parse(&call.source)?.key())).collect()
+    }
+
     /// The configuration with an archive that has arrived.
     pub fn with_archive(self, archive: UploadedArchive, now: Timestamp) -> Self {
-        let UploadedArchive { blob, has_readme, size, sha256 } = archive;
+        let UploadedArchive { blob, has_readme, size, sha256, contents } = archive;
         Self {
             status: ConfigurationStatus::Uploaded,
             blob,
@@ -110,6 +158,7 @@ impl ConfigurationVersion {
             uploaded_at: Some(now),
             error: None,
             error_message: None,
+            contents: Some(contents),
             ..self
         }
     }
@@ -133,6 +182,7 @@ pub struct UploadedArchive {
     pub has_readme: bool,
     pub size: u64,
     pub sha256: String,
+    pub contents: ConfigurationContents,
 }
 
 impl Record for ConfigurationVersion {
@@ -155,6 +205,8 @@ indexes! {
     pub struct ConfigurationVersionIndexes for ConfigurationVersion {
         /// Newest first within a workspace.
         pub workspace: (WorkspaceId, Reverse<u64>) => |version| [(version.workspace, Reverse(version.number))];
+        /// By the modules of registries that they call: `namespace/name/provider`.
+        pub called_module: String => |version| version.called_modules();
     }
 }
 
@@ -182,6 +234,8 @@ pub(crate) mod tests {
             uploaded_at: None,
             error: None,
             error_message: None,
+            contents: None,
+            shares_archive: false,
         }
     }
 

@@ -5,7 +5,9 @@ use jiff::Timestamp;
 use crate::author::Author;
 use crate::configuration_version::ConfigurationVersion;
 use crate::execution::ExecutionMode;
-use crate::id::{RunId, RunTriggerId};
+use crate::graph::dependency::Dependency;
+use crate::graph::output_commit::OutputCommit;
+use crate::id::{RunId, RunTriggerId, WorkspaceId};
 use crate::organization_state::OrganizationState;
 use crate::run::{Run, RunOptions, RunSource};
 use crate::run_status::RunStatus;
@@ -62,6 +64,10 @@ impl NewRun<'_> {
             history: Vec::new(),
             planned_serial: None,
             estimates_costs: state.organization().is_some_and(|organization| organization.cost_estimation_enabled),
+            own_inputs: None,
+            preview: None,
+            output_contract: None,
+            bound: Vec::new(),
         };
         run.created(self.now)
     }
@@ -111,20 +117,47 @@ impl OrganizationState {
         source: &Workspace,
         now: Timestamp,
     ) -> Result<Option<Run>, RunsRefused> {
-        let workspace = self.run_triggers.get(&trigger).and_then(|trigger| self.workspaces.get(&trigger.workspace));
-        let Some(workspace) = workspace else { return Ok(None) };
+        let Some(known) = self.run_triggers.get(&trigger) else { return Ok(None) };
+        let name = &source.name;
+        let cause = RunCause {
+            id: RunId::derived(apply.id.organization_prefix(), &format!("{trigger} {}", apply.id)),
+            message: format!("Triggered automatically from successful run {} in the workspace {name}", apply.id),
+        };
+        self.run_because_of(known.workspace, cause, now)
+    }
+
+    /// The run that changed outputs start in a workspace which wants to follow them by itself, as [`Self::triggered_run`].
+    pub fn following_run(
+        &self,
+        edge: &Dependency,
+        commit: &OutputCommit,
+        now: Timestamp,
+    ) -> Result<Option<Run>, RunsRefused> {
+        let name = self.workspaces.get(&commit.workspace).map(|source| source.name.as_str()).unwrap_or_default();
+        let cause = RunCause {
+            id: RunId::derived(commit.id.organization_prefix(), &format!("{} {}", edge.id, commit.id)),
+            message: format!("Outputs of the workspace {name} changed in commit {}", commit.number),
+        };
+        self.run_because_of(edge.consumer, cause, now)
+    }
+
+    fn run_because_of(
+        &self,
+        workspace: WorkspaceId,
+        cause: RunCause,
+        now: Timestamp,
+    ) -> Result<Option<Run>, RunsRefused> {
+        let Some(workspace) = self.workspaces.get(&workspace) else { return Ok(None) };
         let Some(configuration) = self.usable_configuration(workspace.id) else { return Ok(None) };
         self.check_runs_start(workspace)?;
-        let id = RunId::derived(apply.id.organization_prefix(), &format!("{trigger} {}", apply.id));
-        if self.runs.contains(&id) {
+        if self.runs.contains(&cause.id) {
             return Ok(None);
         }
-        let name = &source.name;
         let new = NewRun {
-            id,
+            id: cause.id,
             configuration,
             options: RunOptions {
-                message: format!("Triggered automatically from successful run {} in the workspace {name}", apply.id),
+                message: cause.message,
                 auto_apply: workspace.auto_apply_run_trigger,
                 ..options_of(workspace)
             },
@@ -135,6 +168,13 @@ impl OrganizationState {
         };
         Ok(Some(new.into_run(self)))
     }
+}
+
+/// What starts a run by itself.
+struct RunCause {
+    /// It follows from the cause alone.
+    id: RunId,
+    message: String,
 }
 
 /// Options of a run that nobody asked for with others.

@@ -1,12 +1,11 @@
 //! The two parts of a run that an agent executes, and how far each has come.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 pub use taco_words::phase::{PhaseKind, ResourceCounts, UnknownPhase};
 
 use crate::id::{AgentId, AgentPoolId};
+use crate::small_map::SmallMap;
 use crate::wait_note::WaitNote;
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
@@ -110,7 +109,7 @@ pub struct Phase {
     /// The forms of a plan that has ended, by the kind of their blobs. `None` before, and in records that are older than
     /// this.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub files: Option<BTreeMap<String, StoredFile>>,
+    pub files: Option<SmallMap<String, StoredFile>>,
     /// The log of the attempt that ended it. `None` before, where no attempt ended it, and in records that are older than
     /// this.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,24 @@ use crate::author::Author;
 use crate::run::Run;
 use crate::run_status::{IllegalTransition, RunEvent, RunStatus};
 
+/// Refusal to apply a plan that breaks what others use without a word that this is meant.
+#[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
+#[error(
+    "The plan {0}, so the run is not auto-applied: apply it with accept-output-changes, or discard it and plan again"
+)]
+pub struct OutputChangesNotAccepted(pub String);
+
 impl Run {
+    /// Checks that who wants the plan applied knows what it breaks. Where nothing is applied by itself, wanting it is
+    /// enough.
+    pub fn check_accepted(&self, accepts: bool) -> Result<(), OutputChangesNotAccepted> {
+        let contract = self.output_contract.as_ref().filter(|contract| contract.waits_for_decision());
+        match contract {
+            Some(contract) if self.options.auto_apply && !accepts => Err(OutputChangesNotAccepted(contract.in_short())),
+            _ => Ok(()),
+        }
+    }
+
     /// The run after its plan has ended and found `has_changes`: over, or waiting for a decision, which may have been
     /// made when it began.
     pub fn after_plan(&self, has_changes: bool, now: Timestamp) -> Result<Self, IllegalTransition> {
@@ -22,7 +39,8 @@ impl Run {
             () => RunEvent::PlanAwaitsDecision,
         };
         let planned = self.after(event, now, Author::Taco)?;
-        match planned.status == RunStatus::Planned && planned.options.auto_apply {
+        let applies = planned.options.auto_apply && !planned.waits_for_contract();
+        match planned.status == RunStatus::Planned && applies {
             true => planned.after(RunEvent::Confirmed, now, planned.created_by),
             false => Ok(planned),
         }
@@ -31,10 +49,42 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
+    use taco_words::graph::ContractPolicy;
+
     use super::*;
+    use crate::graph::output_contract::OutputContract;
     use crate::run::tests::given_run;
     use crate::run::{CancelRequest, RunOptions};
     use crate::run_status::RunStatus as S;
+
+    #[test]
+    fn a_plan_that_breaks_what_others_use_waits_for_a_word() {
+        let contract = |stops| OutputContract {
+            policy: ContractPolicy::Stop,
+            broken: Vec::new(),
+            unlisted: 0,
+            consumers: 1,
+            stops,
+            accepted: None,
+        };
+        let now = Timestamp::UNIX_EPOCH;
+        let planning = |auto_apply, stops| Run {
+            status: S::Planning,
+            options: RunOptions { auto_apply, ..RunOptions::default() },
+            output_contract: Some(contract(stops)),
+            ..given_run(1)
+        };
+        let warned = planning(true, false).after_plan(true, now).expect("legal");
+        assert_eq!((warned.status, warned.check_accepted(false)), (S::ApplyQueued, Ok(())));
+        let stopped = planning(true, true).after_plan(true, now).expect("legal");
+        assert_eq!(stopped.status, S::Planned);
+        assert!(stopped.check_accepted(false).is_err() && stopped.check_accepted(true).is_ok());
+        let asked = planning(false, true).after_plan(true, now).expect("legal");
+        assert_eq!(asked.check_accepted(false), Ok(()), "who confirms it decides");
+        let confirmed = stopped.after(RunEvent::Confirmed, now, Author::Taco).expect("legal");
+        assert!(confirmed.output_contract.as_ref().is_some_and(|contract| contract.accepted.is_some()));
+        assert!(!confirmed.waits_for_contract());
+    }
 
     #[test]
     fn a_plan_leads_to_what_was_asked_for() {

@@ -1,7 +1,6 @@
 //! A run: one plan of one configuration, and perhaps its apply.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -9,14 +8,20 @@ use serde::{Deserialize, Serialize};
 use taco_tables::{KeyBytes, Record, SortKey, indexes, references};
 
 use crate::author::Author;
+use crate::bound_value::BoundVariable;
 use crate::engine::Engine;
+use crate::graph::consumption::OwnInputs;
+use crate::graph::output_contract::{AcceptedChanges, OutputContract};
 use crate::id::{
-    self, AgentId, AgentPoolId, ApplyId, CommentId, ConfigurationVersionId, PlanId, RunEventId, RunId, WorkspaceId,
+    self, AgentId, AgentPoolId, ApplyId, CommentId, ConfigurationVersionId, PlanId, RunEventId, RunId, StateVersionId,
+    WorkspaceId,
 };
 use crate::organization_state::OrganizationState;
 use crate::phase::{Executor, Phase, PhaseKind, PhaseStatus};
 use crate::phase_attempt::PhaseAttempt;
 use crate::run_status::{IllegalTransition, RunEvent, RunStatus};
+use crate::run_word::RunWord;
+use crate::small_map::SmallMap;
 
 /// Through what a run came to be.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
@@ -70,7 +75,7 @@ impl RunVariable {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct RunHistoryEntry {
     /// Name of the action, for instance `confirmed`.
-    pub action: String,
+    pub action: RunWord,
     pub at: Timestamp,
     pub by: Author,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,7 +174,7 @@ pub struct Run {
     pub cancel: Option<CancelRequest>,
     /// Times at which it entered each status, keyed as on the wire, for instance `planned-at`.
     #[serde(default)]
-    pub timestamps: BTreeMap<String, Timestamp>,
+    pub timestamps: SmallMap<RunWord, Timestamp>,
     #[serde(default)]
     pub history: Vec<RunHistoryEntry>,
     /// The serial of the state that the plan was made from; `None` before, or where there was none.
@@ -178,9 +183,32 @@ pub struct Run {
     /// The organization wanted to know what its plans cost when the run began.
     #[serde(default)]
     pub estimates_costs: bool,
+    /// Inputs of its plan that are the workspace's own; unknown before it is planned, and where the configuration's
+    /// contents are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_inputs: Option<OwnInputs>,
+    /// What its plan sees of plans that nobody has applied. Such a run is never applied, and proves nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<String>,
+    /// Outputs that its plan removes or retypes and that others use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_contract: Option<OutputContract>,
+    /// What its plan was given for variables that are bound to outputs, and so will be its apply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bound: Vec<BoundVariable>,
 }
 
 impl Run {
+    /// True if its plan breaks what others use, and waits for a person's word.
+    pub fn waits_for_contract(&self) -> bool {
+        self.output_contract.as_ref().is_some_and(OutputContract::waits_for_decision)
+    }
+
+    /// Who wanted what it did: the one who confirmed it, or else the one who started it.
+    pub fn person_behind(&self) -> Author {
+        self.confirmed_by.unwrap_or(self.created_by)
+    }
+
     pub fn plan_id(&self) -> PlanId {
         PlanId::from_characters(self.id.characters()).expect("every id has these characters")
     }
@@ -235,7 +263,7 @@ impl Run {
 
     /// Since when it has its status.
     pub fn entered_status_at(&self) -> Timestamp {
-        self.timestamps.get(&timestamp_name(self.status)).copied().unwrap_or(self.created_at)
+        self.timestamps.get(timestamp_name(self.status).as_str()).copied().unwrap_or(self.created_at)
     }
 
     /// True if this attempt is under way.
@@ -269,9 +297,9 @@ impl Run {
 
     /// The run as it begins: in its workspace's queue, or at once if it does not wait for others.
     pub fn created(mut self, now: Timestamp) -> Self {
-        self.timestamps.insert("plan-queueable-at".to_owned(), now);
+        self.timestamps.insert("plan-queueable-at".into(), now);
         self.history.push(RunHistoryEntry {
-            action: "created".to_owned(),
+            action: "created".into(),
             at: now,
             by: self.created_by,
             comment: None,
@@ -287,17 +315,20 @@ impl Run {
     pub fn after(&self, event: RunEvent, now: Timestamp, by: Author) -> Result<Self, IllegalTransition> {
         let mut run = self.clone();
         run.status = self.status.after(event)?;
-        run.timestamps.insert(timestamp_name(run.status), now);
+        run.timestamps.insert(timestamp_name(run.status).into(), now);
         if event == RunEvent::Confirmed {
-            run.timestamps.insert(timestamp_name(RunStatus::Confirmed), now);
+            run.timestamps.insert(timestamp_name(RunStatus::Confirmed).into(), now);
             run.confirmed_by = Some(by);
+            if let Some(contract) = run.output_contract.as_mut().filter(|contract| contract.waits_for_decision()) {
+                contract.accepted = Some(AcceptedChanges { by, at: now });
+            }
         }
         run.follow_with_phases(now);
         if run.status.is_final() {
             run.place = None;
         }
         run.history.push(RunHistoryEntry {
-            action: history_word(event, run.status).to_owned(),
+            action: history_word(event, run.status).into(),
             at: now,
             by,
             comment: None,
@@ -424,6 +455,18 @@ impl Record for Run {
         "apply": AgentId, keep("it tells who executed it");
         "apply": AgentPoolId, keep("it tells who executed it");
         "history": CommentId, keep("comments are deleted with their run");
+        "output_contract": WorkspaceId, keep("it tells whom the plan would break");
+        "bound": WorkspaceId, keep("it tells what the run was given");
+        "bound": StateVersionId, keep("it tells what the run was given");
+        "bound": RunId, keep("it tells what the run was given");
+    }
+
+    fn shrink(&mut self) {
+        self.history.shrink_to_fit();
+        for phase in [&mut self.plan, &mut self.apply] {
+            phase.waits.shrink_to_fit();
+            phase.log.iter_mut().for_each(|log| log.blocks.shrink_to_fit());
+        }
     }
 
     fn sealed_mut(&mut self) -> Vec<(String, &mut String)> {
@@ -530,10 +573,14 @@ pub(crate) mod tests {
             generated_configuration: false,
             structured_output: false,
             cancel: None,
-            timestamps: BTreeMap::new(),
+            timestamps: SmallMap::new(),
             history: Vec::new(),
             planned_serial: None,
             estimates_costs: false,
+            own_inputs: None,
+            preview: None,
+            output_contract: None,
+            bound: Vec::new(),
         }
     }
 

@@ -84,14 +84,14 @@ impl Run {
             return Ok(self.clone());
         }
         let mut run = Self { cancel: Some(CancelRequest { force: true, ..asked }), ..self.clone() };
-        run.timestamps.insert("force-canceled-at".to_owned(), now);
+        run.timestamps.insert("force-canceled-at".into(), now);
         run.note("force_canceled", by, now);
         Ok(run)
     }
 
     /// Adds something to the history that changes nothing else.
     pub fn note(&mut self, action: &str, by: Author, now: Timestamp) {
-        self.history.push(RunHistoryEntry { action: action.to_owned(), at: now, by, comment: None, description: None });
+        self.history.push(RunHistoryEntry { action: action.into(), at: now, by, comment: None, description: None });
     }
 }
 

@@ -73,7 +73,7 @@ impl RunRequest {
     pub fn retry_of(run: &Run, variables: Vec<SentRunVariable>, may_apply: bool) -> Self {
         let options = run.options.clone();
         Self {
-            message: Some(format!("Retry of {}", run.id)),
+            message: Some(format!("Run again: {}", run.id)),
             plan_only: Some(options.plan_only),
             save_plan: Some(options.save_plan),
             auto_apply: Some(options.auto_apply && may_apply && !options.is_destroy),
@@ -242,7 +242,7 @@ mod tests {
         let run = Run { options, ..crate::run::tests::given_run(1) };
         let variables = vec![SentRunVariable { key: "a".to_owned(), value: "1".to_owned() }];
         let request = RunRequest::retry_of(&run, variables.clone(), true);
-        assert_eq!(request.message, Some(format!("Retry of {}", run.id)));
+        assert_eq!(request.message, Some(format!("Run again: {}", run.id)));
         assert_eq!((request.is_destroy, request.refresh, request.plan_only), (Some(true), Some(false), Some(false)));
         assert_eq!(request.auto_apply, Some(false), "a destroy is confirmed each time");
         assert_eq!((request.variables, request.terraform_version), (Some(variables), None));

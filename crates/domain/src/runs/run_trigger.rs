@@ -16,6 +16,9 @@ pub struct RunTrigger {
     /// Workspace whose apply starts it.
     pub source: WorkspaceId,
     pub created_at: Timestamp,
+    /// It fires only when outputs changed that the workspace uses.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_when_outputs_changed: bool,
 }
 
 impl Record for RunTrigger {

@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::Sha256;
+use taco_words::graph::OutputChange;
 
 use crate::state_file::Output;
 
@@ -19,19 +21,52 @@ use crate::state_file::Output;
 const DEEPEST: usize = 256;
 
 /// A digest under a key of the organization: it tells that two values are equal, and nothing else.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct OutputDigest(String);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OutputDigest([u8; 16]);
+
+impl OutputDigest {
+    /// The first half of an HMAC-SHA256.
+    fn of(mac: Hmac<Sha256>) -> Self {
+        let whole: [u8; 32] = mac.finalize().into_bytes().into();
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&whole[..16]);
+        Self(digest)
+    }
+
+    /// Digest of bytes that are no JSON, or are taken as they are.
+    pub fn of_bytes(key: &[u8; 32], purpose: &str, bytes: &[u8]) -> Self {
+        let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
+        mac.update(purpose.as_bytes());
+        mac.update(&[0]);
+        mac.update(bytes);
+        Self::of(mac)
+    }
+}
 
 impl fmt::Display for OutputDigest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(&hex::encode(self.0))
     }
 }
 
 impl fmt::Debug for OutputDigest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl Serialize for OutputDigest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for OutputDigest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let mut digest = [0; 16];
+        hex::decode_to_slice(text.as_bytes(), &mut digest).map_err(D::Error::custom)?;
+        Ok(Self(digest))
     }
 }
 
@@ -48,17 +83,6 @@ pub struct CommittedOutput {
 /// All outputs of a state, by name.
 pub type CommittedOutputs = BTreeMap<String, CommittedOutput>;
 
-/// Change of one output since the previous commit.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
-#[serde(rename_all = "snake_case")]
-pub enum OutputChange {
-    Added,
-    Removed,
-    Type,
-    Value,
-    Sensitivity,
-}
-
 /// A value that is not JSON after all, or nested beyond reason.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 #[error("the value of output {name} cannot be read: {why}")]
@@ -67,23 +91,31 @@ pub struct UnreadableOutput {
     pub why: String,
 }
 
+/// Digest of one value of this type, in cty's notation.
+pub fn digest_value(
+    key: &[u8; 32],
+    detailed_type: &RawValue,
+    value: &RawValue,
+) -> Result<(OutputDigest, String), String> {
+    let notation: Value = serde_json::from_str(detailed_type.get()).map_err(|error| error.to_string())?;
+    let kind = Kind::of(&notation);
+    let detailed_type = canonical(detailed_type, &Kind::Plain)?;
+    let value = canonical(value, &kind)?;
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
+    mac.update(detailed_type.as_bytes());
+    mac.update(&[0]);
+    mac.update(value.as_bytes());
+    Ok((OutputDigest::of(mac), detailed_type))
+}
+
 /// Record of a state's outputs for a commit.
 pub fn commit_outputs(
     key: &[u8; 32],
     outputs: &BTreeMap<String, Output>,
 ) -> Result<CommittedOutputs, UnreadableOutput> {
     let commit = |(name, output): (&String, &Output)| {
-        let unreadable = |why: String| UnreadableOutput { name: name.clone(), why };
-        let notation: Value =
-            serde_json::from_str(output.detailed_type.get()).map_err(|error| unreadable(error.to_string()))?;
-        let kind = Kind::of(&notation);
-        let detailed_type = canonical(&output.detailed_type, &Kind::Plain).map_err(unreadable)?;
-        let value = canonical(&output.value, &kind).map_err(unreadable)?;
-        let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
-        mac.update(detailed_type.as_bytes());
-        mac.update(&[0]);
-        mac.update(value.as_bytes());
-        let digest = OutputDigest(hex::encode(mac.finalize().into_bytes()));
+        let (digest, detailed_type) = digest_value(key, &output.detailed_type, &output.value)
+            .map_err(|why| UnreadableOutput { name: name.clone(), why })?;
         Ok((name.clone(), CommittedOutput { digest, detailed_type, sensitive: output.sensitive }))
     };
     outputs.iter().map(commit).collect()

@@ -242,13 +242,22 @@ impl<V: DeserializeOwned, R: Default + Extend<Resource>> StateFile<V, R> {
     }
 }
 
-fn explain(error: serde_json::Error) -> StateFileError {
+pub(crate) fn explain(error: serde_json::Error) -> StateFileError {
     use serde_json::error::Category;
     match error.classify() {
         Category::Io => StateFileError::Read(error.into()),
         Category::Eof if (error.line(), error.column()) <= (1, 0) => StateFileError::Empty,
         Category::Eof | Category::Syntax => StateFileError::NotJson(error.to_string()),
         Category::Data => StateFileError::NotState(error.to_string()),
+    }
+}
+
+/// Refuses states that are not written in the one format that is known.
+pub(crate) fn check_format(version: Option<u64>) -> Result<(), StateFileError> {
+    match version {
+        None => Err(StateFileError::NotState("it has no version".to_owned())),
+        Some(FORMAT) => Ok(()),
+        Some(other) => Err(StateFileError::Format(other)),
     }
 }
 
@@ -280,11 +289,7 @@ impl<V, R> Document<V, R> {
     fn check(self) -> Result<StateFile<V, R>, StateFileError> {
         let missing = |field: &str| StateFileError::NotState(format!("it has no {field}"));
         if !self.encrypted {
-            match self.version {
-                None => return Err(missing("version")),
-                Some(FORMAT) => {}
-                Some(other) => return Err(StateFileError::Format(other)),
-            }
+            check_format(self.version)?;
         }
         let serial = self.serial.ok_or_else(|| missing("serial"))?;
         let lineage = self.lineage.ok_or_else(|| missing("lineage"))?;

@@ -145,6 +145,11 @@ impl StateVersion {
         !self.outputs.is_empty() || self.unlisted_outputs.is_some()
     }
 
+    /// True if it is a state, and the number of its resources is known.
+    pub fn has_known_resources(&self) -> bool {
+        !self.encrypted && !matches!(self.status, StateVersionStatus::Pending | StateVersionStatus::Discarded)
+    }
+
     /// Identity that a newer state is compared with.
     pub fn identity(&self) -> StateIdentity<'_> {
         StateIdentity { serial: self.serial, lineage: &self.lineage, md5: &self.md5 }
@@ -198,6 +203,10 @@ impl Record for StateVersion {
         "workspace": WorkspaceId, cascade(|versions, id| versions.by().workspace.under(id));
         "origin": StateVersionId, keep("states are deleted with their workspace");
         "run": RunId, keep("runs are deleted with their workspace");
+    }
+
+    fn shrink(&mut self) {
+        self.outputs.shrink_to_fit();
     }
 }
 

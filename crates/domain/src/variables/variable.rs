@@ -13,7 +13,7 @@ use crate::id::{VariableId, VariableSetId, WorkspaceId};
 use crate::organization::set;
 
 const LONGEST_KEY: usize = 128;
-const LARGEST_VALUE: usize = 256 * 1024;
+pub(crate) const LARGEST_VALUE: usize = 256 * 1024;
 const LONGEST_DESCRIPTION: usize = 512;
 
 /// Owner of a variable.
@@ -231,7 +231,7 @@ fn parse_category(text: &str) -> Result<VariableCategory, InvalidAttribute> {
     }
 }
 
-fn check_key(key: &str, category: VariableCategory) -> Result<(), InvalidAttribute> {
+pub(crate) fn check_key(key: &str, category: VariableCategory) -> Result<(), InvalidAttribute> {
     let (others, allowed) = match category {
         VariableCategory::Terraform => ("_-", "letters, numbers, underscores and hyphens"),
         VariableCategory::Env => ("_-.", "letters, numbers, underscores, hyphens and dots"),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::binding::{Binding, BindingId};
 use crate::id::VariableId;
 use crate::organization_state::OrganizationState;
 use crate::variable::{StoredValue, Variable, VariableCategory, VariableOwner};
@@ -17,6 +18,7 @@ pub enum Precedence {
     PriorityWorkspaceSet,
     /// `-var`, `-var-file` and `TF_VAR_…` of the person who started the run.
     Run,
+    /// Its own variables, and those that are bound to an output: a key has one or the other.
     Workspace,
     WorkspaceSet,
     ProjectSet,
@@ -42,22 +44,31 @@ pub struct EffectiveVariable {
     /// `None` for what only the run knows.
     pub id: Option<VariableId>,
     pub key: String,
-    pub value: StoredValue,
+    pub value: EffectiveValue,
     pub category: VariableCategory,
     /// The value is an expression, not a text.
     pub hcl: bool,
     pub precedence: Precedence,
 }
 
+/// The value of a variable that counts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum EffectiveValue {
+    Stored(StoredValue),
+    /// It is another workspace's output.
+    Bound(BindingId),
+}
+
 impl EffectiveVariable {
-    /// The variable with its value, decrypted by the caller.
+    /// The variable with its stored value, decrypted by the caller.
     pub fn opened(self, value: String) -> JobVariable {
         JobVariable {
-            sensitive: matches!(self.value, StoredValue::Sealed(_)),
+            sensitive: matches!(self.value, EffectiveValue::Stored(StoredValue::Sealed(_))),
             key: self.key,
             value,
             category: self.category,
             hcl: self.hcl,
+            bound_to: None,
         }
     }
 }
@@ -70,6 +81,8 @@ pub struct JobVariable {
     pub category: VariableCategory,
     pub hcl: bool,
     pub sensitive: bool,
+    /// What it is bound to: that is the unit's own input, and not the value.
+    pub bound_to: Option<String>,
 }
 
 /// The value may be secret.
@@ -99,12 +112,24 @@ impl<'a> Contest<'a> {
         let candidate = EffectiveVariable {
             id: Some(variable.id),
             key: variable.key.clone(),
-            value: variable.value.clone(),
+            value: EffectiveValue::Stored(variable.value.clone()),
             category: variable.category,
             hcl: variable.hcl && variable.category == VariableCategory::Terraform,
             precedence,
         };
         self.enter(set_name, candidate);
+    }
+
+    fn enter_binding(&mut self, binding: &Binding) {
+        let candidate = EffectiveVariable {
+            id: None,
+            key: binding.key.clone(),
+            value: EffectiveValue::Bound(binding.id),
+            category: binding.category,
+            hcl: false,
+            precedence: Precedence::Workspace,
+        };
+        self.enter("", candidate);
     }
 }
 
@@ -120,7 +145,7 @@ pub fn variables_for_run(
         let candidate = EffectiveVariable {
             id: None,
             key: key.clone(),
-            value: StoredValue::Plain(value.clone()),
+            value: EffectiveValue::Stored(StoredValue::Plain(value.clone())),
             category: VariableCategory::Terraform,
             hcl: true,
             precedence: Precedence::Run,
@@ -130,6 +155,7 @@ pub fn variables_for_run(
     for variable in state.variables_of(VariableOwner::Workspace(workspace.id)) {
         contest.enter_record("", Precedence::Workspace, variable);
     }
+    state.bindings_of(workspace.id).for_each(|binding| contest.enter_binding(binding));
     for set in state.variable_sets.iter() {
         let Some(precedence) = Precedence::of_set(set, workspace) else { continue };
         for variable in state.variables_of(VariableOwner::VariableSet(set.id)) {
@@ -146,17 +172,33 @@ pub struct ReachingVariable<'a> {
     /// The set that it comes with; the workspace's own come with none.
     pub set: Option<&'a VariableSet>,
     /// The one that counts in its place.
-    pub overridden_by: Option<&'a Variable>,
+    pub overridden_by: Option<Overriding<'a>>,
+}
+
+/// A variable that counts in the place of another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Overriding<'a> {
+    Variable(&'a Variable),
+    Binding(&'a Binding),
 }
 
 /// All variables that reach a workspace: its own by key, then those of its sets by the sets' names.
 pub fn variables_reaching<'a>(state: &'a OrganizationState, workspace: &Workspace) -> Vec<ReachingVariable<'a>> {
     let winners = variables_for_run(state, workspace, &[]);
-    let winners: BTreeMap<(String, VariableCategory), Option<VariableId>> =
-        winners.into_iter().map(|winner| ((winner.key, winner.category), winner.id)).collect();
+    let winners: BTreeMap<(String, VariableCategory), Overriding<'a>> = winners
+        .into_iter()
+        .filter_map(|winner| {
+            let overriding = match (winner.value, winner.id) {
+                (EffectiveValue::Bound(id), _) => Overriding::Binding(state.bindings.get(&id)?),
+                (EffectiveValue::Stored(_), Some(id)) => Overriding::Variable(state.variables.get(&id)?),
+                (EffectiveValue::Stored(_), None) => return None,
+            };
+            Some(((winner.key, winner.category), overriding))
+        })
+        .collect();
     let reaching = |variable: &'a Variable, set: Option<&'a VariableSet>| {
-        let winner = winners.get(&(variable.key.clone(), variable.category)).copied().flatten();
-        let overridden_by = winner.filter(|winner| *winner != variable.id).and_then(|id| state.variables.get(&id));
+        let winner = winners.get(&(variable.key.clone(), variable.category)).copied();
+        let overridden_by = winner.filter(|winner| *winner != Overriding::Variable(variable));
         ReachingVariable { variable, set, overridden_by }
     };
     let own = state.variables_of(VariableOwner::Workspace(workspace.id)).map(|variable| reaching(variable, None));
@@ -239,7 +281,7 @@ mod tests {
             let mut variables = variables_for_run(&self.state, &self.workspace, run);
             assert!(variables.len() <= 1, "{variables:?}");
             match variables.pop().map(|variable| variable.value) {
-                Some(StoredValue::Plain(value)) => value,
+                Some(EffectiveValue::Stored(StoredValue::Plain(value))) => value,
                 other => panic!("{other:?}"),
             }
         }
@@ -289,9 +331,15 @@ mod tests {
             scene.given(given);
         }
         let value = |variable: &Variable| variable.shown_value().unwrap_or_default().to_owned();
+        let winner_of = |winner: Overriding<'_>| match winner {
+            Overriding::Variable(variable) => value(variable),
+            Overriding::Binding(binding) => panic!("{binding:?}"),
+        };
         let reaching = variables_reaching(&scene.state, &scene.workspace);
-        let found: Vec<_> =
-            reaching.iter().map(|row| (value(row.variable), row.set.is_some(), row.overridden_by.map(value))).collect();
+        let found: Vec<_> = reaching
+            .iter()
+            .map(|row| (value(row.variable), row.set.is_some(), row.overridden_by.map(winner_of)))
+            .collect();
         let winner = Some("priority workspace b".to_owned());
         assert_eq!(
             found,

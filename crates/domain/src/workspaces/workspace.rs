@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taco_tables::{Record, indexes, references};
+use taco_words::graph::ContractPolicy;
 
 use crate::attribute::{InvalidAttribute, nullable, nullable_id, shown};
 use crate::engine::{Engine, UnknownEngine};
 use crate::execution::{Execution, ExecutionPatch, OWN, SettingOverwrites};
+use crate::graph::output_contract::asked_policy;
 use crate::id::{AgentPoolId, ProjectId, StateVersionId, TagId, WorkspaceId};
 use crate::lock::Lock;
 use crate::name::{NameKey, TagKey, WorkspaceName};
@@ -99,6 +101,9 @@ pub struct Workspace {
     /// Managed resources in the current state.
     #[serde(default)]
     pub resource_count: u64,
+    /// Its own policy for plans that break outputs which others use; `None` where the project's counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_contract: Option<ContractPolicy>,
 }
 
 impl Workspace {
@@ -141,6 +146,7 @@ impl Workspace {
             last_released: None,
             current_state_version: None,
             resource_count: 0,
+            output_contract: None,
         }
     }
 
@@ -258,6 +264,9 @@ pub struct WorkspacePatch {
     pub inherits_project_auto_destroy: Option<bool>,
     pub global_remote_state: Option<bool>,
     pub project_remote_state: Option<bool>,
+    /// `off`, `warn` or `stop`; null where the project's policy counts.
+    #[serde(rename = "taco-output-contract", deserialize_with = "nullable")]
+    pub output_contract: Option<Option<String>>,
     /// On the wire this is a relationship.
     #[serde(skip)]
     pub project: Option<ProjectId>,
@@ -317,6 +326,7 @@ impl WorkspacePatch {
         set(&mut changed.migration_environment, self.migration_environment.clone());
         set(&mut changed.global_remote_state, self.global_remote_state);
         set(&mut changed.project_remote_state, self.project_remote_state);
+        set(&mut changed.output_contract, asked_policy(self.output_contract.as_ref())?);
         if changed != *workspace {
             changed.updated_at = now;
         }
