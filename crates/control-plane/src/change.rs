@@ -2,7 +2,7 @@
 //! decided in the transaction, and the snapshot then shows what came of it. See
 //! `docs/decisions/0032-one-way-to-change-a-record.md`.
 
-use std::any::Any;
+use std::any::{Any, type_name};
 use std::ops::{Deref, DerefMut};
 
 use jiff::Timestamp;
@@ -121,11 +121,19 @@ fn delete_with_references<R: Record>(tx: &mut Transaction<OrganizationState>, id
 where
     OrganizationState: Holds<R>,
 {
-    let mut deletion = Deletion { tx, id, noun: R::NOUN, outcome: Ok(()) };
-    OrganizationState::visit_tables(&mut deletion);
-    deletion.outcome?;
+    if !has_the_id_of_another::<R>() {
+        let mut deletion = Deletion { tx, id, noun: R::NOUN, outcome: Ok(()) };
+        OrganizationState::visit_tables(&mut deletion);
+        deletion.outcome?;
+    }
     tx.delete::<R>(id);
     Ok(())
+}
+
+/// True for records that have the id of what they belong to: whoever names that id means the other one.
+fn has_the_id_of_another<R: Record>() -> bool {
+    let own = type_name::<R::Id>();
+    R::references().iter().any(|reference| reference.to == own && matches!(reference.on_delete, OnDelete::Cascade(_)))
 }
 
 /// Visits all records that name one which is about to be deleted.

@@ -21,7 +21,7 @@ use taco_ledger::{Intent, Transaction};
 use taco_tables::Record as _;
 
 use crate::caller::Caller;
-use crate::configuration_archives::StoredArchive;
+use crate::configuration_archives::{StoredArchive, unit_contents};
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::find::find;
@@ -108,6 +108,8 @@ impl ControlPlane {
                 uploaded_at: None,
                 error: None,
                 error_message: None,
+                contents: None,
+                shares_archive: false,
             };
             tx.put(&version);
             Ok(version)
@@ -135,11 +137,12 @@ impl ControlPlane {
         // Each attempt has a blob of its own, so that a second one cannot spoil the first.
         let attempt = RunId::from_random(self.random());
         let blob = format!("{}-{}", id.characters(), attempt.characters());
-        let archive = self.store_archive(&org, &blob, &workspace.working_directory, body).await?;
+        let working_directory = workspace.working_directory.clone();
+        let archive = self.store_archive(&org, &blob, &working_directory, body).await?;
         let archive = archive.map_err(|error| error.to_string());
         let has_readme = archive.as_ref().is_ok_and(|archive| archive.has_readme);
         let run = RunId::within(id.organization_prefix(), self.random());
-        let arrived = Arrived { blob: blob.clone(), archive, now: self.now(), run };
+        let arrived = Arrived { blob: blob.clone(), archive, now: self.now(), run, working_directory };
         let intent = Intent { actor: version.created_by.to_string(), action: "configuration.upload", request: None };
         // In the name of the one who announced it, who need not be there any more.
         let committed = org.commit(intent, move |tx| take_archive(tx, id, &arrived)).await;
@@ -180,11 +183,11 @@ impl ControlPlane {
                 check_is_unused(tx.state(), &version)?;
             }
             tx.put(&ConfigurationVersion { status, ..version.clone() });
-            Ok((status, version.blob, version.has_readme))
+            Ok((status, version.blob, version.has_readme, version.shares_archive))
         });
-        let (status, blob, has_readme) = change.await?;
+        let (status, blob, has_readme, shares_archive) = change.await?;
         let gone = matches!(status, ConfigurationStatus::Archived | ConfigurationStatus::BackingDataPermanentlyDeleted);
-        if gone && !blob.is_empty() {
+        if gone && !blob.is_empty() && !shares_archive {
             self.remove_archive(&org, &blob, has_readme).await;
         }
         Ok(())
@@ -258,6 +261,7 @@ struct Arrived {
     now: Timestamp,
     /// The id of the run that may follow.
     run: RunId,
+    working_directory: String,
 }
 
 /// Result of an upload.
@@ -281,7 +285,7 @@ fn take_archive(
     if in_use || !before.waits_for_archive() {
         return Err(Error::Conflict("The configuration version is not waiting for an archive any more".to_owned()));
     }
-    let StoredArchive { stored, has_readme } = match &arrived.archive {
+    let StoredArchive { stored, has_readme, contents } = match &arrived.archive {
         Ok(archive) => archive,
         Err(why) => {
             let version = before.with_invalid_archive(why.clone());
@@ -295,6 +299,7 @@ fn take_archive(
         has_readme: *has_readme,
         size: stored.size,
         sha256: stored.sha256.clone(),
+        contents: unit_contents(contents, &arrived.working_directory),
     };
     let version = before.with_archive(archive, arrived.now);
     tx.put(&version);

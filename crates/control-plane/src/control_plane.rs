@@ -21,12 +21,18 @@ use taco_ledger::{
 use taco_tables::{Holds, Record, State as _};
 use tokio::sync::OnceCell;
 
+use crate::bound_output_cache::BoundOutputCache;
 use crate::caller::{Caller, PrefetchedOrganization, RequestTarget};
+use crate::courier::NotificationSettings;
 use crate::error::Error;
 use crate::find::find;
+use crate::graph::echoes::Echoes;
+use crate::graph::examiner::ExaminedLedgers;
+use crate::graph::output_commits::CountedOutputs;
 use crate::history::{HistoryCache, Leftovers};
 use crate::load_samples::LoadSamples;
 use crate::log_signals::LogSignals;
+use crate::outbox::with_deliveries;
 use crate::password_queue::PasswordQueue;
 use crate::presence::Presence;
 use crate::reader_slots::ReaderSlots;
@@ -52,6 +58,9 @@ pub struct Settings {
     pub timeouts: Timeouts,
     pub limits: Limits,
     pub history: HistorySettings,
+    /// Hosts under which clients know this site, with ports: states and plans name producers by them.
+    pub hosts: Vec<String>,
+    pub notifications: NotificationSettings,
 }
 
 /// Settings for moving old records out of memory, and limits for reading them back.
@@ -64,7 +73,7 @@ pub struct HistorySettings {
 
 impl Default for HistorySettings {
     fn default() -> Self {
-        Self { rules: HistoryRules::default(), cache_bytes: 96 * 1024 * 1024 }
+        Self { rules: HistoryRules::default(), cache_bytes: 64 * 1024 * 1024 }
     }
 }
 
@@ -118,6 +127,7 @@ pub(crate) struct Shared {
     ledger_options: Options,
     pub(crate) unreadable: UnreadableLedgers,
     pub(crate) summaries: SummaryCache,
+    pub(crate) bound_outputs: BoundOutputCache,
     pub(crate) archive_readers: ReaderSlots,
     pub(crate) state_readers: ReaderSlots,
     pub(crate) state_cache: StateCache,
@@ -137,6 +147,12 @@ pub(crate) struct Shared {
     pub(crate) history: HistoryCache,
     pub(crate) history_rules: HistoryRules,
     pub(crate) leftovers: Leftovers,
+    /// Hosts under which this site is known, in addresses of states.
+    pub(crate) hosts: Vec<String>,
+    pub(crate) notifications: NotificationSettings,
+    pub(crate) examined_ledgers: ExaminedLedgers,
+    pub(crate) counted_outputs: CountedOutputs,
+    pub(crate) echoes: Echoes,
 }
 
 impl fmt::Debug for ControlPlane {
@@ -249,13 +265,14 @@ impl OrganizationSnapshot {
         name.unwrap_or_else(|| author.to_string())
     }
 
-    /// Changes it, and returns what `decide` decided. `decide` may run several times; see [`Ledger::commit`].
+    /// Changes it, and returns what `decide` decided. `decide` may run several times; see [`Ledger::commit`]. What is to be
+    /// told of it is put in the same transaction.
     pub(crate) async fn commit<T: Send + 'static>(
         &self,
         intent: Intent,
         decide: impl FnMut(&mut Transaction<OrganizationState>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let done = self.ledger.commit(intent, decide).await;
+        let done = self.ledger.commit(intent, with_deliveries(decide)).await;
         if let Err(CommitError::Ledger(
             error @ (taco_ledger::Error::Corrupt { .. } | taco_ledger::Error::NewerFormat { .. }),
         )) = &done
@@ -287,6 +304,7 @@ impl ControlPlane {
                 organizations: Mutex::default(),
                 ledger_options,
                 summaries: SummaryCache::default(),
+                bound_outputs: BoundOutputCache::default(),
                 archive_readers: ReaderSlots::default(),
                 state_cache: StateCache::default(),
                 state_readers: ReaderSlots::default(),
@@ -306,6 +324,11 @@ impl ControlPlane {
                 history: HistoryCache::new(settings.history.cache_bytes),
                 history_rules: settings.history.rules,
                 leftovers: Leftovers::default(),
+                hosts: settings.hosts,
+                notifications: settings.notifications,
+                examined_ledgers: ExaminedLedgers::default(),
+                counted_outputs: CountedOutputs::default(),
+                echoes: Echoes::default(),
             }),
         })
     }

@@ -56,6 +56,11 @@ impl<T> Listed<T> {
         Self { items, page, total }
     }
 
+    /// Takes the page out of items of which it is known how many there are: those behind it are not looked at.
+    pub fn from_sorted(all: impl IntoIterator<Item = T>, total: usize, page: PageRequest) -> Self {
+        Self { items: all.into_iter().skip(page.skip()).take(page.size).collect(), page, total }
+    }
+
     pub fn map<U>(self, change: impl FnMut(T) -> U) -> Listed<U> {
         Listed { items: self.items.into_iter().map(change).collect(), page: self.page, total: self.total }
     }

@@ -3,6 +3,7 @@
 use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::execution::Execution;
+use taco_domain::graph::words::ContractPolicy;
 use taco_domain::id::ProjectId;
 use taco_domain::organization::Organization;
 use taco_domain::permission::{Action, Resource};
@@ -33,6 +34,16 @@ impl ProjectView {
     /// Default execution mode of its workspaces.
     pub fn default_execution(&self) -> Execution {
         self.org.state.default_execution(&self.project.id)
+    }
+
+    /// Policy for plans of its workspaces that break outputs which others use.
+    pub fn contract_policy(&self) -> ContractPolicy {
+        self.org.state.inherited_contract_policy(self.project.id)
+    }
+
+    /// The same, where it has none of its own.
+    pub fn inherited_contract_policy(&self) -> ContractPolicy {
+        self.org.state.default_contract_policy()
     }
 
     pub fn workspace_count(&self) -> usize {

@@ -2,9 +2,11 @@
 
 pub(crate) mod dashboard;
 pub(crate) mod load_samples;
+pub(crate) mod log_id;
 pub(crate) mod log_signals;
 pub(crate) mod logs;
 pub(crate) mod organization_load;
+pub(crate) mod output_contracts;
 pub(crate) mod phase_losses;
 pub(crate) mod phase_tokens;
 pub(crate) mod phase_uploads;
@@ -56,13 +58,15 @@ pub struct RunView {
     pub run: Run,
     pub workspace: Workspace,
     pub org: OrganizationSnapshot,
+    /// The one who reads it. Without one, its log names no other workspaces.
+    pub reader: Option<Caller>,
 }
 
 impl RunView {
     /// A run with the workspace that its organization has.
     pub(crate) fn of(org: OrganizationSnapshot, run: Run) -> Result<Self, Error> {
         let workspace = org.get::<Workspace>(&run.workspace)?.clone();
-        Ok(Self { run, workspace, org })
+        Ok(Self { run, workspace, org, reader: None })
     }
 
     /// One page of these runs of an organization.
@@ -75,6 +79,7 @@ impl RunView {
             run: run.clone(),
             workspace: workspace.clone(),
             org: org.clone(),
+            reader: None,
         };
         Listed::from_all(runs, page).map(view)
     }
@@ -199,7 +204,7 @@ impl ControlPlane {
         let org = self.with_history(org, id).await?;
         let run = find::<Run, _>(&*org.state, &id, Run::NOUN)?.clone();
         let workspace = find::<Workspace, _>(&*org.state, &run.workspace, Run::NOUN)?.clone();
-        let view = RunView { run, workspace, org };
+        let view = RunView { run, workspace, org, reader: Some(caller.clone()) };
         caller.require(Action::ReadRuns, view.resource(), Run::NOUN)?;
         Ok(view)
     }
@@ -312,7 +317,7 @@ fn views(listed: &ListedIds, page: PageRequest) -> Listed<RunView> {
     let view = |id: &[u8; 16]| {
         let run = org.state.runs.get(&RunId::from_bytes(*id).ok()?)?;
         let workspace = org.state.workspaces.get(&run.workspace)?;
-        Some(RunView { run: run.clone(), workspace: workspace.clone(), org: org.clone() })
+        Some(RunView { run: run.clone(), workspace: workspace.clone(), org: org.clone(), reader: None })
     };
     Listed { items: listed.ids.iter().filter_map(view).collect(), page, total: listed.total }
 }

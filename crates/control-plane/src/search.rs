@@ -99,6 +99,7 @@ fn runs(caller: &Caller, org: &OrganizationSnapshot, query: &Query, limit: usize
         run: run.clone(),
         workspace: workspace.clone(),
         org: org.clone(),
+        reader: None,
     };
     seen.take(limit).map(view).collect()
 }

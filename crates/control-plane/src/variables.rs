@@ -1,5 +1,8 @@
 //! Variables of workspaces and of variable sets: create, list, read, change, delete, and hand to a run.
 
+pub(crate) mod bindings;
+pub(crate) mod bound_output_cache;
+pub(crate) mod bound_values;
 pub(crate) mod variable_imports;
 pub(crate) mod variable_sets;
 
@@ -8,10 +11,11 @@ use taco_domain::OrganizationState;
 use taco_domain::id::VariableId;
 use taco_domain::permission::{Action, Resource};
 use taco_domain::variable::{StoredValue, Variable, VariableOwner, VariablePatch, Vault};
-use taco_domain::variable_precedence::{JobVariable, variables_for_run};
+use taco_domain::variable_precedence::{EffectiveValue, JobVariable, variables_for_run};
 use taco_domain::workspace::Workspace;
 use taco_tables::Record as _;
 
+use crate::bindings::check_not_bound;
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
@@ -149,6 +153,7 @@ impl ControlPlane {
         org.change(caller, "variable.create", self.now(), move |tx| {
             require_write(tx.caller(), tx.state(), owner)?;
             check_room(tx.state(), owner)?;
+            check_not_bound(tx.state(), tx.caller(), owner, &variable.key, variable.category)?;
             tx.put_unique(variable.clone())
         })
         .await
@@ -180,7 +185,9 @@ impl ControlPlane {
             let variable = found(tx.state(), wanted)?;
             require_write(tx.caller(), tx.state(), variable.owner)?;
             let vault = Prepared { control_plane: &control_plane, id: wanted.id, sealed: sealed.clone() };
-            tx.put_unique(patch.apply(&variable, &vault)?)
+            let changed = patch.apply(&variable, &vault)?;
+            check_not_bound(tx.state(), tx.caller(), changed.owner, &changed.key, changed.category)?;
+            tx.put_unique(changed)
         })
         .await
     }
@@ -196,7 +203,7 @@ impl ControlPlane {
     }
 
     /// Variables of a run in the workspace, with sealed values opened: only for the agent that executes it.
-    /// `run_variables` came with the run; their values are expressions.
+    /// `run_variables` came with the run; their values are expressions. Those that are bound to outputs are not among them.
     pub(crate) fn job_variables(
         &self,
         state: &OrganizationState,
@@ -204,15 +211,18 @@ impl ControlPlane {
         run_variables: &[(String, String)],
     ) -> Result<Vec<JobVariable>, Error> {
         let effective = variables_for_run(state, workspace, run_variables).into_iter();
-        let opened = effective.map(|variable| {
+        let opened = effective.filter_map(|variable| {
             let value = match (&variable.value, variable.id) {
-                (StoredValue::Sealed(sealed), Some(id)) => {
-                    let opened = self.unseal(&id.to_string(), sealed);
-                    opened.map_err(|error| in_variable(&variable.key, error))?
+                (EffectiveValue::Bound(_), _) => return None,
+                (EffectiveValue::Stored(StoredValue::Sealed(sealed)), Some(id)) => {
+                    match self.unseal(&id.to_string(), sealed) {
+                        Ok(value) => value,
+                        Err(error) => return Some(Err(in_variable(&variable.key, error))),
+                    }
                 }
-                (StoredValue::Plain(value) | StoredValue::Sealed(value), _) => value.clone(),
+                (EffectiveValue::Stored(StoredValue::Plain(value) | StoredValue::Sealed(value)), _) => value.clone(),
             };
-            Ok(variable.opened(value))
+            Some(Ok(variable.opened(value)))
         });
         opened.collect()
     }
@@ -308,6 +318,8 @@ mod tests {
             timeouts: crate::Timeouts::default(),
             limits: crate::Limits::default(),
             history: crate::HistorySettings::default(),
+            hosts: Vec::new(),
+            notifications: crate::NotificationSettings::default(),
         };
         ControlPlane::open(environment, settings).await.expect("a control plane")
     }

@@ -3,6 +3,7 @@
 pub(crate) mod lock_choices;
 pub(crate) mod lock_release;
 pub(crate) mod lock_rollback;
+pub(crate) mod reserved_tag_keys;
 pub(crate) mod tags;
 pub(crate) mod workspace_lists;
 pub(crate) mod workspace_locks;
@@ -22,11 +23,13 @@ use taco_domain::workspace::{Workspace, WorkspacePatch, WorkspaceSource, check_c
 use taco_tables::Record as _;
 
 use crate::agent_pools::{PoolUser, check_agent_pool};
+use crate::bindings::check_nobody_is_bound;
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::presence::check_version;
+use crate::reserved_tag_keys::check_reserved;
 use crate::workspace_view::{ListChange, WorkspaceRef, WorkspaceView, forced_deletion, sees_workspace};
 
 /// Safety level of a deletion.
@@ -96,6 +99,7 @@ impl ControlPlane {
             created.updated_at = now;
             check_version(created.engine, &created.terraform_version, &new.terraform_version, &agents, state)?;
             check_pool(state, &created)?;
+            check_reserved(state, &new.tags, &created)?;
             tx.put_unique(created)
         });
         let workspace = change.await?;
@@ -120,6 +124,7 @@ impl ControlPlane {
             let changed = patch.apply(&workspace, inherited, now)?;
             check_version(changed.engine, &changed.terraform_version, &workspace.terraform_version, &agents, state)?;
             check_pool(state, &changed)?;
+            check_reserved(state, &workspace.tags, &changed)?;
             tx.put_unique(changed)
         });
         let workspace = change.await?;
@@ -162,6 +167,7 @@ impl ControlPlane {
             let workspace = tx.workspace(&wanted, Action::DeleteWorkspace)?;
             if deletion == Deletion::Safe {
                 check_safe_delete(&workspace).map_err(|refusal| Error::Conflict(refusal.to_string()))?;
+                check_nobody_is_bound(tx.state(), tx.caller(), &workspace)?;
             }
             let forced = forced_deletion(tx.caller(), tx.state(), &workspace);
             forced.map_err(|refusal| Error::Conflict(refusal.to_string()))?;

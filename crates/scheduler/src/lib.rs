@@ -1,4 +1,5 @@
-//! Reconciles: which agent gets which phase, who is asked to stop, who went silent, who waits.
+//! Reconciles: which agent gets which phase, who is asked to stop, who went silent, who waits, who is
+//! to be told.
 //!
 //! It is woken by signals that carry nothing, or by a slow tick, looks at what the ledgers say, and commits what
 //! follows. Start, fail-over and ordinary work are one path. Every server runs it; the log decides who was first.
@@ -8,10 +9,12 @@ mod cancels;
 mod disagreements;
 mod hand_out;
 mod leases;
+mod notifications;
 mod peers;
 mod refusals;
 mod scheduler;
 mod waits;
+mod walks;
 
 pub use agents::{AgentLink, NewAgent, ReconnectGuard, ToAgent};
 pub use leases::Leases;

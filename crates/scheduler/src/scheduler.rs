@@ -7,6 +7,7 @@ use taco_control_plane::{Changes, Error, LedgerName, OrganizationSnapshot, Organ
 use taco_domain::Site;
 use taco_domain::id::{AgentId, OrganizationId};
 use taco_domain::phase_attempt::PhaseAttempt;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -40,6 +41,10 @@ pub struct Scheduler {
     organizations: Arc<Mutex<BTreeMap<OrganizationId, OrganizationSnapshot>>>,
     /// Time when handing out a phase of an organization last failed.
     failed: Arc<Mutex<HashMap<OrganizationId, Instant>>>,
+    /// Something changed from which steps of walks may follow.
+    pub(crate) walks_changed: Arc<Notify>,
+    /// Something changed that may be told.
+    pub(crate) notifications_changed: Arc<Notify>,
 }
 
 /// Says "look", from outside.
@@ -71,6 +76,8 @@ impl Scheduler {
             peers,
             organizations: Arc::default(),
             failed: Arc::default(),
+            walks_changed: Arc::default(),
+            notifications_changed: Arc::default(),
         }
     }
 
@@ -115,6 +122,8 @@ impl Scheduler {
             () = self.reconcile_for_ever() => {}
             () = self.publish_for_ever() => {}
             () = self.note_waits_for_ever() => {}
+            () = self.advance_walks_for_ever() => {}
+            () = self.deliver_notifications_for_ever() => {}
         }
     }
 
@@ -199,9 +208,12 @@ impl Scheduler {
         for org in survey.readable {
             if !before.contains_key(&org.id()) && !organizations.contains_key(&org.id()) {
                 let (mut changes, changed) = (org.changes(), Arc::clone(&self.agents.changed));
+                let (walks, notifications) = (Arc::clone(&self.walks_changed), Arc::clone(&self.notifications_changed));
                 watchers.spawn(async move {
                     while changes.next().await {
                         changed.notify_one();
+                        walks.notify_one();
+                        notifications.notify_one();
                     }
                 });
             }

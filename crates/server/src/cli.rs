@@ -56,8 +56,10 @@ pub fn run() -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match cli.command {
         None => {
-            // Whoever wanted to see the commands sees how.
-            writeln!(io::stdout(), "Starting a server. `taco --help` lists all commands.").ok();
+            // Whoever wanted to see the commands sees how; once, though the server starts itself again.
+            if !crate::environment::is_hidden() {
+                writeln!(io::stdout(), "Starting a server. `taco --help` lists all commands.").ok();
+            }
             server::run(&server::Arguments::default())
         }
         Some(Command::Server(arguments)) => server::run(&arguments),
@@ -72,10 +74,14 @@ pub fn run() -> ExitCode {
 }
 
 /// The commands by what people want to do.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("Getting started", &["login", "init", "whoami", "logout"]),
-    ("Daily work", &["run", "queue", "ws", "state", "var", "varset"]),
-    ("Administration", &["org", "project", "team", "user", "token", "pool", "agent", "audit"]),
+    ("Daily work", &["run", "queue", "ws", "state", "var", "varset", "bind"]),
+    ("States and their graph", &["graph", "why", "outputs", "deps", "walk"]),
+    (
+        "Administration",
+        &["org", "project", "team", "user", "token", "notification", "pool", "agent", "registry", "audit"],
+    ),
     ("Server", &["server", "doctor", "config", "admin", "rewrap"]),
     ("More", &["auth", "completion", "version", "help"]),
 ];

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 const MARK: &str = "TACO_VARIABLES_ON_STDIN";
 
 /// Variables that a process may show to everyone, and that libraries within it look for.
-const PLAIN: [&str; 20] = [
+const PLAIN: [&str; 21] = [
     "PATH",
     "HOME",
     "USER",
@@ -37,7 +37,17 @@ const PLAIN: [&str; 20] = [
     "RUST_LOG",
     "RUST_BACKTRACE",
     "RUST_MIN_STACK",
+    ALLOCATOR_SETTINGS,
 ];
+
+/// Variable with settings of glibc's allocator, which reads it before a program begins. An operator's own is left as it is.
+const ALLOCATOR_SETTINGS: &str = "GLIBC_TUNABLES";
+/// Maximum number of the allocator's arenas. Each keeps free memory that the others do not use; glibc has eight for each core.
+const MAX_ARENAS: usize = 8;
+/// What is larger goes back to the system when it is freed, in bytes.
+const LARGE_ALLOCATION: usize = 64 * 1024;
+/// Free memory at the end of an arena goes back to the system when it is more than so many bytes.
+const KEPT_FREE: usize = 128 * 1024;
 
 static TAKEN_ALONG: OnceLock<BTreeMap<String, String>> = OnceLock::new();
 
@@ -51,10 +61,15 @@ fn of_process() -> BTreeMap<String, String> {
     std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
 }
 
+/// True in the process that was started again.
+pub(crate) fn is_hidden() -> bool {
+    std::env::var_os(MARK).is_some()
+}
+
 /// Makes this process one that shows none of its variables. Returns in the process that was started again; where that
 /// is impossible, in this one, with the reason.
 pub(crate) fn hide() -> io::Result<()> {
-    if std::env::var_os(MARK).is_none() {
+    if !is_hidden() {
         return Err(start_again().unwrap_or_else(|error| error));
     }
     let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -72,11 +87,23 @@ fn start_again() -> io::Result<io::Error> {
     file.seek(SeekFrom::Start(0))?;
     let plain = std::env::vars_os().filter(|(name, _)| PLAIN.iter().any(|plain| name == plain));
     let mut command = Command::new("/proc/self/exe");
-    command.args(std::env::args_os().skip(1)).env_clear().envs(plain).env(MARK, "1").stdin(file);
+    command.args(std::env::args_os().skip(1)).env_clear();
+    // Before the operator's.
+    command.env(ALLOCATOR_SETTINGS, allocator_settings(std::thread::available_parallelism().map_or(1, usize::from)));
+    command.envs(plain).env(MARK, "1").stdin(file);
     if let Some(name) = std::env::args_os().next() {
         command.arg0(name);
     }
     Ok(command.exec())
+}
+
+/// Settings with which the allocator keeps little that is free: one arena for each thread that can run at a time, up to
+/// [`MAX_ARENAS`]. See `docs/decisions/0037-memory-that-is-free.md`.
+fn allocator_settings(cores: usize) -> String {
+    let arenas = cores.clamp(1, MAX_ARENAS);
+    format!(
+        "glibc.malloc.arena_max={arenas}:glibc.malloc.mmap_threshold={LARGE_ALLOCATION}:glibc.malloc.trim_threshold={KEPT_FREE}"
+    )
 }
 
 fn read_and_empty(mut file: File) -> io::Result<BTreeMap<String, String>> {

@@ -7,11 +7,13 @@ pub mod cli;
 mod commands;
 pub mod config;
 mod connections;
+pub mod courier;
 mod embedded_agent;
 mod environment;
 pub mod error_document;
 #[doc(hidden)]
 pub mod fuzzing;
+mod graphs;
 mod health;
 mod history;
 pub mod http;

@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use jiff::SignedDuration;
 use taco_agent::{EngineTrust, RunUsers};
 use taco_agent_api::AgentApi;
-use taco_control_plane::{HistorySettings, Limits, Privileged, Timeouts};
+use taco_control_plane::{HistorySettings, Limits, NotificationSettings, Privileged, Timeouts};
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::doctor::{ProbeError, Thoroughness, probe};
 use taco_ledger::{
@@ -28,13 +28,14 @@ use tower_http::timeout::TimeoutLayer;
 
 use crate::config::{FilePath, PublicUrl, Settings};
 use crate::connections::{ConnectionLimits, Service, Tls, lead_to_https};
+use crate::courier::OutboundCourier;
 use crate::health::{self, Readiness};
 use crate::master_keys::{self, KeyError};
 use crate::peers::{self, BeaconPeers};
 use crate::shutdown::Shutdown;
 use crate::tls::{self, TlsError};
 use crate::trusted_proxies::TrustedProxies;
-use crate::{bucket, connections, embedded_agent, history, http, limits, metrics, no_auth, open_files, packs};
+use crate::{bucket, connections, embedded_agent, graphs, history, http, limits, metrics, no_auth, open_files, packs};
 
 /// Length from which a token cannot be guessed.
 const MIN_TOKEN_LENGTH: usize = 32;
@@ -57,6 +58,8 @@ pub enum StartError {
     RunAs { user: String, reason: String },
     #[error("engine_keys or engine_checksums: {0}")]
     EngineTrust(String),
+    #[error("requests to configured addresses cannot be sent: {0}")]
+    Outbound(String),
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error(transparent)]
@@ -148,7 +151,13 @@ impl Server {
             server: server_id.clone(),
             peers: beacons.peers(),
         };
-        let control_plane = Privileged::open(environment, control_plane_settings(&settings, &rng)?).await?;
+        let notifications = NotificationSettings {
+            courier: Arc::new(OutboundCourier::of(&settings).map_err(StartError::Outbound)?),
+            site_url: url.to_string().trim_end_matches('/').to_owned(),
+        };
+        let own_settings = control_plane_settings(&settings, &rng, own_hosts(&url, address))?;
+        let own_settings = taco_control_plane::Settings { notifications, ..own_settings };
+        let control_plane = Privileged::open(environment, own_settings).await?;
         // A caller with the site's token is the first admin, so there has to be one.
         let admin_without_password = control_plane.make_first_admin().await?;
         // Late enough: its files are next to the bucket, which is there by now.
@@ -166,6 +175,7 @@ impl Server {
         tasks.spawn(schedule(scheduler.clone(), beacons, shutdown.clone()));
         tasks.spawn(disconnect_clients(control_plane.clone(), scheduler, shutdown.clone()));
         tasks.spawn(until(shutdown.clone(), history::archive_for_ever(control_plane.clone())));
+        tasks.spawn(until(shutdown.clone(), graphs::examine_for_ever(control_plane.clone())));
         let pack_after = Duration::from_mins(settings.pack_after.into());
         tasks.spawn(until(shutdown.clone(), packs::pack_for_ever(control_plane.clone(), pack_after)));
         if settings.agent_concurrency > 0 {
@@ -270,6 +280,7 @@ fn run_as(users: &str, concurrency: u32) -> Result<RunUsers, StartError> {
 pub(crate) fn control_plane_settings(
     settings: &Settings,
     rng: &SharedRng,
+    hosts: Vec<String>,
 ) -> Result<taco_control_plane::Settings, KeyError> {
     Ok(taco_control_plane::Settings {
         master_keys: Arc::new(master_keys::load(settings, rng)?),
@@ -284,7 +295,17 @@ pub(crate) fn control_plane_settings(
             organizations_per_user: Some(settings.organizations_per_user.into()).filter(|most| *most > 0),
         },
         history: HistorySettings::default(),
+        hosts,
+        notifications: NotificationSettings::default(),
     })
+}
+
+/// Hosts under which clients know this server: that of its URL, and the address that it listens on.
+fn own_hosts(url: &PublicUrl, address: SocketAddr) -> Vec<String> {
+    let url = url.as_url();
+    let host = url.host_str().unwrap_or_default();
+    let with_port = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    vec![with_port, address.to_string()]
 }
 
 fn ledger_options(settings: &Settings) -> Options {

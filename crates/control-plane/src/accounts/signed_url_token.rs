@@ -15,6 +15,14 @@ pub enum SignedUrlPurpose {
     UploadConfiguration,
     ReadPlanLog,
     ReadApplyLog,
+    UploadModule,
+    DownloadModule,
+    UploadChecksums,
+    DownloadChecksums,
+    UploadSignature,
+    DownloadSignature,
+    UploadProvider,
+    DownloadProvider,
 }
 
 impl SignedUrlPurpose {
@@ -27,6 +35,14 @@ impl SignedUrlPurpose {
             Self::UploadConfiguration => "PUT configuration",
             Self::ReadPlanLog => "GET plan log",
             Self::ReadApplyLog => "GET apply log",
+            Self::UploadModule => "PUT module",
+            Self::DownloadModule => "GET module",
+            Self::UploadChecksums => "PUT provider checksums",
+            Self::DownloadChecksums => "GET provider checksums",
+            Self::UploadSignature => "PUT provider signature",
+            Self::DownloadSignature => "GET provider signature",
+            Self::UploadProvider => "PUT provider",
+            Self::DownloadProvider => "GET provider",
         }
     }
 }

@@ -35,6 +35,22 @@ impl ControlPlane {
         workspace: &WorkspaceId,
         what: &'static str,
     ) -> Result<Option<Caller>, Error> {
+        let gone = || Error::NotFound(what);
+        let Some(caller) = self.current_holder(pass, org, what)? else { return Ok(None) };
+        let workspace = org.state.workspaces.get(workspace).ok_or_else(gone)?;
+        // One error for all that can be wrong with a token.
+        caller.require(action, Resource::Workspace(&org.state, workspace), what).map_err(|_| gone())?;
+        Ok(Some(caller))
+    }
+
+    /// Holder of a signed URL, if they can still make requests; `None` for a token that does not say to whom it was
+    /// issued.
+    pub(crate) fn current_holder(
+        &self,
+        pass: &SignedUrlToken,
+        org: &OrganizationSnapshot,
+        what: &'static str,
+    ) -> Result<Option<Caller>, Error> {
         let Some(holder) = &pass.holder else { return Ok(None) };
         let gone = || Error::NotFound(what);
         let mut caller = org.caller_for(&holder.author, RequestInfo::default()).ok_or_else(gone)?;
@@ -46,9 +62,6 @@ impl ControlPlane {
                 *from_organization = token.is_from_organization();
             }
         }
-        let workspace = org.state.workspaces.get(workspace).ok_or_else(gone)?;
-        // One error for all that can be wrong with a token.
-        caller.require(action, Resource::Workspace(&org.state, workspace), what).map_err(|_| gone())?;
         Ok(Some(Caller { token: holder.token, ..caller }))
     }
 }

@@ -8,8 +8,10 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use taco_boxed::boxed;
-use taco_configuration_archive::{ArchiveError, Inspected, LIMITS, MAX_README_BYTES, inspect};
-use taco_domain::configuration_version::ConfigurationVersion;
+use taco_configuration_archive::{ArchiveError, Contents, Inspected, LIMITS, MAX_README_BYTES, inspect};
+use taco_domain::configuration_version::{
+    CalledModule, ConfigurationContents, ConfigurationVersion, modules_of_registries,
+};
 use taco_ledger::blob::{BlobError, Stored};
 use taco_ledger::bucket::Download;
 use taco_ledger::{Key, LedgerName, layout};
@@ -40,6 +42,20 @@ pub(crate) struct StoredArchive {
     pub(crate) stored: Stored,
     /// True if its README is stored as well.
     pub(crate) has_readme: bool,
+    pub(crate) contents: Contents,
+}
+
+/// What an archive says for a workspace.
+pub(crate) fn unit_contents(contents: &Contents, working_directory: &str) -> ConfigurationContents {
+    let unit = contents.of_unit(working_directory);
+    ConfigurationContents {
+        working_directory: working_directory.to_owned(),
+        files: unit.files,
+        lock_file: unit.lock_file,
+        modules: modules_of_registries(
+            unit.module_calls.into_iter().map(|call| CalledModule { source: call.source, version: call.version }),
+        ),
+    }
 }
 
 #[boxed]
@@ -69,15 +85,15 @@ impl ControlPlane {
                 }
             }
         };
-        let readme = match inspected {
-            Ok(Inspected { readme }) => readme,
+        let Inspected { readme, contents } = match inspected {
+            Ok(inspected) => inspected,
             Err(error) => return Ok(Err(error)),
         };
         let has_readme = readme.is_some();
         if let Some(readme) = readme {
             self.blobs().store_bytes(&readme_key(org.ledger.name(), blob), readme.into()).await.map_err(blob_error)?;
         }
-        Ok(Ok(StoredArchive { stored, has_readme }))
+        Ok(Ok(StoredArchive { stored, has_readme, contents }))
     }
 
     /// An archive that a record names.
@@ -127,6 +143,19 @@ impl ControlPlane {
         }
         drop(chunks);
         inspecting.await.map_err(|error| broken(error.to_string()))
+    }
+
+    /// What an archive that a record names says, for each directory in it.
+    pub(crate) async fn contents_of(
+        &self,
+        org: &OrganizationSnapshot,
+        version: &ConfigurationVersion,
+        working_directory: &str,
+    ) -> Result<Contents, Error> {
+        let key = configuration_key(org.ledger.name(), &version.blob);
+        let stored = Stored { size: version.size, sha256: version.sha256.clone(), md5: String::new() };
+        let inspected = self.inspect_stored(&key, &stored, working_directory).await?;
+        Ok(inspected.map_err(|error| Error::Conflict(error.to_string()))?.contents)
     }
 
     /// Removes what nothing names any more.

@@ -59,7 +59,7 @@ impl HistoryInBucket<'_> {
     pub async fn records(&self, places: Vec<(String, taco_history::Place)>) -> Result<OrganizationState, Error> {
         let bundles = self.reader().bundles(places).await?;
         let mut records = OrganizationState::default();
-        bundles.iter().for_each(|(_, bundle)| records.merge(bundle));
+        bundles.iter().for_each(|(_, bundle)| records.lay_over(bundle));
         Ok(records)
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use taco_boxed::boxed;
-use taco_domain::OrganizationState;
 use taco_domain::id::{CommentId, ConfigurationVersionId, OutputId, RunEventId, RunId, StateVersionId};
 use taco_history::{Catalog, IdIndex, RowId};
+use taco_tables::LooseRecords;
 
 use super::parts::{HistoryReader, Located, PartName};
 use super::rows::Masked;
@@ -89,7 +89,7 @@ impl ControlPlane {
         &self,
         org: &OrganizationSnapshot,
         id: HistoricId,
-    ) -> Result<Option<(Located, Arc<OrganizationState>)>, Error> {
+    ) -> Result<Option<(Located, Arc<LooseRecords>)>, Error> {
         let Some(located) = self.locate(org, id).await? else { return Ok(None) };
         Ok(self.history_of(org).bundles(vec![located]).await?.pop())
     }
@@ -135,7 +135,7 @@ impl ControlPlane {
 
 impl OrganizationSnapshot {
     /// The same organization with the records of these bundles in their places.
-    pub(super) fn with_bundles<'a>(mut self, bundles: impl IntoIterator<Item = &'a OrganizationState>) -> Self {
+    pub(super) fn with_bundles<'a>(mut self, bundles: impl IntoIterator<Item = &'a LooseRecords>) -> Self {
         self.state = self.state.with(bundles);
         self
     }

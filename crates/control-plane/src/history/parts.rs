@@ -2,32 +2,29 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use quick_cache::Weighter;
 use quick_cache::unsync::Cache;
 use sha2::{Digest, Sha256};
 use taco_domain::OrganizationState;
 use taco_domain::history::HistorySegment;
-use taco_history::{Bundle, Catalog, IdIndex, Malformed, Place, Texts, read_bundle};
-use taco_ledger::{Bucket, BucketError, Key, LedgerName, layout};
-use taco_tables::{Change, State as _};
+use taco_history::{Bundle, BundleReader, Catalog, IdIndex, Malformed, Place, Texts};
+use taco_ledger::{Bucket, BucketError, Key, LedgerName, ObjectRange, layout};
+use taco_tables::{LooseRecords, State as _};
 
 use crate::blob_error::blob_error;
 use crate::error::Error;
 
-/// So many objects are asked for together.
+/// So many parts are asked for together.
 const AT_ONCE: usize = 16;
 /// Bundles that lie so near to each other are read with one request.
 const NEAR: u32 = 32 * 1024;
 /// For the cache's own book-keeping: most parts are about this large.
 const USUAL_PART: u64 = 256 * 1024;
 /// Usual size of a bundle in the cache.
-const USUAL_BUNDLE: u64 = 16 * 1024;
+const USUAL_BUNDLE: u64 = 4 * 1024;
 /// Divisor for the part of the cache that bundles get; the rest is for catalogs and indexes.
-const BUNDLE_CACHE_DIVISOR: u64 = 12;
-/// Estimate of the memory that tables take for each byte of a compressed bundle.
-const BYTES_IN_TABLES: u64 = 24;
+const BUNDLE_CACHE_DIVISOR: u64 = 8;
 
 /// What a segment consists of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -89,7 +86,7 @@ impl Part {
 /// Parts and bundles that were read lately, within a bound.
 pub(crate) struct HistoryCache {
     parts: Mutex<Cache<Key, Part, ByWeight>>,
-    bundles: Mutex<Cache<Located, Arc<OrganizationState>, ByWeight>>,
+    bundles: Mutex<Cache<Located, Arc<LooseRecords>, ByWeight>>,
 }
 
 #[derive(Clone)]
@@ -101,9 +98,9 @@ impl Weighter<Key, Part> for ByWeight {
     }
 }
 
-impl Weighter<Located, Arc<OrganizationState>> for ByWeight {
-    fn weight(&self, (page, place): &Located, _: &Arc<OrganizationState>) -> u64 {
-        page.len() as u64 + u64::from(place.length) * BYTES_IN_TABLES
+impl Weighter<Located, Arc<LooseRecords>> for ByWeight {
+    fn weight(&self, (page, _): &Located, bundle: &Arc<LooseRecords>) -> u64 {
+        (page.len() + bundle.weight()) as u64
     }
 }
 
@@ -122,7 +119,7 @@ impl HistoryCache {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn bundles(&self) -> MutexGuard<'_, Cache<Located, Arc<OrganizationState>, ByWeight>> {
+    fn bundles(&self) -> MutexGuard<'_, Cache<Located, Arc<LooseRecords>, ByWeight>> {
         self.bundles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -198,11 +195,9 @@ impl HistoryReader<'_> {
         Ok(Some(part))
     }
 
-    /// The records of the bundles that lie at these places, in whatever order. Those that lie close together are read together.
-    pub(super) async fn bundles(
-        &self,
-        mut places: Vec<Located>,
-    ) -> Result<Vec<(Located, Arc<OrganizationState>)>, Error> {
+    /// The records of the bundles that lie at these places, in whatever order. Those that lie close together are read together,
+    /// and all of them at once.
+    pub(super) async fn bundles(&self, mut places: Vec<Located>) -> Result<Vec<(Located, Arc<LooseRecords>)>, Error> {
         places.sort();
         places.dedup();
         let mut found = Vec::new();
@@ -220,49 +215,60 @@ impl HistoryReader<'_> {
                 _ => stretches.push(vec![located]),
             }
         }
-        let read = |stretch: Vec<Located>| async move { self.stretch(stretch).await };
-        let read = stream::iter(stretches.into_iter().map(read)).buffered(AT_ONCE);
-        for (located, bundle) in read.try_collect::<Vec<_>>().await?.into_iter().flatten() {
-            let bundle = Arc::new(tables_of(&bundle));
-            self.cache.bundles().insert(located.clone(), Arc::clone(&bundle));
-            found.push((located, bundle));
+        if !stretches.is_empty() {
+            self.read_stretches(stretches, &mut found).await?;
         }
         Ok(found)
     }
 
-    async fn stretch(&self, places: Vec<Located>) -> Result<Vec<(Located, Bundle)>, Error> {
-        let (Some((page, first)), Some((_, last))) = (places.first(), places.last()) else { return Ok(Vec::new()) };
-        let key = layout::history_page(self.ledger, page);
-        let range = u64::from(first.offset)..u64::from(last.offset) + u64::from(last.length);
-        let begin = first.offset;
-        let bytes = self.range(&key, range).await?;
-        let bundle = |located: Located| {
-            let place = located.1;
-            let from = (place.offset - begin) as usize;
-            let bytes = bytes.get(from..from + place.length as usize).unwrap_or_default();
-            let bundle = read_bundle(place, bytes).map_err(|error| damaged(&key, &error.0))?;
-            Ok((located, bundle))
-        };
-        places.into_iter().map(bundle).collect()
+    async fn read_stretches(
+        &self,
+        stretches: Vec<Vec<Located>>,
+        found: &mut Vec<(Located, Arc<LooseRecords>)>,
+    ) -> Result<(), Error> {
+        let ranges: Vec<ObjectRange> = stretches.iter().filter_map(|stretch| self.range_of(stretch)).collect();
+        let read = self.bucket.ranges(&ranges).await.map_err(unavailable)?;
+        let mut reader: Option<BundleReader> = None;
+        for ((stretch, (key, range)), bytes) in stretches.into_iter().zip(ranges).zip(read) {
+            let bytes = bytes.ok_or_else(|| damaged(&key, "it is missing"))?;
+            for located in stretch {
+                let place = located.1;
+                let from = (u64::from(place.offset) - range.start) as usize;
+                let bytes = bytes.get(from..from + place.length as usize).unwrap_or_default();
+                let broken = |error: Malformed| damaged(&key, &error.0);
+                let reader = match &mut reader {
+                    Some(reader) => reader,
+                    none => none.insert(BundleReader::new().map_err(broken)?),
+                };
+                let bundle = Arc::new(loose(&reader.read(place, bytes).map_err(broken)?));
+                self.cache.bundles().insert(located.clone(), Arc::clone(&bundle));
+                found.push((located, bundle));
+            }
+        }
+        Ok(())
     }
 
-    async fn range(&self, key: &Key, range: std::ops::Range<u64>) -> Result<Bytes, Error> {
-        let download = self.bucket.download(key, Some(range)).await.map_err(unavailable)?;
-        let download = download.ok_or_else(|| damaged(key, "it is missing"))?;
-        let pieces: Vec<Bytes> = download.body.try_collect().await.map_err(unavailable)?;
-        Ok(match <[Bytes; 1]>::try_from(pieces) {
-            Ok([whole]) => whole,
-            Err(pieces) => pieces.concat().into(),
-        })
+    /// Where the bundles of a stretch lie, all of them on one page.
+    fn range_of(&self, stretch: &[Located]) -> Option<ObjectRange> {
+        let ((page, first), (_, last)) = (stretch.first()?, stretch.last()?);
+        let range = u64::from(first.offset)..u64::from(last.offset) + u64::from(last.length);
+        Some((layout::history_page(self.ledger, page), range))
     }
 }
 
-/// The records of a bundle, and nothing else.
-fn tables_of(bundle: &Bundle) -> OrganizationState {
-    let mut tables = OrganizationState::default();
+/// The records of a bundle as they are laid over a state.
+fn loose(bundle: &Bundle) -> LooseRecords {
+    let mut loose = LooseRecords::default();
     for (key, value) in &bundle.records {
-        tables.apply(&Change::Put(key.clone(), value.clone()));
+        OrganizationState::read_loose(&mut loose, key, value);
     }
+    loose
+}
+
+/// The records of a bundle in tables, and nothing else.
+pub(super) fn tables_of(bundle: &LooseRecords) -> OrganizationState {
+    let mut tables = OrganizationState::default();
+    tables.lay_over(bundle);
     tables
 }
 

@@ -9,10 +9,10 @@ use taco_domain::history::{RestoredBundle, without_restored};
 use taco_domain::id::WorkspaceId;
 use taco_domain::permission::{Action, Resource};
 use taco_ledger::{Intent, Transaction};
-use taco_tables::{RecordKey, State as _};
+use taco_tables::{LooseRecords, RecordKey, State as _};
 
 use super::lookup::HistoricId;
-use super::parts::{Located, PartName};
+use super::parts::{Located, PartName, tables_of};
 use super::rows::{Masked, run_flags};
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
@@ -78,7 +78,8 @@ impl ControlPlane {
         let Some((located, bundle)) = self.historic_bundle(org, id).await? else { return Ok(false) };
         let with_it = org.clone().with_bundles([&*bundle]);
         let state = &with_it.state;
-        let workspace = owner_of(&bundle).and_then(|id| state.workspaces.get(&id)).ok_or(Error::NotFound(what))?;
+        let workspace =
+            owner_of(&tables_of(&bundle)).and_then(|id| state.workspaces.get(&id)).ok_or(Error::NotFound(what))?;
         caller.require(action, Resource::Workspace(state, workspace), what)?;
         self.restore_bundle(org, located, bundle).await?;
         Ok(true)
@@ -88,8 +89,9 @@ impl ControlPlane {
         &self,
         org: &OrganizationSnapshot,
         located: Located,
-        bundle: Arc<OrganizationState>,
+        bundle: Arc<LooseRecords>,
     ) -> Result<(), Error> {
+        let bundle = tables_of(&bundle);
         let restored = RestoredBundle { id: RestoredBundle::id_of(&located.0, located.1.offset), at: self.now() };
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             restore(tx, &restored, &bundle);

@@ -36,9 +36,14 @@ const COMMITS_PER_READ: u64 = 64;
 /// What servers do for themselves. Left out unless it is asked for.
 const HOUSEKEEPING: &[&str] = &[
     "configuration.give-up",
+    "graph.echoes",
+    "graph.examine",
     "history.archive",
     "history.restore",
     "history.sweep",
+    "outputs.page",
+    "outputs.take-in",
+    "notification.deliver",
     "run.wait",
     "session.use",
     "site.make-key",
@@ -47,6 +52,8 @@ const HOUSEKEEPING: &[&str] = &[
     "state.give-up",
     "token.use",
     "user.seal-password",
+    "walk.advance",
+    "walk.preview",
 ];
 
 /// Entries that someone looks for. The default is all but housekeeping.
@@ -145,7 +152,8 @@ fn name_in(record: &Value) -> Option<String> {
 
 /// Workspace that a record belongs to.
 fn workspace_in(record: &Value) -> Option<WorkspaceId> {
-    let owner = || record.get("owner")?.get("workspace");
+    let within = |field: &str| record.get(field)?.get("workspace");
+    let owner = || within("owner").or_else(|| within("subscriber"));
     record.get("workspace").or_else(owner)?.as_str()?.parse().ok()
 }
 

@@ -116,12 +116,14 @@ impl AuditEvent {
 }
 
 /// Of all records that changed or were read, the one that the action speaks of: `workspace.lock` changes a workspace,
-/// `state.write` a state version, `state.read` reads one. Notes about requests are no one's action.
+/// `state.write` a state version, `state.read` reads one. Notes about requests, and what is to be told of it, are no one's
+/// action.
 fn thing(entry: &Entry) -> Option<(String, String)> {
     let puts = entry.puts.iter().map(|put| (put.kind.as_str(), put.id.as_str()));
     let deletes = entry.deletes.iter().map(|key| (key.kind.as_str(), key.id.as_str()));
     let reads = entry.reads.iter().map(|key| (key.kind.as_str(), key.id.as_str()));
-    let changed: Vec<_> = puts.chain(deletes).chain(reads).filter(|(kind, _)| *kind != "done-request").collect();
+    let is_action = |(kind, _): &(&str, &str)| !matches!(*kind, "done-request" | "notification-delivery");
+    let changed: Vec<_> = puts.chain(deletes).chain(reads).filter(is_action).collect();
     let noun = entry.action.split('.').next().unwrap_or_default();
     let spoken_of = changed.iter().find(|(kind, _)| *kind == noun);
     let related = || changed.iter().find(|(kind, _)| kind.starts_with(noun));

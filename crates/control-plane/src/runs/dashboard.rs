@@ -54,7 +54,7 @@ impl ControlPlane {
         let waiting = open_runs.iter().filter(|run| waits.contains(&run.status) && sight.of(run).is_some()).count();
         let mut view = |run: &Run| {
             let workspace = sight.of(run)?;
-            Some(RunView { run: run.clone(), workspace: workspace.clone(), org: org.clone() })
+            Some(RunView { run: run.clone(), workspace: workspace.clone(), org: org.clone(), reader: None })
         };
         let in_status = |wanted: &'static [RunStatus]| {
             let mut found: Vec<&Run> = open_runs.iter().copied().filter(|run| wanted.contains(&run.status)).collect();

@@ -1,16 +1,21 @@
 //! Logs of phases, as clients read them: by offset, while they grow.
 //!
 //! A phase that waited has a log that begins with why, made from the run's record. A plan that was lost and began again
-//! has a log for each attempt. One whose last agent was given up ends with that, again from the record. Readers get all
-//! that, one after the other, as one text.
+//! has a log for each attempt. One whose last agent was given up ends with that, again from the record; so does a plan that
+//! breaks outputs which others use. Readers get all that, one after the other, as one text.
+//!
+//! What follows a plan's own lines is known when the plan has ended, and clients stop reading at a log's last byte. So they
+//! get that byte of a plan's log only then.
 
 use std::time::Duration;
 
 use taco_boxed::boxed;
+use taco_domain::OrganizationState;
 use taco_domain::id::{OrganizationId, RunId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::phase::{Phase, PhaseKind, StoredLog, StoredLogBlock};
 use taco_domain::phase_attempt::PhaseAttempt;
+use taco_domain::run::Run;
 use taco_domain::wait_note::{closing_text, waiting_text};
 use taco_ledger::{BucketError, LogBlock, LogDigest};
 use tokio::time::{Instant, timeout_at};
@@ -19,13 +24,16 @@ use crate::blob_error::blob_error;
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::phase_uploads::log_id;
+use crate::log_id::log_id;
+use crate::output_contracts::contract_text;
 use crate::privileged::Privileged;
 use crate::runs::RunView;
 
 /// Polling intervals of a waiting reader, because the log may grow through another server. The first is short.
 const LOOKS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
 
+/// The first byte of a log.
+const BEGIN: char = '\u{2}';
 /// The last byte of a log, by which clients know that nothing follows.
 const END: u8 = 3;
 
@@ -41,7 +49,8 @@ impl ControlPlane {
         limit: usize,
         patience: Duration,
     ) -> Result<Vec<u8>, Error> {
-        self.follow_log_in(&view.org, view.run.id, kind, offset, limit, patience, None).await
+        let reader = view.reader.as_ref();
+        self.follow_log_in(&view.org, view.run.id, kind, offset, limit, patience, reader).await
     }
 
     /// The same in an organization that was opened for this. A reader who waits may lose the right to read meanwhile.
@@ -70,7 +79,8 @@ impl ControlPlane {
                 reader.require(Action::ReadRuns, Resource::Workspace(&state, workspace), "log")?;
             }
             let over = found.phase(kind).status.is_final();
-            let bytes = self.log_bytes(org, run, kind, found.phase(kind), offset, limit).await?;
+            let log = LogView { org, state: &state, run: found, kind, reader };
+            let bytes = self.log_bytes(&log, offset, limit).await?;
             if !bytes.is_empty() || over || Instant::now() >= end || self.shared.log_signals.are_closed() {
                 return Ok(bytes);
             }
@@ -85,32 +95,73 @@ impl ControlPlane {
 
     /// Current length of a phase's log, in bytes as readers count them.
     pub async fn log_end(&self, view: &RunView, kind: PhaseKind) -> Result<u64, Error> {
-        let phase = view.run.phase(kind);
+        let log = LogView::of(view, kind);
+        let phase = log.phase();
         let waited = waiting_text(phase, kind).len() as u64;
-        if let Some(closing) = Closing::of(phase, kind, waited) {
+        if let Some(closing) = self.closing(&log, waited).await? {
             return Ok(closing.begins + closing.text.len() as u64);
         }
         let (epoch, begins) = attempt_at(phase, waited, u64::MAX);
         if epoch == 0 {
             return Ok(waited);
         }
-        let end = match &phase.log {
-            Some(log) => log.size(),
-            None => {
-                let end = self.shared.logs.end(view.org.ledger.name(), &log_id(view.run.id, kind), epoch).await;
-                end.map_err(log_error)?
-            }
+        let end = self.written_end(&log, epoch).await?;
+        let held_back = log.holds_end_back() && self.last_bytes(&log, epoch, end, 1).await? == [END];
+        Ok(begins + (end - u64::from(held_back)).saturating_sub(u64::from(begins > 0)))
+    }
+
+    /// Number of bytes that an attempt's agent wrote.
+    async fn written_end(&self, log: &LogView<'_>, epoch: u64) -> Result<u64, Error> {
+        if let Some(stored) = log.phase().log.as_ref().filter(|_| epoch == log.phase().epoch) {
+            return Ok(stored.size());
+        }
+        self.shared.logs.end(log.org.ledger.name(), &log.id(), epoch).await.map_err(log_error)
+    }
+
+    /// The last `count` of these bytes of an attempt.
+    async fn last_bytes(&self, log: &LogView<'_>, epoch: u64, end: u64, count: u64) -> Result<Vec<u8>, Error> {
+        let from = end.saturating_sub(count);
+        let limit = usize::try_from(end - from).unwrap_or_default();
+        let read = self.shared.logs.read(log.org.ledger.name(), &log.id(), epoch, from, limit).await;
+        Ok(read.map_err(log_error)?.to_vec())
+    }
+
+    /// What follows the lines of agents, if anything does.
+    async fn closing(&self, log: &LogView<'_>, waited: u64) -> Result<Option<Closing>, Error> {
+        let phase = log.phase();
+        if let Some(closing) = Closing::of_lost(phase, log.kind, waited) {
+            return Ok(Some(closing));
+        }
+        let text = contract_text(log.state, log.run, log.kind, log.reader);
+        if text.is_empty() || !phase.status.is_final() {
+            return Ok(None);
+        }
+        let (epoch, begins) = attempt_at(phase, waited, u64::MAX);
+        let end = if epoch == 0 { 0 } else { self.written_end(log, epoch).await? };
+        let last = if end == 0 { Vec::new() } else { self.last_bytes(log, epoch, end, 2).await? };
+        let (is_ended, before) = match last.as_slice() {
+            [before @ .., END] => (true, before),
+            before => (false, before),
         };
-        Ok(begins + end.saturating_sub(u64::from(begins > 0)))
+        let begins = begins + (end - u64::from(is_ended)).saturating_sub(u64::from(begins > 0));
+        let mut closing = String::new();
+        match before.last() {
+            None if begins == 0 => closing.push(BEGIN),
+            None | Some(b'\n' | 2) => {}
+            Some(_) => closing.push('\n'),
+        }
+        closing.push_str(&text);
+        closing.push(char::from(END));
+        Ok(Some(Closing { begins, text: closing }))
     }
 
     /// The bytes of a phase's log from `offset` on, at most `limit`, as far as there are any now.
     pub async fn log_part(&self, view: &RunView, kind: PhaseKind, offset: u64, limit: usize) -> Result<Vec<u8>, Error> {
+        let log = LogView::of(view, kind);
         let mut found = Vec::new();
         while found.len() < limit {
             let at = offset + found.len() as u64;
-            let phase = view.run.phase(kind);
-            let more = self.log_bytes(&view.org, view.run.id, kind, phase, at, limit - found.len()).await?;
+            let more = self.log_bytes(&log, at, limit - found.len()).await?;
             if more.is_empty() {
                 break;
             }
@@ -120,18 +171,11 @@ impl ControlPlane {
     }
 
     /// Some of these bytes: up to the end of what there is of the last attempt, or up to where a piece of it ends.
-    async fn log_bytes(
-        &self,
-        org: &OrganizationSnapshot,
-        run: RunId,
-        kind: PhaseKind,
-        phase: &Phase,
-        offset: u64,
-        limit: usize,
-    ) -> Result<Vec<u8>, Error> {
-        let waited = waiting_text(phase, kind).into_bytes();
-        let closing = Closing::of(phase, kind, waited.len() as u64);
-        let log = log_id(run, kind);
+    async fn log_bytes(&self, view: &LogView<'_>, offset: u64, limit: usize) -> Result<Vec<u8>, Error> {
+        let phase = view.phase();
+        let waited = waiting_text(phase, view.kind).into_bytes();
+        let closing = self.closing(view, waited.len() as u64).await?;
+        let log = view.id();
         let mut found = Vec::new();
         while found.len() < limit {
             let at = offset + found.len() as u64;
@@ -151,16 +195,25 @@ impl ControlPlane {
                 continue;
             }
             let end = phase.earlier_logs.get(epoch as usize - 1).copied().unwrap_or(u64::MAX);
+            // Another text takes the place of the agent's last byte.
+            let end = match closing.as_ref().filter(|_| epoch == phase.epoch) {
+                Some(closing) => end.min(closing.begins - begins + u64::from(begins > 0)),
+                None => end,
+            };
             let at = at - begins + u64::from(begins > 0);
             let limit = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX).min(limit);
-            let (logs, ledger) = (&self.shared.logs, org.ledger.name());
+            let (logs, ledger) = (&self.shared.logs, view.org.ledger.name());
             let read = match phase.log.as_ref().filter(|_| epoch == phase.epoch) {
                 Some(ended) => logs.read_verified(ledger, &log, epoch, at, limit, &log_digest(ended)).await,
                 None => logs.read(ledger, &log, epoch, at, limit).await,
             };
             let read = read.map_err(log_error)?;
             let is_all = read.is_empty() || epoch == phase.epoch && closing.is_none();
-            found.extend(read);
+            let shown = match read.split_last() {
+                Some((&END, before)) if epoch == phase.epoch && view.holds_end_back() => before,
+                _ => &read[..],
+            };
+            found.extend(shown);
             if is_all {
                 break;
             }
@@ -233,6 +286,35 @@ fn log_error(error: BucketError) -> Error {
     blob_error(error.into())
 }
 
+/// A phase's log, and who reads it.
+struct LogView<'a> {
+    org: &'a OrganizationSnapshot,
+    state: &'a OrganizationState,
+    run: &'a Run,
+    kind: PhaseKind,
+    reader: Option<&'a Caller>,
+}
+
+impl<'a> LogView<'a> {
+    fn of(view: &'a RunView, kind: PhaseKind) -> Self {
+        Self { org: &view.org, state: &view.org.state, run: &view.run, kind, reader: view.reader.as_ref() }
+    }
+
+    fn phase(&self) -> &'a Phase {
+        self.run.phase(self.kind)
+    }
+
+    /// Its id in the bucket.
+    fn id(&self) -> String {
+        log_id(self.run.id, self.kind)
+    }
+
+    /// True if more may follow what its agent wrote last.
+    fn holds_end_back(&self) -> bool {
+        self.kind == PhaseKind::Plan && !self.phase().status.is_final()
+    }
+}
+
 /// Text shown after the last attempt's log, and its offset in the whole.
 struct Closing {
     begins: u64,
@@ -240,8 +322,8 @@ struct Closing {
 }
 
 impl Closing {
-    /// `None` where an agent ends the log.
-    fn of(phase: &Phase, kind: PhaseKind, waited: u64) -> Option<Self> {
+    /// That of a phase whose agent was given up; `None` where an agent ends the log.
+    fn of_lost(phase: &Phase, kind: PhaseKind, waited: u64) -> Option<Self> {
         let after = |begins: u64, length: &u64| begins + length.saturating_sub(u64::from(begins > 0));
         let begins = phase.earlier_logs.iter().fold(waited, after);
         let text = closing_text(phase, kind, begins == 0);

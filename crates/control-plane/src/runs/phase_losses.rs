@@ -13,7 +13,7 @@ use taco_tables::Record as _;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::find::find_if_there;
-use crate::phase_uploads::log_id;
+use crate::log_id::log_id;
 use crate::privileged::Privileged;
 use crate::run_flow::put_run_and_follow_up_in;
 

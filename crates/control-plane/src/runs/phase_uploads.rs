@@ -5,13 +5,13 @@ use std::error::Error as StdError;
 use bytes::Bytes;
 use futures::Stream;
 use taco_boxed::boxed;
-use taco_domain::id::{ApplyId, PlanId, RunId};
 use taco_domain::phase::PhaseKind;
 use taco_ledger::AppendError;
 
 use crate::blob_error::blob_error;
 use crate::control_plane::ControlPlane;
 use crate::error::Error;
+use crate::log_id::log_id;
 use crate::new_state::NewState;
 use crate::phases::PhaseCaller;
 use crate::plan_files::plan_key;
@@ -93,14 +93,4 @@ impl ControlPlane {
         let new = NewState { run: Some(run.id), ..NewState::default() };
         self.write_state(&caller.caller, run.workspace, body, || Ok::<_, Error>(new)).await
     }
-}
-
-/// Id of a phase's log in the bucket.
-pub(crate) fn log_id(run: RunId, kind: PhaseKind) -> String {
-    let characters = run.characters();
-    match kind {
-        PhaseKind::Plan => PlanId::from_characters(characters).map(|id| id.to_string()),
-        PhaseKind::Apply => ApplyId::from_characters(characters).map(|id| id.to_string()),
-    }
-    .expect("every id has these characters")
 }

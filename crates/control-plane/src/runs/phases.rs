@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use taco_boxed::boxed;
 use taco_domain::global_queue::{AgentScope, QueuePick, next_phase};
+use taco_domain::graph::own_inputs::own_inputs;
 use taco_domain::id::{AgentId, TokenId};
 use taco_domain::permission::Actor;
 use taco_domain::phase::{Executor, PhaseKind};
@@ -20,10 +21,12 @@ use taco_domain::{Author, OrganizationState};
 use taco_ledger::bucket::Download;
 
 use crate::agents::check_agent;
+use crate::bound_values::{BoundValues, NotGiven, ReadOutputs, UnreadOutputs, with_bound};
 use crate::caller::{Caller, PrefetchedOrganization, RequestInfo};
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::find::find;
+use crate::log_id::log_id;
 use crate::phase_tokens::attempt_over_error;
 use crate::privileged::Privileged;
 use crate::run_flow::{put_run_and_follow_up, put_run_and_follow_up_in};
@@ -245,12 +248,20 @@ impl ControlPlane {
             Ok(_) => self.stored_log(&caller.org, attempt).await?,
             Err(_) => None,
         };
-        let intent = caller.caller.intent("phase.finish");
-        caller
-            .org
-            .commit(intent, move |tx| {
+        let is_planned = matches!(outcome, PhaseOutcome::Planned { has_changes: true, .. });
+        let mut fates = None;
+        loop {
+            let (outcome, forms, log) = (outcome.clone(), files.clone(), log.clone());
+            let announced = fates.take();
+            let ended = caller.org.commit(caller.caller.intent("phase.finish"), move |tx| {
                 let run = tx.state().runs.get(&attempt.run).cloned().ok_or(Error::NotFound(WHAT))?;
-                match () {
+                if is_planned && announced.is_none() && run.is_current_attempt(attempt) {
+                    let workspace = tx.state().workspaces.get(&run.workspace).ok_or(Error::NotFound(WHAT))?;
+                    if tx.state().has_output_contract(workspace) {
+                        return Ok(None);
+                    }
+                }
+                let ended = match () {
                     () if run.is_current_attempt(attempt)
                         && let PhaseOutcome::Incomplete { message, canceled } = &outcome =>
                     {
@@ -260,9 +271,13 @@ impl ControlPlane {
                         put_run_and_follow_up_in(tx, run, workspace, now)
                     }
                     () if run.is_current_attempt(attempt) => {
+                        let mut run = run;
+                        if let Some(announced) = &announced {
+                            run.output_contract = tx.state().broken_by(&run, announced);
+                        }
                         let mut run = run.after_outcome(attempt.phase, &outcome, now).map_err(illegal)?;
                         if attempt.phase == PhaseKind::Plan {
-                            run.plan.files.clone_from(&files);
+                            run.plan.files.clone_from(&forms);
                         }
                         run.phase_mut(attempt.phase).log.clone_from(&log);
                         put_run_and_follow_up(tx, run, now)
@@ -277,9 +292,18 @@ impl ControlPlane {
                         put_run_and_follow_up_in(tx, run, workspace, now)
                     }
                     () => Err(is_over(attempt)),
-                }
-            })
-            .await
+                };
+                ended.map(Some)
+            });
+            let Some(run) = ended.await? else {
+                // Others use its outputs, so what it does to them matters.
+                fates = Some(self.fates_of_outputs(&caller.org, attempt, files.as_ref()).await?);
+                continue;
+            };
+            // Readers wait for the end of the log.
+            self.shared.log_signals.raise(&log_id(attempt.run, attempt.phase));
+            return Ok(run);
+        }
     }
 }
 
@@ -318,7 +342,26 @@ fn ended_with(run: &Run, attempt: PhaseAttempt) -> bool {
 /// Inputs of a run besides its configuration.
 struct Secrets {
     variables: Vec<JobVariable>,
+    /// Variables that came with the run; their values are expressions.
+    of_run: Vec<(String, String)>,
     ssh_key: Option<String>,
+}
+
+/// A phase that was taken, as the transaction leaves it.
+struct Taken {
+    run: Run,
+    kind: PhaseKind,
+    workspace: Workspace,
+    has_state: bool,
+    secrets: Secrets,
+}
+
+/// What came of looking for a phase.
+enum Taking {
+    Nothing,
+    Taken(Box<Taken>),
+    /// Nothing was taken: variables of the next phase are bound to outputs that nobody has read yet.
+    Needs(UnreadOutputs),
 }
 
 #[boxed]
@@ -326,8 +369,9 @@ impl ControlPlane {
     /// Opened from what the ledger has; nothing else is asked. If one does not open, the text says which.
     fn secrets_of(&self, state: &OrganizationState, workspace: &Workspace, run: &Run) -> Result<Secrets, String> {
         let opened = || -> Result<Secrets, Error> {
-            let variables = self.variables_of(state, workspace, run)?;
-            Ok(Secrets { variables, ssh_key: self.ssh_key_of(state, workspace)? })
+            let of_run = self.variables_of_run(run)?;
+            let variables = self.job_variables(state, workspace, &of_run)?;
+            Ok(Secrets { variables, of_run, ssh_key: self.ssh_key_of(state, workspace)? })
         };
         opened().map_err(|error| match error {
             Error::Sealed(why) => why,
@@ -335,18 +379,12 @@ impl ControlPlane {
         })
     }
 
-    fn variables_of(
-        &self,
-        state: &OrganizationState,
-        workspace: &Workspace,
-        run: &Run,
-    ) -> Result<Vec<JobVariable>, Error> {
+    fn variables_of_run(&self, run: &Run) -> Result<Vec<(String, String)>, Error> {
         let own = run.options.variables.iter().map(|variable| {
             let value = self.unseal(&RunVariable::seal_name(run.id, &variable.key), &variable.sealed)?;
             Ok((variable.key.clone(), value))
         });
-        let own = own.collect::<Result<Vec<_>, Error>>()?;
-        self.job_variables(state, workspace, &own)
+        own.collect()
     }
 
     fn ssh_key_of(&self, state: &OrganizationState, workspace: &Workspace) -> Result<Option<String>, Error> {
@@ -359,48 +397,24 @@ impl ControlPlane {
 #[boxed]
 impl Privileged {
     /// Gives the phase of an organization whose turn it is to an agent within whose reach it is; `None` if there is
-    /// none. Of two agents that want it one gets it: taking it is a transaction. A phase whose secrets cannot be opened
-    /// fails before anyone has it: to give it out first would leave an apply that never began, and no record of that.
+    /// none. Of two agents that want it one gets it: taking it is a transaction. A phase whose secrets cannot be opened,
+    /// or whose bound variables have no value, fails before anyone has it: to give it out first would leave an apply that
+    /// never began, and no record of that.
     pub async fn take_phase(
         &self,
         org: &OrganizationSnapshot,
         taker: PhaseRequest,
     ) -> Result<Option<TakenPhase>, Error> {
-        let (now, plane) = (self.now(), self.control_plane());
-        let taken = org.commit(ControlPlane::own_intent("phase.take"), move |tx| {
-            let PhaseRequest { reach, executor, token, turn } = &taker;
-            let mut spoiled = Vec::new();
-            if !may_still_take(tx.state(), *reach, *token, now) {
-                return Ok((None, spoiled));
+        let mut read = ReadOutputs::default();
+        let taken = loop {
+            match self.try_to_take(org, taker.clone(), read.clone()).await? {
+                Taking::Nothing => return Ok(None),
+                Taking::Taken(taken) => break *taken,
+                Taking::Needs(unread) => read = self.control_plane().read_bound_outputs(org, unread, read).await?,
             }
-            loop {
-                let state = tx.state();
-                let Some(queued) = next_phase(state, *reach, *turn, now) else { return Ok((None, spoiled)) };
-                let workspace = state.workspaces.get(&queued.workspace).cloned().ok_or(Error::NotFound(WHAT))?;
-                let (mut run, kind) = queued.taken(executor.clone(), now).map_err(illegal)?;
-                let secrets = match plane.secrets_of(state, &workspace, queued) {
-                    Ok(secrets) => secrets,
-                    Err(why) => {
-                        let failed = queued.failed_before(kind, &why, now).map_err(illegal)?;
-                        spoiled.push((queued.id, why));
-                        put_run_and_follow_up(tx, failed, now)?;
-                        continue;
-                    }
-                };
-                let current = state.current_state_version(&workspace);
-                if kind == PhaseKind::Plan {
-                    run.planned_serial = current.map(|version| version.serial);
-                }
-                let has_state = current.is_some();
-                tx.put(&run);
-                return Ok((Some((run, kind, workspace, has_state, secrets)), spoiled));
-            }
-        });
-        let (taken, spoiled) = taken.await?;
-        for (run, why) in spoiled {
-            tracing::error!(event = "phase_dispatch_failed", %run, why, "a phase failed before an agent had it");
-        }
-        let Some((run, kind, workspace, has_state, secrets)) = taken else { return Ok(None) };
+        };
+        let Taken { run, kind, workspace, has_state, secrets } = taken;
+        self.control_plane().record_given_secrets(org, run.id, &run.bound).await;
         let attempt = PhaseAttempt { run: run.id, phase: kind, epoch: run.phase(kind).epoch };
         let timeout = self.phase_timeout(kind);
         Ok(Some(TakenPhase {
@@ -415,5 +429,68 @@ impl Privileged {
             run,
             workspace,
         }))
+    }
+
+    /// The same, as far as what was `read` beforehand suffices.
+    async fn try_to_take(
+        &self,
+        org: &OrganizationSnapshot,
+        taker: PhaseRequest,
+        read: ReadOutputs,
+    ) -> Result<Taking, Error> {
+        let (now, plane, key) = (self.now(), self.control_plane(), self.output_key(org));
+        let taken = org.commit(ControlPlane::own_intent("phase.take"), move |tx| {
+            let PhaseRequest { reach, executor, token, turn } = &taker;
+            let mut spoiled = Vec::new();
+            if !may_still_take(tx.state(), *reach, *token, now) {
+                return Ok((Taking::Nothing, spoiled));
+            }
+            loop {
+                let state = tx.state();
+                let Some(queued) = next_phase(state, *reach, *turn, now) else { return Ok((Taking::Nothing, spoiled)) };
+                let workspace = state.workspaces.get(&queued.workspace).cloned().ok_or(Error::NotFound(WHAT))?;
+                let (mut run, kind) = queued.taken(executor.clone(), now).map_err(illegal)?;
+                let mut secrets = match plane.secrets_of(state, &workspace, queued) {
+                    Ok(secrets) => secrets,
+                    Err(why) => {
+                        let failed = queued.failed_before(kind, &why, now).map_err(illegal)?;
+                        spoiled.push((queued.id, why));
+                        put_run_and_follow_up(tx, failed, now)?;
+                        continue;
+                    }
+                };
+                let values = BoundValues { state, workspace: &workspace, run: queued, key: &key, read: &read };
+                match values.give(kind, &secrets.of_run) {
+                    Ok(given) => {
+                        secrets.variables = with_bound(secrets.variables, given.variables);
+                        run.bound = given.bound;
+                    }
+                    Err(NotGiven::Unread(unread)) => return Ok((Taking::Needs(unread), spoiled)),
+                    Err(NotGiven::Problem(why)) => {
+                        let failed = queued.failed_before(kind, &why, now).map_err(illegal)?;
+                        tracing::info!(run = %queued.id, why, "a run was not begun: a bound variable has no value");
+                        put_run_and_follow_up(tx, failed, now)?;
+                        continue;
+                    }
+                }
+                let current = state.current_state_version(&workspace);
+                if kind == PhaseKind::Plan {
+                    run.planned_serial = current.map(|version| version.serial);
+                    let configuration = state.configuration_versions.get(&run.configuration_version);
+                    let engine = (run.options.engine, run.options.terraform_version.as_str());
+                    run.own_inputs = configuration.and_then(|configuration| {
+                        own_inputs(&key, &workspace, configuration, &secrets.variables, engine)
+                    });
+                }
+                let has_state = current.is_some();
+                tx.put(&run);
+                return Ok((Taking::Taken(Box::new(Taken { run, kind, workspace, has_state, secrets })), spoiled));
+            }
+        });
+        let (taken, spoiled) = taken.await?;
+        for (run, why) in spoiled {
+            tracing::error!(event = "phase_dispatch_failed", %run, why, "a phase failed before an agent had it");
+        }
+        Ok(taken)
     }
 }

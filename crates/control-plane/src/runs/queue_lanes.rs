@@ -71,7 +71,7 @@ impl ControlPlane {
             let executor = executor_pool(run);
             let pool = executor.unwrap_or_else(|| pool_for(state, workspace));
             let lane = lanes.entry(pool).or_insert_with(|| of_pool(pool));
-            let view = || RunView { run: run.clone(), workspace: workspace.clone(), org: org.clone() };
+            let view = || RunView { run: run.clone(), workspace: workspace.clone(), org: org.clone(), reader: None };
             match run.queued_phase() {
                 _ if executor.is_some() && lane.executing.len() < MAX_RUNS => lane.executing.push(view()),
                 _ if executor.is_some() => {}

@@ -58,7 +58,7 @@ impl ControlPlane {
         if !right.allowed {
             return Some(right.reason.into_owned());
         }
-        let RunView { run, workspace, org } = view;
+        let RunView { run, workspace, org, .. } = view;
         let now = self.now();
         let illegal = |event| run.status.after(event).err().map(|refusal| refusal.to_string());
         match decision {
@@ -79,11 +79,20 @@ impl ControlPlane {
         }
     }
 
-    /// Lets a plan be applied.
-    pub async fn confirm_run(&self, caller: &Caller, id: RunId, comment: Option<String>) -> Result<RunView, Error> {
+    /// Lets a plan be applied. If it breaks outputs that others use and would have applied by itself otherwise, that has
+    /// to be accepted.
+    pub async fn confirm_run(
+        &self,
+        caller: &Caller,
+        id: RunId,
+        comment: Option<String>,
+        accepts_output_changes: bool,
+    ) -> Result<RunView, Error> {
         let now = self.now();
         self.decide_run(caller, id, RunDecision::Confirm, comment, move |tx, run, _| {
-            confirmed(tx.state(), &run, tx.caller().author(), now).map_err(conflict)
+            let confirmed = confirmed(tx.state(), &run, tx.caller().author(), now).map_err(conflict)?;
+            run.check_accepted(accepts_output_changes).map_err(conflict)?;
+            Ok(confirmed)
         })
         .await
     }

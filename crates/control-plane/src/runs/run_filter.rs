@@ -25,7 +25,7 @@ pub struct RunFilter {
     pub operations: Vec<String>,
     pub workspaces: Vec<String>,
     pub agent_pools: Vec<String>,
-    /// A year, or `year` for the one before today.
+    /// A year, a day in UTC such as `2026-11-17`, or `year` for the one before today.
     pub timeframe: Option<String>,
     /// A part of the id or of the message.
     pub text: Option<String>,
@@ -171,7 +171,11 @@ fn uses_pool(state: &OrganizationState, workspace: &Workspace, name: &str) -> bo
 
 fn is_within(at: Timestamp, frame: &str) -> bool {
     let made: Date = TimeZone::UTC.to_datetime(at).date();
-    frame.parse::<i16>().map_or(true, |year| made.year() == year)
+    match (frame.parse::<i16>(), frame.parse::<Date>()) {
+        (Ok(year), _) => made.year() == year,
+        (_, Ok(day)) => made == day,
+        _ => true,
+    }
 }
 
 /// Looks for a text in messages and ids, in whatever case. There may be a million of them.
@@ -217,6 +221,21 @@ fn is_user_named(site: &Site, author: Author, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_day_is_one_in_utc() {
+        let at = |text: &str| text.parse().expect("a timestamp");
+        for (frame, moment, found) in [
+            ("2026", "2026-01-01T00:00:00Z", true),
+            ("2026", "2025-12-31T23:59:59Z", false),
+            ("2026-11-17", "2026-11-17T00:00:00Z", true),
+            ("2026-11-17", "2026-11-17T23:59:59.9Z", true),
+            ("2026-11-17", "2026-11-18T00:00:00Z", false),
+            ("year", "2026-11-18T00:00:00Z", true),
+        ] {
+            assert_eq!(is_within(at(moment), frame), found, "{frame} and {moment}");
+        }
+    }
 
     #[test]
     fn runs_are_found_by_a_part_of_their_message_or_id_in_whatever_case() {

@@ -3,6 +3,8 @@
 
 use jiff::Timestamp;
 use taco_domain::OrganizationState;
+use taco_domain::graph::dependency::Dependency;
+use taco_domain::graph::output_commit::OutputCommit;
 use taco_domain::id::WorkspaceId;
 use taco_domain::new_run::RunsRefused;
 use taco_domain::run::Run;
@@ -58,6 +60,12 @@ pub(crate) fn advance_workspace(tx: &mut Transaction<OrganizationState>, workspa
 fn start_triggered(tx: &mut Transaction<OrganizationState>, apply: &Run, source: &Workspace, now: Timestamp) {
     let triggers: Vec<_> = tx.state().run_triggers.by().source.get(&source.id).map(|record| record.id).collect();
     for trigger in triggers {
+        let state = tx.state();
+        let looks = state.run_triggers.get(&trigger).filter(|trigger| trigger.only_when_outputs_changed);
+        if looks.is_some_and(|looks| !state.run_changed_outputs_of(source.id, apply.id, looks.workspace)) {
+            tracing::debug!(%trigger, after = %apply.id, "no output changed that the workspace uses");
+            continue;
+        }
         match tx.state().triggered_run(trigger, apply, source, now) {
             Ok(Some(run)) => {
                 tx.put(&run);
@@ -65,6 +73,31 @@ fn start_triggered(tx: &mut Transaction<OrganizationState>, apply: &Run, source:
             }
             Ok(None) => {}
             Err(why) => tracing::info!(%trigger, after = %apply.id, %why, "a run trigger starts nothing"),
+        }
+    }
+    if let Some(commit) = tx.state().last_commit_of_run(source.id, apply.id).cloned() {
+        let state = tx.state();
+        let changed = |edge: &&Dependency| state.run_changed_outputs_of(source.id, apply.id, edge.consumer);
+        let edges: Vec<Dependency> = state.followers(source.id, |_| true).filter(changed).cloned().collect();
+        start_followers(tx, &edges, &commit, now);
+    }
+}
+
+/// Starts a run in each workspace that follows outputs by itself.
+pub(crate) fn start_followers(
+    tx: &mut Transaction<OrganizationState>,
+    edges: &[Dependency],
+    commit: &OutputCommit,
+    now: Timestamp,
+) {
+    for edge in edges {
+        match tx.state().following_run(edge, commit, now) {
+            Ok(Some(run)) => {
+                tx.put(&run);
+                advance_workspace(tx, run.workspace, now);
+            }
+            Ok(None) => {}
+            Err(why) => tracing::info!(edge = %edge.id, after = %commit.id, %why, "changed outputs start nothing"),
         }
     }
 }

@@ -13,7 +13,7 @@ use taco_domain::run::Run;
 use taco_domain::run_activity::RunActivity;
 use taco_domain::run_outcome::RunOutcome;
 use taco_domain::run_status::RunStatus;
-use taco_domain::state_version::{StateVersion, StateVersionStatus};
+use taco_domain::state_version::StateVersion;
 
 use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
@@ -119,18 +119,13 @@ impl ControlPlane {
     }
 
     /// How many resources the newest state versions of a workspace manage, the oldest first; none if the caller may not
-    /// see them. What an apply wrote on its way counts as little as in lists; what is in history is left out.
+    /// see them. What an apply wrote on its way counts as little as in lists.
     pub fn resource_history(&self, caller: &Caller, view: &WorkspaceView, most: usize) -> Vec<ResourcesAt> {
         if !caller.may(Action::ReadState, view.resource()).allowed {
             return Vec::new();
         }
         let state = &view.org.state;
-        let counts = |version: &&StateVersion| {
-            version.status != StateVersionStatus::Pending
-                && version.status != StateVersionStatus::Discarded
-                && !version.encrypted
-                && !state.is_intermediate(version)
-        };
+        let counts = |version: &&StateVersion| version.has_known_resources() && !state.is_intermediate(version);
         let newest = state.state_versions_of(view.workspace.id).filter(counts).take(most);
         let mut counts: Vec<ResourcesAt> = newest
             .map(|version| ResourcesAt {
@@ -139,7 +134,17 @@ impl ControlPlane {
                 resources: version.resource_count,
             })
             .collect();
-        counts.reverse();
+        let history = state.workspace_histories.get(&view.workspace.id);
+        let past = history.map_or(&[][..], |history| &history.newest_states);
+        counts.extend(past.iter().map(|past| ResourcesAt {
+            serial: past.serial,
+            created_at: past.created_at,
+            resources: past.resources,
+        }));
+        // What came back from history is in both.
+        counts.sort_by_key(|one| (one.created_at, one.serial));
+        counts.dedup_by_key(|one| (one.created_at, one.serial));
+        counts.drain(..counts.len().saturating_sub(most));
         counts
     }
 }

@@ -11,6 +11,7 @@ use crate::caller::Caller;
 use crate::change::Tx;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
+use crate::graph::dependencies::DependencyView;
 use crate::page::{Listed, PageRequest};
 use crate::workspace_view::{WorkspaceRef, WorkspaceView, sees_workspace};
 
@@ -62,19 +63,35 @@ pub enum TriggerDirection {
 
 #[boxed]
 impl ControlPlane {
-    /// Lets applies of `source` start runs in the workspace. Repeating it leads to the same trigger.
+    /// Lets applies of `source` start runs in the workspace: all of them, or those that change outputs which it uses.
+    /// Repeating it leads to the same trigger, as it is asked for then.
     pub async fn create_run_trigger(
         &self,
         caller: &Caller,
         workspace: &WorkspaceRef,
         source: WorkspaceId,
+        only_when_outputs_changed: bool,
     ) -> Result<RunTriggerView, Error> {
         let view = self.find_workspace(caller, workspace).await?;
         let (mut org, workspace) = (view.org, view.workspace.id);
         let id = RunTriggerId::within(workspace.organization_prefix(), self.random());
-        let new = RunTrigger { id, workspace, source, created_at: self.now() };
+        let new = RunTrigger { id, workspace, source, created_at: self.now(), only_when_outputs_changed };
         let trigger = org.change(caller, "run-trigger.create", self.now(), move |tx| create(tx, &new)).await?;
         RunTriggerView::of(&org, &trigger).ok_or(Error::NotFound(RunTrigger::NOUN))
+    }
+
+    /// Lets changes of the outputs that go over a dependency start runs in its consumer, as the graph proposes.
+    pub async fn trigger_over_dependency(
+        &self,
+        caller: &Caller,
+        dependency: &DependencyView,
+    ) -> Result<RunTriggerView, Error> {
+        let consumer = WorkspaceRef::Id(dependency.dependency.consumer);
+        let Some(source) = dependency.dependency.producer else {
+            let why = "The producer is no workspace of this organization, so no apply here can start a run";
+            return Err(Error::Conflict(why.to_owned()));
+        };
+        self.create_run_trigger(caller, &consumer, source, true).await
     }
 
     pub async fn run_trigger(&self, caller: &Caller, id: RunTriggerId) -> Result<RunTriggerView, Error> {
@@ -128,7 +145,11 @@ fn create(tx: &mut Tx<'_>, new: &RunTrigger) -> Result<RunTrigger, Error> {
     }
     let triggers: Vec<&RunTrigger> = state.run_triggers.by().workspace.get(&new.workspace).collect();
     if let Some(same) = triggers.iter().find(|trigger| trigger.source == new.source) {
-        return Ok((*same).clone());
+        let trigger = RunTrigger { only_when_outputs_changed: new.only_when_outputs_changed, ..(*same).clone() };
+        if trigger != **same {
+            tx.put(&trigger);
+        }
+        return Ok(trigger);
     }
     if triggers.len() >= MOST_SOURCES {
         return refuse(format!("{MOST_SOURCES} workspaces start runs in this one already, which is the most"));

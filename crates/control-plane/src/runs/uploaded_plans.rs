@@ -1,11 +1,12 @@
 //! Plans that this server has stored, in the forms that agents send.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use taco_domain::id::RunId;
 use taco_domain::phase::StoredFile;
 use taco_domain::phase_attempt::PhaseAttempt;
+use taco_domain::small_map::SmallMap;
 use taco_ledger::blob::Stored;
 
 /// The forms of a plan.
@@ -35,7 +36,7 @@ impl PlanForm {
 /// A server remembers no more attempts than this; what it forgot it reads again.
 const MAX_REMEMBERED: usize = 1024;
 
-pub(crate) type Files = BTreeMap<String, StoredFile>;
+pub(crate) type Files = SmallMap<String, StoredFile>;
 
 /// Files that this server has stored for unfinished plans, so that finishing them need not read everything again.
 #[derive(Default)]

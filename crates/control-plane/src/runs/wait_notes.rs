@@ -12,7 +12,7 @@ use taco_domain::wait_reason::{WaitReason, waiting_runs};
 
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
-use crate::phase_uploads::log_id;
+use crate::log_id::log_id;
 use crate::privileged::Privileged;
 
 /// A run that waits, and what for.

@@ -5,7 +5,7 @@
 //! when they are in the bucket, which does not keep anyone waiting.
 
 use std::error::Error as StdError;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
 use std::thread;
 
 use bytes::{Bytes, BytesMut};
@@ -46,6 +46,13 @@ impl Source {
         match self {
             Self::Whole(bytes) => StateFile::parse(&bytes),
             Self::Flowing(reader) => StateFile::read(reader),
+        }
+    }
+
+    fn reader(self) -> Box<dyn Read + Send> {
+        match self {
+            Self::Whole(bytes) => Box::new(io::Cursor::new(bytes)),
+            Self::Flowing(reader) => Box::new(reader),
         }
     }
 
@@ -263,6 +270,28 @@ impl ControlPlane {
             let object = state_key(org, &version.blob);
             Error::Corrupt(taco_ledger::Error::Corrupt { object, why: error.to_string() })
         })
+    }
+}
+
+impl ControlPlane {
+    /// What `read` makes of a stored state.
+    pub(crate) async fn read_state_with<T: Send + 'static>(
+        &self,
+        org: &OrganizationSnapshot,
+        version: &StateVersion,
+        read: impl FnOnce(Box<dyn Read + Send>) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let download = self.read_state_bytes(org, version).await?;
+        self.read_download_with(download, read).await
+    }
+
+    /// What `read` makes of what comes out of the bucket.
+    pub(crate) async fn read_download_with<T: Send + 'static>(
+        &self,
+        download: Download,
+        read: impl FnOnce(Box<dyn Read + Send>) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        self.read_download(download, |source| read(source.reader())).await
     }
 }
 

@@ -1,7 +1,9 @@
 //! Commits that make a stored state the current one, however it was uploaded.
 
-use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use taco_domain::attribute::as_plain_text;
+use taco_domain::graph::dependency::Dependency;
+use taco_domain::graph::output_commit::UsedOutputs;
 use taco_domain::id::{StateVersionId, WorkspaceId};
 use taco_domain::lock::{Claim, LockConflict};
 use taco_domain::permission::{Action, Resource};
@@ -21,6 +23,8 @@ use crate::caller::Caller;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::new_state::{NewState, check_run};
+use crate::output_commits::put_outputs;
+use crate::run_flow::start_followers;
 use crate::state_blobs::{json_state_key, state_key};
 use crate::state_versions::{StateVersionView, WHAT};
 
@@ -35,7 +39,7 @@ pub(crate) struct Arrived {
     pub(crate) id: StateVersionId,
     pub(crate) blob: String,
     pub(crate) stored: Stored,
-    pub(crate) file: StateFile<IgnoredAny, ResourceSummary>,
+    pub(crate) file: StateFile<Box<RawValue>, ResourceSummary>,
 }
 
 /// A state that has arrived, on its way into the ledger.
@@ -55,13 +59,18 @@ impl ControlPlane {
         let Arrived { org, blob, .. } = &write.arrived;
         let (org, blob, key) = (org.clone(), blob.clone(), state_key(org, blob));
         let now = self.now();
-        let (version, summary) = match finished(&mut write, now) {
-            Ok(finished) => finished,
+        let prepared = match finished(&mut write, now) {
+            Ok(finished) => self.take_in_earlier_outputs(&org, write.arrived.workspace).await.map(|()| finished),
+            Err(error) => Err(error),
+        };
+        let (version, summary) = match prepared {
+            Ok(prepared) => prepared,
             Err(error) => {
                 self.remove_blob(&key).await;
                 return Err(error);
             }
         };
+        let outputs = self.digest_outputs(&org, &write.arrived.file, &version);
         let StateWrite { caller, new, arrived: Arrived { workspace, claim, file, stored, .. }, .. } = write;
         let (serial, lineage, md5) = (file.serial, file.lineage, stored.md5);
         let decide = move |tx: &mut Transaction<OrganizationState>| {
@@ -92,6 +101,13 @@ impl ControlPlane {
             let (kept, left) = if version.encrypted { (None, with_json) } else { (with_json, None) };
             let (has_json, json_blob) = (kept.is_some(), kept.map(|kept| kept.json_blob).unwrap_or_default());
             let version = StateVersion { created_at, has_json, json_blob, ..version.clone() };
+            let commit = put_outputs(tx, &version, &outputs);
+            // What a run changed, others follow when it is over.
+            if let Some(commit) = commit.filter(|commit| commit.run.is_none()) {
+                let is_changed = |used: &UsedOutputs| commit.changes.keys().any(|name| used.includes(name));
+                let edges: Vec<Dependency> = tx.state().followers(workspace, is_changed).cloned().collect();
+                start_followers(tx, &edges, &commit, now);
+            }
             tx.put(&version);
             tx.put(&Workspace {
                 current_state_version: Some(version.id),
@@ -109,6 +125,7 @@ impl ControlPlane {
             self.remove_blob(&key).await;
         }
         let (version, json_left) = committed?;
+        self.shared.counted_outputs.note(workspace, version.id);
         if let Some(announced) = json_left {
             self.remove_blob(&json_state_key(&org, &announced)).await;
         }

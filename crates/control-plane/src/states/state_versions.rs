@@ -176,7 +176,10 @@ impl ControlPlane {
     pub async fn download_state(&self, pass: &SignedUrlToken) -> Result<(StateVersion, Download), Error> {
         let (org, version) = self.version_of(pass, SignedUrlPurpose::DownloadState).await?;
         let reader = self.reader_with(pass, &org, &version)?;
-        let download = self.recorded_state_bytes(&org, reader, &version).await?;
+        let mut download = self.recorded_state_bytes(&org, reader, &version).await?;
+        if let Some(Author::Run(run)) = pass.holder.as_ref().map(|holder| holder.author) {
+            download = self.as_previewed(&org, run, &version, download).await?;
+        }
         Ok((version, download))
     }
 

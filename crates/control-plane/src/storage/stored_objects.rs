@@ -9,6 +9,7 @@ use taco_domain::OrganizationState;
 use taco_domain::configuration_version::{ConfigurationStatus, ConfigurationVersion};
 use taco_domain::id::WorkspaceId;
 use taco_domain::phase::{PhaseKind, StoredLog};
+use taco_domain::registry_file::RegistryFile;
 use taco_domain::run::Run;
 use taco_domain::state_version::{StateVersion, StateVersionStatus};
 use taco_ledger::blob::{BlobError, Stored};
@@ -20,9 +21,10 @@ use taco_ledger::{
 use crate::configuration_archives::{configuration_key, readme_key};
 use crate::error::Error;
 use crate::history::read_history;
+use crate::log_id::log_id;
 use crate::logs::log_digest;
-use crate::phase_uploads::log_id;
 use crate::plan_files::plan_key_in;
+use crate::registry_blobs::{docs_key, module_key, provider_file_key};
 use crate::state_blobs::{json_state_key_in, state_key_in, stored_as};
 use crate::uploaded_plans::PlanForm;
 
@@ -59,7 +61,13 @@ const FROM_BACKUP: &str = "restore it from a backup or from the bucket's own ver
 const PUSH_OR_ROLL_BACK: &str = "restore it from a backup or from the bucket's own versions; or `taco state rollback` to a \
                                  version that is sound, or push a copy of the state with `taco state push --force`";
 const PLAN_AGAIN: &str = "restore it from a backup, or plan again: this plan is not shown and not applied";
+const PUBLISH_AGAIN: &str = "restore it from a backup, or delete the version and publish it again";
 const UPLOAD_AGAIN: &str = "restore it from a backup, or upload the configuration again";
+
+fn registry_file(key: Key, what: String, file: &RegistryFile) -> Expected {
+    let stored = Stored { size: file.size, sha256: file.sha256.clone(), md5: String::new() };
+    Expected { key, what, advice: PUBLISH_AGAIN, content: Content::Known(stored) }
+}
 
 /// An object that a record names.
 struct Expected {
@@ -323,7 +331,41 @@ impl Records<'_> {
         let configurations =
             self.state.configuration_versions.iter().flat_map(|version| self.of_configuration(version));
         let plans = self.state.runs.iter().flat_map(|run| self.of_plan(run));
-        states.chain(configurations).chain(plans).collect()
+        states.chain(configurations).chain(plans).chain(self.of_modules()).chain(self.of_providers()).collect()
+    }
+
+    fn of_modules(&self) -> Vec<Expected> {
+        let mut expected = Vec::new();
+        for version in self.state.module_versions.iter() {
+            let Some(file) = &version.archive else { continue };
+            let module = self.state.registry_modules.get(&version.module);
+            let name = module.map_or_else(String::new, |module| format!("{}/{}", module.name, module.provider));
+            let of = format!("version {} of module {}/{name}", version.version, self.organization);
+            let docs = docs_key(self.ledger, &file.blob);
+            let what = format!("the documentation of {of}");
+            expected.push(registry_file(module_key(self.ledger, &file.blob), of, file));
+            expected.push(Expected { key: docs, what, advice: PUBLISH_AGAIN, content: Content::Unknown });
+        }
+        expected
+    }
+
+    fn of_providers(&self) -> Vec<Expected> {
+        let mut expected = Vec::new();
+        for version in self.state.provider_versions.iter() {
+            let provider = self.state.registry_providers.get(&version.provider);
+            let name = provider.map_or_else(String::new, |provider| provider.name.to_string());
+            let of = format!("version {} of provider {}/{name}", version.version, self.organization);
+            let own = [("the checksums of", &version.checksums), ("the signature of", &version.signature)];
+            for (part, file) in own.into_iter().filter_map(|(part, file)| Some((part, file.as_ref()?))) {
+                expected.push(registry_file(provider_file_key(self.ledger, &file.blob), format!("{part} {of}"), file));
+            }
+            for platform in self.state.provider_platforms.by().version.under(&version.id) {
+                let Some(archive) = &platform.archive else { continue };
+                let what = format!("{} of {of}", platform.filename);
+                expected.push(registry_file(provider_file_key(self.ledger, &archive.file.blob), what, &archive.file));
+            }
+        }
+        expected
     }
 
     fn of_state(&self, version: &StateVersion) -> Vec<Expected> {

@@ -8,6 +8,7 @@ use taco_domain::variable::{Variable, VariableCategory, VariableOwner, VariableP
 use taco_domain::variable_file::VariableFormat;
 use taco_domain::variable_import::{ImportChange, plan_import};
 
+use crate::bindings::check_not_bound;
 use crate::caller::Caller;
 use crate::change::Tx;
 use crate::control_plane::{ControlPlane, OrganizationSnapshot};
@@ -158,6 +159,7 @@ impl ControlPlane {
             }
             (None, Some(new)) => {
                 check_room(tx.state(), new.owner).map_err(about_text)?;
+                check_not_bound(tx.state(), tx.caller(), new.owner, &new.key, new.category).map_err(about_text)?;
                 new.clone()
             }
             (None, None) => return Ok(()),

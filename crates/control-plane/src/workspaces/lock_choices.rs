@@ -15,6 +15,16 @@ pub struct LockChoices {
     pub force_unlock: Result<(), String>,
 }
 
+impl LockChoices {
+    /// True if a run that is not over has the lock. Then the reason against force says all that the other one says.
+    pub fn is_held_by_run(&self) -> bool {
+        let is_about_run = |choice: &Result<(), String>| {
+            choice.as_ref().is_err_and(|reason| reason.starts_with("The workspace is locked by Run "))
+        };
+        is_about_run(&self.unlock) && is_about_run(&self.force_unlock)
+    }
+}
+
 impl WorkspaceView {
     /// `Ok` if the caller could write a state now, otherwise the reason why not.
     pub fn state_upload_choice(&self, caller: &Caller) -> Result<(), String> {

@@ -17,6 +17,7 @@ use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::projects::ProjectView;
+use crate::reserved_tag_keys::check_reserved;
 use crate::workspace_view::{WorkspaceRef, WorkspaceView, sees_workspace};
 
 /// Tags have no record of their own: they exist where something carries them.
@@ -120,7 +121,9 @@ impl ControlPlane {
             let workspace = tx.workspace(&wanted, Action::UpdateWorkspace)?;
             let after = tags(tx.state(), &workspace)?;
             let updated_at = if after == workspace.tags { workspace.updated_at } else { now };
+            let before = workspace.tags.clone();
             let changed = Workspace { tags: after, updated_at, ..workspace };
+            check_reserved(tx.state(), &before, &changed)?;
             tx.put(&changed);
             Ok(changed)
         });
@@ -225,7 +228,10 @@ impl ControlPlane {
                 let workspace = tx.workspace_of::<Workspace>(id, Action::UpdateWorkspace)?;
                 if !workspace.tags.contains_key(&key) {
                     let tags = with_tags(&workspace.tags, std::slice::from_ref(&binding))?;
-                    tx.put(&Workspace { tags, updated_at: now, ..workspace });
+                    let before = workspace.tags.clone();
+                    let changed = Workspace { tags, updated_at: now, ..workspace };
+                    check_reserved(tx.state(), &before, &changed)?;
+                    tx.put(&changed);
                 }
             }
             Ok(())

@@ -7,6 +7,7 @@ use taco_domain::OrganizationState;
 use taco_domain::agent_pool::AgentPool;
 use taco_domain::configuration_version::ConfigurationVersion;
 use taco_domain::execution::Execution;
+use taco_domain::graph::words::ContractPolicy;
 use taco_domain::id::{OutputId, ProjectId, WorkspaceId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::project::Project;
@@ -44,6 +45,16 @@ impl WorkspaceView {
     /// Execution mode that it inherits where it has none of its own.
     pub fn inherited_execution(&self) -> Execution {
         self.org.state.default_execution(&self.workspace.project)
+    }
+
+    /// Policy for its plans that break outputs which others use.
+    pub fn contract_policy(&self) -> ContractPolicy {
+        self.org.state.contract_policy(&self.workspace)
+    }
+
+    /// The same, where it has none of its own.
+    pub fn inherited_contract_policy(&self) -> ContractPolicy {
+        self.org.state.inherited_contract_policy(self.workspace.project)
     }
 
     /// The pool whose agents execute its runs.

@@ -1,7 +1,9 @@
 use std::sync::{Arc, Mutex};
 
 use jiff::{SignedDuration, Timestamp};
-use taco_control_plane::{Caller, Error, FirstStart, NewToken, OrganizationView, Privileged, RequestInfo, Settings};
+use taco_control_plane::{
+    Caller, Error, FirstStart, NewToken, NotificationSettings, OrganizationView, Privileged, RequestInfo, Settings,
+};
 use taco_domain::organization::OrganizationPatch;
 use taco_domain::user::User;
 use taco_ledger::{Bucket, Clock, Environment, MasterKey, MasterKeys, ObjectBucket, Options, Peers, SharedRng};
@@ -120,6 +122,8 @@ async fn open(
         timeouts: Default::default(),
         limits: Default::default(),
         history: Default::default(),
+        hosts: Vec::new(),
+        notifications: NotificationSettings::default(),
     };
     Privileged::open(environment, settings).await
 }

@@ -56,7 +56,7 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             configuration.settings.url
         );
     };
-    eprintln!("This link sets the password of {}. It works once, until {}:", link.username, link.expires_at);
+    eprintln!("This link sets the password of {}. It works once, until {:.0}:", link.username, link.expires_at);
     writeln!(io::stdout(), "{}", taco_web::password_link_address(&configuration.settings.url, &link))?;
     Ok(ExitCode::SUCCESS)
 }

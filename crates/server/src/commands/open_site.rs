@@ -25,5 +25,5 @@ pub(super) async fn open_site(configuration: &Configuration) -> Result<Option<Pr
         server: rng.unique(),
         peers: Peers::none(),
     };
-    Ok(Some(Privileged::open(environment, control_plane_settings(settings, &rng)?).await?))
+    Ok(Some(Privileged::open(environment, control_plane_settings(settings, &rng, Vec::new())?).await?))
 }

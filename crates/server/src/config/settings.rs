@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use taco_ledger::Location;
+use taco_outbound::AllowedNetworks;
 use url::Url;
 
 use super::value::{BucketUrl, FilePath, HttpUrl, LogFilter, LogFormat, MirrorUrl, PublicUrl, Secret, Value};
@@ -104,6 +105,14 @@ settings! {
         /// Minutes after which old commits may be packed: many in one compressed object, kept forever.
         pack_after: u16, Fixed("120"), "1440";
     }
+    Notifications {
+        /// Networks outside the internet to which webhooks may go, also without encryption. Without them, requests to configured addresses reach the internet alone, by https.
+        outbound_allow: Option<AllowedNetworks>, Nothing, "10.1.0.0/16,127.0.0.1";
+        /// Mail server for email notifications: smtps://, smtp:// with ?tls=required, or plain smtp://; with user and password where it wants them.
+        smtp_url: Option<Secret>, Nothing, "smtps://taco:password@mail.example.com";
+        /// Sender of email; needed with `smtp_url`.
+        mail_from: Option<String>, Nothing, "Taco <taco@example.com>";
+    }
     Agent {
         /// Plans and applies that the built-in agent runs at a time; 0 turns it off.
         agent_concurrency: u16, Fixed("2"), "4";
@@ -200,6 +209,7 @@ impl Setting {
 pub enum Group {
     Bucket,
     Server,
+    Notifications,
     Agent,
     Logs,
 }
@@ -209,6 +219,7 @@ impl Group {
         match self {
             Self::Bucket => "Bucket",
             Self::Server => "Server",
+            Self::Notifications => "Notifications",
             Self::Agent => "Agents",
             Self::Logs => "Logs and metrics",
         }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use taco_outbound::AllowedNetworks;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use url::Url;
 
@@ -69,6 +70,14 @@ impl Value for SocketAddr {
 
     fn parse(text: &str) -> Result<Self, String> {
         text.parse().map_err(|_| "is not an IP address and a port".to_owned())
+    }
+}
+
+impl Value for AllowedNetworks {
+    const SHAPE: &'static str = "NETWORKS";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text)
     }
 }
 
