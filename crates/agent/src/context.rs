@@ -148,13 +148,20 @@ impl Context {
         match tokio::time::timeout(Duration::from_secs(5), asking).await {
             Ok(Ok(services)) => services.clone(),
             // It has always been there; a phase that does not ask for it is better than none.
-            _ => ["tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2"]
-                .map(|name| (name.to_owned(), json!("/api/v2/")))
-                .into_iter()
-                .collect(),
+            _ => SERVICES.map(|(name, address)| (name.to_owned(), json!(address))).into_iter().collect(),
         }
     }
 }
+
+/// Services that every server has, for phases whose server cannot be asked.
+const SERVICES: [(&str, &str); 6] = [
+    ("tfe.v2", "/api/v2/"),
+    ("tfe.v2.1", "/api/v2/"),
+    ("tfe.v2.2", "/api/v2/"),
+    ("state.v2", "/api/v2/"),
+    ("modules.v1", "/api/registry/v1/modules/"),
+    ("providers.v1", "/api/registry/v1/providers/"),
+];
 
 /// True if runs can be isolated from others. What remains open is logged once, when the agent starts.
 fn can_confine(options: &Options) -> bool {

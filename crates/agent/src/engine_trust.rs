@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use taco_agent_protocol::Engine;
-
-use crate::openpgp::PublicKeys;
+use taco_openpgp::PublicKeys;
 
 /// Signing keys of the vendors; their sources are noted in the same directory.
 const HASHICORP: &str = include_str!("../keys/hashicorp.asc");

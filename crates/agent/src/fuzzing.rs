@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use taco_openpgp::PublicKeys;
+
 use crate::engine_version::VersionRequest;
 use crate::mask::Mask;
-use crate::openpgp::PublicKeys;
 use crate::provider_schemas::Schemas;
 use crate::redacted_plan::ShownPlan;
 

@@ -29,7 +29,6 @@ pub mod lease;
 mod log_file;
 mod log_upload;
 mod mask;
-mod openpgp;
 mod options;
 mod phase;
 mod phase_requests;

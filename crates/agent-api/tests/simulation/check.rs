@@ -23,6 +23,7 @@ use crate::phase::engine_version;
 use crate::promise::{Broken, Promise};
 use crate::sabotage::PLANTED;
 use crate::stage::{Stage, watcher};
+use crate::walks::Walks;
 
 /// State replayed from the log, and the events on the way.
 #[derive(Default)]
@@ -38,6 +39,7 @@ pub(crate) struct Replay {
     lost: BTreeSet<PhaseAttempt>,
     /// Number of times that people took a workspace's lock and kept it, and released it.
     locks: BTreeMap<WorkspaceId, Locks>,
+    walks: Walks,
 }
 
 /// Number of times that a lock was taken by a person, and released by them.
@@ -65,7 +67,7 @@ pub(crate) fn check(stage: &Stage, broken: &mut Broken) -> Replay {
 
 fn replay(stage: &Stage, broken: &mut Broken) -> Replay {
     let objects = stage.world.objects();
-    let mut replay = Replay::default();
+    let mut replay = Replay { walks: Walks::of(stage), ..Replay::default() };
     for seq in 1.. {
         let key = layout::commit(&stage.ledger_name, seq);
         let Some(bytes) = objects.get(&key) else { break };
@@ -78,7 +80,7 @@ fn replay(stage: &Stage, broken: &mut Broken) -> Replay {
         };
         replay.commits = seq;
         for entry in &commit.transactions {
-            let breaches = [replay.apply(entry), replay.check_workspaces()];
+            let breaches = [replay.apply(stage, entry), replay.check_workspaces()];
             // A planted bug has to be found by what it leads to.
             if entry.action != PLANTED {
                 for (promise, how) in breaches.into_iter().filter_map(Result::err) {
@@ -100,18 +102,19 @@ struct Queue {
 
 impl Replay {
     /// Applies all of an entry; the error is the first thing about it that is not as it should be.
-    fn apply(&mut self, entry: &Entry) -> Result<(), Breach> {
+    fn apply(&mut self, stage: &Stage, entry: &Entry) -> Result<(), Breach> {
         let readable = |error: serde_json::Error| (Promise::TheLogIsWhole, error.to_string());
         // The order of the global queue is that before the transaction.
         let first = self.runs.values().filter_map(Run::queue_key).min().map(|key| key.run);
         let ready = self.runs.values().filter_map(|run| Some((run.ready_since()?, run.id)));
         let queue = Queue { first, longest: ready.min().map(|(_, id)| id) };
-        let mut checked = Ok(());
+        let (mut checked, mut nodes) = (Ok(()), Vec::new());
         for put in &entry.puts {
             let is_right = match put.kind.as_str() {
                 "run" => {
                     let run: Run = serde_json::from_str(put.value.get()).map_err(readable)?;
                     let followed = self.follow(&run, &entry.action, queue);
+                    self.walks.follow_run(&run);
                     self.runs.insert(run.id, run);
                     followed
                 }
@@ -125,11 +128,41 @@ impl Replay {
                     let version: StateVersion = serde_json::from_str(put.value.get()).map_err(readable)?;
                     self.add_state(version)
                 }
+                "walk" => {
+                    self.walks.follow_walk(serde_json::from_str(put.value.get()).map_err(readable)?);
+                    Ok(())
+                }
+                "walk-node" => {
+                    nodes.push(serde_json::from_str(put.value.get()).map_err(readable)?);
+                    Ok(())
+                }
                 _ => Ok(()),
             };
             checked = checked.and(is_right);
         }
+        if !nodes.is_empty() {
+            let current = self.current_values();
+            checked = checked.and(self.walks.follow_nodes(stage, nodes, &self.runs, &current));
+        }
         checked
+    }
+
+    /// The value in each workspace's current state.
+    fn current_values(&self) -> BTreeMap<WorkspaceId, String> {
+        let current = self.workspaces.values().filter_map(|workspace| {
+            let version = self.states.get(&workspace.current_state_version?)?;
+            Some((workspace.id, self.walks.value(&version.sha256)?.clone()))
+        });
+        current.collect()
+    }
+
+    /// True if a workspace has a lock that someone has to free: a person's, or that of a run that is over.
+    fn is_kept(&self, workspace: WorkspaceId) -> bool {
+        let lock = self.workspaces.get(&workspace).and_then(|workspace| workspace.lock.as_ref());
+        lock.is_some_and(|lock| match lock.holder {
+            Author::Run(holder) => self.runs.get(&holder).is_some_and(|holder| holder.status.is_final()),
+            _ => true,
+        })
     }
 
     /// A person's lock stays theirs until someone lets it go, which only some actions do.
@@ -326,6 +359,7 @@ fn check_engines(replay: &Replay, events: &[Event], broken: &mut Broken) {
 /// Checks that everything acknowledged is there for ever, and that each phase was ended by its holder.
 fn check_told(replay: &Replay, told: &Told, broken: &mut Broken) {
     use Promise as P;
+    replay.walks.check_told(&told.walks, broken);
     if let Some(run) = told.runs.iter().find(|run| !replay.runs.contains_key(run)) {
         broken.note(P::WhatWasAcknowledgedStays, format!("{run} was acknowledged and is lost"));
     }
@@ -440,13 +474,10 @@ fn check_claims(stage: &Stage, replay: &Replay, events: &[Event], broken: &mut B
 
 /// Checks that after the faults every run is over, or waits for a person.
 pub(crate) fn check_liveness(replay: &Replay, broken: &mut Broken) {
+    replay.walks.check_liveness(|workspace| replay.is_kept(workspace), broken);
     for run in replay.runs.values().filter(|run| !run.status.is_final()) {
         let awaits_decision = matches!(run.status, RunStatus::Planned | RunStatus::PlannedAndSaved);
-        let lock = replay.workspaces.get(&run.workspace).and_then(|workspace| workspace.lock.as_ref());
-        let is_kept = lock.is_some_and(|lock| match lock.holder {
-            Author::Run(holder) => replay.runs.get(&holder).is_some_and(|holder| holder.status.is_final()),
-            _ => true,
-        });
+        let is_kept = replay.is_kept(run.workspace);
         let awaits_unlock = matches!(run.status, RunStatus::Pending | RunStatus::Confirmed) && is_kept;
         if !awaits_decision && !awaits_unlock {
             let executor = run.executing_phase().and_then(|kind| run.phase(kind).executor.clone());

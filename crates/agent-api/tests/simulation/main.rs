@@ -1,5 +1,6 @@
-//! Runs with agents, in histories that a seed decides wholly: two servers, six agents and sixteen runs live through a
-//! bucket that fails, partitions, paused and killed processes, crashes and wrong clocks.
+//! Runs and walks with agents, in histories that a seed decides wholly: two servers, six agents, sixteen runs and a few
+//! walks over all workspaces live through a bucket that fails, partitions, paused and killed processes, crashes and wrong
+//! clocks.
 //!
 //! Servers are the real ones, from the door for agents to the ledger; agents follow the rules of `taco-agent`; engines
 //! write what they do into a ledger of their own (`outside`). `check` compares that, and what everybody was told, with
@@ -22,6 +23,7 @@ mod sabotage;
 mod server;
 mod signal;
 mod stage;
+mod walks;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +38,8 @@ use crate::stage::{AGENTS, LEASE, Mode, SERVERS, Stage};
 /// Everything comes to an end this long after the faults, and a little later for each run that has to wait for others.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 const SETTLE_TIMEOUT_PER_RUN: Duration = Duration::from_secs(8);
+/// A walk waits for each of its units, and may wait for what they made to be examined.
+const SETTLE_TIMEOUT_PER_WALK: Duration = Duration::from_secs(240);
 
 /// Lives through the history of one seed and says which promises broke, or returns a fingerprint of everything that
 /// happened.
@@ -58,14 +62,18 @@ fn live_through(seed: u64, mode: Mode, sabotage: Sabotage) -> Result<String, Bro
         tokio::spawn(people::unlock(Arc::clone(&stage)));
         tokio::spawn(people::lock(Arc::clone(&stage)));
         tokio::spawn(people::read_logs(Arc::clone(&stage)));
+        tokio::spawn(walks::begin(Arc::clone(&stage)));
+        tokio::spawn(walks::decide(Arc::clone(&stage)));
         tokio::spawn(faults::make_trouble(Arc::clone(&stage)));
         tokio::spawn(sabotage::break_rules(Arc::clone(&stage)));
         sleep_until(stage.over).await;
         if mode == Mode::Liveness {
             let truth = stage.observer.read().await.expect("the truth");
             let open = truth.runs.iter().filter(|run| !run.status.is_final()).count();
+            let walks = truth.walks.iter().filter(|walk| walk.is_open()).count();
             drop(truth);
-            sleep(LEASE * 2 + SETTLE_TIMEOUT + SETTLE_TIMEOUT_PER_RUN * open as u32).await;
+            let settle = SETTLE_TIMEOUT + SETTLE_TIMEOUT_PER_RUN * open as u32 + SETTLE_TIMEOUT_PER_WALK * walks as u32;
+            sleep(LEASE * 2 + settle).await;
         }
         let mut broken = Broken::default();
         let replay = check::check(&stage, &mut broken);

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use taco_agent_protocol::PhaseAttempt;
 use taco_domain::id::{RunId, WorkspaceId};
+use taco_domain::walks::walk::WalkId;
 
 use crate::check::Locks;
 use crate::outside::Files;
@@ -29,6 +30,8 @@ pub(crate) struct Told {
     pub(crate) logs_read: Vec<(PhaseAttempt, Vec<u8>)>,
     /// Runs whose making was acknowledged.
     pub(crate) runs: BTreeSet<RunId>,
+    /// Walks whose beginning was acknowledged.
+    pub(crate) walks: BTreeSet<WalkId>,
     /// Locks that a person was told to have, or to have let go.
     pub(crate) locks: BTreeMap<WorkspaceId, Locks>,
     /// Promises that were broken before everybody's eyes.

@@ -11,6 +11,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
+use crate::walks::Made;
+
 const STX: u8 = 2;
 const ETX: u8 = 3;
 
@@ -38,11 +40,16 @@ pub(crate) struct Event {
 #[derive(Default)]
 pub(crate) struct Outside {
     events: Mutex<Vec<Event>>,
+    made: Mutex<Made>,
 }
 
 impl Outside {
     pub(crate) fn events(&self) -> Vec<Event> {
         self.events.lock().expect("no panic").clone()
+    }
+
+    pub(crate) fn made(&self) -> MutexGuard<'_, Made> {
+        self.made.lock().expect("no panic")
     }
 }
 
@@ -170,10 +177,11 @@ impl Engine {
         if self.phase.phase == PhaseKind::Apply {
             self.serial += 1;
             let (serial, lineage) = (self.serial, self.workspace);
+            let value = format!("{} {step}", self.phase);
             let state = format!(
-                r#"{{"version":4,"terraform_version":"1.11.4","serial":{serial},"lineage":"{lineage}","outputs":{{"by":{{"value":"{} {step}","type":"string"}}}},"resources":[]}}"#,
-                self.phase
+                r#"{{"version":4,"terraform_version":"1.11.4","serial":{serial},"lineage":"{lineage}","outputs":{{"by":{{"value":"{value}","type":"string"}}}},"resources":[]}}"#
             );
+            self.outside.made().note_state(state.as_bytes(), value);
             *self.files.state.lock().expect("no panic") = Some(state.into());
         }
     }

@@ -18,12 +18,13 @@ use crate::faults::MAX_SERVER_PAUSE_SECONDS;
 use crate::network::Place;
 use crate::promise::Promise;
 use crate::stage::{SITE_TOKEN, Stage};
+use crate::walks::WALK_MESSAGE;
 
 const RUNS: usize = 16;
 
 impl Stage {
     /// Asks a server as its admin; `None` where the answer is lost.
-    async fn ask<T, F>(
+    pub(crate) async fn ask<T, F>(
         self: &Arc<Self>,
         number: usize,
         verb: impl FnOnce(Privileged, Caller) -> F + Send + 'static,
@@ -48,7 +49,7 @@ impl Stage {
         (!self.chance(0.05)).then_some(answer)
     }
 
-    fn break_promise(&self, promise: Promise, how: String) {
+    pub(crate) fn break_promise(&self, promise: Promise, how: String) {
         self.notes.told().broken.push((promise, how));
     }
 }
@@ -117,7 +118,10 @@ pub(crate) async fn decide(stage: Arc<Stage>) {
         let runs: Vec<Run> = truth.runs.iter().cloned().collect();
         drop(truth);
         for run in runs {
+            let is_of_walk = run.options.message.starts_with(WALK_MESSAGE);
             match run.status {
+                // The walk decides.
+                RunStatus::Planned | RunStatus::PlannedAndSaved if is_of_walk => {}
                 RunStatus::Planned | RunStatus::PlannedAndSaved => confirm_or_discard(&stage, &run, &mut unclear).await,
                 status if !status.is_final() && status.is_cancelable() && stage.chance(0.006) => {
                     let id = run.id;
@@ -145,7 +149,7 @@ async fn confirm_or_discard(stage: &Arc<Stage>, run: &Run, unclear: &mut BTreeSe
     let confirms = stage.rng.fraction() < 0.85;
     let answer = stage.ask(server, move |plane, caller| async move {
         match confirms {
-            true => plane.confirm_run(&caller, id, None).await,
+            true => plane.confirm_run(&caller, id, None, false).await,
             false => plane.discard_run(&caller, id, None).await,
         }
     });

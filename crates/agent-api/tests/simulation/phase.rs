@@ -200,6 +200,9 @@ impl Phase {
             }
             (Exit::Succeeded, PhaseKind::Plan) => {
                 self.requests.send("plan", Bytes::from_static(b"a plan"), &mut control).await?;
+                if let Some(shown) = self.stage.json_plan(self.entry.phase, self.entry.workspace).await {
+                    self.requests.send("json-plan", shown, &mut control).await?;
+                }
                 let has_changes = self.stage.rng.fraction() < 0.85;
                 Ok(Outcome::Planned(PlanSummary { has_changes, counts, generated_configuration: false, engine }))
             }

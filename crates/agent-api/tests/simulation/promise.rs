@@ -35,6 +35,14 @@ pub(crate) enum Promise {
     WhatIsTakenComesToSomething,
     /// Applies before plans before plans that change nothing, the oldest first; and no run is passed over for ever.
     TheQueueKeepsItsOrder,
+    /// No node of a walk begins before all that it uses is done.
+    AWalkKeepsItsOrder,
+    /// What a walk cuts off uses what it took in last.
+    WhatIsCutOffIsUnchanged,
+    /// A walk applies a workspace once.
+    AWalkAppliesOnce,
+    /// Every walk ends when the faults are over, and each of its nodes has an end and a reason.
+    EveryWalkComesToAnEnd,
     /// Every run ends or waits for a person when the faults are over.
     EveryRunComesToAnEnd,
 }

@@ -7,11 +7,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use taco_domain::Author;
+use taco_domain::graph::dependency::{Consumed, ConsumedOutput, Dependency};
+use taco_domain::graph::token::ValueTokens;
+use taco_domain::graph::words::EdgeStatus;
+use taco_domain::output::CommittedOutput;
 use taco_domain::phase::PhaseStatus;
 use taco_domain::run_status::{RunEvent, RunStatus};
+use taco_domain::walks::walk::WalkNode;
+use taco_domain::walks::words::WalkNodeState;
+use taco_domain::{Author, OrganizationState};
 use taco_ledger::bucket::{ByteStream, Created, Download, Object};
-use taco_ledger::{Bucket, BucketError, Intent, Key};
+use taco_ledger::{Bucket, BucketError, Intent, Key, Transaction};
 use tokio::time::sleep;
 
 use crate::promise::Promise;
@@ -28,17 +34,23 @@ pub(crate) enum Sabotage {
     NoSelfKill,
     /// A run begins whether or not it is first in its workspace.
     NoFifoGuard,
+    /// Nodes of a walk count as done before they are.
+    WalkPastNodes,
+    /// Uses count as taken in though no run did it.
+    TakeInByItself,
     /// A commit with an unclear outcome is decided and written anew, without a look whether it is there.
     BlindRetry,
 }
 
 impl Sabotage {
     /// Each mistake, and the promise by which it has to be found: another one may break by chance.
-    pub(crate) const PLANTED: [(Self, Promise); 5] = [
+    pub(crate) const PLANTED: [(Self, Promise); 7] = [
         (Self::RequeueLostApply, Promise::AnApplyBeginsOnce),
         (Self::NoFence, Promise::OthersCannotSpeakForAnAttempt),
         (Self::NoSelfKill, Promise::AppliesDoNotOverlap),
         (Self::NoFifoGuard, Promise::OneRunAtATime),
+        (Self::WalkPastNodes, Promise::AWalkKeepsItsOrder),
+        (Self::TakeInByItself, Promise::WhatIsCutOffIsUnchanged),
         (Self::BlindRetry, Promise::WishesAreGrantedOnce),
     ];
 }
@@ -49,13 +61,18 @@ pub(crate) const PLANTED: &str = "run.break";
 /// Does to runs what a bug in the rules would do.
 pub(crate) async fn break_rules(stage: Arc<Stage>) {
     let sabotage = stage.sabotage;
-    if !matches!(sabotage, Sabotage::RequeueLostApply | Sabotage::NoFifoGuard) {
+    if matches!(sabotage, Sabotage::None | Sabotage::NoFence | Sabotage::NoSelfKill | Sabotage::BlindRetry) {
         return;
     }
     loop {
         sleep(Duration::from_millis(700)).await;
         let intent = Intent { actor: "saboteur".to_owned(), action: PLANTED, request: None };
         let broken = stage.observer.commit(intent, move |tx| {
+            match sabotage {
+                Sabotage::WalkPastNodes => walk_past_nodes(tx),
+                Sabotage::TakeInByItself => take_in_by_itself(tx),
+                _ => {}
+            }
             let runs: Vec<_> = tx.state().runs.iter().cloned().collect();
             for run in runs {
                 match sabotage {
@@ -77,6 +94,35 @@ pub(crate) async fn break_rules(stage: Arc<Stage>) {
             Ok::<_, ()>(())
         });
         let _ = broken.await;
+    }
+}
+
+fn walk_past_nodes(tx: &mut Transaction<OrganizationState>) {
+    let nodes: Vec<WalkNode> = tx.state().walk_nodes.iter().cloned().collect();
+    for node in nodes.into_iter().filter(|node| node.state == WalkNodeState::Planning) {
+        tx.put(&WalkNode {
+            state: WalkNodeState::Done,
+            reason: Some("a bug".to_owned()),
+            ended_at: node.started_at,
+            ..node
+        });
+    }
+}
+
+fn take_in_by_itself(tx: &mut Transaction<OrganizationState>) {
+    let edges: Vec<Dependency> = tx.state().dependencies.iter().cloned().collect();
+    for edge in edges {
+        let outputs = edge.producer.and_then(|producer| tx.state().workspace_outputs.get(&producer)).cloned();
+        let (Some(outputs), Some(consumed)) = (outputs, edge.consumed.clone()) else { continue };
+        let is_stale = tx.state().edge_state(&edge).status == EdgeStatus::Stale;
+        if is_stale {
+            let taken = outputs.outputs.into_iter().map(|(name, output)| {
+                let CommittedOutput { digest, detailed_type, .. } = output.committed;
+                (name, ConsumedOutput { digest, detailed_type, tokens: ValueTokens::default() })
+            });
+            let consumed = Consumed { outputs: taken.collect(), ..consumed };
+            tx.put(&Dependency { consumed: Some(consumed), ..edge });
+        }
     }
 }
 

@@ -32,6 +32,7 @@ use crate::outside::Outside;
 use crate::pause::{Pause, SeenAwake};
 use crate::sabotage::{Forgetful, Sabotage};
 use crate::server::Server;
+use crate::walks;
 
 pub(crate) const SITE_TOKEN: &str = "a text that the operator chose";
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -142,6 +143,8 @@ pub(crate) async fn open(environment: Environment) -> Result<Privileged, taco_co
         timeouts: Timeouts::default(),
         limits: Default::default(),
         history: Default::default(),
+        hosts: Vec::new(),
+        notifications: taco_control_plane::NotificationSettings::default(),
     };
     Privileged::open(environment, settings).await
 }
@@ -200,6 +203,7 @@ pub(crate) async fn prepare(seed: u64, mode: Mode, sabotage: Sabotage) -> Arc<St
         });
         workspaces.push(given_workspace(&plane, &caller, "acme", patch).await);
     }
+    walks::declare(&plane, &caller, &workspaces).await;
     let organization = pool.org.id();
     let ledger_name: LedgerName = organization.to_string().parse().expect("a legal name");
     let observer = Ledger::open(seen_by, ledger_name.clone(), Options::default()).await.expect("the truth");

@@ -275,7 +275,7 @@ async fn wrong_settings_are_usage_errors_of_one_line() {
         (vec!["--provider-mirror", &missing], "there is no such directory"),
         (vec!["--engine-mirror", "nonsense"], "--engine-mirror nonsense"),
         (vec!["--engine-keys", &missing], "missing: No such file"),
-        (vec!["--engine-keys", "/dev/null"], "has no RSA key in it"),
+        (vec!["--engine-keys", "/dev/null"], "has no RSA or Ed25519 key in it"),
         (vec!["--engine-checksums", "/etc/passwd"], "/etc/passwd:1: this is no checksum"),
         (vec!["--run-as", "nobody-like-this"], "is no user of this machine"),
         (vec!["--run-as", "nobody,root"], "has root among its users"),
