@@ -11,6 +11,8 @@ pub(crate) async fn discovery() -> Json<Value> {
         "tfe.v2.1": "/api/v2/",
         "tfe.v2.2": "/api/v2/",
         "state.v2": "/api/v2/",
+        "modules.v1": "/api/registry/v1/modules/",
+        "providers.v1": "/api/registry/v1/providers/",
         "login.v1": {
             "client": CLIENT,
             "grant_types": ["authz_code"],

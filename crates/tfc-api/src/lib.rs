@@ -12,11 +12,14 @@ mod crud;
 mod discovery;
 #[doc(hidden)]
 pub mod fuzzing;
+mod graph;
 mod http;
 mod not_implemented;
+mod notification_configurations;
 mod organizations;
 mod ping;
 mod projects;
+mod registry;
 mod request;
 mod resource;
 pub mod routes;
@@ -25,7 +28,9 @@ mod ssh_keys;
 mod states;
 mod teams;
 mod variables;
+mod vcs;
 mod versions;
+mod walks;
 mod workspaces;
 
 use std::sync::Arc;
@@ -42,7 +47,8 @@ use crate::response_cache::ResponseCache;
 use crate::summary_cache::SummaryCache;
 
 // Modules are called by their own names wherever their files are.
-use accounts::{account, authentication_tokens, user_tokens, users};
+use accounts::{account, admin_users, authentication_tokens, user_tokens, users};
+use graph::{dependencies, output_commits};
 use http::{
     address, body, caller, client, document, error, headers, path, query, rate_limit, response_cache, signed_url,
 };
@@ -50,11 +56,16 @@ use organizations::{
     audit_trails, explorer, invitations, organization_memberships, organization_tags, organization_tokens,
     subscriptions, token_lifetimes,
 };
+use registry::{
+    gpg_keys, module_protocol, provider_platforms, provider_protocol, provider_versions, registry_files,
+    registry_modules, registry_providers,
+};
 use runs::{comments, cost_estimates, log_stream, phases, run_events, run_triggers};
 use states::{base64_text, http_backend, inline_state, state_version_outputs, state_versions, summary_cache};
 use teams::{team_members, team_projects, team_workspaces};
-use variables::variable_sets;
-use workspaces::{tag_bindings, tags, workspace_includes, workspace_resources};
+use variables::{bindings, variable_sets};
+use vcs::{oauth_clients, oauth_tokens};
+use workspaces::{reserved_tag_keys, tag_bindings, tags, workspace_includes, workspace_resources};
 
 /// State that every handler can reach.
 #[derive(Clone, Debug)]

@@ -11,13 +11,13 @@ fn empty_page(request: &ApiRequest) -> Answer {
     Ok(Document::page(Listed::from_all([], request.query.page()?)).into_response())
 }
 
-/// `GET /api/v2/organizations/{organization}/…`: policies, run tasks, the registry, connections to version control.
+/// `GET /api/v2/organizations/{organization}/…`: policies, run tasks.
 pub(crate) async fn empty_list_of_organization(request: ApiRequest) -> Answer {
     request.control_plane.organization(&request.caller, request.organization()?).await?;
     empty_page(&request)
 }
 
-/// `GET /api/v2/workspaces/{workspace}/…`: run tasks, notifications, assessments.
+/// `GET /api/v2/workspaces/{workspace}/…`: run tasks, assessments.
 pub(crate) async fn empty_list_of_workspace(request: ApiRequest) -> Answer {
     request.control_plane.workspace_with_runs(&request.caller, &request.workspace()?).await?;
     empty_page(&request)

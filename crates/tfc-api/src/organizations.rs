@@ -14,6 +14,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taco_control_plane::{Caller, OrganizationView};
 use taco_domain::execution::ExecutionMode;
+use taco_domain::graph::output_contract::DEFAULT_POLICY;
+use taco_domain::graph::words::ContractPolicy;
 use taco_domain::id::OrganizationId;
 use taco_domain::organization::{AuthenticationPolicy, OrganizationPatch};
 use taco_domain::permission::Action;
@@ -47,6 +49,7 @@ struct Attributes<'a> {
     allow_force_delete_workspaces: bool,
     user_tokens_enabled: bool,
     max_ttl_enabled: bool,
+    taco_output_contract: ContractPolicy,
     is_unified: bool,
     saml_enabled: bool,
     two_factor_conformant: bool,
@@ -146,6 +149,7 @@ impl Resource for OrganizationView {
             allow_force_delete_workspaces: organization.allow_force_delete_workspaces,
             user_tokens_enabled: organization.user_tokens_enabled,
             max_ttl_enabled: organization.max_ttl_enabled,
+            taco_output_contract: organization.output_contract.unwrap_or(DEFAULT_POLICY),
             is_unified: false,
             saml_enabled: false,
             two_factor_conformant: true,

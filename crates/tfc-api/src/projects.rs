@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taco_control_plane::{Error, Listed, PageRequest, ProjectFilter, ProjectView};
 use taco_domain::execution::{Execution, ExecutionMode};
+use taco_domain::graph::words::ContractPolicy;
 use taco_domain::id::ProjectId;
 use taco_domain::permission::Action;
 use taco_domain::project::ProjectPatch;
@@ -27,6 +28,9 @@ struct Attributes<'a> {
     created_at: Timestamp,
     default_execution_mode: ExecutionMode,
     auto_destroy_activity_duration: Option<&'a str>,
+    /// `None` where the organization's policy counts.
+    taco_output_contract: Option<ContractPolicy>,
+    taco_effective_output_contract: ContractPolicy,
     is_unified: bool,
     workspace_count: usize,
     setting_overwrites: Overwrites,
@@ -66,6 +70,8 @@ impl Resource for ProjectView {
             created_at: project.created_at,
             default_execution_mode: execution.mode,
             auto_destroy_activity_duration: project.auto_destroy_activity_duration.as_deref(),
+            taco_output_contract: project.output_contract,
+            taco_effective_output_contract: self.contract_policy(),
             is_unified: false,
             workspace_count: self.workspace_count(),
             setting_overwrites: Overwrites { default_execution_mode: overwrites, default_agent_pool: overwrites },

@@ -156,6 +156,13 @@ impl ApiRequest {
         Ok(document.into_response())
     }
 
+    /// The same for lists that have no pages when they are empty.
+    pub(crate) async fn page_from_none<R: Resource>(&self, listed: Listed<R>) -> Answer {
+        let mut document = self.page_document(&listed)?.counting_pages_from_none();
+        self.include(&listed.items, &mut document).await?;
+        Ok(document.into_response())
+    }
+
     /// One page of a list with which nothing comes along.
     pub(crate) fn page_without_includes<R: Resource>(&self, listed: &Listed<R>) -> Answer {
         Ok(self.page_document(listed)?.into_response())

@@ -7,17 +7,19 @@ pub(crate) mod phases;
 pub(crate) mod run_events;
 pub(crate) mod run_triggers;
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taco_control_plane::{Caller, RunFilter, RunView};
+use taco_control_plane::{AffectedConsumerView, Caller, GivenVariable, OutputContractView, RunFilter, RunView};
 use taco_domain::engine::Engine;
-use taco_domain::id::RunId;
+use taco_domain::graph::words::{BreakingChange, ContractPolicy, OutputUse};
+use taco_domain::id::{RunId, WorkspaceId};
 use taco_domain::permission::Action;
 use taco_domain::phase::PhaseKind;
 use taco_domain::run::RunSource;
 use taco_domain::run_request::RunRequest;
+use taco_domain::run_word::RunWord;
+use taco_domain::small_map::SmallMap;
+use taco_domain::variable::VariableCategory;
 use taco_domain::wait_reason::WaitReason;
 
 use crate::document::{Document, Identifier, ResourceObject};
@@ -33,7 +35,7 @@ pub(crate) const KIND: &str = "runs";
 #[serde(rename_all = "kebab-case")]
 struct Attributes<'a> {
     status: String,
-    status_timestamps: &'a BTreeMap<String, Timestamp>,
+    status_timestamps: &'a SmallMap<RunWord, Timestamp>,
     message: &'a str,
     source: RunSource,
     trigger_reason: &'static str,
@@ -57,6 +59,11 @@ struct Attributes<'a> {
     position_in_queue: usize,
     /// Reasons why it waits; none for a run that is under way or over.
     taco_wait_reasons: Vec<Waits>,
+    /// Outputs that its plan removes or retypes and that others use.
+    taco_output_contract: Option<Contract>,
+    /// What the plan was given for variables that are bound to outputs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    taco_bound_variables: Vec<Bound>,
     actions: Actions,
     permissions: Permissions,
 }
@@ -65,6 +72,97 @@ struct Attributes<'a> {
 struct Variable {
     key: String,
     value: String,
+}
+
+/// A bound variable, without its value.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Bound {
+    variable: String,
+    category: VariableCategory,
+    producer: String,
+    output: String,
+    commit: Option<u32>,
+    digest: String,
+    sensitive: bool,
+    /// The run whose plan announces the value.
+    announced_by: Option<RunId>,
+}
+
+impl Bound {
+    fn of(given: GivenVariable) -> Self {
+        let GivenVariable { bound, producer } = given;
+        Self {
+            variable: bound.key,
+            category: bound.category,
+            producer,
+            output: bound.output,
+            commit: bound.commit,
+            digest: bound.digest.to_string(),
+            sensitive: bound.sensitive,
+            announced_by: bound.announced_by,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Contract {
+    policy: ContractPolicy,
+    /// The run does not apply by itself.
+    stops: bool,
+    consumer_count: u64,
+    broken: Vec<BrokenOutput>,
+    /// Number of broken outputs that are not listed.
+    more_outputs: u64,
+    sentences: Vec<String>,
+    accepted_by: Option<String>,
+    accepted_at: Option<Timestamp>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct BrokenOutput {
+    output: String,
+    change: BreakingChange,
+    certain: bool,
+    consumers: Vec<Consumer>,
+    /// Number of consumers that are not listed.
+    more_consumers: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Consumer {
+    /// `None` for one that the caller may not see.
+    id: Option<WorkspaceId>,
+    name: String,
+    #[serde(rename = "use")]
+    how: OutputUse,
+}
+
+impl From<OutputContractView> for Contract {
+    fn from(view: OutputContractView) -> Self {
+        let OutputContractView { contract, broken, sentences, accepted_by } = view;
+        let consumer = |it: AffectedConsumerView| Consumer { id: it.id, name: it.name, how: it.how };
+        let broken = broken.into_iter().map(|it| BrokenOutput {
+            output: it.output,
+            change: it.change,
+            certain: it.certain,
+            consumers: it.consumers.into_iter().map(consumer).collect(),
+            more_consumers: it.unlisted,
+        });
+        Self {
+            policy: contract.policy,
+            stops: contract.stops,
+            consumer_count: contract.consumers,
+            broken: broken.collect(),
+            more_outputs: contract.unlisted,
+            sentences,
+            accepted_by,
+            accepted_at: contract.accepted.map(|accepted| accepted.at),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -160,6 +258,8 @@ impl Resource for RunView {
             taco_engine: run.options.engine,
             position_in_queue: self.position_in_queue(),
             taco_wait_reasons: waits.map(|reason| Waits { detail: reason.in_words(), reason }).collect(),
+            taco_output_contract: self.output_contract(&request.caller).map(Contract::from),
+            taco_bound_variables: self.given_variables(&request.caller).into_iter().map(Bound::of).collect(),
             actions: Actions {
                 is_cancelable: run.check_cancel().is_ok(),
                 is_confirmable: run.status.is_confirmable(),
@@ -265,6 +365,14 @@ struct Said {
     comment: Option<String>,
 }
 
+/// Attributes of a confirmation.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+struct Confirmation {
+    comment: Option<String>,
+    accept_output_changes: bool,
+}
+
 /// The run that an action is about, and what is said with it.
 async fn decision(request: &ApiRequest) -> Result<(RunId, Option<String>), ApiError> {
     let run = request.id("run")?;
@@ -274,8 +382,9 @@ async fn decision(request: &ApiRequest) -> Result<(RunId, Option<String>), ApiEr
 
 /// `POST /api/v2/runs/{run}/actions/apply`
 pub(crate) async fn apply(request: ApiRequest) -> Answer {
-    let (run, comment) = decision(&request).await?;
-    request.control_plane.confirm_run(&request.caller, run, comment).await?;
+    let run = request.id("run")?;
+    let Confirmation { comment, accept_output_changes } = request.body().await?.action()?;
+    request.control_plane.confirm_run(&request.caller, run, comment, accept_output_changes).await?;
     accepted()
 }
 

@@ -1,5 +1,6 @@
 //! Variables of workspaces and of variable sets. Values that are sensitive go in and never come out.
 
+pub(crate) mod bindings;
 pub(crate) mod variable_sets;
 
 use jiff::Timestamp;

@@ -1,5 +1,6 @@
 //! Workspaces: settings, locks, consumers of their state. Both CLIs read most of these attributes.
 
+pub(crate) mod reserved_tag_keys;
 pub(crate) mod tag_bindings;
 pub(crate) mod tags;
 pub(crate) mod workspace_includes;
@@ -14,6 +15,7 @@ use taco_control_plane::{Caller, Deletion, ListChange, WorkspaceFilter, Workspac
 use taco_domain::attribute::{nullable, shown};
 use taco_domain::engine::Engine;
 use taco_domain::execution::ExecutionMode;
+use taco_domain::graph::words::ContractPolicy;
 use taco_domain::lock::Lock;
 use taco_domain::permission::Action;
 use taco_domain::workspace::{VcsRepository, WorkspacePatch, WorkspaceSource};
@@ -42,6 +44,9 @@ struct Attributes<'a> {
     operations: bool,
     terraform_version: &'a str,
     taco_engine: Engine,
+    /// `None` where the project's policy counts.
+    taco_output_contract: Option<ContractPolicy>,
+    taco_effective_output_contract: ContractPolicy,
     working_directory: &'a str,
     locked: bool,
     locked_reason: &'a str,
@@ -222,6 +227,8 @@ impl Resource for WorkspaceView {
             operations: execution.mode != ExecutionMode::Local,
             terraform_version: &workspace.terraform_version,
             taco_engine: workspace.engine,
+            taco_output_contract: workspace.output_contract,
+            taco_effective_output_contract: self.contract_policy(),
             working_directory: &workspace.working_directory,
             locked: workspace.lock.is_some(),
             locked_reason: lock_reason.unwrap_or_default(),

@@ -71,7 +71,7 @@ impl Resource for User {
 }
 
 /// A picture that asks no other server: the name's first letter.
-fn avatar(user: &User) -> String {
+pub(crate) fn avatar(user: &User) -> String {
     let letter = user.username.as_str().chars().next().unwrap_or('?').to_ascii_uppercase();
     format!(
         "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 10 10'%3E%3Ctext x='5' y='8' \

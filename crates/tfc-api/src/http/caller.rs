@@ -61,16 +61,27 @@ fn about(path: &str) -> Option<RequestTarget> {
     None
 }
 
-/// Checks that what the path names can be there at all: apart from organizations, and workspaces in one of them, things
-/// are named by their ids.
+/// Words in paths of the registry: what it has is named by its address, as in configurations.
+const IN_REGISTRY: [&str; 9] =
+    ["registry", "namespace", "module_name", "module_provider", "provider_name", "version", "os", "arch", "key_id"];
+
+/// Checks that what the path names can be there at all: apart from organizations, workspaces in one of them, and what a
+/// registry has, things are named by their ids.
 async fn can_lead_somewhere(parts: &mut Parts) -> bool {
     let Ok(named) = RawPathParams::from_request_parts(parts, &()).await else { return false };
     let within_organization = named.iter().any(|(word, _)| word == "organization");
     named.iter().all(|(word, name)| match word {
-        "organization" | "action" => true,
+        // Output commits are counted.
+        "organization" | "action" | "output_commit" => true,
         "workspace" if within_organization => true,
+        word if IN_REGISTRY.contains(&word) => is_plain_name(name),
         _ => OrganizationPrefix::of(name).is_some(),
     })
+}
+
+/// True for what could be a part of an address in the registry.
+fn is_plain_name(name: &str) -> bool {
+    name.len() <= 255 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte))
 }
 
 /// Forms of `Authorization` that a route takes.

@@ -221,6 +221,14 @@ impl Document {
         Self { data: Data::Many(listed.items), included: Vec::new(), meta }
     }
 
+    /// An empty list has no pages: clients of some lists rely on it.
+    pub(crate) fn counting_pages_from_none(mut self) -> Self {
+        if let Some(meta) = self.meta.as_mut().filter(|meta| meta.pagination.total_count == 0) {
+            meta.pagination.total_pages = 0;
+        }
+        self
+    }
+
     /// Tells of what the page cannot show.
     pub(crate) fn without(mut self, unreadable: Vec<UnreadableOrganization>) -> Self {
         if let Some(meta) = &mut self.meta {

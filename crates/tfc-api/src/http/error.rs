@@ -80,6 +80,12 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too large", detail)
     }
 
+    /// Tells of another thing that is wrong with the same request.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.errors.extend(other.errors);
+        self
+    }
+
     pub(crate) fn with(mut self, name: HeaderName, value: &'static str) -> Self {
         self.header = Some((name, HeaderValue::from_static(value)));
         self

@@ -36,6 +36,13 @@ impl Query {
         parts.map(str::trim).filter(|part| !part.is_empty()).collect()
     }
 
+    /// All values of a key, which may be given several times and with commas.
+    pub(crate) fn all(&self, key: &str) -> Vec<String> {
+        let values = self.0.iter().filter(|(name, _)| name == key || name.strip_suffix("[]") == Some(key));
+        let parts = values.flat_map(|(_, value)| value.split(','));
+        parts.map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    }
+
     /// The value of a key that has to be there.
     pub(crate) fn required(&self, key: &str) -> Result<&str, ApiError> {
         self.get(key).ok_or_else(|| ApiError::parameter(key, format!("{key} must be given")))

@@ -27,17 +27,23 @@ fn segment(purpose: SignedUrlPurpose) -> &'static str {
         SignedUrlPurpose::DownloadJsonState | SignedUrlPurpose::UploadJsonState => "json-state",
         SignedUrlPurpose::UploadConfiguration => "configuration",
         SignedUrlPurpose::ReadPlanLog | SignedUrlPurpose::ReadApplyLog => "log",
+        // Clients look for this word in addresses of the registry.
+        SignedUrlPurpose::UploadModule | SignedUrlPurpose::DownloadModule => "object/module",
+        SignedUrlPurpose::UploadChecksums | SignedUrlPurpose::DownloadChecksums => "object/checksums",
+        SignedUrlPurpose::UploadSignature | SignedUrlPurpose::DownloadSignature => "object/signature",
+        SignedUrlPurpose::UploadProvider | SignedUrlPurpose::DownloadProvider => "object/provider",
     }
 }
 
 /// The address at which the caller can do what `purpose` says, without a token, for as long as they may.
 pub(crate) fn signed(request: &ApiRequest, purpose: SignedUrlPurpose, id: impl fmt::Display) -> String {
+    use SignedUrlPurpose as P;
     let lifetime = match purpose {
-        SignedUrlPurpose::DownloadState | SignedUrlPurpose::DownloadJsonState => DOWNLOAD_LIFETIME,
-        SignedUrlPurpose::UploadState | SignedUrlPurpose::UploadJsonState | SignedUrlPurpose::UploadConfiguration => {
-            UPLOAD_LIFETIME
-        }
-        SignedUrlPurpose::ReadPlanLog | SignedUrlPurpose::ReadApplyLog => LOG_LIFETIME,
+        P::DownloadState | P::DownloadJsonState => DOWNLOAD_LIFETIME,
+        P::DownloadModule | P::DownloadChecksums | P::DownloadSignature | P::DownloadProvider => DOWNLOAD_LIFETIME,
+        P::UploadState | P::UploadJsonState | P::UploadConfiguration => UPLOAD_LIFETIME,
+        P::UploadModule | P::UploadChecksums | P::UploadSignature | P::UploadProvider => UPLOAD_LIFETIME,
+        P::ReadPlanLog | P::ReadApplyLog => LOG_LIFETIME,
     };
     let pass = request.control_plane.sign_url_token(&request.caller, purpose, &id, lifetime);
     request.address.of(&format!("/signed/{}/{id}/{pass}", segment(purpose)))

@@ -1,6 +1,6 @@
 //! The rows of the table, grouped by what they are about.
 
-use taco_control_plane::{AgentPoolView, ProjectView, TeamView};
+use taco_control_plane::{AgentPoolView, OauthClientView, ProjectView, TeamView};
 use taco_domain::permission::Action as A;
 use taco_domain::ssh_key::SshKey;
 
@@ -8,12 +8,15 @@ use super::Access::{All, Depends, OrganizationToken, Public, Right, SignedAddres
 use super::Place::{Account, Organization, Project, Site, Source, Workspace};
 use super::{Case, Rights, Route, crud, delete, get, group, open, patch, post, route, sample};
 use crate::{
-    account, admin, agents, audit_trails, authentication_tokens, comments, configuration_versions, cost_estimates,
-    discovery, explorer, http_backend, invitations, log_stream, not_implemented, organization_memberships,
-    organization_tags, organization_tokens, organizations, phases, ping, run_events, run_triggers, runs, signed_url,
-    state_version_outputs, state_versions, subscriptions, tag_bindings, tags, team_members, team_projects,
-    team_workspaces, teams, token_lifetimes, user_tokens, users, variable_sets, variables, versions,
-    workspace_includes, workspace_resources, workspaces,
+    account, admin, admin_users, agents, audit_trails, authentication_tokens, bindings, comments,
+    configuration_versions, cost_estimates, dependencies, discovery, explorer, gpg_keys, graph, http_backend,
+    invitations, log_stream, module_protocol, not_implemented, notification_configurations, oauth_clients,
+    oauth_tokens, organization_memberships, organization_tags, organization_tokens, organizations, output_commits,
+    phases, ping, provider_platforms, provider_protocol, provider_versions, registry_files, registry_modules,
+    registry_providers, reserved_tag_keys, run_events, run_triggers, runs, signed_url, state_version_outputs,
+    state_versions, subscriptions, tag_bindings, tags, team_members, team_projects, team_workspaces, teams,
+    token_lifetimes, user_tokens, users, variable_sets, variables, versions, walks, workspace_includes,
+    workspace_resources, workspaces,
 };
 
 const GET: &[&str] = &["GET"];
@@ -21,6 +24,8 @@ const PUT: &[&str] = &["PUT"];
 
 const ALWAYS_EMPTY: &str = "Always empty: nothing of the kind can be made yet.";
 const SIGNED: &str = "The address comes out of other answers, and is its own credential.";
+const KEPT_ONLY: &str =
+    "Connections are kept and shown. Taco does not ask forges yet, and connects with tokens that people make there.";
 const ENTERPRISE: &str = "An endpoint of Terraform Enterprise.";
 
 /// Secret teams are known to their members and to those who manage teams.
@@ -53,6 +58,11 @@ const TOKENS_REVOKED: &[Case] = &[
     Case { named: "token of the organization", rights: &[(A::ManageOrganizationToken, Organization)] },
     Case { named: "token of the audit trail", rights: &[(A::ManageOrganizationToken, Organization)] },
     Case { named: "token of the pool", rights: &[(A::ManageAgentPools, Organization)] },
+];
+const NOTIFICATIONS: &[Case] = &[
+    Case { named: "notification of the workspace", rights: &[(A::ManageNotifications, Workspace)] },
+    Case { named: "notification of the project", rights: &[(A::ManageNotifications, Project)] },
+    Case { named: "notification of the team", rights: &[(A::ManageTeams, Organization)] },
 ];
 /// Access of other teams is for those who decide it.
 const WORKSPACE_TEAM_READ: &[(A, super::Place)] =
@@ -210,6 +220,39 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             "/api/v2/ssh-keys/{key}",
             Rights::new(Right(A::ReadDirectory, Organization), Right(A::ManageVcsSettings, Organization)),
         )),
+        group("Version control", Some("oauth-clients"), [crud::<OauthClientView>(
+            "an OAuth client",
+            "/api/v2/organizations/{organization}/oauth-clients",
+            "/api/v2/oauth-clients/{oauth_client}",
+            Rights::new(Right(A::ReadDirectory, Organization), Right(A::ManageVcsSettings, Organization)),
+        ).into_iter().map(|route| route.body(sample::OAUTH_CLIENT).differs(KEPT_ONLY)).collect(), vec![
+            post("/api/v2/oauth-clients/{oauth_client}/relationships/projects", Right(A::ManageVcsSettings, Organization), oauth_clients::add_projects)
+                .says("Lets the workspaces of more projects use an OAuth client.").body(sample::PROJECT_LIST),
+            delete("/api/v2/oauth-clients/{oauth_client}/relationships/projects", Right(A::ManageVcsSettings, Organization), oauth_clients::remove_projects)
+                .says("Takes projects from an OAuth client.").body(sample::PROJECT_LIST),
+            get("/api/v2/oauth-clients/{oauth_client}/oauth-tokens", Right(A::ReadDirectory, Organization), oauth_tokens::list_of_client)
+                .says("Lists the tokens of an OAuth client, without their texts."),
+        ]].concat()),
+        group("Version control", Some("oauth-tokens"), vec![
+            get("/api/v2/organizations/{organization}/oauth-tokens", Right(A::ReadDirectory, Organization), oauth_tokens::list)
+                .says("Lists an organization's OAuth tokens, without their texts."),
+            get("/api/v2/oauth-tokens/{oauth_token}", Right(A::ReadDirectory, Organization), oauth_tokens::read)
+                .says("Shows an OAuth token, without its text."),
+            patch("/api/v2/oauth-tokens/{oauth_token}", Right(A::ManageVcsSettings, Organization), oauth_tokens::update)
+                .says("Changes the SSH key of an OAuth token."),
+            delete("/api/v2/oauth-tokens/{oauth_token}", Right(A::ManageVcsSettings, Organization), oauth_tokens::delete)
+                .says("Deletes an OAuth token. Its client stays."),
+        ]),
+        group("Tags", Some("reserved-tag-keys"), vec![
+            get("/api/v2/organizations/{organization}/reserved-tag-keys", Right(A::ReadOrganization, Organization), reserved_tag_keys::list)
+                .says("Lists an organization's reserved tag keys."),
+            post("/api/v2/organizations/{organization}/reserved-tag-keys", Right(A::UpdateOrganization, Organization), reserved_tag_keys::create)
+                .says("Reserves a tag key. With `disable-overrides`, workspaces cannot give it another value than their project.").body(sample::RESERVED_TAG_KEY),
+            patch("/api/v2/reserved-tag-keys/{reserved_tag_key}", Right(A::UpdateOrganization, Organization), reserved_tag_keys::update)
+                .says("Changes a reserved tag key.").body(sample::RESERVED_TAG_KEY),
+            delete("/api/v2/reserved-tag-keys/{reserved_tag_key}", Right(A::UpdateOrganization, Organization), reserved_tag_keys::delete)
+                .says("Lets a reserved tag key go. Tags that have it stay."),
+        ]),
         group("Tags", Some("organization-tags"), vec![
             get("/api/v2/organizations/{organization}/tags", Right(A::ReadOrganization, Organization), organization_tags::list)
                 .says("Lists the tags of the workspaces that the caller may see."),
@@ -306,6 +349,15 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
                 .says("Deletes a variable of a workspace."),
             get("/api/v2/workspaces/{workspace}/all-vars", Right(A::ReadVariables, Workspace), variables::list_effective)
                 .says("Lists the variables that runs of a workspace get, also from variable sets."),
+            get("/api/v2/workspaces/{workspace}/bindings", Right(A::ReadVariables, Workspace), bindings::list)
+                .says("Lists the variables of a workspace that take their values from other workspaces' outputs.").only_in_taco(),
+            post("/api/v2/workspaces/{workspace}/bindings", Right(A::WriteVariables, Workspace), bindings::create)
+                .says("Binds a variable to an output of another workspace, by the producer's name or id: each plan takes the output as it is then. The producer has to share its state with the workspace, and the caller has to be allowed to read the output.")
+                .body(sample::BINDING).only_in_taco(),
+            get("/api/v2/bindings/{binding}", Right(A::ReadVariables, Workspace), bindings::read)
+                .says("Shows a binding; `problem` says why a run would get no value now.").only_in_taco(),
+            delete("/api/v2/bindings/{binding}", Right(A::WriteVariables, Workspace), bindings::delete)
+                .says("Removes a binding: later plans don't have the variable.").only_in_taco(),
             get("/api/v2/vars", Right(A::ReadVariables, Workspace), variables::list_by_name)
                 .says("Lists a workspace's own variables, by its name.").query(sample::BY_NAME),
             post("/api/v2/vars", Right(A::WriteVariables, Workspace), variables::create_by_relationship)
@@ -375,7 +427,7 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             get("/api/v2/organizations/{organization}/runs/queue", Right(A::ReadOrganization, Organization), runs::queue)
                 .says("Lists queued and running runs, in the order of the queue."),
             post("/api/v2/runs/{run}/actions/apply", Right(A::ApplyRun, Workspace), runs::apply)
-                .says("Lets a plan be applied."),
+                .says("Lets a plan be applied.").differs("`accept-output-changes` applies also what an output contract stopped."),
             post("/api/v2/runs/{run}/actions/discard", Right(A::ApplyRun, Workspace), runs::discard)
                 .says("Ends a run whose plan shall not be applied."),
             post("/api/v2/runs/{run}/actions/cancel", Right(A::ApplyRun, Workspace), runs::cancel)
@@ -425,6 +477,148 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             delete("/api/v2/run-triggers/{run_trigger}", Right(A::UpdateWorkspace, Workspace), run_triggers::delete)
                 .says("Deletes a run trigger."),
         ]),
+        group("Modules of the private registry", Some("private-registry/modules"), vec![
+            get("/api/v2/organizations/{organization}/registry-modules", Right(A::DownloadModules, Organization), registry_modules::list)
+                .says("Lists an organization's modules by name. `q` is a part of an address."),
+            post("/api/v2/organizations/{organization}/registry-modules", Right(A::ManageModules, Organization), registry_modules::create)
+                .says("Creates a module, without versions.").body(sample::MODULE),
+            post("/api/v2/organizations/{organization}/registry-modules/vcs", Right(A::ManageModules, Organization), registry_modules::create_from_vcs)
+                .says("Creates a module from a repository.").differs("Always refused: there are no version control connections yet."),
+            get("/api/v2/organizations/{organization}/registry-modules/{registry}/{namespace}/{module_name}/{module_provider}", Right(A::DownloadModules, Organization), registry_modules::read)
+                .says("Shows a module, by its address."),
+            patch("/api/v2/organizations/{organization}/registry-modules/{registry}/{namespace}/{module_name}/{module_provider}", Right(A::ManageModules, Organization), registry_modules::update)
+                .says("Changes whether a module may be used without writing configuration.").differs("`no-code` alone can be changed."),
+            delete("/api/v2/organizations/{organization}/registry-modules/{registry}/{namespace}/{module_name}", Right(A::ManageModules, Organization), registry_modules::delete)
+                .says("Deletes the modules of a name, for every provider."),
+            delete("/api/v2/organizations/{organization}/registry-modules/{registry}/{namespace}/{module_name}/{module_provider}", Right(A::ManageModules, Organization), registry_modules::delete)
+                .says("Deletes a module with its versions."),
+            post("/api/v2/organizations/{organization}/registry-modules/{registry}/{namespace}/{module_name}/{module_provider}/versions", Right(A::ManageModules, Organization), registry_modules::create_version)
+                .says("Announces a version. The link `upload` is the address to which its archive is sent.").body(sample::VERSION),
+            get("/api/v2/organizations/{organization}/registry-modules/{registry}/{namespace}/{module_name}/{module_provider}/version", Right(A::DownloadModules, Organization), registry_modules::read_version_in_query)
+                .says("Shows the version that `module_version` names, or the latest.").query("module_version={version}"),
+            get("/api/v2/organizations/{organization}/registry-modules/{registry}/{namespace}/{module_name}/{module_provider}/{version}", Right(A::DownloadModules, Organization), registry_modules::read_version)
+                .says("Shows a version.").only_in_taco(),
+            patch("/api/v2/organizations/{organization}/registry-modules/{registry}/{namespace}/{module_name}/{module_provider}/{version}", Right(A::ManageModules, Organization), registry_modules::update_version)
+                .says("Deprecates a version with a reason and a link, or takes that back.").body(sample::DEPRECATION),
+            delete("/api/v2/organizations/{organization}/registry-modules/{registry}/{namespace}/{module_name}/{module_provider}/{version}", Right(A::ManageModules, Organization), registry_modules::delete_version)
+                .says("Deletes a version; with its last version a module is deleted, too."),
+            get("/api/v2/registry-modules/{module}", Right(A::DownloadModules, Organization), registry_modules::read)
+                .says("Shows a module, by its id."),
+            post("/api/v2/registry-modules/{organization}/{module_name}/{module_provider}/versions", Right(A::ManageModules, Organization), registry_modules::create_version)
+                .says("Announces a version, at an older address.").body(sample::VERSION),
+            post("/api/v2/registry-modules/actions/delete/{organization}/{module_name}", Right(A::ManageModules, Organization), registry_modules::delete)
+                .says("Deletes the modules of a name, at an older address."),
+            post("/api/v2/registry-modules/actions/delete/{organization}/{module_name}/{module_provider}", Right(A::ManageModules, Organization), registry_modules::delete)
+                .says("Deletes a module, at an older address."),
+            post("/api/v2/registry-modules/actions/delete/{organization}/{module_name}/{module_provider}/{version}", Right(A::ManageModules, Organization), registry_modules::delete_version)
+                .says("Deletes a version, at an older address."),
+            get("/api/registry/v1/modules/{namespace}/{module_name}/{module_provider}/versions", Right(A::DownloadModules, Organization), module_protocol::versions)
+                .says("Lists the versions of a module, for terraform and tofu."),
+            get("/api/registry/v1/modules/{namespace}/{module_name}/{module_provider}/download", Right(A::DownloadModules, Organization), module_protocol::download)
+                .says("Tells in `X-Terraform-Get` where the latest version of a module is."),
+            get("/api/registry/v1/modules/{namespace}/{module_name}/{module_provider}", Right(A::DownloadModules, Organization), module_protocol::details)
+                .says("Shows the latest version of a module with its README, inputs and outputs."),
+            get("/api/registry/v1/modules/{namespace}/{module_name}/{module_provider}/{version}", Right(A::DownloadModules, Organization), module_protocol::details)
+                .says("Shows a version of a module with its README, inputs and outputs."),
+            get("/api/registry/v1/modules/{namespace}/{module_name}/{module_provider}/{version}/download", Right(A::DownloadModules, Organization), module_protocol::download)
+                .says("Tells in `X-Terraform-Get` where a version of a module is."),
+            open(PUT, "/signed/object/module/{module_version}/{pass}", SignedAddress, registry_files::upload_module)
+                .says("Takes the archive of a module version.").differs(SIGNED),
+            open(GET, "/signed/object/module/{module_version}/{pass}/archive.tar.gz", SignedAddress, registry_files::download_module)
+                .says("Sends the archive of a module version.").differs(SIGNED),
+        ]),
+        group("Providers of the private registry", Some("private-registry/providers"), vec![
+            get("/api/v2/organizations/{organization}/registry-providers", Right(A::DownloadModules, Organization), registry_providers::list)
+                .says("Lists an organization's providers by name. `q` is a part of an address."),
+            post("/api/v2/organizations/{organization}/registry-providers", Right(A::ManageProviders, Organization), registry_providers::create)
+                .says("Creates a provider, without versions.").body(sample::PROVIDER),
+            get("/api/v2/organizations/{organization}/registry-providers/{registry}/{namespace}/{provider_name}", Right(A::DownloadModules, Organization), registry_providers::read)
+                .says("Shows a provider, by its address."),
+            delete("/api/v2/organizations/{organization}/registry-providers/{registry}/{namespace}/{provider_name}", Right(A::ManageProviders, Organization), registry_providers::delete)
+                .says("Deletes a provider with its versions."),
+            get("/api/v2/registry-providers/{provider}", Right(A::DownloadModules, Organization), registry_providers::read)
+                .says("Shows a provider, by its id."),
+            get("/api/v2/organizations/{organization}/registry-providers/{registry}/{namespace}/{provider_name}/versions", Right(A::DownloadModules, Organization), provider_versions::list)
+                .says("Lists the versions of a provider, newest first."),
+            post("/api/v2/organizations/{organization}/registry-providers/{registry}/{namespace}/{provider_name}/versions", Right(A::ManageProviders, Organization), provider_versions::create)
+                .says("Announces a version. Its links are the addresses to which SHA256SUMS and its signature are sent.").body(sample::PROVIDER_VERSION),
+            get("/api/v2/organizations/{organization}/registry-providers/{registry}/{namespace}/{provider_name}/versions/{version}", Right(A::DownloadModules, Organization), provider_versions::read)
+                .says("Shows a version of a provider."),
+            delete("/api/v2/organizations/{organization}/registry-providers/{registry}/{namespace}/{provider_name}/versions/{version}", Right(A::ManageProviders, Organization), provider_versions::delete)
+                .says("Deletes a version of a provider with its platforms."),
+            get("/api/v2/organizations/{organization}/registry-providers/{registry}/{namespace}/{provider_name}/versions/{version}/platforms", Right(A::DownloadModules, Organization), provider_platforms::list)
+                .says("Lists the platforms of a version."),
+            post("/api/v2/organizations/{organization}/registry-providers/{registry}/{namespace}/{provider_name}/versions/{version}/platforms", Right(A::ManageProviders, Organization), provider_platforms::create)
+                .says("Announces a platform. Its link is the address to which the archive is sent.").body(sample::PROVIDER_PLATFORM),
+            get("/api/v2/organizations/{organization}/registry-providers/{registry}/{namespace}/{provider_name}/versions/{version}/platforms/{os}/{arch}", Right(A::DownloadModules, Organization), provider_platforms::read)
+                .says("Shows a platform."),
+            delete("/api/v2/organizations/{organization}/registry-providers/{registry}/{namespace}/{provider_name}/versions/{version}/platforms/{os}/{arch}", Right(A::ManageProviders, Organization), provider_platforms::delete)
+                .says("Deletes a platform."),
+            get("/api/registry/v1/providers/{namespace}/{provider_name}/versions", Right(A::DownloadModules, Organization), provider_protocol::versions)
+                .says("Lists the versions of a provider, for terraform and tofu."),
+            get("/api/registry/v1/providers/{namespace}/{provider_name}/{version}/download/{os}/{arch}", Right(A::DownloadModules, Organization), provider_protocol::download)
+                .says("Tells where the archive for a platform is, with its checksums and who signed them."),
+            open(PUT, "/signed/object/checksums/{provider_version}/{pass}", SignedAddress, registry_files::upload_checksums)
+                .says("Takes SHA256SUMS of a provider version.").differs(SIGNED),
+            open(GET, "/signed/object/checksums/{provider_version}/{pass}", SignedAddress, registry_files::download_checksums)
+                .says("Sends SHA256SUMS of a provider version.").differs(SIGNED),
+            open(PUT, "/signed/object/signature/{provider_version}/{pass}", SignedAddress, registry_files::upload_signature)
+                .says("Takes the signature of SHA256SUMS.").differs(SIGNED),
+            open(GET, "/signed/object/signature/{provider_version}/{pass}", SignedAddress, registry_files::download_signature)
+                .says("Sends the signature of SHA256SUMS.").differs(SIGNED),
+            open(PUT, "/signed/object/provider/{provider_platform}/{pass}", SignedAddress, registry_files::upload_provider)
+                .says("Takes the archive of a platform.").differs(SIGNED),
+            open(GET, "/signed/object/provider/{provider_platform}/{pass}", SignedAddress, registry_files::download_provider)
+                .says("Sends the archive of a platform.").differs(SIGNED),
+            get("/api/registry/private/v2/gpg-keys", Right(A::DownloadModules, Organization), gpg_keys::list)
+                .says("Lists the GPG keys of organizations whose providers they sign.").query("filter[namespace]={organization}"),
+            post("/api/registry/private/v2/gpg-keys", Right(A::ManageProviders, Organization), gpg_keys::create)
+                .says("Adds the public GPG key of someone who signs providers.").body(sample::GPG_KEY),
+            get("/api/registry/private/v2/gpg-keys/{namespace}/{key_id}", Right(A::DownloadModules, Organization), gpg_keys::read)
+                .says("Shows a GPG key."),
+            patch("/api/registry/private/v2/gpg-keys/{namespace}/{key_id}", Right(A::ManageProviders, Organization), gpg_keys::update)
+                .says("Moves a GPG key to another organization.").body(sample::MOVED_KEY),
+            delete("/api/registry/private/v2/gpg-keys/{namespace}/{key_id}", Right(A::ManageProviders, Organization), gpg_keys::delete)
+                .says("Deletes a GPG key that has signed nothing which is still there."),
+        ]),
+        group("Notifications", Some("notification-configurations"), vec![
+            get("/api/v2/workspaces/{workspace}/notification-configurations", Right(A::ManageNotifications, Workspace), notification_configurations::list_of_workspace)
+                .says("Lists a workspace's notification configurations."),
+            post("/api/v2/workspaces/{workspace}/notification-configurations", Right(A::ManageNotifications, Workspace), notification_configurations::create_in_workspace)
+                .says("Creates a notification configuration; one that is enabled has to answer a verification.").body(sample::NOTIFICATION),
+            get("/api/v2/projects/{project}/notification-configurations", Right(A::ManageNotifications, Project), notification_configurations::list_of_project)
+                .says("Lists a project's notification configurations."),
+            post("/api/v2/projects/{project}/notification-configurations", Right(A::ManageNotifications, Project), notification_configurations::create_in_project)
+                .says("Creates a notification configuration for all workspaces of a project.").body(sample::NOTIFICATION),
+            get("/api/v2/teams/{team}/notification-configurations", Right(A::ManageTeams, Organization), notification_configurations::list_of_team)
+                .says("Lists a team's notification configurations."),
+            post("/api/v2/teams/{team}/notification-configurations", Right(A::ManageTeams, Organization), notification_configurations::create_in_team)
+                .says("Creates a notification configuration of a team.").body(sample::NOTIFICATION),
+            get("/api/v2/notification-configurations/{notification}", Depends(NOTIFICATIONS), notification_configurations::read)
+                .says("Shows a notification configuration, without its token."),
+            patch("/api/v2/notification-configurations/{notification}", Depends(NOTIFICATIONS), notification_configurations::update)
+                .says("Changes a notification configuration; one that is disabled forgets what waits for it.").body(sample::RENAMED),
+            delete("/api/v2/notification-configurations/{notification}", Depends(NOTIFICATIONS), notification_configurations::delete)
+                .says("Deletes a notification configuration."),
+            post("/api/v2/notification-configurations/{notification}/actions/verify", Depends(NOTIFICATIONS), notification_configurations::verify)
+                .says("Sends a verification; 422 says what was answered instead of 200 to 299."),
+        ]),
+        group("Walks", None, vec![
+            get("/api/v2/organizations/{organization}/walks", Right(A::ReadDirectory, Organization), walks::list)
+                .says("Lists an organization's walks, newest first.").only_in_taco(),
+            post("/api/v2/organizations/{organization}/walks", Right(A::QueuePlan, Workspace), walks::create)
+                .says("Begins a walk: plans, applies or destroys units in the order of the graph. It takes the right to run each of them.").only_in_taco().body(sample::WALK),
+            get("/api/v2/walks/{walk}", Right(A::ReadDirectory, Organization), walks::read)
+                .says("Shows a walk.").only_in_taco(),
+            get("/api/v2/walks/{walk}/nodes", Right(A::ReadDirectory, Organization), walks::nodes)
+                .says("Lists the units of a walk in order, each with its state and the reason for it.").only_in_taco(),
+            post("/api/v2/walks/{walk}/actions/approve", Right(A::ApplyRun, Workspace), walks::approve)
+                .says("Lets plans of a walk be applied: those of the named units, or all that wait.").only_in_taco(),
+            post("/api/v2/walks/{walk}/actions/resume", Right(A::QueuePlan, Workspace), walks::resume)
+                .says("Tries again what failed, was blocked or canceled in a walk.").only_in_taco(),
+            post("/api/v2/walks/{walk}/actions/cancel", Right(A::QueuePlan, Workspace), walks::cancel)
+                .says("Stops a walk: its runs are asked to stop, and no more begin.").only_in_taco(),
+        ]),
         group("States", Some("state-versions"), vec![
             get("/api/v2/state-versions", Right(A::ReadState, Workspace), state_versions::list)
                 .says("Lists a workspace's state versions, by its name.").query(sample::BY_NAME),
@@ -457,6 +651,30 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             open(PUT, "/signed/json-state/{state_version}/{pass}", SignedAddress, signed_url::upload_json_state)
                 .says("Takes a state in the engine's own JSON format.").differs(SIGNED),
         ]),
+        group("Graph of states", None, vec![
+            get("/api/v2/organizations/{organization}/graph", Right(A::ReadOrganization, Organization), graph::read)
+                .says("Shows which state uses which outputs of which other, and what is stale.").only_in_taco(),
+            get("/api/v2/workspaces/{workspace}/why", Right(A::ReadRuns, Workspace), graph::why)
+                .says("Tells why a workspace is as fresh as it is.").only_in_taco(),
+            get("/api/v2/workspaces/{workspace}/output-commits", Right(A::ReadOutputs, Workspace), output_commits::list)
+                .says("Lists the changes of a workspace's outputs, newest first.").only_in_taco(),
+            get("/api/v2/workspaces/{workspace}/output-comparison", Right(A::ReadOutputs, Workspace), output_commits::diff)
+                .says("Tells which outputs differ between two output commits.").query("from=0&to=1").only_in_taco(),
+            get("/api/v2/workspaces/{workspace}/output-commits/{output_commit}", Right(A::ReadOutputs, Workspace), output_commits::read)
+                .says("Shows all outputs as they were after one change; `newest` is the last.").only_in_taco(),
+            get("/api/v2/workspaces/{workspace}/dependencies", Right(A::ReadRuns, Workspace), dependencies::list)
+                .says("Lists the workspaces whose outputs a workspace uses; with `filter[direction]=downstream` those that use its own.").only_in_taco(),
+            post("/api/v2/workspaces/{workspace}/dependencies", Right(A::UpdateWorkspace, Workspace), dependencies::create)
+                .says("Declares that a workspace uses outputs of another.").body(sample::DEPENDENCY).only_in_taco(),
+            get("/api/v2/dependencies/{dependency}", Right(A::ReadRuns, Workspace), dependencies::read)
+                .says("Shows a dependency, and how it is known.").only_in_taco(),
+            patch("/api/v2/dependencies/{dependency}", Right(A::UpdateWorkspace, Workspace), dependencies::update)
+                .says("Mutes a dependency, lets it count again, or sets what a change of it does.").body(sample::MUTED).only_in_taco(),
+            delete("/api/v2/dependencies/{dependency}", Right(A::UpdateWorkspace, Workspace), dependencies::delete)
+                .says("Takes back what was declared.").only_in_taco(),
+            post("/api/v2/dependencies/{dependency}/actions/acknowledge", Right(A::UpdateWorkspace, Workspace), dependencies::acknowledge)
+                .says("Says that a workspace is up to date with a producer as it is now.").body(sample::ACKNOWLEDGED).only_in_taco(),
+        ]),
         group("Terraform's `http` backend", None, vec![
             get("/api/http-backend/{organization}/{workspace}", Right(A::ReadState, Workspace), http_backend::read)
                 .says("Sends the current state.").or_basic().only_in_taco(),
@@ -472,18 +690,8 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
                 .says("Lists policy sets.").differs(ALWAYS_EMPTY),
             get("/api/v2/organizations/{organization}/tasks", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
                 .says("Lists run tasks.").differs(ALWAYS_EMPTY),
-            get("/api/v2/organizations/{organization}/registry-modules", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
-                .says("Lists modules of the private registry.").differs(ALWAYS_EMPTY),
-            get("/api/v2/organizations/{organization}/registry-providers", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
-                .says("Lists providers of the private registry.").differs(ALWAYS_EMPTY),
-            get("/api/v2/organizations/{organization}/oauth-clients", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
-                .says("Lists connections to version control.").differs(ALWAYS_EMPTY),
-            get("/api/v2/organizations/{organization}/reserved-tag-keys", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
-                .says("Lists reserved tag keys.").differs(ALWAYS_EMPTY),
             get("/api/v2/workspaces/{workspace}/tasks", Right(A::ReadRuns, Workspace), not_implemented::empty_list_of_workspace)
                 .says("Lists a workspace's run tasks.").differs(ALWAYS_EMPTY),
-            get("/api/v2/workspaces/{workspace}/notification-configurations", Right(A::ReadRuns, Workspace), not_implemented::empty_list_of_workspace)
-                .says("Lists a workspace's notifications.").differs(ALWAYS_EMPTY),
             get("/api/v2/workspaces/{workspace}/assessment-results", Right(A::ReadRuns, Workspace), not_implemented::empty_list_of_workspace)
                 .says("Lists a workspace's health assessments.").differs(ALWAYS_EMPTY),
         ]),
@@ -494,6 +702,12 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
                 .says("Lists feature sets: there is one.").differs(ENTERPRISE),
             post("/api/v2/admin/organizations/{organization}/subscription", Right(A::ManageSite, Site), admin::subscribe)
                 .says("Subscribes an organization to a feature set, which changes nothing.").differs(ENTERPRISE),
+            get("/api/v2/admin/users", Right(A::ManageSite, Site), admin_users::list)
+                .says("Lists users. `q` is a part of a username or an address.").differs(ENTERPRISE),
+            post("/api/v2/admin/users/{user}/actions/suspend", Right(A::ManageSite, Site), admin_users::suspend)
+                .says("Suspends a user: their sessions and tokens no longer work.").differs(ENTERPRISE),
+            post("/api/v2/admin/users/{user}/actions/unsuspend", Right(A::ManageSite, Site), admin_users::unsuspend)
+                .says("Lets a suspended user log in again.").differs(ENTERPRISE),
         ]),
     ]
 }

@@ -1,11 +1,10 @@
 //! Run triggers: an apply in one workspace, the source, starts a run in another.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taco_control_plane::{RunTriggerView, TriggerDirection};
 use taco_domain::attribute::shown;
 
-use crate::body::NoAttributes;
 use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
 use crate::request::{Answer, ApiRequest, no_content};
@@ -18,6 +17,14 @@ struct Attributes<'a> {
     created_at: Timestamp,
     workspace_name: &'a str,
     sourceable_name: &'a str,
+    taco_only_when_outputs_changed: bool,
+}
+
+/// The attributes of a request that makes a trigger.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+struct NewTrigger {
+    taco_only_when_outputs_changed: bool,
 }
 
 impl Resource for RunTriggerView {
@@ -29,6 +36,7 @@ impl Resource for RunTriggerView {
             created_at: self.trigger.created_at,
             workspace_name: self.workspace.name.as_str(),
             sourceable_name: self.source.name.as_str(),
+            taco_only_when_outputs_changed: self.trigger.only_when_outputs_changed,
         };
         Ok(ResourceObject::new(Self::KIND, self.trigger.id, &attributes)
             .has_one("workspace", Identifier::new(workspaces::KIND, self.workspace.id))
@@ -61,11 +69,12 @@ pub(crate) async fn list(request: ApiRequest) -> Answer {
 /// `POST /api/v2/workspaces/{workspace}/run-triggers`
 pub(crate) async fn create(request: ApiRequest) -> Answer {
     let workspace = request.workspace()?;
-    let sent = request.resource::<NoAttributes>(RunTriggerView::KIND).await?;
+    let sent = request.resource::<NewTrigger>(RunTriggerView::KIND).await?;
     let source = sent.to_one("sourceable")?.flatten().ok_or_else(|| {
         ApiError::invalid("/data/relationships/sourceable", "The workspace whose applies start runs must be given")
     })?;
-    request.created(&request.control_plane.create_run_trigger(&request.caller, &workspace, source).await?)
+    let looks = sent.attributes.taco_only_when_outputs_changed;
+    request.created(&request.control_plane.create_run_trigger(&request.caller, &workspace, source, looks).await?)
 }
 
 /// `GET /api/v2/run-triggers/{run_trigger}`

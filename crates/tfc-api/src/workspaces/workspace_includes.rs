@@ -139,7 +139,7 @@ fn include_run(
         return document.include_some(view.current_configuration(), request);
     }
     let Some(run) = view.current_run() else { return Ok(()) };
-    let run = RunView { run: run.clone(), workspace: view.workspace.clone(), org: view.org.clone() };
+    let run = RunView { run: run.clone(), workspace: view.workspace.clone(), org: view.org.clone(), reader: None };
     document.include(run.object(request)?);
     match name {
         "current-run.plan" => document.include(phases::object(request, &run, PhaseKind::Plan)),

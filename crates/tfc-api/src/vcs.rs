@@ -1,0 +1,4 @@
+//! Connections to version control.
+
+pub(crate) mod oauth_clients;
+pub(crate) mod oauth_tokens;
