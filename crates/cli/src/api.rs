@@ -192,7 +192,9 @@ impl Api {
     }
 
     fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
-        let path: Vec<&str> = ["api", "v2"].iter().chain(path).copied().collect();
+        // GPG keys are at an address of their own.
+        let prefix: &[&str] = if path.first() == Some(&"api") { &[] } else { &["api", "v2"] };
+        let path: Vec<&str> = prefix.iter().chain(path).copied().collect();
         let changes = method != Method::GET;
         let mut request = self.http.request(method, self.host.at(&path)).header(ACCEPT, MEDIA_TYPE);
         if changes && let Some(key) = new_key() {

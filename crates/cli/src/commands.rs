@@ -3,14 +3,20 @@
 pub(crate) mod agents;
 pub(crate) mod audit_log;
 pub(crate) mod auth;
+pub(crate) mod bindings;
 pub(crate) mod completion;
+pub(crate) mod dependencies;
+pub(crate) mod graph;
 pub(crate) mod init;
 pub(crate) mod login;
 pub(crate) mod logout;
+pub(crate) mod notifications;
 pub(crate) mod organizations;
+pub(crate) mod outputs;
 pub(crate) mod pools;
 pub(crate) mod projects;
 pub(crate) mod queue;
+pub(crate) mod registry;
 pub(crate) mod runs;
 pub(crate) mod states;
 pub(crate) mod teams;
@@ -19,7 +25,9 @@ pub(crate) mod users;
 pub(crate) mod variable_sets;
 pub(crate) mod variables;
 pub(crate) mod version;
+pub(crate) mod walks;
 pub(crate) mod whoami;
+pub(crate) mod why;
 pub(crate) mod workspaces;
 
 use serde_json::{Map, Value};
@@ -36,6 +44,11 @@ fn given<const N: usize>(attributes: [(&str, Option<Value>); N]) -> Map<String, 
 
 fn text(value: &Option<String>) -> Option<Value> {
     value.clone().map(Value::from)
+}
+
+/// A policy for output contracts, if one was given; `inherit` stands for none of its own.
+fn contract_policy(policy: Option<&str>) -> Option<Value> {
+    policy.map(|policy| if policy == "inherit" { Value::Null } else { policy.into() })
 }
 
 /// A change that changes nothing was meant in another way.

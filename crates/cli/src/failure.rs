@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use taco_words::lock_text;
+
 /// Sorted by what a script can do about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -57,8 +59,13 @@ impl Failure {
 
     /// What it is and why, on one line.
     pub(crate) fn summary(&self) -> String {
-        let why = self.why.as_ref().map(|why| format!(": {}", one_line(why))).unwrap_or_default();
+        let why = self.why.as_ref().map(|why| format!(": {}", one_line(&lock_text::for_people(why))));
+        let why = why.unwrap_or_default();
         format!("{}{why}", one_line(&self.what))
+    }
+
+    pub(crate) fn is(&self, kind: Kind) -> bool {
+        self.kind == kind
     }
 
     /// True if nobody is logged in, so that nothing can be found.
@@ -101,7 +108,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "error: {}", one_line(&self.what))?;
         for more in [&self.why, &self.hint].into_iter().flatten() {
-            write!(formatter, "\n  {}", one_line(more))?;
+            write!(formatter, "\n  {}", one_line(&lock_text::for_people(more)))?;
         }
         Ok(())
     }

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::failure::Failure;
+
 /// Document of a response.
 #[derive(Default, Debug)]
 pub(crate) struct Document {
@@ -40,13 +42,32 @@ impl Resource {
         self.0.get("id").and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// True for resources of this type.
+    pub(crate) fn is_a(&self, kind: &str) -> bool {
+        self.0.get("type").and_then(Value::as_str) == Some(kind)
+    }
+
     pub(crate) fn get(&self, attribute: &str) -> &Value {
         self.0.get("attributes").and_then(|attributes| attributes.get(attribute)).unwrap_or(&Value::Null)
+    }
+
+    /// All attributes, where these alone are the document.
+    pub(crate) fn attributes(&self) -> &Value {
+        self.0.get("attributes").unwrap_or(&Value::Null)
     }
 
     /// An attribute as people read it.
     pub(crate) fn text(&self, attribute: &str) -> String {
         in_words(self.get(attribute))
+    }
+
+    /// Address of something that belongs to it.
+    pub(crate) fn link(&self, name: &str) -> Result<String, Failure> {
+        let link = self.0.get("links").and_then(|links| links.get(name)?.as_str());
+        link.map(str::to_owned).ok_or_else(|| {
+            Failure::error(format!("the server did not say where {name} is"))
+                .because("your account may not upload there, or it is done already")
+        })
     }
 
     pub(crate) fn related_id(&self, relationship: &str) -> Option<&str> {

@@ -32,11 +32,23 @@ pub(crate) fn sentence(status: &str) -> String {
 
 pub(crate) fn colour(status: &str) -> Option<Colour> {
     Some(match status {
-        "applied" | "planned_and_finished" | "finished" | "idle" | "active" | "passed" | "finalized" => Colour::Green,
-        "errored" | "failed" | "unknown" => Colour::Red,
-        "planned" | "planned_and_saved" | "invited" | "warned" => Colour::Yellow,
-        "planning" | "applying" | "running" | "busy" | "apply_queued" | "confirmed" => Colour::Cyan,
-        "pending" | "plan_queued" | "queued" | "discarded" | "canceled" | "exited" | "skipped" => Colour::Dim,
+        "applied"
+        | "done"
+        | "planned_and_finished"
+        | "finished"
+        | "idle"
+        | "active"
+        | "passed"
+        | "finalized"
+        | "clean"
+        | "fresh"
+        | "ok" => Colour::Green,
+        "errored" | "failed" | "unknown" | "broken" | "missing" | "retyped" | "diverged" => Colour::Red,
+        "planned" | "planned_and_saved" | "invited" | "warned" | "stale" | "needs_approval" | "blocked"
+        | "outdated" | "drifted" => Colour::Yellow,
+        "planning" | "applying" | "running" | "busy" | "apply_queued" | "confirmed" | "may_change" => Colour::Cyan,
+        "pending" | "plan_queued" | "queued" | "discarded" | "canceled" | "exited" | "skipped" | "never_applied"
+        | "cut_off" | "waiting" => Colour::Dim,
         _ => return None,
     })
 }

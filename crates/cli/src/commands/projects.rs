@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::{done, given, gone, plain_list, require_change, text};
+use super::{contract_policy, done, given, gone, plain_list, require_change, text};
 use crate::EXIT_CODES;
 use crate::api::{about, one};
 use crate::confirmation::Confirmation;
@@ -74,6 +74,9 @@ struct Settings {
     /// Default execution mode of its workspaces: remote, local or agent
     #[arg(long, value_name = "MODE")]
     default_execution_mode: Option<String>,
+    /// Plans that break outputs which others use: off, warn or stop; inherit for the organization's policy
+    #[arg(long, value_name = "POLICY")]
+    output_contract: Option<String>,
 }
 
 impl Settings {
@@ -82,6 +85,7 @@ impl Settings {
             ("name", name.cloned().map(Value::from)),
             ("description", text(&self.description)),
             ("default-execution-mode", text(&self.default_execution_mode)),
+            ("taco-output-contract", contract_policy(self.output_contract.as_deref())),
         ])
     }
 }
@@ -144,6 +148,7 @@ fn show(session: &Session, project: &Resource) -> Result<(), Failure> {
         ("organization", project.related_id("organization").unwrap_or_default().into()),
         ("description", output::text(project, "description")),
         ("default execution", output::text(project, "default-execution-mode")),
+        ("output contract", output::text(project, "taco-effective-output-contract")),
         ("workspaces", output::text(project, "workspace-count")),
         ("created", output::time(project, "created-at")),
     ])

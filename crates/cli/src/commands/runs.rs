@@ -1,8 +1,9 @@
 //! `taco run`
 
+mod again;
+mod contract;
 mod logs;
 mod plan;
-mod retry;
 mod start;
 mod watch;
 
@@ -34,7 +35,7 @@ Examples:
   taco run start . --ws acme/network --watch
   taco run start -destroy -target=aws_instance.web --message 'make room'
   taco run ls --status failed
-  taco run retry --watch
+  taco run again --watch
   taco run logs --follow
   taco run apply run-4Tk9mXbq7cWvZpHn --yes --watch --timeout 15m
   taco run comment 'ask Jane first'
@@ -93,7 +94,8 @@ enum Verb {
     /// Print the logs of a run's plan and apply
     Logs(logs::Logs),
     /// Start a new run with the configuration and options of an earlier one
-    Retry {
+    #[command(alias = "retry")]
+    Again {
         /// Run [default: the workspace's latest]
         run: Option<String>,
         /// Watch the new run, as `taco run watch` does
@@ -108,6 +110,9 @@ enum Verb {
         run: Option<String>,
         #[command(flatten)]
         decision: Decision,
+        /// Apply it although it breaks outputs that other workspaces use
+        #[arg(long)]
+        accept_output_changes: bool,
         #[command(flatten)]
         confirmation: Confirmation,
         /// Watch the run, as `taco run watch` does
@@ -150,6 +155,12 @@ struct Decision {
     comment: Option<String>,
 }
 
+impl Decision {
+    fn body(&self) -> Value {
+        json!({ "comment": self.comment })
+    }
+}
+
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<ExitCode, Failure> {
     let session = Session::open(&arguments.flags, process_env)?;
     let runs = Runs { session: &session };
@@ -164,21 +175,23 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
             }
             return watch::watch(&runs, run.id(), options).await;
         }
-        Verb::Retry { run, watch, options } => return retry::retry(&runs, run.as_deref(), *watch, options).await,
+        Verb::Again { run, watch, options } => return again::again(&runs, run.as_deref(), *watch, options).await,
         Verb::Logs(wanted) => logs::print(&runs, wanted).await,
-        Verb::Apply { run, decision, confirmation, watch, options } => {
+        Verb::Apply { run, decision, accept_output_changes, confirmation, watch, options } => {
             watch::check(*watch, options)?;
             let (run, beside) = runs.find(run.as_deref()).await?;
             if !confirmation.is_given() && session.may_ask() {
                 plan::show_before_question(&runs, &run, &beside).await;
+                contract::print(&run);
             }
             confirmation.ask(&session, &runs.deed(&run, &beside))?;
+            let body = json!({ "comment": decision.comment, "accept-output-changes": accept_output_changes });
             if *watch {
-                runs.act(&run, "apply", decision).await?;
+                runs.act(&run, "apply", &body).await?;
                 let options = watch::Options { after_plan: true, ..options.clone() };
                 return watch::watch(&runs, run.id(), &options).await;
             }
-            runs.decide(&run, "apply", decision, "Approved").await
+            runs.decide(&run, "apply", &body, "Approved").await
         }
         Verb::Comment { text, run } => {
             let run = runs.find(run.as_deref()).await?.0;
@@ -186,15 +199,31 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
         }
         Verb::Discard { run, decision } => {
             let run = runs.find(run.as_deref()).await?.0;
-            runs.decide(&run, "discard", decision, "Discarded").await
+            runs.decide(&run, "discard", &decision.body(), "Discarded").await
         }
         Verb::Cancel { run, decision, force } => {
             let run = runs.find(run.as_deref()).await?.0;
             let action = if *force { "force-cancel" } else { "cancel" };
-            runs.decide(&run, action, decision, "Canceling").await
+            runs.decide(&run, action, &decision.body(), "Canceling").await
         }
     }?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the plan was given for bound variables: `vpc_id from network → id (commit 3)`.
+fn bound(run: &Resource) -> String {
+    let given = run.get("taco-bound-variables").as_array().into_iter().flatten();
+    let words = given.map(|given| {
+        let text = |name: &str| in_words(&given[name]);
+        let env = if given["category"] == "env" { "env " } else { "" };
+        let when = match (&given["announced-by"], text("commit").as_str()) {
+            (Value::String(run), _) => format!(" (as the plan of {run} announces it)"),
+            (_, "") => String::new(),
+            (_, commit) => format!(" (commit {commit})"),
+        };
+        format!("{env}{} from {} → {}{when}", text("variable"), text("producer"), text("output"))
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Reasons why a run waits, in one text; empty if it does not.
@@ -276,6 +305,10 @@ impl Runs<'_> {
             let resources = if destroy == 1 { "resource" } else { "resources" };
             return format!("DESTROY {destroy} {resources} of {name} with {id}; this can't be undone");
         }
+        if let Some(number) = contract::broken_workspaces(run) {
+            let workspaces = if number == 1 { "workspace" } else { "workspaces" };
+            return format!("apply {id} to {name} and BREAK {number} {workspaces} that use its outputs");
+        }
         format!("apply {id} to {name} ({add} to add, {change} to change, {destroy} to destroy)")
     }
 
@@ -344,6 +377,7 @@ impl Runs<'_> {
             ("workspace", workspace.unwrap_or_default().into()),
             ("status", output::status(&run, "status")),
             ("waits", Cell::Marked(waits(&run))),
+            ("breaks", Cell::Marked(contract::in_words(&run))),
             ("message", text("message")),
             ("changes", changes(&run, &beside).into()),
             ("plan", phase("plan").unwrap_or_default().into()),
@@ -352,6 +386,7 @@ impl Runs<'_> {
             ("plan only", text("plan-only")),
             ("auto-apply", text("auto-apply")),
             ("targets", text("target-addrs")),
+            ("bound", bound(&run).into()),
             ("source", text("source")),
             ("by", author(&run, &beside).into()),
             ("configuration", run.related_id("configuration-version").unwrap_or_default().into()),
@@ -366,11 +401,14 @@ impl Runs<'_> {
     }
 
     /// Asks for something to be done to a run.
-    async fn act(&self, run: &Resource, action: &str, decision: &Decision) -> Result<(), Failure> {
-        let body = json!({ "comment": decision.comment });
+    async fn act(&self, run: &Resource, action: &str, body: &Value) -> Result<(), Failure> {
         let path = ["runs", run.id(), "actions", action];
-        let hint = || format!("`taco run show {}` has details", run.id());
-        let sent = self.session.api.send(&format!("run {}", run.id()), Method::POST, &path, &body).await;
+        let wants_word = action == "apply" && body["accept-output-changes"] != true && may(run, "is-confirmable");
+        let hint = || match wants_word && contract::stops(run) {
+            true => format!("`taco run apply {} --accept-output-changes` applies it all the same", run.id()),
+            false => format!("`taco run show {}` has details", run.id()),
+        };
+        let sent = self.session.api.send(&format!("run {}", run.id()), Method::POST, &path, body).await;
         sent.map(drop).map_err(|failure| failure.hint_if(Kind::Conflict, hint))
     }
 
@@ -381,8 +419,8 @@ impl Runs<'_> {
         done(self.session, &comment, &format!("Commented on run {}.", run.id()))
     }
 
-    async fn decide(&self, run: &Resource, action: &str, decision: &Decision, sentence: &str) -> Result<(), Failure> {
-        self.act(run, action, decision).await?;
+    async fn decide(&self, run: &Resource, action: &str, body: &Value, sentence: &str) -> Result<(), Failure> {
+        self.act(run, action, body).await?;
         let path = ["runs", run.id()];
         let after = one(self.session.api.get(&format!("run {}", run.id()), &path, &[]).await?)?;
         let status = after.text("status");

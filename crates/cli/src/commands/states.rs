@@ -6,6 +6,8 @@ mod lock;
 mod transfer;
 mod versions;
 
+pub(super) use difference::shown;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};

@@ -16,7 +16,7 @@ use crate::resource::{Document, Resource};
 use crate::session::{Flags, Session};
 use crate::spelling_hints::did_you_mean;
 
-/// Manage members of an organization and invitations
+/// Manage members of an organization and invitations, and suspend users of the site
 #[derive(Args, Debug)]
 #[command(visible_alias = "member", after_help = format!("\
 No mail is sent: pass on the link that `invite` prints.
@@ -25,6 +25,7 @@ Examples:
   taco user ls --org acme
   taco user invite jane@acme.example --team operators
   taco user rm jane --yes
+  taco user suspend jane
 
 {EXIT_CODES}"))]
 pub struct Arguments {
@@ -58,11 +59,27 @@ enum Verb {
         #[command(flatten)]
         confirmation: Confirmation,
     },
+    /// Suspend a user of the site: their sessions and tokens stop working (site admins only)
+    Suspend {
+        /// Username, email address or ID
+        user: String,
+        #[command(flatten)]
+        confirmation: Confirmation,
+    },
+    /// Let a suspended user log in again (site admins only)
+    Resume {
+        /// Username, email address or ID
+        user: String,
+    },
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
     let session = Session::open(&arguments.flags, process_env)?;
-    let organization = session.target.organization(None)?;
+    let organization = match &arguments.verb {
+        // Users of the site belong to no organization.
+        Verb::Suspend { .. } | Verb::Resume { .. } => Default::default(),
+        _ => session.target.organization(None)?,
+    };
     let teams = Teams { session: &session, organization: &organization };
     match &arguments.verb {
         Verb::Ls => list(&teams).await,
@@ -74,6 +91,8 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
             print_link(&session, &one(session.api.send(&subject, Method::POST, &path, &json!({})).await?)?)
         }
         Verb::Rm { user, confirmation } => remove(&teams, user, confirmation).await,
+        Verb::Suspend { user, confirmation } => suspend(&session, user, confirmation).await,
+        Verb::Resume { user } => resume(&session, user).await,
     }
 }
 
@@ -164,4 +183,39 @@ async fn remove(teams: &Teams<'_>, user: &str, confirmation: &Confirmation) -> R
     confirmation.ask(teams.session, &format!("remove {name} from organization {}", teams.organization))?;
     teams.session.api.delete(&format!("member {name}"), &["organization-memberships", membership.id()]).await?;
     gone(teams.session, membership.id(), &format!("Removed {name} from organization {}.", teams.organization))
+}
+
+/// The user of the site that a username, an address or an id means.
+async fn site_user(session: &Session, word: &str) -> Result<Resource, Failure> {
+    let subject = format!("user {word}");
+    let found = session.api.list(&subject, &["admin", "users"], &[]).await?.data;
+    let names = |user: &Resource| [user.text("username"), user.text("email"), user.id().to_owned()];
+    if let Some(user) = found.iter().find(|user| names(user).iter().any(|name| name.eq_ignore_ascii_case(word))) {
+        return Ok(user.clone());
+    }
+    let all: Vec<String> = found.iter().map(|user| user.text("username")).collect();
+    Err(Failure::new(Kind::NotFound, format!("{subject}: not found"))
+        .because("no user of this server has this name or address")
+        .hint(did_you_mean(word, all.iter().map(String::as_str), || {
+            "site admins see all users under /app/admin/users".into()
+        })))
+}
+
+async fn act(session: &Session, user: &Resource, action: &str) -> Result<Resource, Failure> {
+    let subject = format!("user {}", user.text("username"));
+    let path = ["admin", "users", user.id(), "actions", action];
+    one(session.api.send(&subject, Method::POST, &path, &json!({})).await?)
+}
+
+async fn suspend(session: &Session, word: &str, confirmation: &Confirmation) -> Result<(), Failure> {
+    let user = site_user(session, word).await?;
+    let name = user.text("username");
+    confirmation.ask(session, &format!("suspend {name}, whose sessions and tokens stop working"))?;
+    done(session, &act(session, &user, "suspend").await?, &format!("Suspended {name}."))
+}
+
+async fn resume(session: &Session, word: &str) -> Result<(), Failure> {
+    let user = site_user(session, word).await?;
+    let name = user.text("username");
+    done(session, &act(session, &user, "unsuspend").await?, &format!("{name} can log in again."))
 }

@@ -135,7 +135,7 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
     let sets = Sets { session: &session, organization: &organization };
     match &arguments.verb {
         Verb::Ls { set: None } => sets.list().await,
-        Verb::Ls { set: Some(set) } => sets.variables_of(&sets.find(set).await?).list().await,
+        Verb::Ls { set: Some(set) } => sets.variables_of(&sets.find(set).await?).list(&[]).await,
         Verb::Set { set, variable, settings, assignment } => {
             sets.set(set, variable.as_deref(), settings, assignment).await
         }

@@ -6,7 +6,7 @@ pub(crate) mod owned;
 
 use clap::{Args, Subcommand};
 
-use super::{gone, workspaces};
+use super::{bindings, gone, workspaces};
 use crate::EXIT_CODES;
 use crate::confirmation::Confirmation;
 use crate::failure::Failure;
@@ -84,7 +84,7 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
         set_command: format!("taco var set --ws {name}"),
     };
     match &arguments.verb {
-        Verb::Ls { all: false } => owned.list().await,
+        Verb::Ls { all: false } => owned.list(&bindings::of_workspace(&session, &name, &workspace).await?).await,
         Verb::Ls { all: true } => effective::list(&session, &name, &workspace).await,
         Verb::Set { variable, assignment } => {
             let (key, value) = key_and_value(&session, variable)?;

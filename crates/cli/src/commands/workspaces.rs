@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::{done, given, gone, organizations, plain_list, pools, projects, require_change, text};
+use super::{contract_policy, done, given, gone, organizations, plain_list, pools, projects, require_change, text};
 use crate::EXIT_CODES;
 use crate::api::{about, one};
 use crate::browser;
@@ -112,6 +112,9 @@ struct Settings {
     /// Auto-apply: apply plans without approval
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     auto_apply: Option<bool>,
+    /// Plans that break outputs which others use: off, warn or stop; inherit for the project's policy
+    #[arg(long, value_name = "POLICY")]
+    output_contract: Option<String>,
     /// Tag, as KEY or KEY=VALUE; repeat for several. Replaces all tags
     #[arg(long, value_name = "TAG")]
     tag: Vec<String>,
@@ -144,6 +147,7 @@ impl Settings {
             ("terraform-version", text(&self.terraform_version)),
             ("working-directory", text(&self.working_directory)),
             ("auto-apply", self.auto_apply.map(Value::from)),
+            ("taco-output-contract", contract_policy(self.output_contract.as_deref())),
         ])
     }
 
@@ -316,6 +320,7 @@ async fn show(session: &Session, name: &WorkspaceName, web: bool) -> Result<(), 
         ("version", text("terraform-version")),
         ("working directory", text("working-directory")),
         ("auto-apply", text("auto-apply")),
+        ("output contract", text("taco-effective-output-contract")),
         ("tags", text("tag-names")),
         ("resources", text("resource-count")),
         ("latest run", run.map(Resource::id).unwrap_or_default().into()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::logs::{self, Phase};
-use super::{Runs, changes, may, plan, waits};
+use super::{Runs, changes, contract, may, plan, waits};
 use crate::failure::{Failure, Kind};
 use crate::output;
 use crate::resource::{Document, Resource};
@@ -152,7 +152,11 @@ fn ending(run: &Resource, beside: &Document) -> Option<Result<ExitCode, Failure>
             Some(Err(failure.hint(format!("`taco run logs {id}` and `taco run show {id}` have details"))))
         }
         _ if may(run, "is-confirmable") => {
-            eprintln!("`taco run apply {id}` applies it, `taco run discard {id}` discards it.");
+            contract::print(run);
+            // A run that waits for approval anyway needs no other word.
+            let word =
+                if contract::stops(run) && run.get("auto-apply") == true { " --accept-output-changes" } else { "" };
+            eprintln!("`taco run apply {id}{word}` applies it, `taco run discard {id}` discards it.");
             Some(Ok(ExitCode::from(CHANGES_EXIT_CODE)))
         }
         _ => None,

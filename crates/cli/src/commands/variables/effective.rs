@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::owned;
+use crate::commands::bindings;
 use crate::failure::Failure;
 use crate::output;
 use crate::resource::Resource;
@@ -16,7 +17,13 @@ pub(super) async fn list(session: &Session, name: &WorkspaceName, workspace: &Re
     let path = ["workspaces", workspace.id(), "all-vars"];
     let variables = session.api.list(&subject, &path, &[]).await?.data;
     let sets = session.api.list(&subject, &["workspaces", workspace.id(), "varsets"], &[]).await?.data;
+    let bound = bindings::of_workspace(session, name, workspace).await?;
+    let counts = |binding: &&Resource| binding.get("overridden").as_bool() != Some(true);
+    let variables: Vec<Resource> = variables.iter().chain(bound.iter().filter(counts)).cloned().collect();
     let source = |variable: &Resource| {
+        if variable.is_a("bindings") {
+            return "binding".to_owned();
+        }
         let has = |set: &&Resource| set.related_ids("vars").any(|id| id == variable.id());
         sets.iter().find(has).map_or_else(|| WORKSPACE.to_owned(), |set| set.text("name"))
     };

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use crate::api::{about, one};
-use crate::commands::{done, plain_list};
+use crate::commands::{bindings, done, plain_list};
 use crate::failure::{Failure, Kind};
 use crate::output;
 use crate::resource::Resource;
@@ -50,9 +50,10 @@ impl OwnedVariables<'_> {
         Ok(self.session.api.list(&subject, &self.path_with(None), &[]).await?.data)
     }
 
-    pub(crate) async fn list(&self) -> Result<(), Failure> {
+    /// Lists them, and `bound` ones with where their values come from.
+    pub(crate) async fn list(&self, bound: &[Resource]) -> Result<(), Failure> {
         let if_empty = format!("No variables. `{} KEY=VALUE` creates one.", self.set_command);
-        print(self.session, &self.all().await?, &if_empty)
+        print(self.session, &self.all().await?, bound, &if_empty)
     }
 
     fn subject(&self, key: &str) -> String {
@@ -133,20 +134,29 @@ fn is(variable: &Resource, wanted: &Map<String, Value>) -> bool {
 }
 
 /// Prints variables. The server sends no value for what is sensitive.
-pub(crate) fn print(session: &Session, variables: &[Resource], if_empty: &str) -> Result<(), Failure> {
+pub(crate) fn print(
+    session: &Session,
+    variables: &[Resource],
+    bound: &[Resource],
+    if_empty: &str,
+) -> Result<(), Failure> {
+    let all: Vec<Resource> = variables.iter().chain(bound).cloned().collect();
     if session.json {
-        return output::json(&plain_list(variables));
+        return output::json(&plain_list(&all));
     }
     let row = |variable: &Resource| {
         let [key, category, hcl, description] =
             ["key", "category", "hcl", "description"].map(|name| variable.text(name));
         [key, value(variable), category, hcl, description]
     };
-    session.table(["KEY", "VALUE", "CATEGORY", "HCL", "DESCRIPTION"], variables.iter().map(row), if_empty)
+    session.table(["KEY", "VALUE", "CATEGORY", "HCL", "DESCRIPTION"], all.iter().map(row), if_empty)
 }
 
 /// A variable's value, as far as it is shown.
 pub(crate) fn value(variable: &Resource) -> String {
+    if variable.is_a("bindings") {
+        return bindings::source(variable);
+    }
     let sensitive = variable.get("sensitive") == &Value::Bool(true);
     if sensitive { "(sensitive)".to_owned() } else { variable.text("value") }
 }

@@ -1,4 +1,4 @@
-//! `taco run retry`
+//! `taco run again`
 
 use std::process::ExitCode;
 
@@ -39,7 +39,7 @@ fn attributes(run: &Resource) -> Map<String, Value> {
     attributes
 }
 
-pub(super) async fn retry(
+pub(super) async fn again(
     runs: &Runs<'_>,
     run: Option<&str>,
     watches: bool,
@@ -56,7 +56,7 @@ pub(super) async fn retry(
             .flatten()
             .collect();
     let body = about("runs", attributes(&old).into(), relationships.into());
-    let subject = format!("retry of run {}", old.id());
+    let subject = format!("run {} again", old.id());
     let new = one(runs.session.api.send(&subject, Method::POST, &["runs"], &body).await?)?;
     start::tell(runs, &new, &runs.name_of(&old, &beside), watches, false, options).await
 }
@@ -67,7 +67,7 @@ mod tests {
     use crate::resource::Document;
 
     #[test]
-    fn a_retry_has_the_options_of_the_run() {
+    fn the_new_run_has_the_options_of_the_old_one() {
         let attributes_of_run = json!({
             "message": "m", "is-destroy": true, "target-addrs": ["a.b"], "replace-addrs": null, "plan-only": false,
             "status": "errored", "terraform-version": "1.11.4",
