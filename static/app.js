@@ -5,7 +5,7 @@
 document.documentElement.classList.add("scripts");
 
 /** Shortcuts: `/` goes to the search field, `g` and a letter to a part of the organization, `?` tells them all. */
-const places = { d: "Dashboard", w: "Workspaces", r: "Runs", q: "Queue", p: "Projects", v: "Variable sets", a: "Agents", s: "Settings" };
+const places = { d: "Dashboard", w: "Workspaces", g: "Graph", r: "Runs", q: "Queue", p: "Projects", v: "Variable sets", a: "Agents", s: "Settings" };
 let afterG = false;
 
 document.addEventListener("keydown", (event) => {
@@ -42,6 +42,14 @@ document.addEventListener("keydown", (event) => {
     if (rows[next]) rows[next].focus();
   }
 });
+
+/** A link to a form that is in a dialog opens it. */
+function openNamed() {
+  const named = document.getElementById(location.hash.slice(1));
+  if (named?.matches("[popover].sheet")) named.showPopover();
+}
+addEventListener("hashchange", openNamed);
+openNamed();
 
 /** The clipboard is there on https and on this machine alone; elsewhere a selection is copied. */
 async function copied(text) {
@@ -149,14 +157,42 @@ for (const tab of document.querySelectorAll("nav [aria-current]")) {
     }
   }
 
-  /** On a phone, the cells of a row stand one below the other, each with what its column is called. */
-  function label() {
-    for (const table of document.querySelectorAll(".table > table:not(.stack, .compared, .attributes)")) {
-      table.classList.add("stack");
-      const names = [...table.querySelectorAll("thead th")].map((cell) => cell.textContent.trim());
-      for (const row of table.tBodies[0]?.rows || []) {
-        for (const cell of row.querySelectorAll(":scope > td:not([data-label], [colspan])")) cell.dataset.label = names[cell.cellIndex] || "";
-      }
+  /** Every id and every block of code can be copied. In lists, the button shows when its row is pointed at. */
+  function offerCopies() {
+    const sprite = document.querySelector("use")?.getAttribute("href").replace(/#.*/, "");
+    if (!sprite) return;
+    const button = (text, what) => {
+      const made = document.createElement("button");
+      made.type = "button";
+      made.className = "copy";
+      made.title = "Copy";
+      made.dataset.copyText = text;
+      made.innerHTML = `<svg class="icon" width="16" height="16" aria-hidden="true"><use href="${sprite}#copy"/></svg><span class="hidden"></span>`;
+      made.lastChild.textContent = `Copy ${what}`;
+      return made;
+    };
+    for (const id of document.querySelectorAll("code.id:not([data-copied])")) {
+      id.dataset.copied = "";
+      if (id.closest("summary, button") || id.nextElementSibling?.matches(".copy")) continue;
+      const text = id.textContent.trim();
+      const made = button(text, text);
+      made.classList.add("beside");
+      // Whoever goes through a list by keyboard finds the button on the thing's own page.
+      if (id.closest("tbody")) made.tabIndex = -1;
+      const frame = document.createElement("span");
+      frame.className = "copy-id";
+      const shown = id.closest("a") || id;
+      shown.replaceWith(frame);
+      frame.append(shown, made);
+    }
+    for (const code of document.querySelectorAll("pre > code:not([data-copied])")) {
+      code.dataset.copied = "";
+      if (code.closest(".copyable, .diagnostic, .log")) continue;
+      const frame = document.createElement("div");
+      frame.className = "copyable";
+      const block = code.parentElement;
+      block.replaceWith(frame);
+      frame.append(block, button(code.textContent.trim(), "the code"));
     }
   }
 
@@ -164,7 +200,7 @@ for (const tab of document.querySelectorAll("nav [aria-current]")) {
   function prepare() {
     waiting = false;
     localize();
-    label();
+    offerCopies();
   }
   new MutationObserver(() => {
     if (waiting) return;

@@ -43,6 +43,26 @@
     if (opened?.id) toggled.add(opened.id);
   });
 
+  /** The title and the icon of the tab tell the status, also while it is in the background. */
+  function tellInTab(page) {
+    document.title = page.title;
+    const icon = page.querySelector("link[rel=icon]");
+    if (icon) document.querySelector("link[rel=icon]").href = icon.getAttribute("href");
+  }
+
+  /** A tab in the background has no stream, for browsers allow few at once. It asks now and then. */
+  let asking = null;
+  function askNowAndThen() {
+    clearInterval(asking);
+    asking = setInterval(async () => {
+      const answer = await fetch(location.href, { headers: { "Accept": "text/html" } }).catch(() => null);
+      if (!answer?.ok || !document.hidden) return;
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      tellInTab(page);
+      if (!page.getElementById("run")?.dataset.events) clearInterval(asking);
+    }, 15000);
+  }
+
   /** Takes over what the server shows now. What someone is typing stays: it is outside. */
   async function renew() {
     stop();
@@ -50,7 +70,7 @@
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const run = page.getElementById("run");
     if (!answer.ok || !run) { location.reload(); return; }
-    document.title = page.title;
+    tellInTab(page);
     // What someone has opened or folded stays so.
     for (const id of toggled) {
       const [old, fresh] = [document.getElementById(id), page.getElementById(id)];
@@ -105,7 +125,15 @@
   }
   setInterval(tick, 1000);
 
-  document.addEventListener("visibilitychange", () => (document.hidden ? stop() : events || follow()));
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden && document.getElementById("run")?.dataset.events) {
+      stop();
+      askNowAndThen();
+    } else if (!document.hidden) {
+      clearInterval(asking);
+      events || follow();
+    }
+  });
   addEventListener("hashchange", findLine);
   findLine();
   begin();

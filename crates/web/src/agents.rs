@@ -78,7 +78,7 @@ impl PresentAgent {
 }
 
 /// Scope of a pool in words: the workspaces that it works for.
-fn scope(view: &AgentPoolView) -> String {
+pub(crate) fn scope(view: &AgentPoolView) -> String {
     let pool = &view.pool;
     let several = |count: usize, one: &str| match count {
         1 => format!("1 {one}"),

@@ -7,7 +7,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::error::{self, PageError};
 use crate::static_files::STATIC_FILES;
-use crate::{Web, flash, routes, security_headers};
+use crate::{Web, flash, routes, security_headers, shown_once};
 
 impl Web {
     /// The routes as one service.
@@ -32,6 +32,7 @@ impl Web {
             .layer(CatchPanicLayer::custom(error::after_panic))
             .layer(from_fn_with_state(self.clone(), error::render))
             .layer(from_fn_with_state(self.clone(), flash::carry))
+            .layer(from_fn_with_state(self.clone(), shown_once::forget))
             .layer(map_response(security_headers::add))
             .with_state(self)
     }
@@ -48,7 +49,7 @@ mod tests {
     use axum::body::{Body, to_bytes};
     use axum::http::{Request, StatusCode};
     use axum::routing::get;
-    use taco_control_plane::{Privileged, Settings};
+    use taco_control_plane::{NotificationSettings, Privileged, Settings};
     use taco_ledger::{Environment, MasterKey, MasterKeys, ObjectBucket, Options, Peers, SharedRng, SystemClock};
     use tower::ServiceExt;
 
@@ -72,6 +73,8 @@ mod tests {
             timeouts: Default::default(),
             limits: Default::default(),
             history: Default::default(),
+            hosts: Vec::new(),
+            notifications: NotificationSettings::default(),
         };
         let control_plane = Privileged::open(environment, settings).await.expect("a control plane");
         let address = "http://taco.test".parse().expect("an address");

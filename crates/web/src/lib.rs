@@ -13,14 +13,17 @@ mod error;
 mod form;
 #[doc(hidden)]
 pub mod fuzzing;
+mod graph;
 mod html;
 mod live;
 mod navigation;
+mod notifications;
 mod organizations;
 mod page;
 mod pictures;
 mod projects;
 mod rail;
+mod registry;
 pub mod routes;
 mod runs;
 mod search;
@@ -33,6 +36,7 @@ mod terraform;
 mod theme;
 mod variables;
 mod visitor;
+mod walks;
 mod workspaces;
 
 // Modules are called by their own names wherever their files are.
@@ -41,15 +45,18 @@ use accounts::{account, consent, lifetimes, login, login_limit, password_link, s
 use admin::admin_users;
 use agents::agent_pool;
 use configurations::configuration;
+use graph::{contract_choice, dependencies, dependency_forms, output_history};
 use html::{ansi, badge, choice, flash, list_page, markdown, pagination, text, text_diff, words};
+use notifications::notification_form;
 use organizations::{
     audit_log, audit_words, dashboard, invitations, organization_members, organization_secrets, organization_settings,
     organization_tags,
 };
+use registry::{registry_module, registry_provider};
 use runs::{choose_workspace, engine_line, new_run, plan_cache, plan_view, run, run_query};
 use states::{output, state, state_diff, state_parts, state_resource, state_restore, state_upload};
-use teams::{member, organization_rights, team, team_access, team_tokens};
-use variables::{variable_form, variable_holder, variable_import, variable_set, variable_sets};
+use teams::{access_roles, member, organization_rights, team, team_access, team_tokens};
+use variables::{bindings, variable_form, variable_holder, variable_import, variable_set, variable_sets};
 use workspaces::{
     tag_lines, workspace, workspace_control, workspace_general, workspace_lock, workspace_query, workspace_settings,
     workspace_sharing,

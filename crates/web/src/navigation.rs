@@ -5,23 +5,27 @@
 pub(crate) enum Section {
     Dashboard,
     Workspaces,
+    Graph,
     Runs,
     Queue,
     Projects,
     VariableSets,
     Agents,
+    Registry,
     Settings,
 }
 
 impl Section {
-    const ALL: [(Self, &'static str, &'static str); 8] = [
+    const ALL: [(Self, &'static str, &'static str); 10] = [
         (Self::Dashboard, "Dashboard", ""),
         (Self::Workspaces, "Workspaces", "/workspaces"),
+        (Self::Graph, "Graph", "/graph"),
         (Self::Runs, "Runs", "/runs"),
         (Self::Queue, "Queue", "/queue"),
         (Self::Projects, "Projects", "/projects"),
         (Self::VariableSets, "Variable sets", "/variable-sets"),
         (Self::Agents, "Agents", "/agents"),
+        (Self::Registry, "Registry", "/registry"),
         (Self::Settings, "Settings", "/settings"),
     ];
 }
@@ -32,15 +36,17 @@ pub(crate) enum WorkspaceSection {
     Overview,
     Runs,
     States,
+    Dependencies,
     Variables,
     Settings,
 }
 
 impl WorkspaceSection {
-    const ALL: [(Self, &'static str, &'static str); 5] = [
+    const ALL: [(Self, &'static str, &'static str); 6] = [
         (Self::Overview, "Overview", ""),
         (Self::Runs, "Runs", "/runs"),
         (Self::States, "States", "/states"),
+        (Self::Dependencies, "Dependencies", "/dependencies"),
         (Self::Variables, "Variables", "/variables"),
         (Self::Settings, "Settings", "/settings"),
     ];
@@ -55,11 +61,16 @@ impl Section {
 }
 
 impl WorkspaceSection {
-    /// The part that a path below a workspace belongs to. Configurations are reached through runs.
+    /// The part that a path below a workspace belongs to. Configurations are reached through runs, and the history
+    /// of outputs through dependencies.
     pub(crate) fn of_path(first: &str) -> Self {
         let found = Self::ALL.into_iter().find(|(_, _, path)| path.strip_prefix('/') == Some(first));
         let found = found.map(|(section, ..)| section);
-        found.unwrap_or(if first == "configurations" { Self::Runs } else { Self::Overview })
+        found.unwrap_or(match first {
+            "configurations" => Self::Runs,
+            "outputs" => Self::Dependencies,
+            _ => Self::Overview,
+        })
     }
 }
 
@@ -81,15 +92,20 @@ impl Crumb {
 }
 
 /// Parts of paths that have a page, and its name.
-const PARTS: [(&str, &str); 25] = [
+const PARTS: [(&str, &str); 32] = [
     ("workspaces", "Workspaces"),
     ("runs", "Runs"),
     ("states", "States"),
+    ("graph", "Graph"),
+    ("dependencies", "Dependencies"),
+    ("history", "Output history"),
     ("configurations", "Configurations"),
     ("variables", "Variables"),
     ("variable-sets", "Variable sets"),
     ("projects", "Projects"),
     ("agents", "Agents"),
+    ("registry", "Registry"),
+    ("providers", "Providers"),
     ("settings", "Settings"),
     ("members", "Members"),
     ("teams", "Teams"),
@@ -107,10 +123,12 @@ const PARTS: [(&str, &str); 25] = [
     ("delete", "Delete"),
     ("tokens", "Tokens"),
     ("ssh-keys", "SSH keys"),
+    ("walks", "Walks"),
+    ("notifications", "Notifications"),
 ];
 
 /// Parts of paths that lead nowhere by themselves.
-const NO_PAGES: [&str; 4] = ["pools", "outputs", "log", "plan"];
+const NO_PAGES: [&str; 5] = ["pools", "modules", "outputs", "log", "plan"];
 
 /// The way from the organization to the page at `path`. Pages that the tabs lead to have none, and those of a workspace
 /// begin at the workspace: the header shows the rest.
@@ -120,20 +138,26 @@ pub(crate) fn crumbs(path: &str) -> Vec<Crumb> {
     let ["app", _, rest @ ..] = segments.as_slice() else { return Vec::new() };
     // The workspace's tabs stand above its pages.
     let shown = if let ["workspaces", _, within @ ..] = rest { within } else { rest };
-    if shown.len() < 2 {
+    // The rail beside settings shows which of them are here.
+    if shown.len() < 2 || matches!(shown, ["settings", _]) {
         return Vec::new();
     }
     let above = segments.len() - shown.len();
     let steps = shown.iter().enumerate().filter(|(_, segment)| !NO_PAGES.contains(segment));
+    // Output commits are reached from what depends on them.
+    let parent = matches!(shown, ["outputs", "history"]).then(|| Crumb {
+        name: "Dependencies".to_owned(),
+        address: Some(format!("/{}/dependencies", segments[..above].join("/"))),
+        segment: "dependencies".to_owned(),
+    });
     // The variables of a set are on the set's own page.
     let steps = steps.filter(|(at, segment)| !(**segment == "variables" && *at > 0));
-    steps
-        .map(|(at, segment)| Crumb {
-            name: PARTS.iter().find(|(part, _)| part == segment).map_or(*segment, |(_, name)| name).to_owned(),
-            address: (at + 1 < shown.len()).then(|| format!("/{}", segments[..=above + at].join("/"))),
-            segment: (*segment).to_owned(),
-        })
-        .collect()
+    let steps = steps.map(|(at, segment)| Crumb {
+        name: PARTS.iter().find(|(part, _)| part == segment).map_or(*segment, |(_, name)| name).to_owned(),
+        address: (at + 1 < shown.len()).then(|| format!("/{}", segments[..=above + at].join("/"))),
+        segment: (*segment).to_owned(),
+    });
+    parent.into_iter().chain(steps).collect()
 }
 
 /// One link of a navigation.
@@ -173,6 +197,11 @@ impl Tabs {
             is_here: here == Some(*section),
         };
         Self { name: name.to_owned(), tabs: all.iter().map(tab).collect(), address }
+    }
+
+    /// Name of the tab that the page belongs to.
+    pub(crate) fn here(&self) -> &'static str {
+        self.tabs.iter().find(|tab| tab.is_here).map_or("Menu", |tab| tab.name)
     }
 }
 
@@ -216,6 +245,10 @@ mod tests {
         let teams = "/app/acme/settings/teams";
         let way_to_team = [step("Settings", "/app/acme/settings"), step("Teams", teams), here("team-1")];
         assert_eq!(way(&format!("{teams}/team-1")), way_to_team);
+        assert_eq!(way(teams), [], "the rail shows it");
+        let web = "/app/acme/workspaces/web";
+        let way_to_history = [step("Dependencies", &format!("{web}/dependencies")), here("Output history")];
+        assert_eq!(way(&format!("{web}/outputs/history")), way_to_history);
         let sets = "/app/acme/variable-sets";
         let set = format!("{sets}/varset-1");
         let way_to_variable = [step("Variable sets", sets), step("varset-1", &set), here("var-1")];

@@ -69,6 +69,25 @@ impl Layout {
         }
     }
 
+    /// Of a visitor in nobody's session.
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> Self {
+        Self {
+            files: &STATIC_FILES,
+            theme: Theme::System,
+            without_login: false,
+            account: None,
+            organization: None,
+            workspace: None,
+            flash: None,
+            crumbs: Vec::new(),
+            locked_by: None,
+            search: search::address(None),
+            icon: &STATIC_FILES.icon.path,
+            refresh: None,
+        }
+    }
+
     pub(crate) fn for_visitor(web: &Web, visitor: &Visitor) -> Self {
         let account = Account {
             username: visitor.user.username.to_string(),

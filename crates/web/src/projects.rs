@@ -10,6 +10,7 @@ use taco_domain::id::ProjectId;
 use taco_domain::permission::Action;
 use taco_domain::project::{Project, ProjectPatch};
 
+use crate::choice::Choice;
 use crate::error::PageError;
 use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, VisitorForm};
@@ -19,10 +20,10 @@ use crate::page::Layout;
 use crate::pagination::{self, PageQuery};
 use crate::text::{self, Moment};
 use crate::visitor::Visitor;
-use crate::{Web, page, tag_lines};
+use crate::{Web, contract_choice, page, tag_lines};
 
 /// Fields next to which the form can show an error.
-const FIELDS: [&str; 3] = ["name", "description", "tags"];
+const FIELDS: [&str; 4] = ["name", "description", "tags", "taco-output-contract"];
 
 #[derive(Template)]
 #[template(path = "projects.html")]
@@ -46,6 +47,7 @@ struct ProjectPage {
     /// Number of workspaces that are not listed.
     left_out: usize,
     form: FormContent,
+    contracts: Vec<Choice>,
     update: Result<(), String>,
     delete: Result<(), String>,
 }
@@ -83,6 +85,8 @@ pub(crate) struct FormContent {
     description: String,
     /// One per line: `key` or `key=value`.
     tags: String,
+    /// Empty where the organization's policy counts; absent where the form does not have it.
+    output_contract: Option<String>,
     #[serde(skip)]
     complaint: Complaint,
 }
@@ -93,6 +97,7 @@ impl FormContent {
             name: project.name.to_string(),
             description: project.description.clone(),
             tags: tag_lines::lines(&project.tags),
+            output_contract: Some(project.output_contract.map(|policy| policy.to_string()).unwrap_or_default()),
             complaint: Complaint::default(),
         }
     }
@@ -103,6 +108,7 @@ impl FormContent {
             name: Some(self.name.trim().to_owned()),
             description: Some(Some(self.description.trim().to_owned())),
             tag_bindings: Some(tags),
+            output_contract: contract_choice::asked(self.output_contract.as_ref()),
             ..ProjectPatch::default()
         })
     }
@@ -216,6 +222,10 @@ async fn project_page(
         workspaces_address: format!("{}/workspaces?project={}", organization_address(organization), view.project.id),
         left_out: listed.total.saturating_sub(listed.items.len()),
         workspaces: listed.items.iter().map(|view| link(view.workspace.name.as_str())).collect(),
+        contracts: contract_choice::offered(
+            form.output_contract.as_deref(),
+            Some(("Organization default", view.inherited_contract_policy())),
+        ),
         form,
         update: may(Action::UpdateProject),
         delete: may(Action::DeleteProject).and_then(|()| view.is_deletable()),

@@ -36,6 +36,7 @@ const WORKSPACE: &[Part] = &[
     ("Locking", "/locking"),
     ("Remote state", "/sharing"),
     ("Run triggers", "/triggers"),
+    ("Notifications", "/notifications"),
     ("Team access", "/teams"),
     ("Delete", "/delete"),
 ];

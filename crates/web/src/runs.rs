@@ -26,7 +26,7 @@ use crate::navigation::{Section, WorkspaceSection, organization_address, workspa
 use crate::page::Layout;
 use crate::pagination::{self, Pagination};
 use crate::run::page::{address_of, counts};
-use crate::run_query::{RunQuery, SourceChoice, StatusChip};
+use crate::run_query::{ChosenDay, RunQuery, SourceChoice, StatusChip};
 use crate::text::Moment;
 use crate::visitor::Visitor;
 use crate::words::{kind_words, list_title, source_words};
@@ -83,6 +83,7 @@ struct RunsPage {
     wanted: RunQuery,
     chips: Vec<StatusChip>,
     sources: Vec<SourceChoice>,
+    day: Option<ChosenDay>,
     start: Start,
 }
 
@@ -90,6 +91,10 @@ impl RunsPage {
     /// There is no run at all, as far as the visitor can see.
     fn is_empty(&self) -> bool {
         self.pages.total == 0 && !self.wanted.narrows()
+    }
+
+    fn caption(&self) -> &'static str {
+        if self.wanted.narrows() { "Matching runs" } else { "All runs" }
     }
 }
 
@@ -138,6 +143,7 @@ fn list(
         pages,
         chips: wanted.chips(),
         sources: wanted.sources(),
+        day: wanted.chosen_day(),
         wanted,
         start,
         address,

@@ -265,10 +265,10 @@ fn commands(visitor: &Visitor, found: &Found, typed: &str, limit: usize) -> Vec<
         .projects()
         .any(|project| org.visible_to(&visitor.caller).may_in_project(Action::CreateWorkspace, project).allowed);
     let offered = [
-        (creates_workspaces, "New workspace", "/workspaces#new", "create add"),
-        (may(Action::CreateProject), "New project", "/projects#new", "create add"),
-        (may(Action::ManageVariableSets), "New variable set", "/variable-sets#new", "create add"),
-        (may(Action::ManageAgentPools), "New agent pool", "/agents#new", "create add"),
+        (creates_workspaces, "New workspace", "/workspaces#new-workspace", "create add"),
+        (may(Action::CreateProject), "New project", "/projects#new-project", "create add"),
+        (may(Action::ManageVariableSets), "New variable set", "/variable-sets#new-set", "create add"),
+        (may(Action::ManageAgentPools), "New agent pool", "/agents#new-pool", "create add"),
         (may(Action::ManageTeams), "New team", "/settings/teams/new", "create add"),
         (may(Action::ManageMembership), "Invite member", "/settings/members#invite", "add user person"),
     ];

@@ -47,6 +47,8 @@ pub(crate) struct StaticFiles {
     pub(crate) script: StaticFile,
     /// Follows a run on its page.
     pub(crate) run_script: StaticFile,
+    /// Zooms and moves the graph.
+    pub(crate) graph_script: StaticFile,
     /// The taco: favicon and mark.
     pub(crate) icon: StaticFile,
     /// The taco with a dot in the colour of a tone: favicons of pages that have a status.
@@ -59,7 +61,7 @@ impl StaticFiles {
     pub(crate) fn all(&'static self) -> Vec<&'static StaticFile> {
         let named = [&self.style_sheet, &self.htmx, &self.htmx_events, &self.script, &self.run_script];
         let icons = self.status_icons.iter().map(|(_, icon)| icon);
-        named.into_iter().chain([&self.icon, &self.icons]).chain(icons).collect()
+        named.into_iter().chain([&self.graph_script, &self.icon, &self.icons]).chain(icons).collect()
     }
 
     /// Address of the favicon for a tone of a badge.
@@ -76,6 +78,7 @@ const STYLE_SHEET: &str = concat!(
     include_str!("../../../static/tables.css"),
     include_str!("../../../static/run.css"),
     include_str!("../../../static/pictures.css"),
+    include_str!("../../../static/graph.css"),
     include_str!("../../../static/dialogs.css"),
     include_str!("../../../static/palette.css"),
 );
@@ -112,6 +115,7 @@ pub(crate) static STATIC_FILES: LazyLock<StaticFiles> = LazyLock::new(|| StaticF
         ),
     ),
     run_script: StaticFile::new("run", "js", include_str!("../../../static/run.js")),
+    graph_script: StaticFile::new("graph", "js", include_str!("../../../static/graph.js")),
     icon: StaticFile::new("icon", "svg", ICON),
     status_icons: TONES
         .map(|(tone, colour)| (tone, StaticFile::new(&format!("icon-{tone}"), "svg", dotted(colour))))

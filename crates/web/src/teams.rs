@@ -1,5 +1,6 @@
 //! `/app/{organization}/settings/teams`: an organization's teams, and the form for a new one.
 
+pub(crate) mod access_roles;
 pub(crate) mod member;
 pub(crate) mod organization_rights;
 pub(crate) mod team;

@@ -1,5 +1,6 @@
 //! `/app/{organization}/workspaces/{workspace}/variables`: what runs of a workspace get, and from where.
 
+pub(crate) mod bindings;
 pub(crate) mod variable_form;
 pub(crate) mod variable_holder;
 pub(crate) mod variable_import;
@@ -13,10 +14,11 @@ use axum::response::Response;
 
 use taco_control_plane::WorkspaceView;
 use taco_domain::variable::{Variable, VariableCategory, VariableOwner};
-use taco_domain::variable_precedence::ReachingVariable;
+use taco_domain::variable_precedence::{Overriding, ReachingVariable};
 
+use crate::bindings::{BindingForm, BindingRow};
 use crate::error::PageError;
-use crate::navigation::variable_set_address;
+use crate::navigation::{variable_set_address, workspace_address};
 use crate::page::Layout;
 use crate::variable_form::{VariableForm, category_word};
 use crate::variable_holder::{Holder, Place, Subject};
@@ -68,7 +70,16 @@ struct VariablesPage {
     shared: Vec<SharedRow>,
     form: VariableForm,
     import: ImportForm,
+    bound: Vec<BindingRow>,
+    /// Address of the bindings.
+    bindings: String,
+    binding: BindingForm,
+    /// Names of workspaces whose outputs may be bound to.
+    others: Vec<String>,
 }
+
+/// Workspaces that the form proposes.
+const PROPOSED_WORKSPACES: usize = 300;
 
 /// `GET /app/{organization}/workspaces/{workspace}/variables`
 pub(crate) async fn list(
@@ -77,6 +88,17 @@ pub(crate) async fn list(
     Path(place): Path<Place>,
 ) -> Result<Response, PageError> {
     let holder = Holder::find(&web, &visitor, &place).await?;
+    page_of(&web, &visitor, holder, BindingForm::default(), StatusCode::OK)
+}
+
+/// The page, with what was wrong with a binding.
+pub(crate) fn page_of(
+    web: &Web,
+    visitor: &Visitor,
+    holder: Holder,
+    binding: BindingForm,
+    status: StatusCode,
+) -> Result<Response, PageError> {
     let Subject::Workspace(view) = &holder.subject else { return Err(PageError::not_found("workspace")) };
     let organization = &holder.organization;
     let (mut own, mut shared) = (Vec::new(), Vec::new());
@@ -97,13 +119,22 @@ pub(crate) async fn list(
             }),
         }
     }
-    let layout = holder.layout(&web, &visitor);
+    let bindings = format!("{}/bindings", workspace_address(organization, view.workspace.name.as_str()));
+    let bound = view.bindings_seen_by(&visitor.caller);
+    let bound = bound.iter().map(|binding| BindingRow::of(binding, &bindings)).collect();
+    let others = view.neighbours(&visitor.caller, PROPOSED_WORKSPACES);
+    let layout = holder.layout(web, visitor);
     let (form, import) = (VariableForm::default(), ImportForm::default());
-    Ok(page::render(StatusCode::OK, &VariablesPage { layout, holder, own, shared, form, import }))
+    let page = VariablesPage { layout, holder, own, shared, form, import, bound, bindings, binding, others };
+    Ok(page::render(status, &page))
 }
 
 /// Completes "overridden by".
-fn origin_in_words(view: &WorkspaceView, variable: &Variable) -> String {
+fn origin_in_words(view: &WorkspaceView, winner: Overriding<'_>) -> String {
+    let variable = match winner {
+        Overriding::Variable(variable) => variable,
+        Overriding::Binding(_) => return "a binding".to_owned(),
+    };
     match variable.owner {
         VariableOwner::Workspace(_) => "the workspace".to_owned(),
         VariableOwner::VariableSet(id) => {

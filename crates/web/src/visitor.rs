@@ -11,7 +11,7 @@ use taco_domain::user::User;
 use crate::error::PageError;
 use crate::flash::Flash;
 use crate::theme::Theme;
-use crate::{Web, form, session_cookie};
+use crate::{Web, form, session_cookie, shown_once};
 
 /// Someone who is logged in.
 pub(crate) struct Visitor {
@@ -24,6 +24,8 @@ pub(crate) struct Visitor {
     pub(crate) here: String,
     /// Message about what they did just before.
     pub(crate) flash: Option<Flash>,
+    /// Text that this page shows and no other, such as a new token: see [`shown_once`].
+    pub(crate) shown_once: Option<String>,
 }
 
 impl Visitor {
@@ -45,7 +47,7 @@ impl Visitor {
         };
         let user = web.control_plane.account(&caller).await?;
         let theme = Theme::of(headers);
-        Ok(Some(Self { caller, user, session, theme, here: String::new(), flash: None }))
+        Ok(Some(Self { caller, user, session, theme, here: String::new(), flash: None, shown_once: None }))
     }
 
     /// CSRF token for a form with this purpose.
@@ -68,7 +70,8 @@ impl FromRequestParts<Web> for Visitor {
         match visitor {
             Some(visitor) => {
                 let flash = Flash::brought(&parts.headers, &visitor.session, parts.uri.path());
-                Ok(Self { here, flash, ..visitor })
+                let shown_once = shown_once::read(&parts.headers, &visitor.session, parts.uri.path());
+                Ok(Self { here, flash, shown_once, ..visitor })
             }
             // A form is lost with its session; its page can be come back to.
             None => Err(PageError::LogIn { next: if parts.method == Method::GET { here } else { String::new() } }),

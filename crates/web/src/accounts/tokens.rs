@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
-use taco_control_plane::{Error, IssuedToken, NewToken};
+use taco_control_plane::{Error, NewToken};
 use taco_domain::id::TokenId;
 use taco_domain::token::Token;
 
@@ -18,7 +18,7 @@ use crate::page::Layout;
 use crate::rail::Rail;
 use crate::text::Moment;
 use crate::visitor::Visitor;
-use crate::{Web, page, terraform};
+use crate::{Web, page, shown_once, terraform};
 
 const PATH: &str = "/app/settings/tokens";
 
@@ -33,7 +33,7 @@ struct TokensPage {
     now: Timestamp,
     host: String,
     tokens: Vec<Row>,
-    /// The text of a token that was made just now.
+    /// The text of a token that was created just now.
     issued: Option<String>,
     form: FormContent,
     lifetimes: Vec<Lifetime>,
@@ -68,18 +68,9 @@ impl Row {
     }
 }
 
-async fn page(
-    web: &Web,
-    visitor: &Visitor,
-    issued: Option<IssuedToken>,
-    form: FormContent,
-) -> Result<TokensPage, Error> {
+async fn page(web: &Web, visitor: &Visitor, form: FormContent) -> Result<TokensPage, Error> {
     let mut tokens = web.control_plane.user_tokens(&visitor.caller, visitor.user.id).await?;
     tokens.reverse();
-    // The caller looked at the site before the token was made.
-    if let Some(issued) = &issued {
-        tokens.insert(0, issued.token.clone());
-    }
     let now = web.control_plane.now();
     Ok(TokensPage {
         layout: Layout::for_visitor(web, visitor),
@@ -87,7 +78,7 @@ async fn page(
         now,
         host: terraform::host_name(&web.address),
         tokens: tokens.into_iter().map(|token| Row::of(token, now)).collect(),
-        issued: issued.map(|issued| issued.text.reveal()),
+        issued: visitor.shown_once.clone(),
         form,
         lifetimes: lifetimes::offered(DEFAULT_LIFETIME_DAYS, now),
     })
@@ -95,7 +86,7 @@ async fn page(
 
 /// `GET /app/settings/tokens`
 pub(crate) async fn list(State(web): State<Web>, visitor: Visitor) -> Result<Response, PageError> {
-    let page = page(&web, &visitor, None, FormContent::default()).await?;
+    let page = page(&web, &visitor, FormContent::default()).await?;
     Ok(page::render(StatusCode::OK, &page))
 }
 
@@ -107,7 +98,7 @@ pub(crate) struct Create {
     days: String,
 }
 
-/// `POST /app/settings/tokens`. The answer is the page itself, for it is the only one that ever shows the token.
+/// `POST /app/settings/tokens`. The page that it leads to is the only one that ever shows the token.
 pub(crate) async fn create(
     State(web): State<Web>,
     VisitorForm(visitor, form): VisitorForm<Create>,
@@ -118,13 +109,12 @@ pub(crate) async fn create(
     let issued = match web.control_plane.create_user_token(&visitor.caller, visitor.user.id, new).await {
         Err(Error::Invalid { detail, .. }) => {
             let form = FormContent { description, error: Some(detail) };
-            let page = page(&web, &visitor, None, form).await?;
+            let page = page(&web, &visitor, form).await?;
             return Ok(page::render(StatusCode::UNPROCESSABLE_ENTITY, &page));
         }
         other => other?,
     };
-    let page = page(&web, &visitor, Some(issued), FormContent::default()).await?;
-    Ok(page::render(StatusCode::CREATED, &page))
+    Ok(shown_once::redirect_to(&web, &visitor, PATH, &issued.text.reveal()))
 }
 
 /// `POST /app/settings/tokens/{token_id}/revoke`

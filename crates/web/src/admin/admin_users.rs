@@ -3,9 +3,8 @@
 
 use askama::Template;
 use axum::extract::{Path, Query, State};
-use axum::http::header::SET_COOKIE;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
 use taco_control_plane::PasswordLinkText;
@@ -120,23 +119,16 @@ impl UsersPage {
 pub(crate) async fn list(
     State(web): State<Web>,
     visitor: Visitor,
-    headers: HeaderMap,
     Query(wanted): Query<PageQuery>,
 ) -> Result<Response, PageError> {
     let page = UsersPage::new(&web, &visitor, &wanted, NewUser::default()).await?;
-    let link = shown_once::read(&headers, &visitor).and_then(|text| NewLink::read(&text));
-    let has_link = link.is_some();
-    let mut response = page::render(StatusCode::OK, &UsersPage { link, ..page });
-    if has_link {
-        response.headers_mut().append(SET_COOKIE, shown_once::remove(PATH));
-    }
-    Ok(response)
+    let link = visitor.shown_once.as_deref().and_then(NewLink::read);
+    Ok(page::render(StatusCode::OK, &UsersPage { link, ..page }))
 }
 
 /// Leads to the list, which then shows the link.
 fn redirect_with(web: &Web, visitor: &Visitor, link: &PasswordLinkText) -> Response {
-    let cookie = shown_once::set(web, visitor, PATH, &NewLink::spelled(web, link));
-    ([(SET_COOKIE, cookie)], Redirect::to(PATH)).into_response()
+    shown_once::redirect_to(web, visitor, PATH, &NewLink::spelled(web, link))
 }
 
 /// `POST /app/admin/users`

@@ -13,7 +13,7 @@ use taco_domain::id::{AgentPoolId, ProjectId, TokenId, WorkspaceId};
 use taco_domain::permission::Action;
 use taco_domain::token::Token;
 
-use crate::agents::pool_address;
+use crate::agents::{pool_address, scope};
 use crate::badge::Badge;
 use crate::error::PageError;
 use crate::flash::Flash;
@@ -24,7 +24,7 @@ use crate::page::Layout;
 use crate::pictures::{self, Rows};
 use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
-use crate::{Web, page};
+use crate::{Web, page, shown_once};
 
 /// In days.
 const DEFAULT_LIFETIME_DAYS: i64 = 365;
@@ -42,6 +42,8 @@ struct PoolPage {
     address: String,
     id: AgentPoolId,
     name: String,
+    /// Workspaces that can use it, in words.
+    reach: String,
     agents: Vec<AgentRow>,
     /// `None` for visitors who may not see them.
     tokens: Option<Vec<TokenRow>>,
@@ -51,7 +53,7 @@ struct PoolPage {
     projects: Vec<ProjectChoice>,
     complaint: Complaint,
     token_complaint: Complaint,
-    /// The text of a token that was made just now.
+    /// The text of a token that was created just now.
     issued: Option<String>,
     lifetimes: Vec<Lifetime>,
     site: String,
@@ -174,7 +176,6 @@ struct Again {
     form: Option<PoolForm>,
     complaint: Complaint,
     token_complaint: Complaint,
-    issued: Option<String>,
 }
 
 async fn render(
@@ -209,6 +210,7 @@ async fn render(
         address: pool_address(organization, id),
         id,
         name: view.pool.name.to_string(),
+        reach: scope(&view),
         agents: agents.into_iter().map(|agent| AgentRow::of(visitor, &view, agent)).collect(),
         tokens: tokens.map(|tokens| tokens.into_iter().map(|token| TokenRow::of(token, now)).collect()),
         refusal: (!right.allowed).then(|| right.reason.into_owned()),
@@ -216,7 +218,7 @@ async fn render(
         form,
         complaint: again.complaint,
         token_complaint: again.token_complaint,
-        issued: again.issued,
+        issued: visitor.shown_once.clone(),
         lifetimes: lifetimes::offered(DEFAULT_LIFETIME_DAYS, now),
         site: web.address.as_str().trim_end_matches('/').to_owned(),
         slots: pictures::pages::agents_of_pool(web, id),
@@ -267,7 +269,7 @@ pub(crate) struct NewPoolToken {
     days: String,
 }
 
-/// `POST …/agents/pools/{pool}/tokens`. The answer is the page itself: it is the only one that ever shows the token.
+/// `POST …/agents/pools/{pool}/tokens`. The page that it leads to is the only one that ever shows the token.
 pub(crate) async fn create_token(
     State(web): State<Web>,
     Path(path): Path<PoolPath>,
@@ -278,8 +280,9 @@ pub(crate) async fn create_token(
     let new = NewToken { description: Some(form.description.trim().to_owned()), expires_at };
     match web.control_plane.create_agent_pool_token(&visitor.caller, id, new).await {
         Ok(issued) => {
-            let again = Again { issued: Some(issued.text.reveal()), ..Again::default() };
-            render(&web, &visitor, id, again, StatusCode::CREATED).await
+            let view = web.control_plane.agent_pool(&visitor.caller, id).await?;
+            let address = pool_address(view.org.entry().name.as_str(), id);
+            Ok(shown_once::redirect_to(&web, &visitor, &address, &issued.text.reveal()))
         }
         Err(error) => {
             let again = Again { token_complaint: Complaint::of(error, &[])?, ..Again::default() };

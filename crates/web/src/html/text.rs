@@ -1,7 +1,9 @@
 //! Values as people read them.
 
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use taco_domain::lock_text;
 
 use crate::ansi::push_escaped;
 
@@ -67,10 +69,11 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().filter(|character| matches!(character, '\n' | '\t') || !is_deceptive(*character)).collect()
 }
 
-/// `text` as HTML in which moments, such as `2026-01-01T12:00:00Z`, are told as people read them.
+/// `text` as HTML in which moments, such as `2026-01-01T12:00:00Z`, and holders of locks are told as people read them.
 pub(crate) fn with_times(text: &str) -> String {
+    let text = lock_text::for_people(text);
     let mut html = String::new();
-    let mut rest = text;
+    let mut rest = &*text;
     while let Some(end) = rest.find("Z").map(|at| at + 1) {
         let (before, after) = rest.split_at(end);
         let moment = before.rfind(' ').map_or(0, |space| space + 1);
@@ -88,6 +91,45 @@ pub(crate) fn with_times(text: &str) -> String {
     html
 }
 
+/// A sentence about a workspace as HTML: names between backticks as code, moments such as `2026-01-01 12:00 UTC` as times.
+pub(crate) fn sentence(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    let mut html = String::new();
+    for (at, part) in parts.iter().enumerate() {
+        // The last backtick of an odd number of them begins nothing.
+        match at % 2 == 1 && at + 1 < parts.len() {
+            true => {
+                html.push_str("<code>");
+                push_all_escaped(part, &mut html);
+                html.push_str("</code>");
+            }
+            false => push_with_minutes(part, &mut html),
+        }
+    }
+    html
+}
+
+const MINUTE_FORMAT: &str = "%Y-%m-%d %H:%M";
+
+fn push_with_minutes(text: &str, html: &mut String) {
+    const LENGTH: usize = "2026-01-01 12:00".len();
+    let mut rest = text;
+    while let Some(end) = rest.find(" UTC") {
+        let (before, after) = rest.split_at(end);
+        let begin = before.len().saturating_sub(LENGTH);
+        let moment = before.get(begin..).and_then(|text| DateTime::strptime(MINUTE_FORMAT, text).ok());
+        match moment.and_then(|moment| moment.to_zoned(TimeZone::UTC).ok()).map(|zoned| Moment(zoned.timestamp())) {
+            Some(moment) => {
+                push_all_escaped(&before[..begin], html);
+                html.push_str(&format!("<time datetime=\"{}\">{}</time>", moment.exact(), moment.text()));
+            }
+            None => push_all_escaped(&rest[..end + " UTC".len()], html),
+        }
+        rest = &after[" UTC".len()..];
+    }
+    push_all_escaped(rest, html);
+}
+
 fn push_all_escaped(text: &str, html: &mut String) {
     plain(text).chars().for_each(|character| push_escaped(character, html));
 }
@@ -100,6 +142,18 @@ pub(crate) fn is_deceptive(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sentences_have_code_and_times() {
+        let html = sentence(
+            "web changed `sub<net` in commit 2 (2026-11-19 19:38 UTC); 19:38 UTC is no moment, nor is ` code.",
+        );
+        let time = "<time datetime=\"2026-11-19T19:38:00Z\">19 Nov 2026, 19:38 UTC</time>";
+        let expected =
+            format!("web changed <code>sub&lt;net</code> in commit 2 ({time}); 19:38 UTC is no moment, nor is  code.");
+        assert_eq!(html.replace("&#60;", "&lt;"), expected);
+        assert_eq!(sentence("née 2026-13-19 19:38 UTC é"), "née 2026-13-19 19:38 UTC é");
+    }
 
     #[test]
     fn durations_are_told_in_their_largest_unit() {

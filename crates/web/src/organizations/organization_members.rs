@@ -21,7 +21,7 @@ use crate::pagination::{self, PageQuery};
 use crate::rail::Rail;
 use crate::text::{Moment, plain};
 use crate::visitor::Visitor;
-use crate::{Web, invitations, organization_settings, page};
+use crate::{Web, invitations, organization_settings, page, shown_once};
 
 #[derive(Template)]
 #[template(path = "organization_members.html")]
@@ -37,7 +37,7 @@ struct MembersPage {
     form: MemberForm,
 }
 
-/// The link of an invitation that was created just now. It is shown this once.
+/// The link of an invitation that was created just now.
 struct NewLink {
     email: String,
     address: String,
@@ -45,13 +45,19 @@ struct NewLink {
 }
 
 impl NewLink {
-    fn of(web: &Web, made: &MadeInvitation) -> Option<Self> {
+    /// The text that a redirect carries: see [`shown_once`]. `None` if there is no link.
+    fn spelled(web: &Web, made: &MadeInvitation) -> Option<String> {
         let membership = &made.view.membership;
-        Some(Self {
-            email: plain(&membership.email.to_string()),
-            address: invitations::address(web, made.text.as_ref()?),
-            expires: membership.link.map(|link| Moment(link.expires_at)),
-        })
+        let expires = membership.link.map(|link| link.expires_at.to_string()).unwrap_or_default();
+        let address = invitations::address(web, made.text.as_ref()?);
+        Some(format!("{}\n{expires}\n{address}", plain(&membership.email.to_string())))
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        let email = lines.next()?.to_owned();
+        let expires = lines.next()?.parse().ok().map(Moment);
+        Some(Self { email, expires, address: lines.next()?.to_owned() })
     }
 }
 
@@ -115,15 +121,13 @@ pub(crate) async fn list(
     Ok(page::render(StatusCode::OK, &page))
 }
 
-/// The page that shows an invitation's link, and is the only one that ever does.
-async fn page_with_link(
-    web: &Web,
-    visitor: &Visitor,
-    organization: &str,
-    made: &MadeInvitation,
-) -> Result<Response, PageError> {
-    let page = members_page(web, visitor, organization, PageQuery::default(), MemberForm::default()).await?;
-    Ok(page::render(StatusCode::CREATED, &MembersPage { link: NewLink::of(web, made), ..page }))
+/// Leads to the list, which then shows an invitation's link, and is the only page that ever does.
+fn redirect_with(web: &Web, visitor: &Visitor, made: &MadeInvitation) -> Response {
+    let organization = made.view.org.entry().name.as_str();
+    match NewLink::spelled(web, made) {
+        Some(link) => shown_once::redirect_to(web, visitor, &address_of(organization), &link),
+        None => done(organization, Flash::says("Invitation saved.")),
+    }
 }
 
 async fn members_page(
@@ -151,7 +155,7 @@ async fn members_page(
         list: ListPage::of(address_of(name), search, members, |view| MemberRow::of(visitor, &view)),
         right: caller.may(Action::ManageMembership, org.resource()),
         teams,
-        link: None,
+        link: visitor.shown_once.as_deref().and_then(NewLink::read),
         form,
     })
 }
@@ -163,7 +167,7 @@ pub(crate) async fn invite(
     VisitorForm(visitor, form): VisitorForm<MemberForm>,
 ) -> Result<Response, PageError> {
     match form.invite(&web, &visitor, &organization).await {
-        Ok(made) => page_with_link(&web, &visitor, &organization, &made).await,
+        Ok(made) => Ok(redirect_with(&web, &visitor, &made)),
         Err(error) => {
             let form = MemberForm { complaint: Complaint::of(error, &["email", "teams"])?, ..form };
             let page = members_page(&web, &visitor, &organization, PageQuery::default(), form).await?;
@@ -175,12 +179,12 @@ pub(crate) async fn invite(
 /// `POST /app/{organization}/settings/members/{member}/link`
 pub(crate) async fn renew_link(
     State(web): State<Web>,
-    Path((organization, id)): Path<(String, String)>,
+    Path((_, id)): Path<(String, String)>,
     VisitorForm(visitor, Nothing {}): VisitorForm<Nothing>,
 ) -> Result<Response, PageError> {
     let id = id.parse().map_err(|_| PageError::not_found("membership"))?;
     let made = web.control_plane.renew_invitation(&visitor.caller, id).await?;
-    page_with_link(&web, &visitor, &organization, &made).await
+    Ok(redirect_with(&web, &visitor, &made))
 }
 
 /// `POST /app/{organization}/settings/members/{member}/remove`

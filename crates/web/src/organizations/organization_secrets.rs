@@ -13,9 +13,9 @@ use taco_domain::token::Token;
 use crate::error::PageError;
 use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, VisitorForm, typed};
-use crate::organization_settings::{Part, SettingsPage, done};
+use crate::organization_settings::{Part, SettingsPage, address_of, done};
 use crate::text::Moment;
-use crate::{Web, lifetimes};
+use crate::{Web, lifetimes, shown_once};
 
 /// Room for one token, with or without one in it.
 pub(crate) struct TokenSlot {
@@ -73,7 +73,8 @@ pub(crate) struct TokenForm {
     days: String,
 }
 
-/// `POST /app/{organization}/settings/tokens/{kind}`. The token that was there before ends.
+/// `POST /app/{organization}/settings/tokens/{kind}`. The token that was there before ends. The page that it leads to is the
+/// only one that ever shows the new one.
 pub(crate) async fn make_token(
     State(web): State<Web>,
     Path((organization, kind)): Path<(String, String)>,
@@ -83,7 +84,7 @@ pub(crate) async fn make_token(
     let expires_at = Some(lifetimes::chosen(&form.days, web.control_plane.now())?);
     let new = NewToken { description: None, expires_at };
     let issued = web.control_plane.create_organization_token(&visitor.caller, &organization, kind, new).await?;
-    Ok(SettingsPage::of(&web, &visitor, &organization, Part::Tokens).await?.with_token(&issued))
+    Ok(shown_once::redirect_to(&web, &visitor, &address_of(&organization, Part::Tokens), &issued.text.reveal()))
 }
 
 /// `POST /app/{organization}/settings/tokens/{kind}/revoke`

@@ -6,7 +6,8 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
-use taco_control_plane::{AgentPoolFilter, Error, IssuedToken, OrganizationTokenKind, OrganizationView, PageRequest};
+use taco_control_plane::{AgentPoolFilter, Error, OrganizationTokenKind, OrganizationView, PageRequest};
+use taco_domain::graph::output_contract::DEFAULT_POLICY;
 use taco_domain::organization::{Organization, OrganizationPatch};
 use taco_domain::permission::{Action, Decision};
 
@@ -20,7 +21,7 @@ use crate::organization_secrets::{KeyForm, KeyRow, TokenSlot};
 use crate::page::Layout;
 use crate::rail::Rail;
 use crate::visitor::Visitor;
-use crate::{Web, page};
+use crate::{Web, contract_choice, page};
 
 /// In days.
 const DEFAULT_LIFETIME_DAYS: i64 = 365;
@@ -49,9 +50,13 @@ impl Part {
     }
 }
 
+pub(crate) fn address_of(organization: &str, part: Part) -> String {
+    format!("{}{}", address(organization), part.path())
+}
+
 /// The answer to a form of a part that was fine.
 pub(crate) fn done(organization: &str, part: Part, flash: Flash) -> Response {
-    flash.redirect_to(&format!("{}{}", address(organization), part.path()))
+    flash.redirect_to(&address_of(organization, part))
 }
 
 #[derive(Clone, Default, Deserialize)]
@@ -63,6 +68,8 @@ pub(crate) struct OrganizationForm {
     agent_pool: String,
     user_tokens: Ticked,
     force_delete: Ticked,
+    /// Absent where the form does not have it.
+    output_contract: Option<String>,
     #[serde(skip)]
     complaint: Complaint,
 }
@@ -77,6 +84,7 @@ impl OrganizationForm {
             agent_pool: execution.agent_pool.map(|pool| pool.to_string()).unwrap_or_default(),
             user_tokens: Ticked(organization.user_tokens_enabled),
             force_delete: Ticked(organization.allow_force_delete_workspaces),
+            output_contract: Some(organization.output_contract.unwrap_or(DEFAULT_POLICY).to_string()),
             complaint: Complaint::default(),
         }
     }
@@ -96,6 +104,7 @@ impl OrganizationForm {
             default_agent_pool: Some(pool),
             user_tokens_enabled: Some(self.user_tokens.0),
             allow_force_delete_workspaces: Some(self.force_delete.0),
+            output_contract: contract_choice::asked(self.output_contract.as_ref()),
             ..OrganizationPatch::default()
         })
     }
@@ -121,12 +130,13 @@ pub(crate) struct SettingsPage {
     id: String,
     right: Decision,
     general: OrganizationForm,
+    contracts: Vec<Choice>,
     pools: Vec<Choice>,
     token_right: Decision,
     tokens: Vec<TokenSlot>,
     lifetimes: Vec<Lifetime>,
-    /// The text of a token that was made just now.
-    pub(crate) issued: Option<String>,
+    /// The text of a token that was created just now.
+    issued: Option<String>,
     key_right: Decision,
     pub(crate) keys: Vec<KeyRow>,
     pub(crate) key: KeyForm,
@@ -168,6 +178,7 @@ impl SettingsPage {
             name: name.to_owned(),
             id: organization.id.to_string(),
             right: may(Action::UpdateOrganization),
+            contracts: contract_choice::offered(general.output_contract.as_deref(), None),
             pools: pools
                 .items
                 .iter()
@@ -176,7 +187,7 @@ impl SettingsPage {
             token_right,
             tokens: vec![own_token, audit_token],
             lifetimes: lifetimes::offered(DEFAULT_LIFETIME_DAYS, control_plane.now()),
-            issued: None,
+            issued: visitor.shown_once.clone(),
             key_right: may(Action::ManageVcsSettings),
             keys: keys.items.iter().map(|key| KeyRow::of(org, key)).collect(),
             key: KeyForm::default(),
@@ -186,12 +197,6 @@ impl SettingsPage {
             deletion: DeletionForm::default(),
             general,
         })
-    }
-
-    /// The page with a token that was made just now. It is the only one that ever shows it.
-    pub(crate) fn with_token(self, issued: &IssuedToken) -> Response {
-        let page = Self { issued: Some(issued.text.reveal()), ..self };
-        page::render(StatusCode::CREATED, &page)
     }
 
     /// The page again, after a form with a mistake, which `put` puts in its place.
@@ -244,7 +249,7 @@ pub(crate) async fn save(
     match saved {
         Ok(view) => Ok(done(&view.name, Part::General, Flash::says("Settings saved."))),
         Err(error) => {
-            let fields = ["name", "email", "default-execution-mode", "default-agent-pool-id"];
+            let fields = ["name", "email", "default-execution-mode", "default-agent-pool-id", "taco-output-contract"];
             let general = OrganizationForm { complaint: Complaint::of(error, &fields)?, ..form };
             Ok(SettingsPage::of(&web, &visitor, &organization, Part::General)
                 .await?

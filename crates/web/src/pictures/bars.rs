@@ -10,8 +10,13 @@ const HEIGHT: f64 = 96.0;
 const WITH_LABELS: u32 = 118;
 /// What is there is seen, however much there is of something else.
 const LEAST_HEIGHT: f64 = 3.0;
-/// Part of a day's place that its bar takes.
+/// Part of a day's place that its bar takes, and its greatest width in percent of the picture.
 const BAR: f64 = 0.72;
+const MAX_BAR_WIDTH: f64 = 5.0;
+/// Days that are shown as long as all runs are within them: a new organization has no empty month before its first run.
+const FIRST_SPANS: [usize; 2] = [7, 14];
+/// So many days have their date below them.
+const LABELS: usize = 7;
 
 /// From the bottom up.
 const ORDER: [(RunOutcome, &str); 4] = [
@@ -40,10 +45,17 @@ pub(super) fn word(outcome: RunOutcome) -> &'static str {
     }
 }
 
-/// `None` if there was no run at all.
-pub(crate) fn runs_per_day(activity: &RunActivity) -> Option<Figure> {
-    let days = activity.days();
-    let (first, last) = (days.first()?, days.last()?);
+/// The last of `days`: the shortest span that all runs are in.
+fn shown(days: &[DayCounts]) -> &[DayCounts] {
+    let used = days.iter().position(|day| day.total() > 0).map_or(0, |first| days.len() - first);
+    let span = FIRST_SPANS.into_iter().find(|span| used <= *span).unwrap_or(days.len());
+    &days[days.len().saturating_sub(span)..]
+}
+
+/// `None` if there was no run at all. Each day leads to its runs in the list at `runs`.
+pub(crate) fn runs_per_day(activity: &RunActivity, runs: &str) -> Option<Figure> {
+    let days = shown(activity.days());
+    let last = days.last()?;
     let total = |outcome: RunOutcome| days.iter().map(|day| day.count(outcome)).sum::<u64>();
     let all: u64 = days.iter().map(DayCounts::total).sum();
     if all == 0 {
@@ -51,21 +63,24 @@ pub(crate) fn runs_per_day(activity: &RunActivity) -> Option<Figure> {
     }
     let most = days.iter().map(DayCounts::total).max().unwrap_or_default().max(1);
     let place = 100.0 / days.len() as f64;
-    let mut marks = vec![
-        Mark::new("rule", Shape::Bar { x: 0.0, y: HEIGHT, width: 100.0, height: 1.0 }),
-        Mark::text(0.0, HEIGHT + 17.0, "start", short(first)),
-        Mark::text(100.0, HEIGHT + 17.0, "end", "today"),
-    ];
+    let width = (place * BAR).min(MAX_BAR_WIDTH);
+    let list = |day: &DayCounts| format!("{runs}?day={}", day.day);
+    let mut marks = vec![Mark::new("rule", Shape::Bar { x: 0.0, y: HEIGHT, width: 100.0, height: 1.0 })];
     for (index, day) in days.iter().enumerate() {
-        let x = place * (index as f64 + (1.0 - BAR) / 2.0);
+        let x = place * index as f64 + (place - width) / 2.0;
+        if (days.len() - 1 - index).is_multiple_of(days.len().div_ceil(LABELS)) {
+            let label = if day.day == last.day { "today".to_owned() } else { short(day) };
+            marks.push(Mark::text(place * (index as f64 + 0.5), HEIGHT + 17.0, "middle", label));
+        }
+        marks.push(Mark::new("place", Shape::Bar { x, y: 0.0, width, height: HEIGHT }));
         let mut bottom = HEIGHT;
         for (height, class) in heights(day, most) {
             bottom -= height;
-            marks.push(Mark::new(class, Shape::Bar { x, y: bottom, width: place * BAR, height: height - 1.0 }));
+            marks.push(Mark::new(class, Shape::Bar { x, y: bottom, width, height: height - 1.0 }));
         }
         if day.total() > 0 {
             let whole = Shape::Bar { x: place * index as f64, y: 0.0, width: place, height: HEIGHT };
-            marks.push(Mark::new("hit", whole).titled(in_words(day)));
+            marks.push(Mark::new("hit", whole).titled(in_words(day)).leading_to(list(day)));
         }
     }
     let busiest = days.iter().max_by_key(|day| day.total()).filter(|_| most > 1);
@@ -73,7 +88,7 @@ pub(crate) fn runs_per_day(activity: &RunActivity) -> Option<Figure> {
     let counts = ORDER.iter().filter(|(outcome, _)| total(*outcome) > 0);
     let rows = days.iter().rev().filter(|day| day.total() > 0).map(|day| TableRow {
         name: short(day),
-        href: String::new(),
+        href: list(day),
         cells: std::iter::once(day.total())
             .chain(ORDER.iter().map(|(outcome, _)| day.count(*outcome)))
             .map(|count| count.to_string())
@@ -82,7 +97,7 @@ pub(crate) fn runs_per_day(activity: &RunActivity) -> Option<Figure> {
     Some(Figure {
         id: "runs-per-day",
         title: "Runs per day".to_owned(),
-        summary: format!("{} since {}{busiest}", counted(all, "run"), short(first)),
+        summary: format!("{} in the last {} days{busiest}", counted(all, "run"), days.len()),
         drawing: Drawing { width: None, height: WITH_LABELS, marks },
         legend: counts
             .map(|(outcome, class)| Key::new(class, sign(*outcome), word(*outcome)).counted(total(*outcome)))
@@ -93,7 +108,6 @@ pub(crate) fn runs_per_day(activity: &RunActivity) -> Option<Figure> {
         }),
         note: String::new(),
     })
-    .filter(|_| last.day >= first.day)
 }
 
 /// Height of each part of a day's bar, from the bottom up. What would vanish takes from what is highest.
@@ -140,24 +154,45 @@ mod tests {
         activity
     }
 
+    fn drawn(activity: &RunActivity) -> Option<Figure> {
+        runs_per_day(activity, "/app/acme/runs")
+    }
+
+    #[test]
+    fn the_first_days_fill_the_picture() {
+        for (days_ago, shown) in [(0, 7), (6, 7), (7, 14), (13, 14), (14, 30), (29, 30)] {
+            let figure = drawn(&with(&[(days_ago, RunOutcome::Succeeded, 1)])).expect("a picture");
+            assert_eq!(figure.summary, format!("1 run in the last {shown} days"));
+            let labels = figure.drawing.marks.iter().filter(|mark| matches!(mark.shape, Shape::Text { .. }));
+            assert!((5..=7).contains(&labels.count()), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_day_leads_to_its_runs() {
+        let figure = drawn(&with(&[(1, RunOutcome::Failed, 2)])).expect("a picture");
+        let links: Vec<&str> = figure.drawing.marks.iter().map(|mark| mark.href.as_str()).collect();
+        assert!(links.contains(&"/app/acme/runs?day=2026-11-17"), "{links:?}");
+        assert_eq!(figure.table.expect("a table").rows[0].href, "/app/acme/runs?day=2026-11-17");
+    }
+
     #[test]
     fn no_run_is_no_picture() {
-        assert!(runs_per_day(&with(&[])).is_none());
-        assert!(runs_per_day(&with(&[(31, RunOutcome::Failed, 3)])).is_none(), "that is too long ago");
+        assert!(drawn(&with(&[])).is_none());
+        assert!(drawn(&with(&[(31, RunOutcome::Failed, 3)])).is_none(), "that is too long ago");
     }
 
     #[test]
     fn one_run_is_one_bar_of_the_whole_height() {
-        let figure = runs_per_day(&with(&[(0, RunOutcome::Succeeded, 1)])).expect("a picture");
+        let figure = drawn(&with(&[(0, RunOutcome::Succeeded, 1)])).expect("a picture");
         let bars: Vec<_> = figure.drawing.marks.iter().filter(|mark| mark.class == "good").collect();
         let [Mark { shape: Shape::Bar { x, y, .. }, .. }] = bars[..] else { panic!("{bars:?}") };
-        assert!(*y == 0.0 && *x > 96.0, "today is the last: {bars:?}");
-        assert_eq!(figure.summary, "1 run since 20 Oct");
+        assert!(*y == 0.0 && *x > 85.0, "today is the last: {bars:?}");
     }
 
     #[test]
     fn one_failure_among_thousands_is_seen_and_nothing_grows_out_of_the_picture() {
-        let figure = runs_per_day(&with(&[
+        let figure = drawn(&with(&[
             (1, RunOutcome::Succeeded, 10_000),
             (1, RunOutcome::Failed, 1),
             (1, RunOutcome::Stopped, 1),

@@ -7,7 +7,7 @@ use crate::run::progress::{Facts, ResourceProgress, State, WorkTime};
 use crate::text::stopwatch;
 
 /// So many resources have a bar; the log has them all.
-const MAX_BARS: usize = 80;
+const MAX_BARS: usize = 50;
 const HEIGHT: u32 = 10;
 const LEAST_WIDTH: f64 = 0.8;
 
@@ -149,7 +149,7 @@ mod tests {
             facts.push(line(kind, &format!("module.m.a.r{number}"), number % 3000, 1).as_bytes());
         }
         let gantt = Gantt::of(&facts);
-        assert_eq!((gantt.rows.len(), gantt.left_out), (MAX_BARS, 9_920));
+        assert_eq!((gantt.rows.len(), gantt.left_out), (MAX_BARS, 9_950));
         assert!(gantt.rows.iter().any(|row| row.resource.state == State::Failed));
     }
 }

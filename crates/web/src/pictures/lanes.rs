@@ -8,13 +8,21 @@ use crate::navigation::organization_address;
 use crate::run::page::address_of;
 use crate::words::subject;
 
-/// So many slots and so many waiting runs of a lane are drawn, and so many lanes.
-const MAX_CELLS: usize = 36;
-const MAX_LANES: usize = 30;
+/// So many lanes are drawn, so many slots and as many waiting runs of each, and so many cells in all.
+const MAX_LANES: usize = 20;
+const MAX_CELLS: usize = 20;
+const MAX_CELLS_IN_ALL: usize = 80;
+const LONGEST_NAME: usize = 40;
+const LONGEST_TITLE: usize = 80;
 const CELLS_IN_A_ROW: usize = 12;
 /// Side of a cell, and the distance between two, in pixels.
 const SIDE: u32 = 18;
 const STEP: u32 = 23;
+
+/// Number of slots that are drawn of each lane, and of waiting runs.
+fn most_cells(lanes: usize) -> usize {
+    (MAX_CELLS_IN_ALL / 2 / lanes.max(1)).min(MAX_CELLS)
+}
 
 /// `None` if nothing could execute anything, and nothing waits.
 pub(crate) fn lanes(lanes: &[QueueLane], organization: &str) -> Option<Rows> {
@@ -22,9 +30,12 @@ pub(crate) fn lanes(lanes: &[QueueLane], organization: &str) -> Option<Rows> {
         return None;
     }
     // What an address leads to is known for runs; so many that the page stays small.
-    let most = (360 / lanes.len().min(MAX_LANES)).clamp(6, MAX_CELLS);
+    let most = most_cells(lanes.len().min(MAX_LANES));
     let rows = lanes.iter().take(MAX_LANES).map(|lane| Row {
-        name: lane.pool.as_ref().map_or_else(|| "Built-in agents".to_owned(), |(_, name)| shortened(name, 60)),
+        name: lane
+            .pool
+            .as_ref()
+            .map_or_else(|| "Built-in agents".to_owned(), |(_, name)| shortened(name, LONGEST_NAME)),
         href: lane.pool.as_ref().map_or_else(
             || format!("{}/agents", organization_address(organization)),
             |(id, _)| pool_address(organization, *id),
@@ -104,7 +115,7 @@ fn waiting(lane: &QueueLane, most: usize) -> Drawing {
 fn linked(mark: Mark, view: &RunView) -> Mark {
     let subject = subject(&view.run.options.message);
     let title = format!("{}: {}", view.workspace.name, if subject.is_empty() { "run" } else { &subject });
-    mark.titled(shortened(&title, 100)).leading_to(address_of(view))
+    mark.titled(shortened(&title, LONGEST_TITLE)).leading_to(address_of(view))
 }
 
 #[cfg(test)]
@@ -125,7 +136,7 @@ mod tests {
     fn slots_that_others_use_are_taken() {
         assert!(lanes(&[], "acme").is_none());
         assert_eq!(classes(&slots(&lane(3, 1), 10)), ["taken", "free", "free"]);
-        assert_eq!(slots(&lane(1000, 1000), 36).marks.len(), 36);
+        assert_eq!(slots(&lane(1000, 1000), 20).marks.len(), 20);
         assert_eq!(words(&lane(3, 1)), "1 of 3 slots in use");
     }
 
@@ -147,6 +158,18 @@ mod tests {
     fn many_lanes_are_bounded() {
         let all: Vec<QueueLane> = (0..1000).map(|_| lane(500, 20)).collect();
         let html = lanes(&all, "acme").expect("a picture").to_string();
-        assert!(html.len() < 80_000 && html.contains("And 970 more pools."), "{}", html.len());
+        assert!(html.len() < 40_000 && html.contains("And 980 more pools."), "{}", html.len());
+    }
+
+    #[test]
+    fn cells_that_lead_to_runs_are_bounded() {
+        for lanes in [1, 2, 10, MAX_LANES] {
+            assert!(2 * lanes * most_cells(lanes) <= MAX_CELLS_IN_ALL, "{lanes}");
+        }
+        let address = format!("/app/acme/workspaces/{}/runs/run-4Tk9mXbq7cWvZpHn", "n".repeat(90));
+        let longest = |index| cell("waiting", index).titled("t".repeat(LONGEST_TITLE)).leading_to(&address);
+        let row = Row { drawings: vec![drawing((0..MAX_CELLS_IN_ALL).map(longest).collect())], ..Row::default() };
+        let html = Rows { rows: vec![row], ..Rows::default() }.to_string();
+        assert!(html.len() < 32_000, "{}", html.len());
     }
 }

@@ -9,6 +9,7 @@ use super::slots::DrawnAgent;
 use super::sparkline::{Point, Series};
 use super::{Figure, Rows, bars, health, slots, sparkline, stacked_bar, strip};
 use crate::Web;
+use crate::navigation::organization_address;
 use crate::text::Moment;
 use crate::visitor::Visitor;
 
@@ -27,7 +28,8 @@ impl DashboardPictures {
     pub(crate) async fn of(web: &Web, visitor: &Visitor, org: &OrganizationSnapshot) -> Self {
         let activity = web.control_plane.run_activity(&visitor.caller, org, DAYS).await;
         let samples = web.control_plane.load_samples(&visitor.caller, org);
-        let figures = [bars::runs_per_day(&activity), queue_depth(&samples), agent_use(&samples)];
+        let runs = format!("{}/runs", organization_address(org.entry().name.as_str()));
+        let figures = [bars::runs_per_day(&activity, &runs), queue_depth(&samples), agent_use(&samples)];
         Self { all: figures.into_iter().flatten().collect() }
     }
 }

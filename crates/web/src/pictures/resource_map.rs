@@ -340,6 +340,6 @@ mod tests {
         let figure = resource_map(&summary(many.collect()), "/app/acme/workspaces/web/states/sv-1").expect("a picture");
         assert!(figure.drawing.marks.iter().filter(|mark| mark.class == "area-resource").count() <= MAX_AREAS);
         let html = figure.to_string();
-        assert!(html.len() < 60_000, "{}", html.len());
+        assert!(html.len() < 40_000, "{}", html.len());
     }
 }

@@ -8,16 +8,15 @@ use super::{Drawing, Key, Mark, Row, Rows, Shape, counted, shortened};
 use crate::text::{Moment, plain};
 
 /// So many agents are drawn, and so many slots of each.
-const MAX_AGENTS: usize = 40;
-const MAX_CELLS: u32 = 48;
+const MAX_AGENTS: usize = 24;
+const MAX_CELLS: u32 = 24;
 const CELLS_IN_A_ROW: u32 = 12;
 /// Side of a cell, and the distance between two, in pixels.
 const SIDE: u32 = 11;
 const STEP: u32 = 15;
-/// Of a minute in the strip, in percent.
-const MINUTE_WIDTH: f64 = 100.0 / HEARTBEAT_MINUTES as f64;
-/// In pixels.
-const STRIP: u32 = 150;
+/// Width of a minute in the strip, in pixels.
+const MINUTE: usize = 5;
+const STRIP: u32 = (HEARTBEAT_MINUTES * MINUTE) as u32;
 const STRIP_HEIGHT: u32 = 12;
 
 /// An agent that is drawn.
@@ -92,7 +91,7 @@ fn cells(busy: u32, slots: u32) -> Drawing {
     let squares = |from: u32, to: u32| -> String {
         let square = |index: u32| {
             let (x, y) = (index % CELLS_IN_A_ROW * STEP, index / CELLS_IN_A_ROW * STEP);
-            format!("M{}.5 {}.5h{SIDE}v{SIDE}h-{SIDE}z", x, y)
+            format!("M{x} {y}h{SIDE}v{SIDE}h-{SIDE}z")
         };
         (from..to).map(square).collect()
     };
@@ -106,32 +105,25 @@ fn cells(busy: u32, slots: u32) -> Drawing {
     }
 }
 
-/// Minutes of the same kind are one bar.
+/// Minutes of the same kind are one bar, and all bars of a kind one path.
 fn strip(heartbeats: Option<Heartbeats>, now: Timestamp) -> Drawing {
     let minutes = heartbeats.map_or([Beat::Unknown; HEARTBEAT_MINUTES], |beats| beats.minutes(now));
-    let mut marks = Vec::new();
+    // What is missing is also lower, so that it is seen without colours.
+    let mut bars = [("beat", 12, String::new()), ("missed", 5, String::new()), ("unknown", 2, String::new())];
     let mut begin = 0;
     for same in minutes.chunk_by(|one, other| one == other) {
-        // What is missing is also lower, so that it is seen without colours.
-        let (class, height) = match same[0] {
-            Beat::Heard => ("beat", 12.0),
-            Beat::Missed => ("missed", 5.0),
-            Beat::Unknown => ("unknown", 2.0),
+        let (_, height, path) = match same[0] {
+            Beat::Heard => &mut bars[0],
+            Beat::Missed => &mut bars[1],
+            Beat::Unknown => &mut bars[2],
         };
-        let ago = HEARTBEAT_MINUTES - begin - same.len();
-        let length = counted(same.len() as u64, "minute");
-        let title = match same[0] {
-            Beat::Heard => format!("seen for {length}, until {ago} min ago"),
-            Beat::Missed => format!("not seen for {length}, until {ago} min ago"),
-            Beat::Unknown => String::new(),
-        };
-        let width = MINUTE_WIDTH * same.len() as f64;
-        let x = MINUTE_WIDTH * begin as f64;
-        let shape = Shape::Bar { x, y: f64::from(STRIP_HEIGHT) - height, width: width - 0.7, height };
-        marks.push(Mark::new(class, shape).titled(title));
+        let (x, y, width) = (begin * MINUTE, STRIP_HEIGHT - *height, same.len() * MINUTE - 1);
+        path.push_str(&format!("M{x} {y}h{width}v{height}h-{width}z"));
         begin += same.len();
     }
-    Drawing { width: Some(STRIP), height: STRIP_HEIGHT, marks }
+    let marks = bars.into_iter().filter(|(.., path)| !path.is_empty());
+    let marks = marks.map(|(class, _, path)| Mark::new(class, Shape::Squares(path)));
+    Drawing { width: Some(STRIP), height: STRIP_HEIGHT, marks: marks.collect() }
 }
 
 #[cfg(test)]
@@ -170,15 +162,21 @@ mod tests {
         assert_eq!(rows.rows[0].words, "1 of 2 busy, seen just now, not seen in 2 minutes of the last 30");
         let strip = &rows.rows[0].drawings[0];
         let classes: Vec<_> = strip.marks.iter().map(|mark| mark.class).collect();
-        assert_eq!(classes, ["unknown", "beat", "missed", "unknown"]);
-        assert_eq!(strip.marks[2].title, "not seen for 2 minutes, until 1 min ago");
+        assert_eq!(classes, ["beat", "missed", "unknown"]);
+        let Shape::Squares(missed) = &strip.marks[1].shape else { panic!("{strip:?}") };
+        assert_eq!(missed, "M135 7h9v5h-9z", "the two minutes before this one");
     }
 
     #[test]
     fn many_agents_with_long_names_stay_small() {
-        let many: Vec<DrawnAgent> = (0..500).map(|_| agent(&"<&\"long".repeat(100), 1, 400)).collect();
+        // Heard in every second minute: that is the longest strip.
+        let mut heartbeats = Heartbeats::new(now() - jiff::SignedDuration::from_mins(29));
+        (0..15).for_each(|pair| heartbeats.note(now() - jiff::SignedDuration::from_mins(29 - 2 * pair)));
+        let many: Vec<DrawnAgent> = (0..500)
+            .map(|_| DrawnAgent { heartbeats: Some(heartbeats), ..agent(&"<&\"long".repeat(100), 1, 400) })
+            .collect();
         let html = agents(&many, now()).expect("a picture").to_string();
-        assert!(html.contains("And 460 more agents.") && !html.contains("<&\""), "{html}");
-        assert!(html.len() < 100_000, "{}", html.len());
+        assert!(html.contains("And 476 more agents.") && !html.contains("<&\""), "{html}");
+        assert!(html.len() < 40_000, "{}", html.len());
     }
 }

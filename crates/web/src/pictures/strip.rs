@@ -26,8 +26,13 @@ pub(crate) fn recent_runs(runs: &[RecentRun], address: &str) -> Option<Figure> {
     let longest = runs.iter().map(|run| seconds(run)).fold(0.0, f64::max);
     let place = 100.0 / PLACES as f64;
     let mut marks = vec![Mark::new("rule", Shape::Bar { x: 0.0, y: HEIGHT, width: 100.0, height: 1.0 })];
+    let left_of = |age: usize| place * (PLACES - 1 - age) as f64;
+    for age in 0..PLACES {
+        let x = left_of(age) + place * (1.0 - BAR) / 2.0;
+        marks.push(Mark::new("place", Shape::Bar { x, y: 0.0, width: place * BAR, height: HEIGHT }));
+    }
     for (age, run) in runs.iter().enumerate() {
-        let left = place * (PLACES - 1 - age) as f64;
+        let left = left_of(age);
         let height = height_of(seconds(run), longest);
         let x = left + place * (1.0 - BAR) / 2.0;
         marks.push(Mark::new(class_of(run), Shape::Bar { x, y: HEIGHT - height, width: place * BAR, height }));
@@ -120,7 +125,7 @@ mod tests {
 
     fn bars(figure: &Figure) -> Vec<(f64, f64)> {
         let bar = |mark: &Mark| match mark.shape {
-            Shape::Bar { x, height, .. } if !["hit", "rule"].contains(&mark.class) => Some((x, height)),
+            Shape::Bar { x, height, .. } if !["hit", "place", "rule"].contains(&mark.class) => Some((x, height)),
             _ => None,
         };
         figure.drawing.marks.iter().filter_map(bar).collect()

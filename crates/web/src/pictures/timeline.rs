@@ -51,7 +51,7 @@ fn class_of(stage: &Stage) -> &'static str {
     match stage.name {
         "Planning" => "plan",
         "Applying" => "apply",
-        "Needs confirmation" | "Awaiting approval" | "Needs approval" => "decision",
+        "Awaiting approval" | "Needs approval" => "decision",
         _ => "waiting",
     }
 }
@@ -97,12 +97,12 @@ mod tests {
         let stages = [
             stage("Pending", "done", Some(0)),
             stage("Planning", "done", Some(1)),
-            stage("Needs confirmation", "now", Some(2)),
+            stage("Needs approval", "now", Some(2)),
             stage("Applying", "ahead", None),
         ];
         let told = told(&stages_bar(&stages, &at(3 * 86_400)));
         assert!(told.iter().all(|(_, width)| *width > 2.0), "{told:?}");
-        assert!(told[2].0.starts_with("decision Needs confirmation: 71:59:58"), "{told:?}");
+        assert!(told[2].0.starts_with("decision Needs approval: 71:59:58"), "{told:?}");
         assert!(stages_bar(&[], &at(0)).marks.is_empty());
     }
 }

@@ -35,7 +35,12 @@ pub(super) const TEAM_RIGHTS: Fields = &[("right", "manage-workspaces")];
 pub(super) const TEAM_MEMBER: Fields = &[("member", "{membership}")];
 pub(super) const TEAM_PROJECT: Fields = &[("project", "{project}"), ("access", "read")];
 pub(super) const TEAM_WORKSPACE: Fields = &[("workspace", "{workspace_id}"), ("access", "read")];
+pub(super) const DEPENDENCY: Fields = &[("producer", "{source}"), ("outputs", "")];
+pub(super) const BINDING: Fields =
+    &[("key", "bound"), ("category", "terraform"), ("producer", "{source}"), ("output", "plain")];
+pub(super) const POLICY: Fields = &[("policy", "ignore")];
 pub(super) const NEW_KEY: Fields = &[("name", "a-new-name"), ("value", "a secret")];
+pub(super) const DEPRECATION: Fields = &[("version", "{version}"), ("reason", "old")];
 pub(super) const DELETE_POOL: Fields = &[("typed_name", "pool")];
 
 pub(super) const NEW_WORKSPACE: Fields = &[("name", "a-new-name"), ("project", "{project}")];
@@ -44,10 +49,13 @@ pub(super) const SOURCE: Fields = &[("workspace", "{source}")];
 pub(super) const KEY: Fields = &[("key", "{key}")];
 pub(super) const TEAM: Fields = &[("team", "{visible team}"), ("access", "read")];
 pub(super) const DELETE_WORKSPACE: Fields = &[("confirmation", "{workspace}")];
+pub(super) const NOTIFICATION: Fields =
+    &[("name", "a-new-name"), ("destination", "generic"), ("url", "https://hooks.acme.test/")];
 pub(super) const NEW_STATE: Fields =
     &[("state", r#"{"version":4,"terraform_version":"1.11.4","serial":9,"lineage":"a","outputs":{},"resources":[]}"#)];
 pub(super) const RESOURCE: &str = "address=terraform_data.one";
 pub(super) const NEW_RUN: Fields = &[("kind", "plan-only")];
+pub(super) const WALK: Fields = &[("kind", "plan"), ("choice", "from"), ("from", "")];
 pub(super) const COMMENT: Fields = &[("body", "hello")];
 
 pub(super) const VARIABLE: Fields = &[("key", "new"), ("value", "v"), ("category", "env")];

@@ -6,12 +6,14 @@ use super::Access::{All, Depends, Public, Right, SignedAddress, User};
 use super::Place::{Account, Organization, Project, Site, Workspace};
 use super::{Case, Route, get, post, sample};
 use crate::{
-    account, admin, admin_users, agent_pool, agents, audit_log, choose_workspace, configuration, configurations,
-    consent, dashboard, invitations, login, member, new_run, oauth, organization_members, organization_secrets,
-    organization_settings, organization_tags, organizations, output, password_link, projects, run, runs, search,
-    sessions, state, state_diff, state_resource, state_restore, state_upload, states, team, team_access, team_tokens,
-    teams, theme, tokens, variable_form, variable_import, variable_set, variable_sets, variables, workspace,
-    workspace_control, workspace_general, workspace_lock, workspace_settings, workspace_sharing, workspaces,
+    account, admin, admin_users, agent_pool, agents, audit_log, bindings, choose_workspace, configuration,
+    configurations, consent, dashboard, dependencies, dependency_forms, graph, invitations, login, member, new_run,
+    notification_form, notifications, oauth, organization_members, organization_secrets, organization_settings,
+    organization_tags, organizations, output, output_history, password_link, projects, registry, registry_module,
+    registry_provider, run, runs, search, sessions, state, state_diff, state_resource, state_restore, state_upload,
+    states, team, team_access, team_tokens, teams, theme, tokens, variable_form, variable_import, variable_set,
+    variable_sets, variables, walks, workspace, workspace_control, workspace_general, workspace_lock,
+    workspace_settings, workspace_sharing, workspaces,
 };
 
 /// What a state's data may go through.
@@ -146,6 +148,18 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
         ],
         // Agents.
         vec![
+            get("/app/{organization}/walks", Right(A::ReadDirectory, Organization), walks::list),
+            post("/app/{organization}/walks", Right(A::ReadDirectory, Organization), walks::create).form(sample::WALK),
+            get("/app/{organization}/walks/{walk}", Right(A::ReadDirectory, Organization), walks::show),
+            post("/app/{organization}/walks/{walk}/approve", Right(A::ApplyRun, Workspace), walks::approve),
+            post("/app/{organization}/walks/{walk}/resume", Right(A::QueuePlan, Workspace), walks::resume),
+            post("/app/{organization}/walks/{walk}/cancel", Right(A::QueuePlan, Workspace), walks::cancel),
+            get("/app/{organization}/registry", Right(A::DownloadModules, Organization), registry::modules),
+            get("/app/{organization}/registry/providers", Right(A::DownloadModules, Organization), registry::providers),
+            get("/app/{organization}/registry/providers/{provider}", Right(A::DownloadModules, Organization), registry_provider::show),
+            get("/app/{organization}/registry/modules/{module}", Right(A::DownloadModules, Organization), registry_module::show),
+            post("/app/{organization}/registry/modules/{module}", Right(A::ManageModules, Organization), registry_module::deprecate).form(sample::DEPRECATION),
+            post("/app/{organization}/registry/modules/{module}/versions/{version}/delete", Right(A::ManageModules, Organization), registry_module::delete_version),
             get("/app/{organization}/agents", Right(A::ReadDirectory, Organization), agents::list),
             post("/app/{organization}/agents", Right(A::ManageAgentPools, Organization), agents::create).form(sample::NAMED),
             get("/app/{organization}/agents/pools/{pool}", Right(A::ReadDirectory, Organization), agent_pool::show),
@@ -191,6 +205,30 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             post("/app/{organization}/workspaces/{workspace}/settings/teams/{access}/remove", Right(A::ManageWorkspaceTeams, Workspace), workspace_control::remove_team),
             post("/app/{organization}/workspaces/{workspace}/settings/delete", Right(A::DeleteWorkspace, Workspace), workspace_control::delete).form(sample::DELETE_WORKSPACE),
         ],
+        // Notifications of workspaces, projects and teams.
+        vec![
+            get("/app/{organization}/workspaces/{workspace}/settings/notifications", Right(A::ManageNotifications, Workspace), notifications::list),
+            post("/app/{organization}/workspaces/{workspace}/settings/notifications", Right(A::ManageNotifications, Workspace), notification_form::create).form(sample::NOTIFICATION),
+            get("/app/{organization}/workspaces/{workspace}/settings/notifications/new", Right(A::ManageNotifications, Workspace), notification_form::show_new),
+            get("/app/{organization}/workspaces/{workspace}/settings/notifications/{notification}", Right(A::ManageNotifications, Workspace), notification_form::show),
+            post("/app/{organization}/workspaces/{workspace}/settings/notifications/{notification}", Right(A::ManageNotifications, Workspace), notification_form::update).form(sample::NOTIFICATION),
+            post("/app/{organization}/workspaces/{workspace}/settings/notifications/{notification}/test", Right(A::ManageNotifications, Workspace), notifications::test),
+            post("/app/{organization}/workspaces/{workspace}/settings/notifications/{notification}/delete", Right(A::ManageNotifications, Workspace), notifications::delete),
+            get("/app/{organization}/projects/{project}/notifications", Right(A::ManageNotifications, Project), notifications::list),
+            post("/app/{organization}/projects/{project}/notifications", Right(A::ManageNotifications, Project), notification_form::create).form(sample::NOTIFICATION),
+            get("/app/{organization}/projects/{project}/notifications/new", Right(A::ManageNotifications, Project), notification_form::show_new),
+            get("/app/{organization}/projects/{project}/notifications/{notification}", Right(A::ManageNotifications, Project), notification_form::show),
+            post("/app/{organization}/projects/{project}/notifications/{notification}", Right(A::ManageNotifications, Project), notification_form::update).form(sample::NOTIFICATION),
+            post("/app/{organization}/projects/{project}/notifications/{notification}/test", Right(A::ManageNotifications, Project), notifications::test),
+            post("/app/{organization}/projects/{project}/notifications/{notification}/delete", Right(A::ManageNotifications, Project), notifications::delete),
+            get("/app/{organization}/settings/teams/{team}/notifications", Right(A::ManageTeams, Organization), notifications::list),
+            post("/app/{organization}/settings/teams/{team}/notifications", Right(A::ManageTeams, Organization), notification_form::create).form(sample::NOTIFICATION),
+            get("/app/{organization}/settings/teams/{team}/notifications/new", Right(A::ManageTeams, Organization), notification_form::show_new),
+            get("/app/{organization}/settings/teams/{team}/notifications/{notification}", Right(A::ManageTeams, Organization), notification_form::show),
+            post("/app/{organization}/settings/teams/{team}/notifications/{notification}", Right(A::ManageTeams, Organization), notification_form::update).form(sample::NOTIFICATION),
+            post("/app/{organization}/settings/teams/{team}/notifications/{notification}/test", Right(A::ManageTeams, Organization), notifications::test),
+            post("/app/{organization}/settings/teams/{team}/notifications/{notification}/delete", Right(A::ManageTeams, Organization), notifications::delete),
+        ],
         // States and configurations.
         vec![
             get("/app/{organization}/workspaces/{workspace}/states", Right(A::ReadState, Workspace), states::list),
@@ -207,6 +245,19 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             get("/app/{organization}/workspaces/{workspace}/configurations", Right(A::ReadRuns, Workspace), configurations::list),
             get("/app/{organization}/workspaces/{workspace}/configurations/{configuration}", Right(A::QueuePlan, Workspace), configuration::download),
             post("/app/{organization}/workspaces/{workspace}/configurations/{configuration}/{step}", Right(A::ApplyRun, Workspace), configurations::change),
+        ],
+        // The graph of states.
+        vec![
+            get("/app/{organization}/graph", Right(A::ReadOrganization, Organization), graph::show),
+            get("/app/{organization}/workspaces/{workspace}/dependencies", Right(A::ReadRuns, Workspace), dependencies::show),
+            post("/app/{organization}/workspaces/{workspace}/dependencies", Right(A::UpdateWorkspace, Workspace), dependency_forms::declare).form(sample::DEPENDENCY),
+            post("/app/{organization}/workspaces/{workspace}/dependencies/{dependency}/policy", Right(A::UpdateWorkspace, Workspace), dependency_forms::set_policy).form(sample::POLICY),
+            post("/app/{organization}/workspaces/{workspace}/dependencies/{dependency}/mute", Right(A::UpdateWorkspace, Workspace), dependency_forms::mute),
+            post("/app/{organization}/workspaces/{workspace}/dependencies/{dependency}/unmute", Right(A::UpdateWorkspace, Workspace), dependency_forms::unmute),
+            post("/app/{organization}/workspaces/{workspace}/dependencies/{dependency}/acknowledge", Right(A::UpdateWorkspace, Workspace), dependency_forms::acknowledge),
+            post("/app/{organization}/workspaces/{workspace}/dependencies/{dependency}/trigger", Right(A::UpdateWorkspace, Workspace), dependency_forms::trigger),
+            post("/app/{organization}/workspaces/{workspace}/dependencies/{dependency}/remove", Right(A::UpdateWorkspace, Workspace), dependency_forms::remove),
+            get("/app/{organization}/workspaces/{workspace}/outputs/history", Right(A::ReadOutputs, Workspace), output_history::show),
         ],
         // Runs.
         vec![
@@ -232,6 +283,8 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             post("/app/{organization}/workspaces/{workspace}/variables", Right(A::WriteVariables, Workspace), variable_form::create).form(sample::VARIABLE),
             post("/app/{organization}/workspaces/{workspace}/variables/import", Right(A::WriteVariables, Workspace), variable_import::preview).form(sample::IMPORT),
             post("/app/{organization}/workspaces/{workspace}/variables/import/confirm", Right(A::WriteVariables, Workspace), variable_import::confirm),
+            post("/app/{organization}/workspaces/{workspace}/bindings", Right(A::WriteVariables, Workspace), bindings::create).form(sample::BINDING),
+            post("/app/{organization}/workspaces/{workspace}/bindings/{binding}/delete", Right(A::WriteVariables, Workspace), bindings::delete),
             get("/app/{organization}/workspaces/{workspace}/variables/{variable}", Right(A::ReadVariables, Workspace), variable_form::show),
             post("/app/{organization}/workspaces/{workspace}/variables/{variable}", Right(A::WriteVariables, Workspace), variable_form::update).form(sample::VARIABLE),
             post("/app/{organization}/workspaces/{workspace}/variables/{variable}/delete", Right(A::WriteVariables, Workspace), variable_form::delete),

@@ -1,5 +1,6 @@
 //! Query of a list of runs: the filter in its address.
 
+use jiff::civil::Date;
 use serde::Deserialize;
 use taco_control_plane::RunFilter;
 use taco_domain::run::RunSource;
@@ -16,6 +17,8 @@ pub(crate) struct RunQuery {
     pub(crate) search: String,
     pub(crate) status: String,
     pub(crate) source: String,
+    /// A day in UTC, such as `2026-11-17`.
+    pub(crate) day: String,
     pub(crate) page: String,
 }
 
@@ -24,6 +27,13 @@ pub(crate) struct StatusChip {
     pub(crate) name: &'static str,
     pub(crate) query: String,
     pub(crate) chosen: bool,
+}
+
+/// A day that the list is filtered by.
+pub(crate) struct ChosenDay {
+    pub(crate) name: String,
+    /// What is asked for without it.
+    pub(crate) query: String,
 }
 
 /// A source to choose from.
@@ -62,8 +72,8 @@ const SOURCES: [RunSource; 6] = [
 impl RunQuery {
     /// The same choice in the form of an address, without what is empty.
     pub(crate) fn in_address(&self) -> String {
-        let Self { search, status, source, page } = self;
-        let fields = [("search", search), ("status", status), ("source", source), ("page", page)];
+        let Self { search, status, source, day, page } = self;
+        let fields = [("search", search), ("status", status), ("source", source), ("day", day), ("page", page)];
         let mut address = Serializer::new(String::new());
         address.extend_pairs(fields.into_iter().filter(|(_, value)| !value.is_empty()));
         address.finish()
@@ -75,7 +85,7 @@ impl RunQuery {
 
     /// True if the query filters the list at all.
     pub(crate) fn narrows(&self) -> bool {
-        !(self.search.is_empty() && self.status.is_empty() && self.source.is_empty())
+        !(self.search.is_empty() && self.status.is_empty() && self.source.is_empty() && self.day.is_empty())
     }
 
     /// Filter for the control plane. An unknown group matches nothing.
@@ -90,8 +100,19 @@ impl RunQuery {
             statuses,
             sources: given(&self.source).into_iter().collect(),
             text: given(&self.search),
+            timeframe: self.date().map(|day| day.to_string()),
             ..RunFilter::default()
         }
+    }
+
+    fn date(&self) -> Option<Date> {
+        self.day.trim().parse().ok()
+    }
+
+    /// The day whose runs are wanted, and the address of the list without it.
+    pub(crate) fn chosen_day(&self) -> Option<ChosenDay> {
+        let query = Self { day: String::new(), page: String::new(), ..self.clone() }.in_address();
+        Some(ChosenDay { name: self.date()?.strftime("%-d %b %Y").to_string(), query })
     }
 
     pub(crate) fn chips(&self) -> Vec<StatusChip> {
@@ -134,5 +155,10 @@ mod tests {
         let nonsense = RunQuery { status: "nonsense".into(), ..RunQuery::default() };
         assert_eq!(nonsense.filter().statuses, ["nonsense"]);
         assert!(query.chips().iter().any(|chip| chip.chosen && chip.name == "Failed"));
+        let day = RunQuery { day: "2026-11-17".into(), ..query };
+        assert_eq!(day.filter().timeframe.as_deref(), Some("2026-11-17"));
+        let chosen = day.chosen_day().expect("a day");
+        assert_eq!((chosen.name.as_str(), chosen.query.as_str()), ("17 Nov 2026", "search=+a%26b+&status=errored"));
+        assert!(RunQuery { day: "yesterday".into(), ..day }.filter().timeframe.is_none());
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct TeamPage {
     token_right: Decision,
     pub(crate) token_complaint: Complaint,
     /// The text of a token that was created just now.
-    pub(crate) issued: Option<String>,
+    issued: Option<String>,
     lifetimes: Vec<Lifetime>,
     /// Decision about name, visibility and deletion.
     right: Decision,
@@ -135,7 +135,7 @@ impl TeamPage {
             tokens,
             token_right: view.creation_of_token(caller),
             token_complaint: Complaint::default(),
-            issued: None,
+            issued: visitor.shown_once.clone(),
             lifetimes: lifetimes::offered(DEFAULT_LIFETIME_DAYS, now),
             right: may(Action::ManageTeams).unless(fixed),
             form: TeamForm::of(view),
@@ -147,11 +147,6 @@ impl TeamPage {
     pub(crate) fn again(mut self, put: impl FnOnce(&mut Self)) -> Response {
         put(&mut self);
         page::render(StatusCode::UNPROCESSABLE_ENTITY, &self)
-    }
-
-    /// The page with a new token. It is the only one that ever shows it.
-    pub(crate) fn with_token(self, text: String) -> Response {
-        page::render(StatusCode::CREATED, &Self { issued: Some(text), ..self })
     }
 }
 

@@ -6,36 +6,16 @@ use serde::Deserialize;
 use taco_control_plane::{AccessOfTeam, Error};
 use taco_domain::id::{TeamId, TeamProjectId, TeamWorkspaceId};
 use taco_domain::permission::Decision;
-use taco_domain::team_access::{ProjectRole, WorkspaceRole};
 use taco_domain::team_access_patch::{TeamProjectPatch, TeamWorkspacePatch};
 
 use crate::Web;
+use crate::access_roles::{AccessRole, PROJECT_ROLES, WORKSPACE_ROLES};
 use crate::choice::Choice;
 use crate::error::PageError;
 use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, VisitorForm};
 use crate::navigation::workspace_address;
 use crate::team::{TeamPage, done, find};
-use crate::workspace_control;
-
-/// Roles in a project that a form offers, with what they mean.
-pub(crate) const PROJECT_ROLES: [(ProjectRole, &str); 4] = [
-    (ProjectRole::Read, "read: view its workspaces, runs and states"),
-    (ProjectRole::Write, "write: plan and apply runs, edit variables"),
-    (ProjectRole::Maintain, "maintain: also create, edit and delete workspaces"),
-    (ProjectRole::Admin, "admin: also manage the project and its teams"),
-];
-
-/// Meanings of roles in a workspace.
-fn workspace_role_meaning(role: WorkspaceRole) -> &'static str {
-    match role {
-        WorkspaceRole::Read => "read: view runs, states and variables",
-        WorkspaceRole::Plan => "plan: also start plans",
-        WorkspaceRole::Write => "write: also apply runs, edit variables and lock",
-        WorkspaceRole::Admin => "admin: also settings, team access and deletion",
-        WorkspaceRole::Custom => "custom",
-    }
-}
 
 /// What a team has access to, of one kind.
 pub(crate) struct AccessList {
@@ -46,7 +26,7 @@ pub(crate) struct AccessList {
     pub(crate) title: &'static str,
     pub(crate) rows: Vec<AccessRow>,
     pub(crate) offered: Vec<Choice>,
-    pub(crate) roles: Vec<RoleChoice>,
+    pub(crate) roles: Vec<AccessRole>,
     pub(crate) complaint: Complaint,
 }
 
@@ -55,13 +35,8 @@ pub(crate) struct AccessRow {
     pub(crate) action: String,
     pub(crate) name: String,
     pub(crate) address: String,
-    pub(crate) access: String,
+    pub(crate) access: AccessRole,
     pub(crate) right: Decision,
-}
-
-pub(crate) struct RoleChoice {
-    pub(crate) word: String,
-    pub(crate) meaning: &'static str,
 }
 
 impl AccessList {
@@ -71,17 +46,16 @@ impl AccessList {
             action: format!("{team}/projects/{}", granted.access.id),
             name: granted.name.clone(),
             address: format!("{list}/projects/{}", granted.access.project),
-            access: granted.access.access.to_string(),
+            access: AccessRole::in_project(granted.access.access),
             right: granted.right.clone(),
         });
-        let role = |(role, meaning): &(ProjectRole, &'static str)| RoleChoice { word: role.to_string(), meaning };
         Self {
             kind: "projects",
             field: "project",
             title: "Projects",
             rows: rows.collect(),
             offered: access.grantable_projects.iter().map(|(id, name)| Choice::new(id, name, "")).collect(),
-            roles: PROJECT_ROLES.iter().map(role).collect(),
+            roles: AccessRole::all_in_project(),
             complaint: Complaint::default(),
         }
     }
@@ -91,17 +65,16 @@ impl AccessList {
             action: format!("{team}/workspaces/{}", granted.access.id),
             address: workspace_address(organization, &granted.name),
             name: granted.name.clone(),
-            access: granted.access.access.to_string(),
+            access: AccessRole::in_workspace(granted.access.access),
             right: granted.right.clone(),
         });
-        let role = |role: WorkspaceRole| RoleChoice { word: role.to_string(), meaning: workspace_role_meaning(role) };
         Self {
             kind: "workspaces",
             field: "workspace",
             title: "Workspaces",
             rows: rows.collect(),
             offered: access.grantable_workspaces.iter().map(|(id, name)| Choice::new(id, name, "")).collect(),
-            roles: workspace_control::ROLES.into_iter().map(role).collect(),
+            roles: AccessRole::all_in_workspace(),
             complaint: Complaint::default(),
         }
     }
@@ -117,14 +90,14 @@ pub(crate) struct AccessForm {
 
 impl AccessForm {
     fn in_project(&self) -> Result<TeamProjectPatch, Error> {
-        let role = PROJECT_ROLES.into_iter().map(|(role, _)| role).find(|role| role.to_string() == self.access);
-        let role = role.ok_or_else(|| Error::invalid("access", "Access is read, write, maintain or admin"))?;
+        let role = PROJECT_ROLES.into_iter().find(|role| role.to_string() == self.access);
+        let role = role.ok_or_else(|| Error::invalid("access", "Choose what the team can do"))?;
         Ok(TeamProjectPatch { access: Some(role), ..TeamProjectPatch::default() })
     }
 
     fn in_workspace(&self) -> Result<TeamWorkspacePatch, Error> {
-        let role = workspace_control::ROLES.into_iter().find(|role| role.to_string() == self.access);
-        let role = role.ok_or_else(|| Error::invalid("access", "Access is read, plan, write or admin"))?;
+        let role = WORKSPACE_ROLES.into_iter().find(|role| role.to_string() == self.access);
+        let role = role.ok_or_else(|| Error::invalid("access", "Choose what the team can do"))?;
         Ok(TeamWorkspacePatch { access: Some(role), ..TeamWorkspacePatch::default() })
     }
 }

@@ -12,8 +12,9 @@ use crate::error::PageError;
 use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, VisitorForm};
 use crate::team::{TeamPage, done, find};
+use crate::teams::team_address;
 use crate::text::{Moment, plain};
-use crate::{Web, lifetimes};
+use crate::{Web, lifetimes, shown_once};
 
 pub(crate) struct TokenRow {
     pub(crate) id: TokenId,
@@ -44,7 +45,7 @@ pub(crate) struct TokenForm {
     days: String,
 }
 
-/// `POST …/settings/teams/{team}/tokens`. The response is the only page that ever shows the token.
+/// `POST …/settings/teams/{team}/tokens`. The page that it leads to is the only one that ever shows the token.
 pub(crate) async fn create(
     State(web): State<Web>,
     Path((organization, team)): Path<(String, String)>,
@@ -58,7 +59,10 @@ pub(crate) async fn create(
         expires_at: Some(lifetimes::chosen(&form.days, web.control_plane.now())?),
     };
     match web.control_plane.create_team_token(&visitor.caller, view.team.id, new).await {
-        Ok(issued) => Ok(TeamPage::of(&web, &visitor, &view).await?.with_token(issued.text.reveal())),
+        Ok(issued) => {
+            let address = team_address(&organization, view.team.id);
+            Ok(shown_once::redirect_to(&web, &visitor, &address, &issued.text.reveal()))
+        }
         Err(error) => {
             let complaint = Complaint::of(error, &["description"])?;
             Ok(TeamPage::of(&web, &visitor, &view).await?.again(|page| page.token_complaint = complaint))

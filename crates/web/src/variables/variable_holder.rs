@@ -20,6 +20,14 @@ pub(crate) struct Place {
     variable: Option<String>,
 }
 
+impl Place {
+    /// The workspace in the address.
+    pub(crate) fn workspace(&self) -> Result<WorkspaceRef, PageError> {
+        let name = self.workspace.clone().ok_or_else(|| PageError::not_found("workspace"))?;
+        Ok(WorkspaceRef::Named { organization: self.organization.clone(), name })
+    }
+}
+
 /// Owner of variables, as of the visitor's request.
 pub(crate) enum Subject {
     Workspace(Box<WorkspaceView>),

@@ -13,6 +13,7 @@ use taco_domain::execution::ExecutionMode;
 use taco_domain::permission::Action;
 use taco_domain::run::Run;
 use taco_domain::state_file::ResourceSummary;
+use taco_graph_picture::Look;
 
 use crate::badge::Badge;
 use crate::error::PageError;
@@ -44,6 +45,8 @@ struct WorkspacePage {
     state: Option<StateLine>,
     resources: Result<Resources, String>,
     outputs: Result<OutputRows, String>,
+    /// How fresh it is, and why; nothing if the visitor may not know.
+    freshness: Option<(Look, String)>,
     /// Address at which outputs are revealed, and the reason if they cannot be.
     overview: String,
     reveal: Result<(), String>,
@@ -134,7 +137,12 @@ pub(crate) async fn show(
     let view = web.control_plane.workspace(&visitor.caller, &wanted_workspace).await?;
     let outputs = web.control_plane.current_outputs(&visitor.caller, &wanted_workspace);
     let readme = web.control_plane.readme(&visitor.caller, &wanted_workspace);
-    let (outputs, resources, readme) = tokio::join!(outputs, summary(&web, &visitor, &view), readme);
+    let why = web.control_plane.why(&visitor.caller, &wanted_workspace);
+    let (outputs, resources, readme, why) = tokio::join!(outputs, summary(&web, &visitor, &view), readme, why);
+    let freshness = explained(why)?.ok().map(|why| {
+        let first = why.sentences.into_iter().next().unwrap_or_default();
+        (Look::of_freshness(why.freshness), first)
+    });
     let outputs = explained(outputs)?.map(OutputRows::of);
     let resources = explained(resources)?;
     let state = view.current_state_version().map(|version| format!("{}/states/{}", address_of(&view), version.id));
@@ -143,8 +151,13 @@ pub(crate) async fn show(
     let pictures = WorkspacePictures::of(&web, &visitor, &view, &address_of(&view)).await;
     let resources = resources.map(|summary| Resources::of(&summary, query, &address_of(&view), &state));
     let readme = readme?.map(|text| safe_html(&text));
-    let page =
-        WorkspacePage { readme, pictures, types, ..overview(&web, &visitor, version, &view, resources, outputs) };
+    let page = WorkspacePage {
+        readme,
+        pictures,
+        types,
+        freshness,
+        ..overview(&web, &visitor, version, &view, resources, outputs)
+    };
     Ok(page.version.answer(&headers, &page.as_live(), &page))
 }
 
@@ -195,6 +208,7 @@ fn overview(
         outputs,
         overview: address_of(view),
         reveal: may_reveal(visitor, view),
+        freshness: None,
         readme: None,
         cloud_block: terraform::cloud_block(&web.address, organization, name),
         host_block: terraform::needed_host_block(&web.address),

@@ -9,10 +9,11 @@ use taco_domain::Author;
 use taco_domain::id::{TeamId, TeamWorkspaceId};
 use taco_domain::lock::Lock;
 use taco_domain::permission::{Action, Decision};
-use taco_domain::team_access::{TeamWorkspace, WorkspaceRole};
+use taco_domain::team_access::TeamWorkspace;
 use taco_domain::team_access_patch::TeamWorkspacePatch;
 use taco_domain::workspace::check_safe_delete;
 
+use crate::access_roles::{AccessRole, WORKSPACE_ROLES};
 use crate::error::PageError;
 use crate::flash::Flash;
 use crate::form::{Complaint, Nothing, VisitorForm};
@@ -43,22 +44,18 @@ pub(crate) fn holder_of(lock: &Lock) -> String {
     }
 }
 
-/// Roles that a form offers.
-pub(crate) const ROLES: [WorkspaceRole; 4] =
-    [WorkspaceRole::Read, WorkspaceRole::Plan, WorkspaceRole::Write, WorkspaceRole::Admin];
-
 /// Access of a team to the workspace.
 pub(crate) struct Access {
     pub(crate) id: TeamWorkspaceId,
     pub(crate) team: String,
-    pub(crate) access: WorkspaceRole,
+    pub(crate) access: AccessRole,
 }
 
 impl Access {
     pub(crate) fn of(visitor: &Visitor, org: &OrganizationSnapshot, access: &TeamWorkspace) -> Self {
         let team = org.known_team(&visitor.caller, &access.team);
         let team = team.map_or_else(|| format!("a secret team, {}", access.team), |team| team.name.to_string());
-        Self { id: access.id, team, access: access.access }
+        Self { id: access.id, team, access: AccessRole::in_workspace(access.access) }
     }
 }
 
@@ -73,8 +70,8 @@ pub(crate) struct TeamForm {
 
 impl TeamForm {
     fn patch(&self) -> Result<TeamWorkspacePatch, Error> {
-        let access = ROLES.into_iter().find(|role| role.to_string() == self.access);
-        let access = access.ok_or_else(|| Error::invalid("access", "Access is read, plan, write or admin"))?;
+        let access = WORKSPACE_ROLES.into_iter().find(|role| role.to_string() == self.access);
+        let access = access.ok_or_else(|| Error::invalid("access", "Choose what the team can do"))?;
         Ok(TeamWorkspacePatch { access: Some(access), ..TeamWorkspacePatch::default() })
     }
 
@@ -144,7 +141,10 @@ impl Deletion {
         let forced = view.forced_deletion(&visitor.caller);
         Self {
             right,
-            unsafe_because: check_safe_delete(workspace).err().map(|refusal| refusal.to_string()),
+            unsafe_because: check_safe_delete(workspace)
+                .err()
+                .map(|refusal| refusal.to_string())
+                .or_else(|| view.bound_consumers_refusal(&visitor.caller)),
             refusal: forced.err().map(|refusal| refusal.to_string()),
             resources: contents.resources,
             states: contents.states,

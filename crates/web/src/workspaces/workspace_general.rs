@@ -11,7 +11,7 @@ use crate::error::PageError;
 use crate::flash::Flash;
 use crate::form::{Complaint, Ticked, VisitorForm, typed};
 use crate::workspace_settings::{Place, Section, SettingsPage};
-use crate::{Web, tag_lines};
+use crate::{Web, contract_choice, tag_lines};
 
 /// Form for the name, description, project and tags of a workspace.
 #[derive(Clone, Default, Deserialize)]
@@ -68,6 +68,8 @@ pub(crate) struct ExecutionForm {
     pub(crate) auto_apply_run_trigger: Ticked,
     pub(crate) allow_destroy_plan: Ticked,
     pub(crate) structured_run_output: Ticked,
+    /// Empty where the project's policy counts; absent where the form does not have it.
+    pub(crate) output_contract: Option<String>,
     #[serde(skip)]
     pub(crate) complaint: Complaint,
 }
@@ -85,6 +87,7 @@ impl ExecutionForm {
             auto_apply_run_trigger: Ticked(workspace.auto_apply_run_trigger),
             allow_destroy_plan: Ticked(workspace.allow_destroy_plan),
             structured_run_output: Ticked(workspace.structured_run_output_enabled),
+            output_contract: Some(workspace.output_contract.map(|policy| policy.to_string()).unwrap_or_default()),
             complaint: Complaint::default(),
         }
     }
@@ -108,6 +111,7 @@ impl ExecutionForm {
             auto_apply_run_trigger: Some(self.auto_apply_run_trigger.0),
             allow_destroy_plan: Some(self.allow_destroy_plan.0),
             structured_run_output_enabled: Some(self.structured_run_output.0),
+            output_contract: contract_choice::asked(self.output_contract.as_ref()),
             ..WorkspacePatch::default()
         })
     }
@@ -156,7 +160,14 @@ pub(crate) async fn save_execution(
     Path(place): Path<Place>,
     VisitorForm(visitor, form): VisitorForm<ExecutionForm>,
 ) -> Result<Response, PageError> {
-    let fields = ["execution-mode", "agent-pool-id", "taco-engine", "terraform-version", "working-directory"];
+    let fields = [
+        "execution-mode",
+        "agent-pool-id",
+        "taco-engine",
+        "terraform-version",
+        "working-directory",
+        "taco-output-contract",
+    ];
     match save(&web, &visitor, &place, form.patch(), &fields).await? {
         Ok(_) => Ok(place.done(Section::Execution, Flash::says("Execution settings saved."))),
         Err(complaint) => {

@@ -22,7 +22,7 @@ use crate::visitor::Visitor;
 use crate::workspace_control::{Access, Deletion, DeletionForm, LockState, TeamForm};
 use crate::workspace_general::{ExecutionForm, GeneralForm};
 use crate::workspace_sharing::{Other, OtherForm, Trigger};
-use crate::{Web, page};
+use crate::{Web, contract_choice, page};
 
 /// A form offers at most so many of anything.
 const MAX_OFFERED: usize = PageRequest::LARGEST_SIZE;
@@ -92,6 +92,7 @@ pub(crate) struct SettingsPage {
     pub(crate) general: GeneralForm,
     projects: Vec<Choice>,
     pub(crate) execution: ExecutionForm,
+    contracts: Vec<Choice>,
     pools: Vec<Choice>,
     inherited: String,
     shares_with_all: bool,
@@ -139,8 +140,10 @@ impl SettingsPage {
         let general = GeneralForm::of(workspace);
         let execution = ExecutionForm::of(workspace);
         let key = workspace.ssh_key.map(|key| key.to_string()).unwrap_or_default();
-        let offered_teams =
-            teams.items.iter().filter(|team| !accesses.items.iter().any(|has| has.team == team.team.id));
+        let offered_teams = teams.items.iter().filter(|team| {
+            // Owners have all access anyway.
+            !team.is_owners() && !accesses.items.iter().any(|has| has.team == team.team.id)
+        });
         let others = view.org.visible_to(caller).workspaces().filter(|other| other.id != workspace.id);
         Ok(Self {
             layout: Layout::for_visitor(web, visitor).in_workspace(organization, workspace, WorkspaceSection::Settings),
@@ -153,6 +156,10 @@ impl SettingsPage {
             id: workspace.id,
             right: may(Action::UpdateWorkspace),
             move_right: may(Action::MoveWorkspace),
+            contracts: contract_choice::offered(
+                execution.output_contract.as_deref(),
+                Some(("Project default", view.inherited_contract_policy())),
+            ),
             projects: projects
                 .items
                 .iter()

@@ -36,11 +36,13 @@ impl Other {
 pub(crate) struct Trigger {
     pub(crate) id: RunTriggerId,
     pub(crate) other: Other,
+    pub(crate) only_when_outputs_changed: bool,
 }
 
 impl Trigger {
     pub(crate) fn of(organization: &str, view: &RunTriggerView, other: &Workspace) -> Self {
-        Self { id: view.trigger.id, other: Other::of(organization, other) }
+        let only_when_outputs_changed = view.trigger.only_when_outputs_changed;
+        Self { id: view.trigger.id, other: Other::of(organization, other), only_when_outputs_changed }
     }
 }
 
@@ -49,6 +51,9 @@ impl Trigger {
 #[serde(default)]
 pub(crate) struct OtherForm {
     pub(crate) workspace: String,
+    /// Of a trigger: it fires only when outputs changed that are used. A box that is not ticked sends nothing.
+    #[serde(default)]
+    pub(crate) only_when_outputs_changed: bool,
     #[serde(skip)]
     pub(crate) complaint: Complaint,
 }
@@ -149,7 +154,10 @@ pub(crate) async fn add_trigger(
     VisitorForm(visitor, form): VisitorForm<OtherForm>,
 ) -> Result<Response, PageError> {
     let made = match form.find(&web, &visitor, &place).await {
-        Ok(source) => web.control_plane.create_run_trigger(&visitor.caller, &place.workspace(), source).await,
+        Ok(source) => {
+            let looks = form.only_when_outputs_changed;
+            web.control_plane.create_run_trigger(&visitor.caller, &place.workspace(), source, looks).await
+        }
         Err(error) => Err(error),
     };
     match made {

@@ -27,6 +27,8 @@ pub(crate) struct Decisions {
     pub(crate) buttons: Vec<Button>,
     /// Effect of a confirmation, in words.
     pub(crate) consequence: Option<String>,
+    /// The plan breaks what others use: whoever confirms it accepts that.
+    pub(crate) accepts_output_changes: bool,
     /// For a destroy, the name that has to be typed.
     pub(crate) typed_name: Option<String>,
     pub(crate) confirm_error: Option<String>,
@@ -71,6 +73,7 @@ impl Decisions {
         });
         Self {
             buttons: offered.collect(),
+            accepts_output_changes: run.waits_for_contract(),
             consequence: counts(run).map(|counts| counts_words(&counts)),
             typed_name: run.options.is_destroy.then(|| view.workspace.name.to_string()),
             confirm_error,
@@ -101,12 +104,22 @@ fn offered(view: &RunView) -> Vec<RunDecision> {
 
 fn spelled(decision: RunDecision, run: &Run) -> (Cow<'static, str>, &'static str, &'static str) {
     match decision {
+        RunDecision::Confirm if run.waits_for_contract() => (breaking_words(run).into(), "confirm", "destroy"),
         RunDecision::Confirm if run.options.is_destroy => (destroy_words(run).into(), "confirm", "destroy"),
         RunDecision::Confirm => ("Confirm & apply".into(), "confirm", "primary"),
         RunDecision::Discard => ("Discard".into(), "discard", ""),
         RunDecision::Cancel => ("Cancel".into(), "cancel", "danger"),
         RunDecision::ForceCancel => ("Force cancel".into(), "force-cancel", "danger"),
         RunDecision::ForceExecute => ("Run now (skip the queue)".into(), "force-execute", ""),
+    }
+}
+
+/// `Apply and break 2 workspaces`.
+fn breaking_words(run: &Run) -> String {
+    let verb = if run.options.is_destroy { "Destroy" } else { "Apply" };
+    match run.output_contract.as_ref().map_or(0, |contract| contract.consumers) {
+        1 => format!("{verb} and break 1 workspace"),
+        many => format!("{verb} and break {many} workspaces"),
     }
 }
 
@@ -151,7 +164,6 @@ fn question(decision: RunDecision, run: &Run) -> Option<Question> {
 
 /// Starts a run like this one, or tells why that cannot be.
 pub(crate) struct Retry {
-    pub(crate) word: &'static str,
     pub(crate) refusal: Option<String>,
 }
 
@@ -159,9 +171,8 @@ impl Retry {
     /// `None` for a run that is not over, or that was applied.
     pub(crate) fn of(web: &Web, visitor: &Visitor, view: &RunView) -> Option<Self> {
         check_retry(view.run.status).ok()?;
-        let word = if view.run.status == RunStatus::PlannedAndFinished { "Run again" } else { "Retry" };
         let refusal = web.control_plane.retry_refusal(&visitor.caller, view).map(|why| sentence(&why));
-        Some(Self { word, refusal })
+        Some(Self { refusal })
     }
 }
 
@@ -173,7 +184,7 @@ pub(crate) async fn retry(
 ) -> Result<Response, PageError> {
     let view = find(&web, &visitor, &path).await?;
     let started = web.control_plane.retry_run(&visitor.caller, view.run.id).await?;
-    Ok(Flash::says(format!("Retry of {} started.", view.run.id)).redirect_to(&address_of(&started)))
+    Ok(Flash::says(format!("Run {} started again.", view.run.id)).redirect_to(&address_of(&started)))
 }
 
 /// The field for a remark.
@@ -198,6 +209,9 @@ pub(crate) struct DecisionForm {
     /// The workspace's name, where something is destroyed.
     #[serde(default)]
     typed_name: String,
+    /// The button said what the plan breaks.
+    #[serde(default)]
+    accept_output_changes: bool,
 }
 
 #[derive(Deserialize)]
@@ -225,7 +239,8 @@ pub(crate) async fn decide(
                 let (status, query) = (StatusCode::UNPROCESSABLE_ENTITY, ViewQuery::default());
                 return render(&web, &visitor, &view, status, &query, CommentBox::default(), Some(error)).await;
             }
-            (control_plane.confirm_run(caller, run, comment).await, "Confirmed. The apply is queued.")
+            let confirmed = control_plane.confirm_run(caller, run, comment, form.accept_output_changes).await;
+            (confirmed, "Confirmed. The apply is queued.")
         }
         "discard" => (control_plane.discard_run(caller, run, comment).await, "Run discarded."),
         "cancel" => (control_plane.cancel_run(caller, run, comment).await, "Cancellation requested."),

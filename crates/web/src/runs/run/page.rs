@@ -8,7 +8,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
 use serde::Deserialize;
-use taco_control_plane::{Error, RunView};
+use taco_control_plane::{Error, GivenVariable, RunView};
+use taco_domain::binding::variable_in_words;
 use taco_domain::id::RunId;
 use taco_domain::permission::Action;
 use taco_domain::phase::{Phase, PhaseKind, PhaseStatus, ResourceCounts};
@@ -74,6 +75,7 @@ struct RunPage {
     stages: Vec<Stage>,
     waits: Vec<Wait>,
     is_stale: bool,
+    contract: Option<ContractNotice>,
     plan: Section,
     plan_files: Vec<PlanFile>,
     apply: Option<Section>,
@@ -98,6 +100,26 @@ impl RunPage {
     /// The phase that failed: what went wrong comes before everything else.
     fn failed(&self) -> Option<&Section> {
         self.apply.iter().chain([&self.plan]).find(|section| section.failed)
+    }
+}
+
+/// Outputs that the plan removes or retypes and that others use.
+struct ContractNotice {
+    sentences: Vec<String>,
+    /// Nobody has decided yet.
+    waits: bool,
+    /// The person who wanted it applied all the same.
+    accepted_by: Option<String>,
+}
+
+impl ContractNotice {
+    fn of(visitor: &Visitor, view: &RunView) -> Option<Self> {
+        let shown = view.output_contract(&visitor.caller)?;
+        Some(Self {
+            sentences: shown.sentences,
+            waits: view.run.status.is_confirmable() && shown.contract.waits_for_decision(),
+            accepted_by: shown.accepted_by,
+        })
     }
 }
 
@@ -126,6 +148,31 @@ struct Live {
     seen: String,
 }
 
+/// What the plan was given for a bound variable.
+struct GivenRow {
+    key: String,
+    /// `network → vpc_id`
+    from: String,
+    /// `at commit 3`, `sensitive`.
+    notes: String,
+}
+
+impl GivenRow {
+    fn of(given: &GivenVariable) -> Self {
+        let GivenVariable { bound, producer } = given;
+        let when = match (&bound.announced_by, bound.commit) {
+            (Some(_), _) => Some("as its plan announces it".to_owned()),
+            (None, commit) => commit.map(|commit| format!("at commit {commit}")),
+        };
+        let notes = [when, bound.sensitive.then(|| "sensitive".to_owned())];
+        Self {
+            key: variable_in_words(&bound.key, bound.category),
+            from: format!("{} → {}", plain(producer), plain(&bound.output)),
+            notes: notes.into_iter().flatten().collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
 /// Header of the page.
 struct Head {
     id: RunId,
@@ -146,6 +193,7 @@ struct Head {
     tags: Vec<&'static str>,
     targets: Vec<String>,
     replacements: Vec<String>,
+    bound: Vec<GivenRow>,
     took: String,
     /// Seconds since it was created.
     elapsed: i64,
@@ -203,6 +251,7 @@ impl Head {
             tags: tags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word).collect(),
             targets: options.target_addrs.iter().map(|address| plain(address)).collect(),
             replacements: options.replace_addrs.iter().map(|address| plain(address)).collect(),
+            bound: view.given_variables(&visitor.caller).iter().map(GivenRow::of).collect(),
             took: stopwatch(end.unwrap_or(now).duration_since(run.created_at)),
             elapsed: now.duration_since(run.created_at).as_secs().max(0),
             workspace: view.workspace.name.to_string(),
@@ -376,6 +425,7 @@ pub(crate) async fn render(
         // The buttons say already that it awaits approval.
         waits: reasons.iter().filter(|why| **why != WaitReason::Approval).map(|why| Wait::of(view, why)).collect(),
         is_stale: run.is_stale(current),
+        contract: ContractNotice::of(visitor, view),
         folds_plan: apply.is_some() && query.view.is_empty() && query.line.is_empty(),
         plan,
         plan_files: PlanFile::all_for(visitor, view),

@@ -95,7 +95,7 @@ fn began(run: &Run, status: RunStatus) -> Option<Timestamp> {
             let at = |name: &str| run.timestamps.get(name).copied();
             at("planned-at").or_else(|| at("planned-and-saved-at"))
         }
-        status => run.timestamps.get(&format!("{}-at", status.to_string().replace('_', "-"))).copied(),
+        status => run.timestamps.get(format!("{}-at", status.to_string().replace('_', "-")).as_str()).copied(),
     }
 }
 
@@ -114,8 +114,6 @@ fn ahead(run: &Run) -> &'static [&'static str] {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use jiff::SignedDuration;
     use taco_domain::Author;
     use taco_domain::id::{ConfigurationVersionId, RunId, WorkspaceId};
@@ -124,7 +122,7 @@ mod tests {
     use super::*;
 
     fn run(status: RunStatus, times: &[(&str, i64)]) -> Run {
-        let times = times.iter().map(|(name, second)| ((*name).to_owned(), at(*second)));
+        let times = times.iter().map(|(name, second)| ((*name).into(), at(*second)));
         Run {
             id: RunId::from_random([1; 16]),
             workspace: WorkspaceId::from_random([1; 16]),
@@ -143,10 +141,14 @@ mod tests {
             generated_configuration: false,
             structured_output: false,
             cancel: None,
-            timestamps: BTreeMap::from_iter(times),
+            timestamps: times.collect(),
             history: Vec::new(),
             planned_serial: None,
             estimates_costs: false,
+            own_inputs: None,
+            preview: None,
+            output_contract: None,
+            bound: Vec::new(),
         }
     }
 
