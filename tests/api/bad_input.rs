@@ -57,6 +57,20 @@ fn paths_with(id: &str) -> Vec<(&'static str, String)> {
         if route.path.contains("{organization}") {
             named = named.replace("{workspace}", "web");
         }
+        // What a registry has is named by its address.
+        for word in [
+            "registry",
+            "namespace",
+            "module_name",
+            "module_provider",
+            "provider_name",
+            "version",
+            "os",
+            "arch",
+            "key_id",
+        ] {
+            named = named.replace(&format!("{{{word}}}"), "private");
+        }
         while let (Some(begin), Some(end)) = (named.find('{'), named.find('}')) {
             named.replace_range(begin..=end, id);
         }

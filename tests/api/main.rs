@@ -1,11 +1,16 @@
 //! The API of Terraform Cloud, as clients meet it.
 
+mod admin_users;
 mod agent_door;
 mod agents;
 mod audit_trail;
 mod bad_input;
+mod bindings;
 mod configuration_versions;
+mod estates;
 mod explorer;
+mod graph;
+mod graph_bad_input;
 mod hidden_workspaces;
 mod history;
 mod http_backend;
@@ -15,11 +20,17 @@ mod limits;
 mod log_addresses;
 mod newer_servers;
 mod not_implemented;
+mod notifications;
+mod oauth_clients;
+mod output_contracts;
 mod permissions;
 mod quotas;
 
 mod idempotency;
 mod reference;
+mod registry_modules;
+mod registry_providers;
+mod reserved_tag_keys;
 mod run_phases;
 mod run_queue;
 mod run_tokens;
@@ -33,5 +44,6 @@ mod token_lifetimes;
 mod two_servers;
 mod variable_sets;
 mod variables;
+mod walks;
 mod wire_documents;
 mod workspaces;

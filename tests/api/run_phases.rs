@@ -103,8 +103,11 @@ async fn a_log_is_read_while_it_grows() {
     let (late, ()) = tokio::join!(read("limit=65536&offset=5"), async {
         server.control_plane.append_log(&phase, 5, "two\n\u{3}".into()).await.expect("appended");
     });
-    assert_eq!(late, "two\n\u{3}", "one who has read everything waits for more");
-    server.control_plane.finish_phase(&phase, planned(false)).await.expect("the plan ends");
+    assert_eq!(late, "two\n", "one who has read everything waits for more");
+    let (end, ended) =
+        tokio::join!(read("limit=65536&offset=9"), server.control_plane.finish_phase(&phase, planned(false)));
+    ended.expect("the plan ends");
+    assert_eq!(end, "\u{3}", "a plan's log ends when its plan has ended");
     assert_eq!(read("limit=65536&offset=10").await, "", "behind the end there is nothing, and that is no error");
     anyone.get(&format!("{address}?offset=x")).await.expect(StatusCode::BAD_REQUEST);
     anyone.get(&address.replace("plan-", "apply-")).await.expect(StatusCode::NOT_FOUND);
@@ -157,6 +160,8 @@ async fn a_log_says_why_its_run_waited() {
     note_waits(&server).await;
     let phase = take(&server).await;
     server.control_plane.append_log(&phase, 0, "\u{2}two\n\u{3}".into()).await.expect("appended");
+    assert_eq!(read(0).await, format!("{log}{more}one\ntwo\n"));
+    server.control_plane.finish_phase(&phase, planned(true)).await.expect("the plan ends");
     assert_eq!(read(0).await, format!("{log}{more}one\ntwo\n\u{3}"));
     assert_eq!(read(log.len() + more.len() + 1).await, "ne\ntwo\n\u{3}");
 }

@@ -38,6 +38,8 @@ async fn main() {
     for (what, path, limit) in [
         ("dashboard, 5,000 workspaces", "/app/acme", 5),
         ("list of 5,000 workspaces", "/app/acme/workspaces", 5),
+        ("search in 5,000 workspaces", "/app/acme/search?q=work+04", 5),
+        ("list of 5,000 workspaces, filtered", "/app/acme/workspaces?search=042", 5),
         ("run page, plan of 100 resources", short.as_str(), 5),
         ("run page, log of 200,000 lines", long.as_str(), 1_000),
         ("the same as the console shows it", &format!("{long}?view=console"), 1_000),

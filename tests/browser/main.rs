@@ -2,6 +2,7 @@
 
 mod accessibility;
 mod axe;
+mod graph;
 mod journeys;
 mod large;
 mod outputs;

@@ -105,6 +105,7 @@ fn filled(sample_site: &SampleSite, path: &str) -> String {
         ("{run}", sample_site.placeholder("run-planned")),
         ("{state}", sample_site.placeholder("state")),
         ("{pool}", sample_site.placeholder("pool")),
+        ("{walk}", sample_site.placeholder("walk")),
         ("{project}", sample_site.placeholder("project")),
         ("{variable}", sample_site.placeholder("variable")),
         ("{variable_set}", sample_site.placeholder("variable-set")),

@@ -83,6 +83,8 @@ pub(crate) async fn an_absent_object_is_none(place: &Place) {
     let folder = layout::log(&organization());
     assert!(read(&place.bucket, &folder).await.is_none(), "a folder is no object");
     assert!(place.bucket.download(&folder, None).await.expect("the bucket answers").is_none());
+    let ranges = place.bucket.ranges(&[(absent, 2..5), (folder, 0..1)]).await;
+    assert_eq!(ranges.expect("the bucket answers"), [None, None]);
 }
 
 pub(crate) async fn an_object_can_be_overwritten(place: &Place) {

@@ -214,7 +214,7 @@ fn a_failed_run_is_started_again_with_its_options() {
     let person = person_with_configuration();
     ends_with(1, &person.does(&words(&["run", "start", "app", "-var=colour=none", "-m", "what now", "--watch"])));
     let failed = person.json(&words(&["run", "show"]));
-    let retried = person.succeeds(&words(&["run", "retry"])).stdout;
+    let retried = person.succeeds(&words(&["run", "again"])).stdout;
     assert!(
         retried.contains(" of acme/network is ") && retried.contains("/app/acme/workspaces/network/runs/"),
         "{retried}"

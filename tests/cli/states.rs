@@ -146,8 +146,7 @@ fn a_lock_says_who_holds_it_since_when_and_from_where() {
     let who = person.json(&["whoami"])["username"].as_str().expect("it has one").to_owned();
 
     let held = person.fails(4, &words(&["state", "lock"]));
-    let expected =
-        [format!("is locked by User {who} since 20"), " from ".into(), "taco/".into(), "moving house".into()];
+    let expected = [format!("is locked by {who} since 20"), " from ".into(), "taco/".into(), "moving house".into()];
     for part in expected.iter().map(String::as_str).chain(["taco state unlock --force", "(request "]) {
         assert!(held.contains(part), "{part:?} is missing in {held}");
     }

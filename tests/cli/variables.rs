@@ -44,7 +44,7 @@ fn variables_are_set_listed_and_deleted() {
         ]
     );
     let wrong = person.fails(1, &words(&["var", "set", "zones=[", "--hcl"]));
-    assert!(wrong.contains("no HCL expression"), "{wrong}");
+    assert!(wrong.contains("not a valid HCL expression"), "{wrong}");
 
     let unsure = person.fails(2, &words(&["var", "rm", "region"]));
     assert!(unsure.contains("--yes"), "{unsure}");

@@ -10,6 +10,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use harness::api_client::ApiClient;
+use harness::graph_states::{reading, state};
 use harness::home::ServerProcess;
 use harness::newer_server::NewerServer;
 use harness::previous_release::of_previous_release;
@@ -124,6 +125,61 @@ async fn what_only_newer_servers_know_survives_changes_by_the_previous_release()
         let fields = newer.fields(&workspace).await;
         assert_eq!((&fields["description"], &fields["cost-center"]), (&json!(description), &json!({ "id": 7 })));
     }
+}
+
+/// The previous release knows nothing of output commits: what it writes, the new one takes in.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_change_of_an_output_is_lost_while_servers_of_two_releases_write_states() {
+    const STATES: u64 = 12;
+    let (site, previous) = RunSite::founded_by(None, LEASE, previous_server).await;
+    let new = site.server();
+    let (old_admin, admin) = (admin_of(&previous.address), admin_of(&new.address));
+    let mut workspaces = Vec::new();
+    for name in ["network", "app"] {
+        let id = text(&old_admin.given_workspace("acme", name).await["id"]);
+        old_admin.post(&format!("/api/v2/workspaces/{id}/actions/lock"), json!({ "reason": "an upgrade" })).await;
+        workspaces.push(id);
+    }
+    let (network, app) = (&workspaces[0], &workspaces[1]);
+    let value = |serial: u64| format!("vpc-{serial:012}");
+    let written = |serial: u64| state(serial, &[("vpc_id", &value(serial))]);
+    for serial in 1..=STATES {
+        // In turns, and now and then twice in a row: nobody looks between two of them.
+        let writer = if serial % 3 == 0 { &admin } else { &old_admin };
+        push(writer, network, &written(serial)).await;
+        let read = value(serial.min(STATES - 1));
+        let consumer = reading(state(serial, &[]), "network", &[("vpc_id", &read)]);
+        push(if serial % 4 == 0 { &admin } else { &old_admin }, app, &consumer).await;
+    }
+    let fresh = site.server();
+    for admin in [&admin, &admin_of(&fresh.address)] {
+        let listed = admin.get(&format!("/api/v2/workspaces/{network}/output-commits?page%5Bsize%5D=100")).await;
+        let numbers = listed["data"].as_array().expect("a list").iter().map(|one| one["attributes"]["number"].clone());
+        assert_eq!(numbers.collect::<Vec<_>>(), (1..=STATES).rev().map(|number| json!(number)).collect::<Vec<_>>());
+        for number in 1..=STATES {
+            let commit = admin.get(&format!("/api/v2/workspaces/{network}/output-commits/{number}")).await;
+            assert_eq!(commit["data"]["attributes"]["outputs"][0]["value"], value(number));
+        }
+        let graph = admin.get("/api/v2/organizations/acme/graph").await["data"]["attributes"].clone();
+        let edge = &graph["edges"][0];
+        assert_eq!((&edge["consumer"], &edge["producer"]), (&json!("app"), &json!("network")), "{graph:#}");
+        assert_eq!((&edge["outputs"], &edge["status"]), (&json!(["vpc_id"]), &json!("stale")), "{graph:#}");
+    }
+    push(&old_admin, app, &reading(state(STATES + 1, &[]), "network", &[("vpc_id", &value(STATES))])).await;
+    for admin in [&admin, &admin_of(&fresh.address)] {
+        let why = admin.get(&format!("/api/v2/workspaces/{app}/why")).await;
+        assert_eq!(why["data"]["attributes"]["freshness"], "clean", "{why:#}");
+    }
+    is_sound(&site);
+}
+
+/// Writes a state of a workspace that is locked already.
+async fn push(admin: &ApiClient, workspace: &str, state: &Value) {
+    let bytes = state.to_string();
+    let attributes = json!({ "serial": state["serial"], "md5": hex::encode(Md5::digest(&bytes)), "lineage": state["lineage"],
+        "state": BASE64_STANDARD.encode(&bytes) });
+    let body = json!({ "data": { "type": "state-versions", "attributes": attributes } });
+    admin.post(&format!("/api/v2/workspaces/{workspace}/state-versions"), body).await;
 }
 
 /// Kills a server with SIGKILL, under load, and puts another in its place.

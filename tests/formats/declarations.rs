@@ -84,7 +84,8 @@ fn fields_of<'a>(shapes: &'a Shapes, shape: &Shape) -> Vec<&'a Field> {
 fn ids_in(shapes: &Shapes, shape: &Shape) -> BTreeSet<String> {
     match shape {
         Shape::Leaf(name) => shapes.id_prefix(name).map(|_| name.clone()).into_iter().collect(),
-        Shape::Option(inner) | Shape::List(inner) | Shape::Map(inner) => ids_in(shapes, inner),
+        Shape::Option(inner) | Shape::List(inner) => ids_in(shapes, inner),
+        Shape::Map(key, inner) => ids_in(shapes, key).into_iter().chain(ids_in(shapes, inner)).collect(),
         Shape::Named(name) if name == "domain::Author" => BTreeSet::new(),
         Shape::Named(name) => {
             let in_fields = |fields: &[Field]| -> BTreeSet<String> {

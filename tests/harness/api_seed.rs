@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use md5::{Digest as _, Md5};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -104,6 +107,19 @@ impl ApiSeed {
             assert!(Instant::now() < deadline, "the run {run} is still {found}, not {status}");
             sleep(Duration::from_millis(100)).await;
         }
+    }
+
+    /// Writes a state as a client does: under a lock.
+    pub async fn state(&self, workspace: &str, state: &Value) {
+        let bytes = state.to_string();
+        let attributes = json!({
+            "serial": state["serial"], "lineage": state["lineage"],
+            "md5": hex::encode(Md5::digest(&bytes)), "state": STANDARD.encode(&bytes),
+        });
+        let path = format!("/api/v2/workspaces/{workspace}");
+        self.admin.post(&format!("{path}/actions/lock"), json!({})).await;
+        self.create_at(&format!("{path}/state-versions"), "state-versions", attributes, json!({})).await;
+        self.admin.post(&format!("{path}/actions/unlock"), json!({})).await;
     }
 
     /// The state versions of a workspace, newest first.

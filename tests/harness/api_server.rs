@@ -1,7 +1,7 @@
 //! The API of a server in this process, on a bucket in memory unless a test brings its own, with a clock that tests move.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -16,12 +16,16 @@ use md5::{Digest, Md5};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use taco_agent_api::AgentApi;
-use taco_control_plane::{AgentCaller, Caller, HistorySettings, NewToken, Privileged, RequestInfo, Settings};
+use taco_control_plane::{
+    AgentCaller, Caller, HistorySettings, NewToken, NotificationSettings, Privileged, RequestInfo, Settings,
+};
 use taco_domain::OrganizationState;
 use taco_domain::history::HistoryRules;
 use taco_domain::id::{OrganizationPrefix, UserId};
 use taco_ledger::{Bucket, Clock, Environment, Ledger, MasterKey, MasterKeys, ObjectBucket, Options, Peers, SharedRng};
+use taco_outbound::AllowedNetworks;
 use taco_scheduler::{Leases, Scheduler, SingleServer};
+use taco_server::courier::OutboundCourier;
 use taco_tables::State;
 use taco_tfc_api::Api;
 use tower::ServiceExt;
@@ -50,6 +54,15 @@ pub struct ApiServer {
     bucket: Arc<dyn Bucket>,
     clock: Arc<TestClock>,
     history: HistorySettings,
+}
+
+/// Requests to configured addresses are real, and reach this machine.
+fn notification_settings() -> NotificationSettings {
+    static COURIER: LazyLock<Arc<OutboundCourier>> = LazyLock::new(|| {
+        let allowed = AllowedNetworks::parse("127.0.0.0/8").expect("a network");
+        Arc::new(OutboundCourier::new(allowed, None).expect("a client"))
+    });
+    NotificationSettings { courier: Arc::clone(&COURIER) as _, site_url: "http://taco.test".to_owned() }
 }
 
 impl ApiServer {
@@ -139,6 +152,8 @@ impl ApiServer {
             timeouts: Default::default(),
             limits: Default::default(),
             history,
+            hosts: vec!["taco.test".to_owned()],
+            notifications: notification_settings(),
         };
         let control_plane = Privileged::open(environment, settings).await.expect("a control plane");
         let router = Api::new(control_plane.control_plane(), "http://taco.test").into_router();
@@ -398,8 +413,8 @@ async fn dangling_ids(control_plane: &Privileged) -> Vec<String> {
             let ids = ids.filter(|text| {
                 !has_history || text.rsplit_once('-').is_some_and(|(prefix, _)| !HISTORIC.contains(&prefix))
             });
-            // That a workspace is gone is what this says.
-            let ids = ids.filter(|_| kind != "workspace-history");
+            // That a workspace is gone is what the one says, and the other what was done to it in a walk.
+            let ids = ids.filter(|_| !["workspace-history", "walk-node"].contains(&kind));
             named.extend(ids.map(|text| (text.to_owned(), format!("{kind} {id} names {text}"))));
         };
         control_plane.state(&org).for_each_json(look).expect("JSON");

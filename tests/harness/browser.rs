@@ -91,6 +91,13 @@ impl Browser {
         self.send_from(form, fields, &[("origin", &self.origin), ("sec-fetch-site", "same-origin")]).await
     }
 
+    /// Sends a form that is fine, and looks at the page that it leads to.
+    pub async fn sends_and_follows(&self, form: &PageForm, fields: &[(&str, &str)]) -> Page {
+        let done = self.send(form, fields).await;
+        assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
+        self.get(done.location()).await
+    }
+
     /// Sends a form with these headers about its origin.
     pub async fn send_from(&self, form: &PageForm, fields: &[(&str, &str)], headers: &[(&str, &str)]) -> Page {
         let hidden = form.hidden.iter().map(|(name, value)| (name.as_str(), value.as_str()));

@@ -21,8 +21,10 @@ use crate::process::Process;
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// For a machine that reaches nothing but its own servers.
-const FLAGS: [&str; 8] = [
+const FLAGS: [&str; 9] = [
     "--headless",
+    // A picture of a long page has no scroll bar, and its content would be laid out under it.
+    "--hide-scrollbars",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",

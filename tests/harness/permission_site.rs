@@ -12,6 +12,7 @@ use taco_domain::permission::{Action, Case, Decision, Place, Resource, allow};
 use taco_ledger::ObjectBucket;
 
 use crate::api_server::ApiServer;
+use crate::registry::{KEY_ID, MODULE, module_path};
 
 pub struct PermissionSite {
     pub server: ApiServer,
@@ -118,6 +119,13 @@ impl PermissionSite {
         let pool = made("/api/v2/organizations/acme/agent-pools", "agent-pools", json!({ "name": "pool" })).await.id();
         let key = json!({ "name": "key", "value": "secret" });
         let key = made("/api/v2/organizations/acme/ssh-keys", "ssh-keys", key).await.id();
+        let connection = json!({ "service-provider": "github", "api-url": "https://api.github.com",
+            "http-url": "https://github.com", "oauth-token-string": "secret" });
+        let connection = made("/api/v2/organizations/acme/oauth-clients", "oauth-clients", connection).await;
+        let token = &connection.data()["relationships"]["oauth-tokens"]["data"][0]["id"];
+        let (oauth_client, oauth_token) = (connection.id(), token.as_str().expect("an id").to_owned());
+        let path = "/api/v2/organizations/acme/reserved-tag-keys";
+        let reserved_tag_key = made(path, "reserved-tag-keys", json!({ "key": "cost-center" })).await.id();
         let variable = json!({ "key": "k", "category": "env" });
         let path = format!("/api/v2/workspaces/{workspace}/vars");
         let variable_of_workspace =
@@ -149,6 +157,28 @@ impl PermissionSite {
         } } });
         let path = format!("/api/v2/workspaces/{workspace}/run-triggers");
         let trigger = admin.post(&path, &trigger).await.expect(StatusCode::CREATED).id();
+        let hook = json!({ "name": "hook", "destination-type": "generic", "enabled": false,
+            "url": "https://hooks.acme.test/" });
+        let configured = |path: String| {
+            let (admin, body) = (admin.clone(), attributes("notification-configurations", hook.clone()));
+            async move {
+                let path = format!("{path}/notification-configurations");
+                admin.post(&path, &body).await.expect(StatusCode::CREATED).id()
+            }
+        };
+        let notification_of_workspace = configured(format!("/api/v2/workspaces/{workspace}")).await;
+        let notification_of_project = configured(format!("/api/v2/projects/{project}")).await;
+        let notification_of_team = configured(format!("/api/v2/teams/{team}")).await;
+        let declared = attributes("dependencies", json!({ "producer": "source" }));
+        let path = format!("/api/v2/workspaces/{workspace}/dependencies");
+        let dependency = admin.post(&path, &declared).await.expect(StatusCode::CREATED).id();
+        // A variable that is bound to an output of it.
+        server.given_state(&source, &state_with_outputs()).await;
+        let sharing = attributes("workspaces", json!({ "global-remote-state": true }));
+        admin.patch(&format!("/api/v2/workspaces/{source}"), &sharing).await.expect(StatusCode::OK);
+        let binding = attributes("bindings", json!({ "key": "zones", "producer": "source", "output": "plain" }));
+        let path = format!("/api/v2/workspaces/{workspace}/bindings");
+        let binding = admin.post(&path, &binding).await.expect(StatusCode::CREATED).id();
         let estimating = attributes("organizations", json!({ "cost-estimation-enabled": true }));
         admin.patch(within, &estimating).await.expect(StatusCode::OK);
         let configuration = server.given_configuration(&workspace, &CONFIGURATION).await;
@@ -167,6 +197,14 @@ impl PermissionSite {
         let agent =
             server.control_plane.connect_agent(&agent, None, None, "one", "1.0.0").await.expect("an agent").agent;
 
+        let walk = attributes("walks", json!({ "kind": "apply", "from": ["web"] }));
+        let walk = admin.post(&format!("{within}/walks"), &walk).await.expect(StatusCode::CREATED).id();
+
+        let module = server.given_module("acme", "greeter", "local").await;
+        let path = module_path("acme", "greeter", "local");
+        let module_version = server.given_published_module(&path, "1.0.0", &MODULE).await;
+        let (provider, provider_version, provider_platform) = server.given_published_provider("acme").await;
+
         let invitation = attributes("organization-memberships", json!({ "email": "guest@acme.test" }));
         let path = format!("{within}/organization-memberships");
         let membership = admin.post(&path, &invitation).await.expect(StatusCode::CREATED).id();
@@ -180,6 +218,8 @@ impl PermissionSite {
         };
         let team_workspace = access("team-workspaces", "workspace", &workspace).await;
         let team_project = access("team-projects", "project", &project).await;
+        // Whoever asks first lets the server examine states; after this, nobody's question does.
+        admin.get(&format!("{within}/graph")).await.expect(StatusCode::OK);
         let names = BTreeMap::from([
             ("organization", "acme".to_owned()),
             ("workspace", workspace),
@@ -194,6 +234,9 @@ impl PermissionSite {
             ("team_project", team_project),
             ("pool", pool),
             ("key", key),
+            ("oauth_client", oauth_client),
+            ("oauth_token", oauth_token),
+            ("reserved_tag_key", reserved_tag_key),
             ("variable", variable_of_workspace),
             ("variable_set", set),
             ("set_variable", variable_of_set),
@@ -209,6 +252,13 @@ impl PermissionSite {
             ("membership", membership),
             ("source", source),
             ("run_trigger", trigger),
+            ("notification", notification_of_workspace.clone()),
+            ("notification of the workspace", notification_of_workspace),
+            ("notification of the project", notification_of_project),
+            ("notification of the team", notification_of_team),
+            ("dependency", dependency),
+            ("binding", binding),
+            ("output_commit", "1".to_owned()),
             ("configuration_version", configuration),
             ("run", run),
             ("plan", plan.clone()),
@@ -217,6 +267,21 @@ impl PermissionSite {
             ("cost_estimate", estimate),
             ("run_event", event),
             ("comment", comment),
+            ("walk", walk),
+            ("module", module),
+            ("module_version", module_version),
+            ("module_name", "greeter".to_owned()),
+            ("module_provider", "local".to_owned()),
+            ("provider", provider),
+            ("provider_version", provider_version),
+            ("provider_platform", provider_platform),
+            ("provider_name", "null".to_owned()),
+            ("registry", "private".to_owned()),
+            ("namespace", "acme".to_owned()),
+            ("version", "1.0.0".to_owned()),
+            ("os", "linux".to_owned()),
+            ("arch", "amd64".to_owned()),
+            ("key_id", KEY_ID.to_owned()),
             ("agent", agent.id.to_string()),
             ("pass", "1-00".to_owned()),
             ("action", "soft_delete_backing_data".to_owned()),

@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use crate::api_seed::ApiSeed;
-use crate::configurations::{BROKEN, DNS, NETWORK, NETWORK_README, SLOW, SMALL};
+use crate::configurations::{BROKEN, DNS, NETWORK, NETWORK_README, SLOW, SMALL, packed};
+use crate::graph_states::{reading, reading_elsewhere, state};
+use crate::registry::{KEY_ID, MODULE, module_path, provider_path};
 use crate::sample_site::SampleSite;
 
 impl SampleSite {
@@ -84,10 +86,24 @@ impl SampleSite {
             seed.run(&network, json!({ "message": seed.text("Nightly check") }), "pending").await,
         );
         self.set_placeholder("run-planned", planned);
+        let chosen = json!({ "kind": "plan", "from": ["network"] });
+        self.set_placeholder("walk", seed.create("walks", chosen, json!({})).await);
         let states = seed.states(&network).await;
         self.set_placeholder("state", states[0].clone());
         self.set_placeholder("state-first", states[states.len() - 1].clone());
         self.set_placeholder("variable", region);
+        let notification = self.given_notification(seed, &format!("workspaces/{network}"), "run:errored").await;
+        self.set_placeholder("notification", notification);
+        let notification = self.given_notification(seed, &format!("projects/{project}"), "run:completed").await;
+        self.set_placeholder("project-notification", notification);
+    }
+
+    /// A webhook that nobody has enabled.
+    pub(crate) async fn given_notification(&self, seed: &ApiSeed, holder: &str, trigger: &str) -> String {
+        let hook = json!({ "name": seed.name("Operations"), "destination-type": "generic", "enabled": false,
+            "url": "https://hooks.example.com/taco", "triggers": [trigger] });
+        let path = format!("/api/v2/{holder}/notification-configurations");
+        seed.create_at(&path, "notification-configurations", hook, json!({})).await
     }
 
     /// Runs that end in other ways, and one that goes on.
@@ -113,6 +129,72 @@ impl SampleSite {
         self.set_placeholder("run-applying", seed.run(&release, rollout, "applying").await);
     }
 
+    /// States that read each other: some are stale, one is broken, two go round in a circle.
+    pub(crate) async fn fill_graph(&mut self, seed: &ApiSeed) {
+        let (vpc, subnet, zone) = ("vpc-0a1b2c3d4e5f", "subnet-11aa22bb33cc", "zone-5566778899aa");
+        let names = [seed.name("vpc_id"), seed.name("subnet_id"), seed.name("zone_id")];
+        let [vpc_id, subnet_id, zone_id] = names.each_ref().map(String::as_str);
+        let first = [(vpc_id, vpc), (subnet_id, subnet), (zone_id, zone)];
+        self.push(seed, "warehouse-prod", state(1, &first)).await;
+        let media = reading(state(1, &[("url", "https://media.acme.test/77")]), "warehouse-prod", &first[..2]);
+        self.push(seed, "media-prod", media).await;
+        self.push(seed, "mail-prod", reading(state(1, &[]), "warehouse-prod", &first[2..])).await;
+        let second = [(vpc_id, vpc), (subnet_id, "subnet-99ff88ee77dd")];
+        self.push(seed, "warehouse-prod", state(2, &second)).await;
+        self.push(seed, "reports-prod", reading(state(1, &[]), "warehouse-prod", &second)).await;
+        let url = [("url", "https://media.acme.test/77")];
+        let checkout = reading(state(1, &[("address", "10.7.7.77:443")]), "media-prod", &url);
+        self.push(seed, "checkout-prod", checkout).await;
+        let backup = [("backup", "bucket-of-backups-4711")];
+        self.push(seed, "media-staging", reading_elsewhere(state(1, &backup), "acme-old-states", &backup)).await;
+        let (one, other) = ([("issuer", "https://one.acme.test/44")], [("client", "client-of-acme-55")]);
+        self.push(seed, "identity-dev", reading(state(1, &one), "identity-sandbox", &other)).await;
+        self.push(seed, "identity-sandbox", reading(state(1, &other), "identity-dev", &one)).await;
+        let search = seed.admin.workspace("acme", "search-prod").await["id"].as_str().expect("an id").to_owned();
+        let path = format!("/api/v2/workspaces/{search}/dependencies");
+        seed.create_at(&path, "dependencies", json!({ "producer": "warehouse-prod" }), json!({})).await;
+    }
+
+    async fn push(&self, seed: &ApiSeed, workspace: &str, state: serde_json::Value) {
+        let workspace = seed.admin.workspace("acme", workspace).await;
+        seed.state(workspace["id"].as_str().expect("an id"), &state).await;
+    }
+
+    /// A module with all that its page shows, which a workspace uses, and a provider.
+    pub(crate) async fn fill_registry(&mut self, seed: &ApiSeed) {
+        let module =
+            seed.create("registry-modules", json!({ "name": "greeter", "provider": "local" }), json!({})).await;
+        self.set_placeholder("module", module);
+        let versions = format!("{}/versions", module_path("acme", "greeter", "local"));
+        let readme = seed.text(NETWORK_README);
+        let described = format!("variable \"size\" {{\n  description = {}\n}}\n", json!(seed.text("How large")));
+        let mut files = MODULE.to_vec();
+        files.retain(|(name, _)| *name != "README.md");
+        files.extend([("README.md", readme.as_str()), ("more.tf", described.as_str())]);
+        for version in ["1.0.0", "1.1.0"] {
+            let body = json!({ "data": { "type": "registry-module-versions", "attributes": { "version": version } } });
+            let announced = seed.admin.post(&versions, body).await;
+            let address = announced["data"]["links"]["upload"].as_str().expect("an address").to_owned();
+            let sent = seed.admin.client.put(address).body(packed(&files)).send().await.expect("an answer");
+            assert!(sent.status().is_success(), "the upload is refused: {}", sent.status());
+        }
+        let path = format!("{}/1.1.0", module_path("acme", "greeter", "local"));
+        let deprecation =
+            json!({ "deprecation": { "reason": seed.text("Too loud"), "link": "https://acme.test/greeter" } });
+        let body = json!({ "data": { "type": "registry-module-versions", "attributes": deprecation } });
+        seed.admin.patch(&path, body).await;
+        let user = seed.admin.workspace("acme", "mail-staging").await["id"].as_str().expect("an id").to_owned();
+        let call =
+            "module \"greeter\" {\n  source = \"localterraform.com/acme/greeter/local\"\n  version = \"~> 1.0\"\n}\n";
+        seed.configuration(&user, &[("main.tf", call)]).await;
+        let named = json!({ "name": "null", "namespace": "acme", "registry-name": "private" });
+        let provider = seed.create("registry-providers", named, json!({})).await;
+        self.set_placeholder("provider", provider);
+        let version = json!({ "version": "1.0.0", "key-id": KEY_ID });
+        let path = format!("{}/versions", provider_path("acme", "null"));
+        seed.create_at(&path, "registry-provider-versions", version, json!({})).await;
+    }
+
     /// Tokens of the admin, and an invitation that someone has passed on to them.
     pub(crate) async fn fill_account(&mut self, seed: &ApiSeed) {
         let body =
@@ -121,6 +203,8 @@ impl SampleSite {
         self.set_placeholder("member", invited["data"]["id"].as_str().expect("an id").to_owned());
         let access = json!({ "name": "platform", "visibility": "organization", "organization-access": { "manage-projects": true } });
         let team = seed.create("teams", access, json!({})).await;
+        let notification = self.given_notification(seed, &format!("teams/{team}"), "change_request:created").await;
+        self.set_placeholder("team-notification", notification);
         self.set_placeholder("team", team);
         let link = invited["data"]["attributes"]["invitation-link"].as_str().expect("a link");
         self.set_placeholder("invitation", link[link.find("/app/").expect("a page")..].to_owned());

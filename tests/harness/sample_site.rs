@@ -51,6 +51,8 @@ impl SampleSite {
         let projects = sample_site.fill_lists(&seed).await;
         sample_site.fill_network(&seed, &projects[0]).await;
         sample_site.fill_workshop(&seed, &projects[1]).await;
+        sample_site.fill_graph(&seed).await;
+        sample_site.fill_registry(&seed).await;
         sample_site.start_agent(&seed).await;
         sample_site.fill_account(&seed).await;
         sample_site

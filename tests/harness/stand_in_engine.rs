@@ -10,7 +10,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
+use crate::estate::{EstateEdge, EstateUnit};
+
 const PROGRAM: &str = include_str!("stand_in_engine.sh");
+const PROGRAM_OF_UNITS: &str = include_str!("stand_in_units.sh");
 
 /// Long enough for a machine that is busy with other tests.
 const ENGINE_TIMEOUT: Duration = Duration::from_secs(90);
@@ -51,6 +54,8 @@ pub struct Deed {
     word: String,
     pub run: String,
     pub process: i32,
+    /// Told only by engines that make units.
+    unit: Option<String>,
 }
 
 impl Deed {
@@ -67,16 +72,26 @@ pub struct StandInEngine(TempDir);
 impl StandInEngine {
     pub fn install() -> Self {
         let place = tempfile::tempdir().expect("there is room for a directory");
-        let programs = place.path().join("bin");
-        fs::create_dir(&programs).expect("made");
-        let program = PROGRAM.replace("@PLACE@", &place.path().display().to_string());
+        fs::create_dir(place.path().join("bin")).expect("made");
+        fs::write(place.path().join("ledger"), "").expect("written");
+        let engine = Self(place);
+        engine.be(PROGRAM);
+        engine
+    }
+
+    /// From now on engines make units that use outputs of each other, as [`unit_configuration`] says.
+    pub fn makes_units(&self) {
+        fs::create_dir(self.0.path().join("made")).expect("made");
+        self.be(PROGRAM_OF_UNITS);
+    }
+
+    fn be(&self, program: &str) {
+        let program = program.replace("@PLACE@", &self.0.path().display().to_string());
         for name in ["terraform", "tofu"] {
-            let path = programs.join(name);
+            let path = self.0.path().join("bin").join(name);
             fs::write(&path, &program).expect("written");
             fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it can be run");
         }
-        fs::write(place.path().join("ledger"), "").expect("written");
-        Self(place)
     }
 
     /// A `PATH` on which nothing else is called like an engine.
@@ -115,7 +130,8 @@ impl StandInEngine {
         let deeds = whole.lines().map(|line| {
             let words: Vec<_> = line.split(' ').collect();
             let process = words[2].parse().expect("a process");
-            Deed { word: words[0].to_owned(), run: words[1].to_owned(), process }
+            let unit = words.get(3).map(|unit| (*unit).to_owned());
+            Deed { word: words[0].to_owned(), run: words[1].to_owned(), process, unit }
         });
         deeds.collect()
     }
@@ -128,6 +144,12 @@ impl StandInEngine {
     /// The runs whose engines came to this step, in the order in which they did.
     pub fn order_of(&self, step: Step) -> Vec<String> {
         self.deeds().into_iter().filter(|deed| deed.word == step.word()).map(|deed| deed.run).collect()
+    }
+
+    /// The units whose engines came to this step, in the order in which they did.
+    pub fn units_at(&self, step: Step) -> Vec<String> {
+        let deeds = self.deeds().into_iter().filter(|deed| deed.word == step.word());
+        deeds.filter_map(|deed| deed.unit).collect()
     }
 
     /// True if an engine of this run was asked to stop.
@@ -147,4 +169,10 @@ impl StandInEngine {
             sleep(Duration::from_millis(20)).await;
         }
     }
+}
+
+/// Configuration of a unit of an estate for engines that make units.
+pub fn unit_configuration(unit: &EstateUnit) -> String {
+    let uses = |edge: &EstateEdge| format!("# uses {} {}\n", edge.producer, edge.uses.join(" "));
+    format!("# salt {}\n{}", unit.salt, unit.depends.iter().map(uses).collect::<String>())
 }

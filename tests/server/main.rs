@@ -5,6 +5,7 @@ mod configuration;
 mod connections;
 mod damage;
 mod doctor;
+mod email;
 mod embedded_agent;
 mod health;
 mod help;

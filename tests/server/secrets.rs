@@ -17,7 +17,7 @@ use harness::run_site::{admin_of, configuration_of, run_that_applies_itself, tex
 use md5::{Digest, Md5};
 use reqwest::Client;
 use serde_json::{Value, json};
-use taco_control_plane::{Privileged, Settings};
+use taco_control_plane::{NotificationSettings, Privileged, Settings};
 use taco_domain::grant::challenge_of;
 use taco_ledger::{Environment, Location, MasterKey, MasterKeys, Options, Peers, SharedRng, SystemClock};
 use tempfile::TempDir;
@@ -304,6 +304,8 @@ async fn snapshots(home: &Home) {
         timeouts: Default::default(),
         limits: Default::default(),
         history: Default::default(),
+        hosts: Vec::new(),
+        notifications: NotificationSettings::default(),
     };
     let plane = Privileged::open(environment, settings).await.expect("a control plane");
     let ledgers = 1 + plane.all_organizations().await.expect("organizations").len();

@@ -117,7 +117,9 @@ async fn bare_taco_is_the_server_and_says_how_to_get_help() {
     let server = ServerProcess::start(home.taco(&[]).env("TACO_LISTEN", "127.0.0.1:0"));
     assert_eq!(server.read("/readyz").await.0, 200);
     server.process.line_of_stdout(|line| line.trim_start().starts_with("taco help"));
-    assert!(server.process.stdout().starts_with("Starting a server. `taco --help` lists all commands.\n"));
+    let told = server.process.stdout();
+    assert!(told.starts_with("Starting a server. `taco --help` lists all commands.\n"), "{told}");
+    assert_eq!(told.matches("Starting a server.").count(), 1, "{told}");
 }
 
 #[tokio::test]

@@ -6,13 +6,20 @@
 //! runs find around them on the agent within one server.
 
 mod applies;
+mod bindings;
 mod client_failures;
+mod contracts;
 mod encryption;
+mod estates;
+mod evidence;
+mod experiments;
+mod graph;
 mod http_backend;
 mod laptop;
 mod locks;
 mod login;
 mod migrations;
+mod registry;
 mod remote_applies;
 mod remote_choices;
 mod remote_environment;
@@ -24,4 +31,5 @@ mod remote_state;
 mod remote_waits;
 mod scene;
 mod state_commands;
+mod walks;
 mod workspaces;

@@ -126,7 +126,10 @@ pub(crate) async fn a_run_waits_for_an_agent(scene: Scene) {
     assert_eq!(scene.log_of(&canceled, "plan").await, format!("{log}\u{3}"));
 
     // Someone comes after a while, goes, and comes again.
-    let apply = async { here.does_answered("apply", &["yes"]).await };
+    // The answer comes when the agent has gone: a client that is answered at once may have it apply first.
+    let mut apply = here.command("apply").spawn().expect("it starts");
+    let mut answers = apply.stdin.take().expect("it is piped");
+    let apply = apply.wait_with_output();
     let agents = async {
         until(async || scene.runs_of("far").await.len() == 2).await;
         let run = text(&scene.runs_of("far").await[0]["id"]);
@@ -136,6 +139,8 @@ pub(crate) async fn a_run_waits_for_an_agent(scene: Scene) {
         let agent = scene.installation.agent("one", &token);
         until(async || status().await == "planned").await;
         drop(agent);
+        answers.write_all(b"yes\n").await.expect("it listens");
+        drop(answers);
         until(async || status().await == "apply_queued").await;
         let log = scene.log_of(&run, "apply").await;
         assert!(log.ends_with(&format!(" UTC: {WHY}\n")), "{log}");
@@ -144,7 +149,9 @@ pub(crate) async fn a_run_waits_for_an_agent(scene: Scene) {
         agent
     };
     let (done, _agent) = tokio::join!(apply, agents);
-    let said = ended(&done, 0);
+    let done = done.expect("it ends");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let said = String::from_utf8(done.stdout).expect("text");
     says(&said, "Plan: 1 to add, 0 to change, 0 to destroy.");
     says(&said, "1 added, 0 changed, 0 destroyed.");
     assert_eq!(said.matches(WHY).count(), 2, "of the plan and of the apply:\n{said}");

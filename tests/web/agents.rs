@@ -24,8 +24,7 @@ async fn a_pool_is_made_with_a_token_that_is_shown_once() {
     assert!(page.text.contains("taco-agent --server") && page.text.contains("No agents connected"), "{}", page.text);
 
     let tokens = page.form(&format!("{address}/tokens"));
-    let issued = browser.send(&tokens, &[("description", "host <7>"), ("days", "30")]).await;
-    assert_eq!(issued.status, StatusCode::CREATED);
+    let issued = browser.sends_and_follows(&tokens, &[("description", "host <7>"), ("days", "30")]).await;
     let at = issued.text.find("taco_a_").expect("the token is shown");
     let token = issued.text[at..].split_whitespace().next().expect("a word").to_owned();
     let page = browser.get(&address).await;
@@ -103,7 +102,7 @@ async fn an_agent_that_is_lost_was_last_seen_when_it_was_heard() {
     let made = browser.send(&form, &[("name", "rack-1")]).await;
     let address = made.location().split('?').next().expect("a first part").to_owned();
     let tokens = browser.get(&address).await.form(&format!("{address}/tokens"));
-    let issued = browser.send(&tokens, &[("description", "host"), ("days", "30")]).await;
+    let issued = browser.sends_and_follows(&tokens, &[("description", "host"), ("days", "30")]).await;
     let at = issued.text.find("taco_a_").expect("the token is shown");
     let token = issued.text[at..].split_whitespace().next().expect("a word").to_owned();
     let caller = scene.server.api.agent_caller(&token).await;

@@ -13,8 +13,12 @@ const PATH: &str = "/app/acme/settings/audit";
 fn told(page: &Page) -> Vec<String> {
     let rows = page.text.split("<tr>").skip(2).map(|row| row.split("</tr>").next().expect("a first part"));
     let cell = |row: &str| {
-        let cell =
-            row.split("<td>").nth(1).and_then(|rest| rest.split("</td>").next()).expect("what happened").to_owned();
+        let cell = row
+            .split("<td data-label=\"Event\">")
+            .nth(1)
+            .and_then(|rest| rest.split("</td>").next())
+            .expect("what happened")
+            .to_owned();
         let plain: String = cell.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect();
         plain.split_whitespace().collect::<Vec<_>>().join(" ")
     };

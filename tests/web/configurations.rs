@@ -11,7 +11,7 @@ const PATH: &str = "/app/acme/workspaces/web/configurations";
 
 /// The row of a configuration, by its number.
 fn row(page: &Page, number: usize) -> String {
-    let begin = format!("<tr><th scope=\"row\" class=\"number\">{number} <code");
+    let begin = format!("<tr><th scope=\"row\" class=\"number\" data-label=\"Number\">{number} <code");
     let rest = page.text.split(&begin).nth(1).unwrap_or_else(|| panic!("no row {number}:\n{}", page.text));
     rest.split("</tr>").next().unwrap_or_default().to_owned()
 }
@@ -62,7 +62,7 @@ async fn configurations_are_listed_with_what_became_of_them() {
         }
     }
     assert!(!row(&page, 2).contains("Archive") && !row(&page, 4).contains("Download"), "{}", page.text);
-    let at = |number| page.text.find(&format!("number\">{number} <code")).expect("a row");
+    let at = |number| page.text.find(&format!("Number\">{number} <code")).expect("a row");
     assert!(at(4) < at(1), "newest first");
 
     let stranger = scene.server.stranger("eve").await;

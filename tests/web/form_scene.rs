@@ -67,7 +67,8 @@ impl FormScene {
 
 async fn token_of(browser: &Browser) -> String {
     let path = "/app/settings/tokens";
-    let made = browser.send(&browser.get(path).await.form(path), &[("description", "test"), ("days", "30")]).await;
+    let form = browser.get(path).await.form(path);
+    let made = browser.sends_and_follows(&form, &[("description", "test"), ("days", "30")]).await;
     let text = made.text.split("taco_u_").nth(1).and_then(|rest| rest.get(..43)).expect("the token is shown");
     format!("taco_u_{text}")
 }

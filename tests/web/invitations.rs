@@ -30,12 +30,11 @@ async fn a_link_is_shown_once_and_leads_through_the_login_to_a_question() {
     let admin = site.admin().await;
     let page = admin.get(MEMBERS).await;
     let (form, team) = (exactly(&page, MEMBERS), owners(&page));
-    let made = admin.send(&form, &[("email", "someone@acme.test"), ("team", &team)]).await;
-    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+    let made = admin.sends_and_follows(&form, &[("email", "someone@acme.test"), ("team", &team)]).await;
     let first = link(&made);
     assert!(!admin.get(MEMBERS).await.text.contains("taco_i_"), "it is shown once");
     let renew = made.text.split("action=\"").find_map(|rest| rest.split('"').next().filter(|to| to.ends_with("/link")));
-    let renewed = admin.send(&made.form(renew.expect("a form")), &[]).await;
+    let renewed = admin.sends_and_follows(&made.form(renew.expect("a form")), &[]).await;
     let second = link(&renewed);
     assert_ne!(first, second);
 
@@ -75,7 +74,7 @@ async fn a_site_admin_vouches_for_the_address_that_they_saw() {
     assert!(jane.get(account).await.text.contains("Not verified"));
     let page = admin.get(MEMBERS).await;
     let (form, team) = (exactly(&page, MEMBERS), owners(&page));
-    admin.send(&form, &[("email", "jane@new.test"), ("team", &team)]).await;
+    admin.sends_and_follows(&form, &[("email", "jane@new.test"), ("team", &team)]).await;
     assert!(!jane.get("/app").await.text.contains("You are invited"));
 
     let page = admin.get("/app/admin/users?search=jane").await;

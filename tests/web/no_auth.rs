@@ -16,7 +16,8 @@ async fn without_login_every_page_says_so() {
 
     let form = browser.get("/app/settings/tokens").await.form("/app/settings/tokens");
     let fields = [("description", "laptop"), ("days", "30")];
-    assert_eq!(browser.send(&form, &fields).await.status, StatusCode::CREATED);
+    let made = browser.sends_and_follows(&form, &fields).await;
+    assert!(made.text.contains("<code id=\"token\">taco_u_"), "{}", made.text);
     for headers in [vec![], vec![("origin", "https://evil.test")], vec![("host", "evil.test")]] {
         let refused = browser.send_from(&form, &fields, &headers).await;
         assert_eq!(refused.status, StatusCode::FORBIDDEN, "{headers:?}");

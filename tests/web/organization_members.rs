@@ -41,8 +41,7 @@ async fn members_are_invited_into_a_team_found_and_removed() {
         }
     }
     for email in ["eve@acme.test", "later@acme.test"] {
-        let done = admin.send(&form, &[("email", email), ("team", &owners)]).await;
-        assert_eq!(done.status, StatusCode::CREATED, "{}", done.text);
+        let done = admin.sends_and_follows(&form, &[("email", email), ("team", &owners)]).await;
         assert!(done.text.contains("/app/settings/invitations/taco_i_"), "{}", done.text);
     }
     let page = admin.get(PATH).await;
@@ -148,8 +147,7 @@ async fn someone_is_invited_without_a_team_and_gets_teams_later() {
     let admin = site.admin().await;
     let eve = site.stranger("eve").await;
     let page = admin.get(PATH).await;
-    let done = admin.send(&exactly(&page, PATH), &[("email", "eve@acme.test")]).await;
-    assert_eq!(done.status, StatusCode::CREATED, "{}", done.text);
+    let done = admin.sends_and_follows(&exactly(&page, PATH), &[("email", "eve@acme.test")]).await;
     assert!(done.text.contains("data-copy=\"invitation-link\""), "{}", done.text);
     let link = done.text.split("<code id=\"invitation-link\">").nth(1).and_then(|rest| rest.split('<').next());
     let link = link.and_then(|link| link.find("/app/").map(|start| link[start..].to_owned())).expect("a link");

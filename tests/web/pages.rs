@@ -55,13 +55,14 @@ async fn an_error_keeps_the_navigation_of_what_the_visitor_may_see() {
     let scene = FormScene::new().await;
     let lost = scene.admin.get("/app/acme/workspaces/web/bogus").await;
     assert_eq!(lost.status.as_u16(), 404);
-    for part in ["<nav aria-label=\"Organization\"", "<nav aria-label=\"Workspace\"", "Go to web"] {
+    for part in [" popover aria-label=\"Organization\">", " popover aria-label=\"Workspace\">", "Go to web"] {
         assert!(lost.text.contains(part), "{part} is missing: {}", lost.text);
     }
     assert!(lost.text.contains("Page not found, or you don&#39;t have access to it."), "{}", lost.text);
     let lost = scene.admin.get("/app/acme/workspaces/none").await;
     assert!(
-        lost.text.contains("<nav aria-label=\"Organization\"") && !lost.text.contains("<nav aria-label=\"Workspace\"")
+        lost.text.contains(" popover aria-label=\"Organization\"")
+            && !lost.text.contains(" popover aria-label=\"Workspace\"")
     );
     let stranger = scene.stranger("eve").await;
     let hidden = stranger.get("/app/acme/workspaces/web/bogus").await;
@@ -106,7 +107,7 @@ async fn pages_can_be_walked_without_a_mouse() {
             assert!(page.text.contains(part), "{part} is missing on {path}");
         }
         let within_organization = path.starts_with("/app/acme/");
-        assert_eq!(page.text.contains(r#"<nav aria-label="Organization""#), within_organization, "{path}");
+        assert_eq!(page.text.contains(r#" popover aria-label="Organization""#), within_organization, "{path}");
         assert_eq!(page.text.matches("<h1").count(), 1, "{path}");
     }
 }

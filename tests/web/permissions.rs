@@ -199,6 +199,11 @@ impl Pages {
     fn path(&self, route: &Route, path: &str) -> String {
         let of_set = path.contains("/variable-sets/");
         let path = if of_set { path.replace("{variable}", "{set_variable}") } else { path.to_owned() };
+        let path = match () {
+            () if path.contains("/projects/") => path.replace("{notification}", "{notification of the project}"),
+            () if path.contains("/teams/") => path.replace("{notification}", "{notification of the team}"),
+            () => path,
+        };
         let query = route.sample_query.map(|query| format!("?{query}")).unwrap_or_default();
         let path = self.site.filled(&format!("{path}{query}"));
         assert!(!path.contains('{'), "the site has no name for a word of {path}");

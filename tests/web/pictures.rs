@@ -33,13 +33,17 @@ async fn the_dashboard_draws_the_runs_that_the_visitor_may_see() {
 
     let page = scene.admin.get("/app/acme").await;
     let drawn = picture(&page.text, "runs-per-day");
-    assert!(drawn.contains("3 runs since") && drawn.contains("role=\"img\""), "{drawn}");
+    assert!(drawn.contains("3 runs in the last 7 days") && drawn.contains("/app/acme/runs?day=2026-01-01"), "{drawn}");
     assert!(drawn.contains("3 runs (2 not finished, 1 failed)"), "{drawn}");
     is_harmless(&page);
+    for (day, found) in [("2026-01-01", 3), ("2025-12-31", 0)] {
+        let list = scene.admin.get(&format!("/app/acme/runs?day={day}")).await;
+        assert_eq!(list.text.matches("<th scope=\"row\" class=\"subject\">").count(), found, "{}", list.text);
+    }
 
     let reader = scene.server.member("reader", "acme", &scene.workspace, "read").await;
     let page = reader.get("/app/acme").await;
-    assert!(picture(&page.text, "runs-per-day").contains("2 runs since"), "{}", page.text);
+    assert!(picture(&page.text, "runs-per-day").contains("2 runs in the last 7 days"), "{}", page.text);
     scene.server.api.pass(SignedDuration::from_hours(24 * 31));
     let reader = scene.server.member("late", "acme", &scene.workspace, "read").await;
     assert!(!has_picture(&reader.get("/app/acme").await.text, "runs-per-day"), "that was last month");

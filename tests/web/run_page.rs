@@ -174,7 +174,7 @@ async fn a_run_that_failed_is_started_again_as_it_was() {
     // The configuration that the run had, not the newest.
     scene.given_configuration(&scene.workspace).await;
     let page = scene.look(&run).await;
-    assert!(page.text.contains("Retry</button>"), "{}", page.text);
+    assert!(page.text.contains("Run again</button>"), "{}", page.text);
 
     let reader = scene.server.member("reader", "acme", &scene.workspace, "read").await;
     let seen = reader.get(&RunScene::address(&run)).await;
@@ -188,7 +188,7 @@ async fn a_run_that_failed_is_started_again_as_it_was() {
     let api = scene.server.api.admin();
     let of = async |id: &str| api.get(&format!("/api/v2/runs/{id}")).await.expect(StatusCode::OK);
     let (old, new) = (of(&run).await, of(&again).await);
-    assert_eq!(new.attribute("message"), format!("Retry of {run}"));
+    assert_eq!(new.attribute("message"), format!("Run again: {run}"));
     for same in ["is-destroy", "plan-only", "refresh", "target-addrs", "replace-addrs", "variables"] {
         assert_eq!(new.attribute(same), old.attribute(same), "{same}");
     }
@@ -215,14 +215,14 @@ async fn runs_that_were_stopped_or_found_nothing_can_be_run_again_and_others_not
     let finished = scene.given_run(json!({ "plan-only": true })).await;
     let phase = scene.take().await;
     scene.finish(&phase, planned()).await;
-    for (run, word) in [(&discarded, "Retry"), (&canceled, "Retry"), (&finished, "Run again")] {
+    for run in [&discarded, &canceled, &finished] {
         let page = scene.look(run).await;
-        assert!(page.text.contains(&format!("{word}</button>")), "{word}: {}", page.text);
-        assert_eq!(retry(&scene.admin, &page, run).await.status, StatusCode::SEE_OTHER, "{word}");
+        assert!(page.text.contains("Run again</button>"), "{run}: {}", page.text);
+        assert_eq!(retry(&scene.admin, &page, run).await.status, StatusCode::SEE_OTHER, "{run}");
     }
     let run = scene.given_run(json!({})).await;
     let list = scene.admin.get(RUNS).await;
-    assert!(list.text.contains(&format!(">Retry of {finished}</a>")), "{}", list.text);
+    assert!(list.text.contains(&format!(">Run again: {finished}</a>")), "{}", list.text);
     assert!(list.text.contains("Plan only") && list.text.contains(&run), "{}", list.text);
 }
 

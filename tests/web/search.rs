@@ -42,6 +42,21 @@ async fn workspaces_runs_and_places_are_found_by_a_few_letters() {
 }
 
 #[tokio::test]
+async fn a_command_leads_to_a_form_that_is_there() {
+    let site = PageServer::start().await;
+    site.api.given_organization("acme").await;
+    let browser = site.admin().await;
+    let page = browser.get(&format!("{PATH}?q=create")).await;
+    let links = page.text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let links: Vec<_> = links.filter_map(|link| link.split_once('#')).filter(|(path, _)| !path.is_empty()).collect();
+    assert!(links.len() >= 4, "{links:?}");
+    for (path, form) in links.into_iter().filter(|(path, _)| path.starts_with("/app/acme/")) {
+        let page = browser.get(path).await;
+        assert!(page.text.contains(&format!(" id=\"{form}\"")), "{path}#{form}: {}", page.text);
+    }
+}
+
+#[tokio::test]
 async fn nobody_finds_what_they_may_not_see() {
     let site = PageServer::start().await;
     site.api.given_organization("acme").await;

@@ -154,8 +154,7 @@ async fn a_token_of_a_team_is_shown_once_and_revoked() {
     let admin = site.admin().await;
     let team = created(&admin, "pipeline", "organization").await;
     let form = exactly(&admin.get(&team).await, &format!("{team}/tokens"));
-    let done = admin.send(&form, &[("description", "deploys"), ("days", "30")]).await;
-    assert_eq!(done.status, StatusCode::CREATED, "{}", done.text);
+    let done = admin.sends_and_follows(&form, &[("description", "deploys"), ("days", "30")]).await;
     assert!(done.text.contains("data-copy=\"team-token\""), "{}", done.text);
     let token = done.text.split("<code id=\"team-token\">").nth(1).and_then(|rest| rest.split('<').next());
     let token = token.expect("a token").to_owned();

@@ -86,7 +86,7 @@ async fn a_form_with_a_mistake_comes_back_with_what_was_typed() {
     let form = scene.admin.get(PAGE).await.form(PAGE);
     for (key, value, hcl, said) in [
         ("a b", "kept \"value\"", false, "may only contain"),
-        ("zones", "[1,", true, "is no HCL expression"),
+        ("zones", "[1,", true, "is not a valid HCL expression"),
         ("", "kept", false, "can&#39;t be blank"),
     ] {
         let mut fields = vec![("key", key), ("value", value), ("category", "terraform")];

@@ -12,6 +12,7 @@
 //! | `TACO_TEST_GO_TFE`    | go-tfe's own suite, with its fixtures beside it                      |
 //! | `TACO_TEST_PROVIDER_NULL` | provider of `null_resource`, which go-tfe's fixtures use         |
 //! | `TACO_TEST_AXE`       | axe-core, a script that finds what keeps people from using a page    |
+//! | `TACO_TEST_SMTP_SERVER` | a mail server, as a library for Node.js                           |
 //! | `TACO_TEST_TERRAFORM` | Terraform 1.11, from `PATH` if it is there                           |
 //! | `TACO_TEST_PREVIOUS_RELEASE` | `taco` of the release before this one, with `taco-agent` beside it |
 //!
@@ -52,6 +53,13 @@ const AZURITE: Tool =
 
 const AXE: Tool =
     Tool { name: "axe-core", version: "4.14.0", source: Source::Npm, executable: "node_modules/axe-core/axe.min.js" };
+
+const SMTP_SERVER: Tool = Tool {
+    name: "smtp-server",
+    version: "3.21.6",
+    source: Source::Npm,
+    executable: "node_modules/smtp-server/dist/cjs/smtp-server.js",
+};
 
 const S3S_FS: Tool =
     Tool { name: "s3s-fs", version: "0.14.1", source: Source::Crate { features: "binary" }, executable: "bin/s3s-fs" };
@@ -118,6 +126,7 @@ pub(crate) fn for_tests() -> anyhow::Result<Vec<Variable>> {
         ("TACO_TEST_VERSITYGW", VERSITYGW.ensure()?),
         ("TACO_TEST_AZURITE", AZURITE.ensure()?),
         ("TACO_TEST_AXE", AXE.ensure()?),
+        ("TACO_TEST_SMTP_SERVER", SMTP_SERVER.ensure()?),
         ("TACO_TEST_S3S_FS", S3S_FS.ensure()?),
         ("TACO_TEST_GO_TFE", GO_TFE.ensure()?),
         ("TACO_TEST_PROVIDER_NULL", PROVIDER_NULL.ensure()?),

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use taco_agent::fuzzing;
 
-const KEY: &str = include_str!("../../agent/src/openpgp/key.asc");
-const MESSAGE: &[u8] = include_bytes!("../../agent/src/openpgp/SHA256SUMS");
+const KEY: &str = include_str!("../../openpgp/src/tests/key.asc");
+const MESSAGE: &[u8] = include_bytes!("../../openpgp/src/tests/SHA256SUMS");
 const SECRET: &str = "hunter22\"<&";
 
 /// Nothing that another has not signed is believed, and any key block is either read or refused.

@@ -6,6 +6,7 @@ use std::path::{Component, Path};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use taco_configuration_archive::{LIMITS, Limits, Visitor, inspect, walk};
+use taco_module_docs::{ModuleDocs, SourceFiles, module_calls};
 use tar::Entry;
 
 const MAX_ENTRIES: usize = 64;
@@ -17,6 +18,22 @@ pub fn archives(data: &[u8]) {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(data).expect("memory");
     look(&packed.finish().expect("memory"));
+}
+
+/// Whatever a module's files say, there is documentation of it that can be stored and read again, and no larger than they
+/// are. The bytes are tried as HCL and as JSON.
+pub fn module_docs(data: &[u8]) {
+    let mut files = SourceFiles::default();
+    for path in ["main.tf", "more.tf.json", "modules/one/main.tofu", "README.md"] {
+        files.add(path, Some(data));
+    }
+    let docs = files.docs();
+    let stored = serde_json::to_string(&docs).expect("JSON");
+    assert!(serde_json::from_str::<ModuleDocs>(&stored).is_ok_and(|read| read == docs));
+    assert!(docs.root.inputs.len() + docs.root.outputs.len() <= data.len());
+    if let Ok(text) = std::str::from_utf8(data) {
+        assert!(module_calls([("main.tf", text)]).len() <= text.len());
+    }
 }
 
 fn look(packed: &[u8]) {

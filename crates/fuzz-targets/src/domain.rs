@@ -4,6 +4,13 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use serde_json::Value;
+use taco_domain::graph::dependency::MAX_ADDRESS_BYTES;
+use taco_domain::graph::echo::{EchoState, echo_edges, used_by_echo};
+use taco_domain::graph::local_references::LocalReferences;
+use taco_domain::graph::plan_evidence::PlanEvidence;
+use taco_domain::graph::producer_address::ProducerAddress;
+use taco_domain::graph::state_evidence::{EchoTokens, StateEvidence};
+use taco_domain::graph::token::TokenKey;
 use taco_domain::id::{OrganizationId, RunId, WorkspaceId};
 use taco_domain::invitation::InvitationText;
 use taco_domain::json_cut::{JsonCut, Piece};
@@ -79,6 +86,80 @@ pub fn state_files(data: &[u8]) {
         (Err(_), Err(_)) => {}
         (whole, flowing) => panic!("{:?} and {:?}", whole.is_ok(), flowing.map(|state| state.serial)),
     }
+}
+
+/// What evidence takes for a state, anything else takes for one, too; and evidence is the same however it flows past.
+pub fn state_evidence(data: &[u8]) {
+    let key = TokenKey::of(&[7; 32]);
+    let (whole, flowing) = (StateEvidence::read(data, &key), StateEvidence::read(Slowly(data), &key));
+    let (Ok(whole), Ok(flowing)) = (&whole, &flowing) else {
+        assert_eq!(whole.is_ok(), flowing.is_ok());
+        return;
+    };
+    assert_eq!(whole.tokens, flowing.tokens);
+    let listed = |evidence: &StateEvidence| {
+        let reads = evidence.reads.iter().map(|read| (read.data.clone(), read.producer.clone(), read.users.clone()));
+        reads.collect::<Vec<_>>()
+    };
+    assert_eq!(listed(whole), listed(flowing));
+    for (index, read) in whole.reads.iter().enumerate() {
+        let used = used_by_echo(whole, &[index], &key, |_| false);
+        assert_eq!(used.sure.len() + used.not_found.len() + used.cannot_tell.len(), read.values.len());
+        if let Some(producer) = &read.producer {
+            stays_an_address(&producer.to_string());
+        }
+    }
+    let stored = serde_json::to_string(&whole.tokens).expect("JSON");
+    assert_eq!(serde_json::from_str::<EchoTokens>(&stored).expect("tokens"), whole.tokens);
+    let twice = [1, 2].map(|unit| EchoState { unit, tokens: &whole.tokens });
+    assert!(echo_edges(&twice).iter().all(|edge| edge.consumer != edge.producer));
+}
+
+/// A plan that flows past is the same plan, with whatever files there are.
+pub fn plan_evidence(data: &[u8]) {
+    let mut locals = LocalReferences::default();
+    let (plan, files) = match data.iter().position(|byte| *byte == 0) {
+        Some(at) => (&data[..at], &data[at + 1..]),
+        None => (data, &[][..]),
+    };
+    for (file, name) in files.split(|byte| *byte == 0).zip(["main.tf", "../x/y.tf", "m/a.tf.json"]) {
+        locals.add_file(name, file);
+    }
+    let (whole, flowing) = (PlanEvidence::read(plan, &locals), PlanEvidence::read(Slowly(plan), &locals));
+    let (Ok(whole), Ok(flowing)) = (&whole, &flowing) else {
+        assert_eq!(whole.is_ok(), flowing.is_ok());
+        return;
+    };
+    assert_eq!(format!("{whole:?}"), format!("{flowing:?}"));
+    for producer in whole.reads.iter().filter_map(|read| read.producer.as_ref()) {
+        stays_an_address(&producer.to_string());
+    }
+}
+
+/// An address is written as a text of bounded length, which is read as the same address.
+pub fn producer_addresses(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    stays_an_address(text);
+    let config: Value = serde_json::from_str(text).unwrap_or_else(|_| {
+        serde_json::json!({"address": text, "bucket": text, "key": text, "path": text, "organization": text,
+            "workspaces": {"name": text}, "storage_account_name": text, "container_name": text})
+    });
+    for backend in ["remote", "cloud", "http", "s3", "gcs", "azurerm", "local", text] {
+        for workspace in [None, Some(text)] {
+            let address = ProducerAddress::of_remote_state(backend, &config, workspace).to_string();
+            assert!(address.parse::<ProducerAddress>().is_ok(), "{address:?}");
+            stays_an_address(&address);
+        }
+    }
+}
+
+fn stays_an_address(text: &str) {
+    let Ok(address) = text.parse::<ProducerAddress>() else { return };
+    let written = address.to_string();
+    assert!(written.len() <= MAX_ADDRESS_BYTES && !written.contains(['\n', '\r', '\0', ' ']), "{written:?}");
+    let again: ProducerAddress = written.parse().expect("what is written is read");
+    assert_eq!(again.to_string(), written);
+    address.workspace_name(&["localhost:8080".to_owned()], "acme");
 }
 
 /// Hands out three bytes at a time.

@@ -196,10 +196,14 @@ impl Maker {
             generated_configuration: false,
             structured_output: true,
             cancel: None,
-            timestamps: BTreeMap::new(),
+            timestamps: Default::default(),
             history: Vec::new(),
             planned_serial: None,
             estimates_costs: false,
+            own_inputs: None,
+            preview: None,
+            output_contract: None,
+            bound: Vec::new(),
         };
         let run = self.finished(run.created(at), fate, author, at);
         if matches!(run.status, RunStatus::Applied) {
@@ -245,6 +249,8 @@ impl Maker {
             uploaded_at: Some(at),
             error: None,
             error_message: None,
+            contents: None,
+            shares_archive: false,
         });
         id
     }

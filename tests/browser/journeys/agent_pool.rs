@@ -12,6 +12,7 @@ async fn an_agent_comes_with_the_line_that_the_page_shows(journey: Journey) {
     admin.arrives_at("/app/acme/agents/pools/apool-").await;
     let pool = admin.place().await;
     let pool = pool.split('?').next().expect("a first part");
+    admin.presses("New token").await;
     admin.types("[name=description]", "host 7").await;
     admin.presses("Create token").await;
     let line = admin.text_of(".secret code").await;

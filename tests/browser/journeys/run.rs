@@ -18,6 +18,16 @@ const RESOURCES: &str = r#"
     output "greeting" { value = terraform_data.web.output }
 "#;
 
+/// The title and the icon of the tab have the status of the run.
+async fn tab_tells(journey: &Journey, word: &str, tone: &str) {
+    let title = journey.admin.title().await;
+    assert!(title.starts_with(&format!("web · {word} · run-")), "{title}");
+    if journey.scripts == Scripts::Run {
+        let icon = journey.admin.evaluates("return document.querySelector('link[rel=icon]').href").await;
+        assert!(icon.as_str().is_some_and(|icon| icon.contains(&format!("/static/icon-{tone}-"))), "{icon}");
+    }
+}
+
 async fn a_run_is_seen_live_confirmed_and_taken_back(journey: Journey) {
     journey.makes_workspace("web").await;
     let admin = &journey.admin;
@@ -42,6 +52,7 @@ async fn a_run_is_seen_live_confirmed_and_taken_back(journey: Journey) {
         admin.evaluates("window.stayed = true").await;
     }
     admin.reads("Needs approval").await;
+    tab_tells(&journey, "Needs approval", "asks").await;
     assert!(admin.text().await.contains("terraform_data.web"), "the plan tells what it would do");
     applying.asks().await;
     admin.presses("Confirm & apply").await;
@@ -53,6 +64,7 @@ async fn a_run_is_seen_live_confirmed_and_taken_back(journey: Journey) {
     if journey.scripts == Scripts::Run {
         assert_eq!(admin.evaluates("return window.stayed").await, true, "it changed without being loaded again");
     }
+    tab_tells(&journey, "Applied", "good").await;
     let said = applying.ends().await;
     assert!(said.contains("Apply complete! Resources: 1 added"), "the CLI goes on as well: {said}");
 

@@ -46,8 +46,8 @@ async fn a_failed_run_is_tried_again(journey: Journey) {
     admin.reads("Plan failed").await;
     let text = admin.text().await;
     assert!(text.find("undeclared input variable") < text.find("Raw log"), "what went wrong comes first: {text}");
-    admin.presses("Retry").await;
-    admin.reads(&format!("Retry of {run}")).await;
+    admin.presses("Run again").await;
+    admin.reads(&format!("Run again: {run}")).await;
     admin.reads("Plan failed").await;
     assert!(!admin.place().await.contains(&run), "it is a run of its own");
     admin.follows("‹ Earlier run").await;
@@ -104,6 +104,6 @@ async fn a_cancel_is_asked_about(journey: Journey) {
     admin.presses("Cancel").await;
     admin.presses("Cancel run").await;
     admin.find(".run-head .badge.off").await;
-    admin.reads("Retry").await;
+    admin.reads("Run again").await;
     journey.ends().await;
 }

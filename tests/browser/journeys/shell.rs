@@ -105,7 +105,7 @@ async fn keys_open_what_they_promise_and_escape_closes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn times_are_local_and_the_current_tab_is_in_sight_on_a_phone() {
+async fn times_are_local_and_the_header_is_one_row_on_a_phone() {
     let journey = super::begin(Scripts::Run).await;
     journey.makes_workspace("web").await;
     let admin = &journey.admin;
@@ -117,10 +117,15 @@ async fn times_are_local_and_the_current_tab_is_in_sight_on_a_phone() {
     assert_eq!(admin.evaluates(titles).await, true, "{}", admin.source().await);
 
     admin.is_wide(390).await;
-    admin.goes_to("/app/acme/settings").await;
-    let seen = "const tab = document.querySelector('header.top nav [aria-current]').getBoundingClientRect(); \
-                return tab.left >= 0 && tab.right <= innerWidth";
+    admin.goes_to("/app/acme/workspaces/web/variables").await;
+    let seen = "const here = document.querySelector('header.top .tabs-button').getBoundingClientRect(); \
+                return here.left >= 0 && here.right <= innerWidth && document.querySelector('header.top').offsetHeight < 60 \
+                && document.querySelector('.below').offsetHeight < 60";
     assert_eq!(admin.evaluates(seen).await, true);
+    assert!(admin.text_of(".below .tabs-button").await.contains("Variables"), "it says where one is");
+    admin.clicks("header.top .tabs-button").await;
+    admin.follows("Agents").await;
+    admin.arrives_at("/app/acme/agents").await;
     journey.ends().await;
 }
 
@@ -140,6 +145,9 @@ async fn a_secret_is_copied_by_a_button_that_is_there_only_if_it_works() {
                 admin.devtools("Browser.grantPermissions", json!({ "permissions": ["clipboardSanitizedWrite"] })).await;
                 admin.clicks("main [data-copy]").await;
                 admin.find("main [data-copy].done").await;
+                admin.goes_to("/app/settings/account").await;
+                admin.clicks("main .id + .copy").await;
+                admin.find("main .id + .copy.done").await;
             }
             Scripts::Blocked => {
                 let shown = "return getComputedStyle(document.querySelector('main [data-copy]')).display";

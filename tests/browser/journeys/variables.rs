@@ -43,7 +43,7 @@ async fn variables_are_added_changed_pasted_and_deleted(journey: Journey) {
     admin.reads("us-east").await;
     admin.presses("Delete size, terraform").await;
     admin.clicks(".dialog:popover-open button.destroy").await;
-    admin.find(".flash").await;
+    admin.reads("Variable size deleted.").await;
     admin.goes_to("/app/acme/workspaces/web/variables").await;
     assert!(!admin.text().await.contains("size"), "{}", admin.text().await);
     journey.ends().await;

@@ -35,10 +35,10 @@ impl Shapes {
                 elements.iter().try_for_each(|element| self.look(inner, element, place, shown))
             }
             (Shape::List(_), _) => wrong("a list"),
-            (Shape::Map(inner), Value::Object(fields)) => {
+            (Shape::Map(_, inner), Value::Object(fields)) => {
                 fields.iter().try_for_each(|(name, value)| self.look(inner, value, &format!("{place}.{name}"), shown))
             }
-            (Shape::Map(_), _) => wrong("a map"),
+            (Shape::Map(..), _) => wrong("a map"),
             (Shape::Named(name), _) => match (&self.types[name], value) {
                 (Named::Transparent(inner), _) => self.look(inner, value, place, shown),
                 (Named::Struct(fields), Value::Object(object)) => {
@@ -144,7 +144,7 @@ impl Shapes {
     fn gather(&self, shape: &Shape, facts: &mut Facts, seen: &mut BTreeSet<String>) {
         match shape {
             Shape::Leaf(_) => {}
-            Shape::Option(inner) | Shape::List(inner) | Shape::Map(inner) => self.gather(inner, facts, seen),
+            Shape::Option(inner) | Shape::List(inner) | Shape::Map(_, inner) => self.gather(inner, facts, seen),
             Shape::Named(name) if !seen.insert(name.clone()) => {}
             Shape::Named(name) => match &self.types[name] {
                 Named::Transparent(inner) => self.gather(inner, facts, seen),

@@ -11,8 +11,22 @@ use syn::{Attribute, Expr, Fields as SynFields, GenericArgument, Lit, Meta, Path
 use super::source::{Declaration, Declared, Source};
 
 /// Types whose JSON nothing here has to look into.
-const LEAVES: [&str; 12] =
-    ["String", "str", "PathBuf", "bool", "u32", "u64", "i64", "Timestamp", "Url", "Value", "RawValue", "SecretHash"];
+const LEAVES: [&str; 14] = [
+    "String",
+    "str",
+    "PathBuf",
+    "bool",
+    "u16",
+    "u32",
+    "u64",
+    "i64",
+    "Timestamp",
+    "Url",
+    "Value",
+    "RawValue",
+    "SecretHash",
+    "OutputDigest",
+];
 
 /// Shape of a value.
 #[derive(Clone, Debug)]
@@ -20,7 +34,8 @@ pub enum Shape {
     Leaf(String),
     Option(Box<Self>),
     List(Box<Self>),
-    Map(Box<Self>),
+    /// Of keys and values.
+    Map(Box<Self>, Box<Self>),
     /// A struct or an enum: a key of [`Shapes::types`].
     Named(String),
 }
@@ -147,7 +162,11 @@ impl Shapes {
                 name: own
                     .rename
                     .unwrap_or_else(|| spelled(words, container.rename_all.as_deref().or(Some("snake_case")))),
-                shape: self.shape(place, &field.ty),
+                // Tokens are written as one text.
+                shape: match own.written_by.as_deref() {
+                    Some("packed") => Shape::Leaf("tokens".to_owned()),
+                    _ => self.shape(place, &field.ty),
+                },
                 has_default: own.has_default || container.has_default,
                 skipped_if: own.skipped_if,
                 is_flat: own.is_flat,
@@ -175,8 +194,11 @@ impl Shapes {
         match (name.as_str(), arguments.as_slice()) {
             ("Option", [inner]) => Shape::Option(Box::new(self.shape(place, inner))),
             ("Vec" | "BTreeSet", [inner]) => Shape::List(Box::new(self.shape(place, inner))),
-            ("BTreeMap", [_, value]) => Shape::Map(Box::new(self.shape(place, value))),
+            ("BTreeMap" | "SmallMap", [key, value]) => {
+                Shape::Map(Box::new(self.shape(place, key)), Box::new(self.shape(place, value)))
+            }
             ("Box" | "Arc", [inner]) => self.shape(place, inner),
+            ("RunWord", []) => Shape::Leaf("String".to_owned()),
             // Both are written by hand, as hexadecimal text.
             ("Hash", []) => Shape::Leaf(name),
             (leaf, []) if LEAVES.contains(&leaf) => Shape::Leaf(name),
@@ -245,7 +267,7 @@ impl Shapes {
             },
             Shape::Option(inner) => format!("{} or null", self.word(inner)),
             Shape::List(inner) => format!("list of {}", self.word(inner)),
-            Shape::Map(inner) => format!("map of {}", self.word(inner)),
+            Shape::Map(_, inner) => format!("map of {}", self.word(inner)),
             Shape::Named(name) => name.clone(),
         }
     }
@@ -269,6 +291,8 @@ struct Attributes {
     skipped_if: Option<String>,
     is_flat: bool,
     aliases: Vec<String>,
+    /// Module that writes it.
+    written_by: Option<String>,
 }
 
 impl Attributes {
@@ -297,6 +321,7 @@ impl Attributes {
                     "skip_serializing_if" => found.skipped_if = Some(value()),
                     "flatten" => found.is_flat = true,
                     "alias" => found.aliases.push(value()),
+                    "with" => found.written_by = Some(value()),
                     "transparent" => {}
                     _ => panic!("teach tests/formats what #[serde({word})] of {whose} means"),
                 }

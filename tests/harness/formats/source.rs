@@ -147,8 +147,14 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         }
     }
 
-    /// `id_kinds! { RunId = "run"; }` and `name_kinds! { TeamName: |name| …; }`
+    /// `word_enums! { Grade { Plan = "plan", … } }`, and `id_kinds! { RunId = "run"; }` and `name_kinds! { TeamName: |name| …; }`
     fn visit_item_macro(&mut self, item: &'ast ItemMacro) {
+        if item.mac.path.is_ident("word_enums") {
+            for item in word_enums(item.mac.tokens.clone()) {
+                self.add(item.ident.to_string(), Declared::Enum(item));
+            }
+            return;
+        }
         let tokens: Vec<_> = item.mac.tokens.clone().into_iter().map(|token| token.to_string()).collect();
         for [name, equals, then] in tokens.array_windows() {
             if item.mac.path.is_ident("id_kinds") && equals == "=" && then.starts_with('"') {
@@ -158,6 +164,35 @@ impl<'ast> Visit<'ast> for Reader<'_> {
             }
         }
     }
+}
+
+/// The enums that the macro makes, as if they were written out.
+fn word_enums(tokens: proc_macro2::TokenStream) -> Vec<ItemEnum> {
+    use proc_macro2::TokenTree;
+    let mut enums = Vec::new();
+    let mut name = None;
+    for token in tokens {
+        match token {
+            TokenTree::Ident(ident) => name = Some(ident),
+            TokenTree::Group(group) => {
+                if let Some(name) = name.take() {
+                    let words: Vec<_> = group.stream().into_iter().collect();
+                    let variants = words.windows(3).filter_map(|window| match window {
+                        [TokenTree::Ident(variant), TokenTree::Punct(equals), TokenTree::Literal(word)]
+                            if equals.as_char() == '=' =>
+                        {
+                            Some(format!("#[serde(rename = {word})] {variant},"))
+                        }
+                        _ => None,
+                    });
+                    let written = format!("enum {name} {{ {} }}", variants.collect::<String>());
+                    enums.push(syn::parse_str(&written).expect("an enum"));
+                }
+            }
+            _ => {}
+        }
+    }
+    enums
 }
 
 fn is_for_tests(attribute: &Attribute) -> bool {
