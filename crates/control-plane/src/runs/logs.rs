@@ -4,8 +4,8 @@
 //! has a log for each attempt. One whose last agent was given up ends with that, again from the record; so does a plan that
 //! breaks outputs which others use. Readers get all that, one after the other, as one text.
 //!
-//! What follows a plan's own lines is known when the plan has ended, and clients stop reading at a log's last byte. So they
-//! get that byte of a plan's log only then.
+//! Clients stop reading at a log's last byte, and go on as if the phase had ended. So they get that byte only when it has: what
+//! follows a plan's own lines is known then, and whoever asks after `terraform apply` finds the run applied.
 
 use std::time::Duration;
 
@@ -309,9 +309,9 @@ impl<'a> LogView<'a> {
         log_id(self.run.id, self.kind)
     }
 
-    /// True if more may follow what its agent wrote last.
+    /// True if its last byte must wait: the phase has not ended yet, and more may follow what its agent wrote last.
     fn holds_end_back(&self) -> bool {
-        self.kind == PhaseKind::Plan && !self.phase().status.is_final()
+        !self.phase().status.is_final()
     }
 }
 
