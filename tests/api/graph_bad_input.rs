@@ -99,7 +99,7 @@ async fn units_in_a_circle_have_a_status_and_no_order() {
             let mut wanted = selection;
             wanted["kind"] = json!(kind);
             let refused = refused_walk(&admin, wanted).await;
-            assert!(refused.starts_with("These units use each other in a circle"), "{kind}: {refused}");
+            assert!(refused.starts_with("These workspaces use each other in a circle"), "{kind}: {refused}");
             assert!(refused.contains(" uses two") && refused.contains(" uses three"), "{refused}");
             assert!(refused.contains("Mute one of these dependencies"), "it says what to do: {refused}");
         }

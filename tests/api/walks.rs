@@ -183,8 +183,8 @@ async fn what_cannot_be_walked_is_refused_in_words() {
     for (attributes, status, words) in [
         (json!({ "from": ["nothing", "network"] }), StatusCode::NOT_FOUND, "There is no workspace nothing"),
         (json!({ "from": ["elsewhere"] }), StatusCode::NOT_FOUND, "There is no workspace elsewhere"),
-        (json!({}), StatusCode::UNPROCESSABLE_ENTITY, "Choose the units in one way"),
-        (json!({ "all": true, "stale": true }), StatusCode::UNPROCESSABLE_ENTITY, "Choose the units in one way"),
+        (json!({}), StatusCode::UNPROCESSABLE_ENTITY, "Choose the workspaces in one way"),
+        (json!({ "all": true, "stale": true }), StatusCode::UNPROCESSABLE_ENTITY, "Choose the workspaces in one way"),
         (json!({ "all": true, "parallel": 0 }), StatusCode::UNPROCESSABLE_ENTITY, "from 1 to 256, and not 0"),
         (json!({ "all": true, "kind": "wish" }), StatusCode::UNPROCESSABLE_ENTITY, "plan, apply, destroy"),
         (json!({ "all": true, "approval": "never" }), StatusCode::UNPROCESSABLE_ENTITY, "auto, each or once"),
@@ -192,7 +192,7 @@ async fn what_cannot_be_walked_is_refused_in_words() {
         (
             json!({ "from": ["app"], "to": ["network"] }),
             StatusCode::UNPROCESSABLE_ENTITY,
-            "No chosen unit leads to network",
+            "No chosen workspace leads to network",
         ),
         (
             json!({ "kind": "destroy", "from": ["network"], "to": ["database"] }),

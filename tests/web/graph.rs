@@ -72,7 +72,7 @@ async fn a_circle_is_one_box_with_a_warning() {
     site.api.given_state(&other, &reading(state(1, &of_other), "one", &of_one)).await;
     let page = site.admin().await.get("/app/acme/graph").await;
     assert!(page.text.contains("these workspaces use each other in a circle: one, other"), "{}", page.text);
-    assert!(page.text.contains("2 units use each other"), "{}", page.text);
+    assert!(page.text.contains("2 workspaces use each other"), "{}", page.text);
 }
 
 #[tokio::test]

@@ -125,7 +125,7 @@ impl WalkView {
             let producers = state.dependencies_of(node.workspace).filter_map(|edge| edge.producer);
             // A reason names what the unit uses.
             if !producers.chain(node.needs.iter().copied()).all(|unit| sees(&unit)) {
-                node.reason = node.reason.map(|_| "it follows from units of which you may not see all".to_owned());
+                node.reason = node.reason.map(|_| "it follows from workspaces of which you may not see all".to_owned());
             }
             node.needs.retain(sees);
             WalkNodeView { node, is_seen }
@@ -136,7 +136,7 @@ impl WalkView {
     /// The choice of its units, if the caller may see all of them.
     pub fn selection(&self, caller: &Caller) -> &str {
         let all_seen = self.nodes(caller).iter().all(|node| node.is_seen);
-        if all_seen { &self.walk.selection } else { "some units" }
+        if all_seen { &self.walk.selection } else { "some workspaces" }
     }
 
     /// Display name of someone who decided something about it.
@@ -189,7 +189,7 @@ impl NewWalk {
             (true, true, false) => (Selection::Stale, "stale".to_owned()),
             (true, false, true) => (Selection::All, "all".to_owned()),
             _ => {
-                let detail = "Choose the units in one way: from (or subtree) with names, stale, or all";
+                let detail = "Choose the workspaces in one way: from (or subtree) with names, stale, or all";
                 return Err(Error::invalid("from", detail));
             }
         };
@@ -363,7 +363,7 @@ pub(crate) fn require_in_all(
         many => names.push(format!("{many} units you may not see")),
     }
     let names = list(names.iter().map(String::as_str)).unwrap_or_default();
-    Err(Error::Denied(format!("Every unit of a walk takes this right. {}. Lacking in: {names}", decision.reason)))
+    Err(Error::Denied(format!("Every workspace of a walk takes this right. {}. Lacking in: {names}", decision.reason)))
 }
 
 /// Deletes walks that ended long ago.

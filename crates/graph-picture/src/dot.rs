@@ -54,7 +54,7 @@ pub fn dot(picture: &Picture) -> String {
 pub(crate) fn label(node: &Node) -> String {
     let words = match &node.body {
         Body::Unit(unit) => Look::of(unit).words,
-        Body::Group(units) => format!("{} units, {}", units.len(), node.freshness().text()),
+        Body::Group(units) => format!("{} workspaces, {}", units.len(), node.freshness().text()),
         Body::Cycle(units) => {
             let names: Vec<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
             return format!("cycle of {}\n{}", units.len(), some_of(&names, 12));

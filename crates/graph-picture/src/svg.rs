@@ -215,7 +215,7 @@ impl Writer<'_> {
             }
             Body::Cycle(units) => {
                 let names: Vec<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
-                let words = format!("{} use each other", counted(units.len(), "unit"));
+                let words = format!("{} use each other", counted(units.len(), "workspace"));
                 Label {
                     title: format!("{words} in a circle: {}", some_of(&names, 20)),
                     look: Look { tone: Tone::Bad, sign: Sign::Circle, words },
@@ -326,7 +326,7 @@ fn group_name<'a>(node: &'a Node, units: &'a [Unit], picture: &Picture) -> &'a s
 
 /// `12 units · 1 broken · 3 stale`: what asks for attention most.
 fn in_numbers(units: &[Unit]) -> String {
-    let mut text = counted(units.len(), "unit");
+    let mut text = counted(units.len(), "workspace");
     let urgent =
         [Freshness::Broken, Freshness::Stale, Freshness::Unknown, Freshness::MayChange, Freshness::NeverApplied];
     let of_freshness = urgent.map(|wanted| {
@@ -505,7 +505,10 @@ mod tests {
             ],
         };
         let svg = svg(&Picture::of(&graph, Grouping::Units), &options());
-        assert!(svg.contains("Dependency cycle") && svg.contains("2 units use each other in a circle: a, b"), "{svg}");
+        assert!(
+            svg.contains("Dependency cycle") && svg.contains("2 workspaces use each other in a circle: a, b"),
+            "{svg}"
+        );
         assert!(svg.contains("/workspaces/a\"") && svg.contains("/workspaces/b\""), "{svg}");
     }
 

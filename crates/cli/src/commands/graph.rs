@@ -224,7 +224,7 @@ fn status(session: &Session, graph: &Graph) -> Result<(), Failure> {
         let [activity, health] = [unit.activity.word(), unit.health.word()].map(|word| Cell::Status(word.to_owned()));
         [unit.name.as_str().into(), freshness(unit.freshness), activity, health, unit.why.as_str().into()]
     };
-    let headings = ["UNIT", "FRESHNESS", "ACTIVITY", "HEALTH", "WHY"];
+    let headings = ["WORKSPACE", "FRESHNESS", "ACTIVITY", "HEALTH", "WHY"];
     session.table(headings, units.iter().map(row), "No workspaces match.")
 }
 

@@ -69,7 +69,7 @@ enum Verb {
         /// Walk [default: the latest]
         walk: Option<String>,
         /// Only this workspace; repeat for several
-        #[arg(long = "unit", value_name = "WS")]
+        #[arg(long = "workspace", alias = "unit", value_name = "WS")]
         units: Vec<String>,
         /// Watch the walk
         #[arg(long, short)]
@@ -278,7 +278,7 @@ impl Walks<'_> {
             ]
         };
         let if_empty = "No walks yet. `taco walk plan --from WS` starts one.";
-        let headings = ["WALK", "KIND", "STATE", "UNITS", "CHOICE", "CREATED"];
+        let headings = ["WALK", "KIND", "STATE", "WORKSPACES", "CHOICE", "CREATED"];
         self.session.table(headings, walks.data.iter().map(row), if_empty)
     }
 
@@ -307,7 +307,7 @@ impl Walks<'_> {
             let (state, run) = (output::status(node, "state"), run.unwrap_or_default().into());
             [node.text("unit").into(), state, run, node.text("reason").into()]
         };
-        self.session.table(["UNIT", "STATE", "RUN", "WHY"], nodes.iter().map(row), "The walk has no units.")
+        self.session.table(["WORKSPACE", "STATE", "RUN", "WHY"], nodes.iter().map(row), "The walk has no workspaces.")
     }
 
     async fn act(&self, id: &str, action: &str, body: &Value, deed: &str, watches: bool) -> Result<ExitCode, Failure> {
@@ -345,7 +345,7 @@ fn document(walk: &Resource, nodes: &[Resource]) -> Value {
 fn units_in(walk: &Resource) -> String {
     let counts = walk.get("counts").as_object();
     let total: u64 = counts.into_iter().flat_map(Map::values).filter_map(Value::as_u64).sum();
-    if total == 1 { "1 unit".to_owned() } else { format!("{total} units") }
+    if total == 1 { "1 workspace".to_owned() } else { format!("{total} workspaces") }
 }
 
 /// Numbers of units by state: `3 done, 1 failed`.
@@ -370,6 +370,6 @@ mod tests {
         let document = document(&walk, &[node]);
         assert_eq!((&document["id"], &document["state"]), (&json!("walk-1"), &json!("done")));
         assert_eq!((&document["nodes"][0]["unit"], &document["nodes"][0]["runs"]), (&json!("web"), &json!(["run-1"])));
-        assert_eq!((units_in(&walk), counts_in(&walk)), ("3 units".to_owned(), "2 cut off, 1 done".to_owned()));
+        assert_eq!((units_in(&walk), counts_in(&walk)), ("3 workspaces".to_owned(), "2 cut off, 1 done".to_owned()));
     }
 }

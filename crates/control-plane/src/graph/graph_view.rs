@@ -60,7 +60,7 @@ impl<'a> Eyes<'a> {
         match (edge.producer, &edge.address) {
             (Some(id), _) => self.name(id),
             (None, Some(address)) => address.clone(),
-            (None, None) => "a unit that was deleted".to_owned(),
+            (None, None) => "a workspace that was deleted".to_owned(),
         }
     }
 

@@ -112,7 +112,7 @@ fn opening(
     let unreadable = eyes.state.consumptions.get(&workspace.id).and_then(|known| known.unreadable.as_ref());
     let text = match freshness {
         Freshness::NeverApplied => return format!("{name} was never applied: it has no state."),
-        Freshness::Clean if edges == 0 => format!("{name} is clean: it uses no other unit's outputs."),
+        Freshness::Clean if edges == 0 => format!("{name} is clean: it uses no other workspace's outputs."),
         Freshness::Clean if assumed => {
             format!(
                 "{name} is taken to be clean: it read the newest outputs, though no resource shows that it used them."
@@ -183,16 +183,16 @@ fn sentence(edge: &Dependency, state: &EdgeState, producer: &str, outputs: &[Cha
     let probably = if state.certain { "" } else { "probably " };
     let against = match edge.consumed.as_ref().map(|consumed| (consumed.how, consumed.commit)) {
         Some((ConsumedBy::Acknowledged, Some(commit))) => {
-            format!("; someone acknowledged commit {commit} for this unit")
+            format!("; someone acknowledged commit {commit} for this workspace")
         }
-        Some((_, Some(commit))) => format!("; this unit last applied against commit {commit}"),
-        Some((_, None)) => "; this unit last applied against older values".to_owned(),
-        None => "; this unit was not seen to apply it".to_owned(),
+        Some((_, Some(commit))) => format!("; this workspace last applied against commit {commit}"),
+        Some((_, None)) => "; this workspace last applied against older values".to_owned(),
+        None => "; this workspace was not seen to apply it".to_owned(),
     };
     match state.status {
-        EdgeStatus::Fresh => format!("{producer} is as this unit last applied it."),
+        EdgeStatus::Fresh => format!("{producer} is as this workspace last applied it."),
         EdgeStatus::Stale | EdgeStatus::Missing | EdgeStatus::Retyped if outputs.is_empty() => {
-            format!("{producer} {probably}changed outputs that this unit uses{against}.")
+            format!("{producer} {probably}changed outputs that this workspace uses{against}.")
         }
         EdgeStatus::Stale | EdgeStatus::Missing | EdgeStatus::Retyped => {
             let listed: Vec<String> = outputs.iter().take(5).map(clause).collect();
@@ -206,18 +206,20 @@ fn sentence(edge: &Dependency, state: &EdgeState, producer: &str, outputs: &[Cha
             format!("{producer} was never applied, so it has no outputs yet.")
         }
         EdgeStatus::Unbound => format!("{producer} is no workspace here: its outputs are not known."),
-        EdgeStatus::Unobserved => format!("Someone declared that this unit uses {producer}; no read of it was seen."),
+        EdgeStatus::Unobserved => {
+            format!("Someone declared that this workspace uses {producer}; no read of it was seen.")
+        }
         EdgeStatus::Opaque => {
             format!("The outputs of {producer} cannot be read: its state is encrypted or has too many.")
         }
         EdgeStatus::Unknown if edge.is_bound_anew() => {
             let bound = edge.observed.get(&Grade::Binding).map(|seen| seen.users.join(", ")).unwrap_or_default();
             format!(
-                "Variables of this unit ({bound}) are bound to outputs of {producer}, and no run has applied them yet."
+                "Variables of this workspace ({bound}) are bound to outputs of {producer}, and no run has applied them yet."
             )
         }
         EdgeStatus::Unknown => {
-            format!("Nothing proves against which outputs of {producer} this unit was last applied.")
+            format!("Nothing proves against which outputs of {producer} this workspace was last applied.")
         }
     }
 }
@@ -254,7 +256,7 @@ pub(crate) fn short_reason(eyes: &Eyes<'_>, workspace: &Workspace, freshness: Fr
     match freshness {
         Freshness::NeverApplied => "has no state yet".to_owned(),
         Freshness::Clean => match counting().count() {
-            0 => "uses no other unit".to_owned(),
+            0 => "uses no other workspace".to_owned(),
             1 => "1 producer, unchanged".to_owned(),
             number => format!("{number} producers, unchanged"),
         },

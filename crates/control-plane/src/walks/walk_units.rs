@@ -39,7 +39,7 @@ impl WalkUnits<'_> {
         match (unit, &dependency.address) {
             (Some(unit), _) => unit.name.to_string(),
             (None, Some(address)) => address.clone(),
-            (None, None) => "a unit that is gone".to_owned(),
+            (None, None) => "a workspace that is gone".to_owned(),
         }
     }
 

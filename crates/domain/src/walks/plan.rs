@@ -58,10 +58,10 @@ pub enum WalkRefusal {
     Unknown(String),
     #[error("Name at least one workspace from which the walk begins")]
     NoStart,
-    #[error("No chosen unit leads to {0}")]
+    #[error("No chosen workspace leads to {0}")]
     LeadsNowhere(String),
     #[error(
-        "These units use each other in a circle, so none of them can come first: {0}. Mute one of these dependencies, or choose other units"
+        "These workspaces use each other in a circle, so none of them can come first: {0}. Mute one of these dependencies, or choose other workspaces"
     )]
     Cycle(String),
     #[error(

@@ -216,7 +216,7 @@ impl<F: WalkFacts> Steps<'_, F> {
         };
         let (Some(by), Some(run)) = (approval, node.open_run()) else { return };
         if self.in_flight >= self.walk.policy.parallel as usize {
-            node.reason = Some("its plan is approved, and waits for other units of the walk".to_owned());
+            node.reason = Some("its plan is approved, and waits for other workspaces of the walk".to_owned());
             return;
         }
         self.in_flight += 1;
@@ -241,7 +241,7 @@ impl<F: WalkFacts> Steps<'_, F> {
             return self.end(node, S::Blocked, None, format!("{names} {verb} not done, and it comes after that"));
         }
         if self.has_failed && self.walk.policy.on_fail == OnFail::Stop {
-            return self.end(node, S::Blocked, None, "the walk stopped when another unit failed");
+            return self.end(node, S::Blocked, None, "the walk stopped when another workspace failed");
         }
         if !needs.iter().all(|need| need.lets_others_begin()) {
             if node.state != S::Outdated {
@@ -270,7 +270,7 @@ impl<F: WalkFacts> Steps<'_, F> {
             }
             Verdict::Run { .. } if self.in_flight >= self.walk.policy.parallel as usize => {
                 node.state = S::Ready;
-                node.reason = Some("it waits for other units of the walk".to_owned());
+                node.reason = Some("it waits for other workspaces of the walk".to_owned());
             }
             Verdict::Run { reason, may_change, is_preview } => {
                 let run = node.next_run_id();

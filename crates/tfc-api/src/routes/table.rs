@@ -607,13 +607,13 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             get("/api/v2/organizations/{organization}/walks", Right(A::ReadDirectory, Organization), walks::list)
                 .says("Lists an organization's walks, newest first.").only_in_taco(),
             post("/api/v2/organizations/{organization}/walks", Right(A::QueuePlan, Workspace), walks::create)
-                .says("Begins a walk: plans, applies or destroys units in the order of the graph. It takes the right to run each of them.").only_in_taco().body(sample::WALK),
+                .says("Begins a walk: plans, applies or destroys workspaces in the order of the graph. It takes the right to run each of them.").only_in_taco().body(sample::WALK),
             get("/api/v2/walks/{walk}", Right(A::ReadDirectory, Organization), walks::read)
                 .says("Shows a walk.").only_in_taco(),
             get("/api/v2/walks/{walk}/nodes", Right(A::ReadDirectory, Organization), walks::nodes)
-                .says("Lists the units of a walk in order, each with its state and the reason for it.").only_in_taco(),
+                .says("Lists the workspaces of a walk in order, each with its state and the reason for it.").only_in_taco(),
             post("/api/v2/walks/{walk}/actions/approve", Right(A::ApplyRun, Workspace), walks::approve)
-                .says("Lets plans of a walk be applied: those of the named units, or all that wait.").only_in_taco(),
+                .says("Lets plans of a walk be applied: those of the named workspaces, or all that wait.").only_in_taco(),
             post("/api/v2/walks/{walk}/actions/resume", Right(A::QueuePlan, Workspace), walks::resume)
                 .says("Tries again what failed, was blocked or canceled in a walk.").only_in_taco(),
             post("/api/v2/walks/{walk}/actions/cancel", Right(A::QueuePlan, Workspace), walks::cancel)

@@ -216,7 +216,7 @@ pub(crate) fn noun(kind: &str) -> String {
         "organization-entry" => "organization".to_owned(),
         "team-workspace" | "team-project" => "access".to_owned(),
         "consumption" | "workspace-outputs" => "dependencies".to_owned(),
-        "walk-node" => "unit".to_owned(),
+        "walk-node" => "workspace of a walk".to_owned(),
         "ssh-key" => "SSH key".to_owned(),
         "oauth-client" => "OAuth client".to_owned(),
         "oauth-token" => "OAuth token".to_owned(),
