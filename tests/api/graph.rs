@@ -143,7 +143,7 @@ async fn a_consumer_is_stale_until_its_resources_take_the_new_value() {
     assert_eq!(output["by"], "admin");
     let sentence = reason["sentence"].as_str().expect("a sentence");
     assert!(sentence.starts_with("network changed `vpc_id` in commit 3 (by admin, "), "{sentence}");
-    assert!(sentence.ends_with("; this unit last applied against commit 1."), "{sentence}");
+    assert!(sentence.ends_with("; this workspace last applied against commit 1."), "{sentence}");
 
     // A refresh reads the new value, and its resource still holds the old one.
     server.given_state(&app, &state(2, json!({}), consumer("network", &new, "vpc-0123456789"))).await;
@@ -197,6 +197,40 @@ async fn people_declare_mute_and_acknowledge() {
     );
     admin.delete(&path).await.expect(StatusCode::NO_CONTENT);
     admin.get(&path).await.expect(StatusCode::NOT_FOUND);
+}
+
+/// The type of a list that was written with brackets tells how many elements it has.
+#[tokio::test]
+async fn a_list_that_grows_makes_its_consumers_stale_and_another_type_breaks_them() {
+    let server = ApiServer::start().await;
+    server.given_organization("acme").await;
+    let admin = server.admin();
+    let network = server.given_workspace("acme", "network").await;
+    let app = server.given_workspace("acme", "app").await;
+    let zones = |value: Value, kind: Value| json!({ "zones": { "value": value, "type": kind } });
+    let tuple = |zones: &[&str]| json!(["tuple", vec!["string"; zones.len()]]);
+    let listed = |of: &[&str]| zones(json!(of), tuple(of));
+    server.given_state(&network, &state(1, listed(&["a"]), json!([]))).await;
+    server.given_state(&app, &state(1, json!({}), json!([]))).await;
+    let declared = attributes("dependencies", json!({ "producer": "network", "outputs": ["zones"] }));
+    let edge = admin.post(&format!("/api/v2/workspaces/{app}/dependencies"), &declared).await;
+    let acknowledge = format!("/api/v2/dependencies/{}/actions/acknowledge", edge.expect(StatusCode::CREATED).id());
+    let reason = attributes("dependencies", json!({ "reason": "looked at it" }));
+    for (serial, outputs, freshness, change, status) in [
+        (2, listed(&["a", "b"]), "stale", "value", "stale"),
+        (3, listed(&["a"]), "stale", "value", "stale"),
+        (4, zones(json!(["a"]), json!(["list", "string"])), "stale", "value", "stale"),
+        (5, zones(json!("a"), json!("string")), "broken", "type", "retyped"),
+    ] {
+        admin.post(&acknowledge, &reason).await.expect(StatusCode::OK);
+        server.given_state(&network, &state(serial, outputs, json!([]))).await;
+        let why = why(&admin, &app).await;
+        assert_eq!(
+            (&why["freshness"], &why["reasons"][0]["outputs"][0]["change"]),
+            (&json!(freshness), &json!(change))
+        );
+        assert_eq!(graph(&admin).await["edges"][0]["status"], status, "{serial}");
+    }
 }
 
 #[tokio::test]

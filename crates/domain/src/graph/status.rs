@@ -11,6 +11,7 @@ use crate::OrganizationState;
 use crate::graph::consumption::EXAMINER;
 use crate::graph::dependency::{Consumed, Dependency};
 use crate::graph::output_commit::{OutputCommit, OutputCommitId, OutputCommitNumber, UsedOutputs, WorkspaceOutputs};
+use crate::graph::output_type::is_still_usable;
 use crate::id::WorkspaceId;
 use crate::output::{CommittedOutput, OutputDigest};
 use crate::run_status::RunStatus;
@@ -263,9 +264,10 @@ fn moves(
     names.into_iter().filter_map(moved).collect()
 }
 
+/// A change of type that whoever uses the output does not mind, as a list that has one element more, is one of its value.
 fn changed(then: Seen<'_>, now: &CommittedOutput) -> Option<OutputChange> {
     match then.detailed_type {
-        Some(detailed_type) if *detailed_type != now.detailed_type => Some(OutputChange::Type),
+        Some(detailed_type) if !is_still_usable(detailed_type, &now.detailed_type) => Some(OutputChange::Type),
         _ if then.digest != now.digest => Some(OutputChange::Value),
         _ => None,
     }
