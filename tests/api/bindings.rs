@@ -173,6 +173,28 @@ fn refused(answer: &Answer, attribute: &str, words: &str) {
     assert_eq!(pointer, Some(format!("/data/attributes/{attribute}")), "{detail}");
 }
 
+/// Clocks of servers may differ: that a run is over counts, and not when.
+#[tokio::test]
+async fn a_run_that_ends_by_a_clock_that_is_hours_slow_is_examined_all_the_same() {
+    let scene = scene().await;
+    scene.apply_network(1, outputs("vpc-1")).await;
+    scene.bind("vpc", "vpc_id").await;
+    scene.verified().await;
+    scene.freshness("clean").await;
+    for serial in 2..4 {
+        scene.apply_network(serial, outputs(&format!("vpc-{serial}"))).await;
+        scene.freshness("stale").await;
+        scene.server.pass(SignedDuration::from_hours(-3));
+        scene.verified().await;
+        scene.freshness("clean").await;
+        // Nothing that comes later takes it back.
+        start_run(&scene.admin, &scene.web, json!({ "plan-only": true })).await;
+        let phase = scene.take().await;
+        scene.end(&phase, planned(true)).await;
+        scene.freshness("clean").await;
+    }
+}
+
 #[tokio::test]
 async fn a_run_gets_the_outputs_of_its_producers_and_remembers_them() {
     let scene = scene().await;

@@ -39,7 +39,7 @@ use crate::uploaded_plans::PlanForm;
 const EXAMINED_BEFORE_ANSWER: usize = 64;
 /// Units whose states are read at the same time.
 const EXAMINED_AT_ONCE: usize = 4;
-/// The newest runs of a unit that are looked at for plans.
+/// The newest runs of a unit that are looked at for plans when nothing is known of it.
 const RUNS_LOOKED_AT: usize = 10;
 
 /// The number of the newest commit up to which this server knows each organization to be examined.
@@ -111,11 +111,12 @@ impl ControlPlane {
             }
             None => None,
         };
+        let over = unexamined_runs_of(&org.state, workspace).map(|run| run.number).collect();
         let mut plans = Vec::new();
         for run in unexamined_runs(&org.state, workspace) {
             plans.push(self.examine_plan(&examination, &run).await?);
         }
-        let (findings, now) = (Findings { state, plans }, self.now());
+        let (findings, now) = (Findings { state, plans, over }, self.now());
         let decide = move |tx: &mut Transaction<OrganizationState>| {
             if !tx.state().workspaces.contains(&workspace) {
                 return Ok(());
@@ -261,19 +262,19 @@ fn due(state: &OrganizationState) -> impl Iterator<Item = WorkspaceId> {
 }
 
 fn is_due(state: &OrganizationState, workspace: &Workspace) -> bool {
+    let has_evidence = || unexamined_runs_of(state, workspace.id).any(|run| is_evidence(state, run));
     let Some(examined) = state.consumptions.get(&workspace.id) else {
-        return workspace.current_state_version.is_some() || unexamined_runs_of(state, workspace.id).next().is_some();
+        return workspace.current_state_version.is_some() || has_evidence();
     };
-    examined.examiner < EXAMINER
-        || examined.state_version != workspace.current_state_version
-        || unexamined_runs_of(state, workspace.id).next().is_some()
+    examined.examiner < EXAMINER || examined.state_version != workspace.current_state_version || has_evidence()
 }
 
-/// Runs of a unit that ended with a plan since it was examined last, newest first.
+/// Runs of a unit that are over and were not examined, newest first.
 fn unexamined_runs_of(state: &OrganizationState, workspace: WorkspaceId) -> impl Iterator<Item = &Run> {
-    let since = examined_by_these_rules(state, workspace).and_then(|examined| examined.run_ended_at);
-    let newest = state.runs.by().workspace.under(&workspace).take(RUNS_LOOKED_AT);
-    newest.filter(move |run| is_evidence(state, run) && since.is_none_or(|since| run.entered_status_at() > since))
+    let examined = examined_by_these_rules(state, workspace);
+    let below = examined.and_then(|examined| examined.examined_runs.as_ref()).map_or(0, |runs| runs.below);
+    let runs = state.runs.by().workspace.under(&workspace).take_while(move |run| run.number >= below);
+    runs.filter(move |run| run.status.is_final() && !examined.is_some_and(|examined| examined.has_examined(run)))
 }
 
 /// How far the unit was examined; `None` if it was not, or by older rules.
@@ -281,17 +282,21 @@ fn examined_by_these_rules(state: &OrganizationState, workspace: WorkspaceId) ->
     state.consumptions.get(&workspace).filter(|examined| examined.examiner >= EXAMINER)
 }
 
-/// The same, oldest first. Of a unit that was never examined, what came before its last effective run tells nothing more.
+/// Those of them that tell something, in the order in which they were made. Of a unit that was never examined, what came
+/// before its last effective run tells nothing more.
 fn unexamined_runs(state: &OrganizationState, workspace: WorkspaceId) -> Vec<Run> {
     let is_new = examined_by_these_rules(state, workspace).is_none();
     let mut runs: Vec<Run> = Vec::new();
-    for run in unexamined_runs_of(state, workspace) {
-        runs.push(run.clone());
-        if is_new && outcome_of(state, run) != PlanOutcome::Incomplete {
+    for run in unexamined_runs_of(state, workspace).filter(|run| is_evidence(state, run)) {
+        let is_effective = outcome_of(state, run) != PlanOutcome::Incomplete;
+        if is_effective || !is_new || runs.len() < RUNS_LOOKED_AT {
+            runs.push(run.clone());
+        }
+        if is_new && is_effective {
             break;
         }
     }
-    runs.sort_by_key(|run| (run.entered_status_at(), run.number));
+    runs.reverse();
     runs
 }
 

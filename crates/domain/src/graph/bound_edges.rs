@@ -151,7 +151,7 @@ mod tests {
         let run = RunId::from_random([9; 16]);
         // The run left no plan that can be read: what it was given is known all the same.
         let plan = PlanFindings { run, ended_at: NOW, by: Author::Taco, outcome, own: None, reads: None, bound };
-        Findings { state: None, plans: vec![plan] }
+        Findings { plans: vec![plan], ..Findings::default() }
     }
 
     struct Scene {
@@ -229,23 +229,26 @@ mod tests {
         let web = scene.web.id;
         let bound = given(&scene.state, &scene.binding);
         examine(&mut scene.state, web, &applied(vec![bound.clone()], PlanOutcome::Applied));
-        let version = StateVersionId::from_random([99; 16]);
+        let version = |number| StateVersionId::from_random([number; 16]);
         let pushed = StateFindings {
-            version,
+            version: version(98),
             at: Timestamp::MAX,
             by: Author::Taco,
             run: None,
             is_apply: true,
             reads: Ok(Vec::new()),
         };
-        let earlier = StateFindings { at: NOW, ..pushed.clone() };
-        examine(&mut scene.state, web, &Findings { state: Some(earlier), plans: Vec::new() });
+        let earlier = StateFindings { version: version(97), at: NOW, ..pushed.clone() };
+        examine(&mut scene.state, web, &Findings { state: Some(earlier), ..Findings::default() });
         assert_eq!(scene.status(), EdgeStatus::Fresh, "the run came after it");
-        examine(&mut scene.state, web, &Findings { state: Some(pushed.clone()), plans: Vec::new() });
+        examine(&mut scene.state, web, &Findings { state: Some(pushed.clone()), ..Findings::default() });
         assert_eq!(scene.status(), EdgeStatus::Unknown);
-        let overtaken = Findings { state: Some(pushed), ..applied(vec![bound], PlanOutcome::Applied) };
-        examine(&mut scene.state, web, &overtaken);
+        let again = StateFindings { version: version(99), ..pushed };
+        let with_run = || Findings { state: Some(again.clone()), ..applied(vec![bound.clone()], PlanOutcome::Applied) };
+        examine(&mut scene.state, web, &with_run());
         assert_eq!(scene.status(), EdgeStatus::Unknown, "a run that ended before it");
+        examine(&mut scene.state, web, &with_run());
+        assert_eq!(scene.status(), EdgeStatus::Fresh, "a run that ended when the state was known, by a slow clock");
     }
 
     #[test]

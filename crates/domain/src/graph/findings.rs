@@ -25,6 +25,8 @@ pub struct Findings {
     pub state: Option<StateFindings>,
     /// Oldest first.
     pub plans: Vec<PlanFindings>,
+    /// Numbers of the unit's runs that were over when this was found.
+    pub over: BTreeSet<u64>,
 }
 
 /// What a state tells of the states that it was made from.
@@ -132,13 +134,15 @@ impl OrganizationState {
             self.dependencies_of(workspace).map(|edge| (edge.id, edge.clone())).collect();
         let known = self.consumptions.get(&workspace).cloned();
         let consumption = known.unwrap_or_else(|| Consumption::new(workspace));
-        let mut examination = Examination { state: self, workspace, now, edges: before.clone(), consumption };
+        let mut examination =
+            Examination { state: self, workspace, now, edges: before.clone(), consumption, knows_state: false };
         if let Some(state) = &findings.state {
             examination.take_in_state(state);
         }
-        for plan in &findings.plans {
+        for plan in findings.plans.iter().filter(|plan| !self.has_examined(workspace, plan.run)) {
             examination.take_in_plan(plan, findings.state.as_ref());
         }
+        examination.take_in_numbers(&findings.over);
         observe_bindings(self, workspace, &mut examination.edges);
         examination.consumption.examiner = EXAMINER;
         examination.take_in_readability(findings);
@@ -147,6 +151,12 @@ impl OrganizationState {
         let delete = forgotten.into_iter().map(|edge| edge.id).filter(|id| before.contains_key(id));
         let put = kept.into_iter().filter(|edge| before.get(&edge.id).is_none_or(|old| differs(old, edge)));
         Examined { put: put.collect(), delete: delete.collect(), consumption: examination.consumption }
+    }
+
+    /// True if another server has examined this run meanwhile, and perhaps later ones.
+    fn has_examined(&self, workspace: WorkspaceId, run: RunId) -> bool {
+        let (examined, run) = (self.consumptions.get(&workspace), self.runs.get(&run));
+        examined.zip(run).is_some_and(|(examined, run)| examined.has_examined(run))
     }
 
     /// The newest output commit of a unit after which its outputs were as they were read.
@@ -196,6 +206,8 @@ struct Examination<'a> {
     now: Timestamp,
     edges: BTreeMap<DependencyId, Dependency>,
     consumption: Consumption,
+    /// The state was examined before: a run that was not, ended after that, whatever clocks say.
+    knows_state: bool,
 }
 
 /// The parts of an observation that a read tells.
@@ -246,8 +258,15 @@ impl Examination<'_> {
         }
     }
 
+    fn take_in_numbers(&mut self, over: &BTreeSet<u64>) {
+        let runs = self.state.runs.by().workspace.under(&self.workspace);
+        let runs: BTreeSet<u64> = runs.map(|run| run.number).collect();
+        let before = self.consumption.examined_runs.take().unwrap_or_default();
+        self.consumption.examined_runs = Some(before.with(over, &runs));
+    }
+
     fn take_in_state(&mut self, found: &StateFindings) {
-        self.consumption.state_version = Some(found.version);
+        self.knows_state = self.consumption.state_version.replace(found.version) == Some(found.version);
         let Ok(reads) = &found.reads else { return };
         self.keep_observed(Grade::State, reads.iter().map(|read| &read.producer));
         for read in reads {
@@ -268,7 +287,7 @@ impl Examination<'_> {
                 self.consume_locally(found, read);
             }
         }
-        if found.is_apply && found.run.is_none() {
+        if found.is_apply && found.run.is_none() && !self.knows_state {
             // A client that runs the engine itself is given nothing for bound variables, so nothing tells what it used.
             let read: BTreeSet<DependencyId> =
                 reads.iter().map(|read| DependencyId::of(self.workspace, &read.producer)).collect();
@@ -277,7 +296,6 @@ impl Examination<'_> {
                 edge.consumed = edge.consumed.take().filter(stays);
             }
             let (at, by, state_version) = (found.at, found.by, Some(found.version));
-            // The same state is looked at again when a run has ended.
             let newer_run = |effective: &EffectiveApply| effective.run.is_some() && effective.at >= at;
             if self.consumption.effective.as_ref().is_some_and(newer_run) {
                 return;
@@ -374,8 +392,8 @@ impl Examination<'_> {
             PlanOutcome::Unchanged => ConsumedBy::Verified,
             PlanOutcome::Incomplete | PlanOutcome::Destroyed => return,
         };
-        let is_overtaken =
-            state.is_some_and(|state| state.is_apply && state.run.is_none() && state.at > found.ended_at);
+        let is_overtaken = !self.knows_state
+            && state.is_some_and(|state| state.is_apply && state.run.is_none() && state.at > found.ended_at);
         let bound = if is_overtaken { &[][..] } else { &found.bound };
         self.consume_by_run(found, bound, own_state, how);
         self.consumption.effective = Some(EffectiveApply {
@@ -442,8 +460,12 @@ impl Examination<'_> {
     fn take_in_readability(&mut self, findings: &Findings) {
         let Some(state) = &findings.state else { return };
         let told = findings.plans.iter().any(|plan| state.run == Some(plan.run) && plan.reads.is_some());
+        // The same state is looked at again when a run has ended.
+        let was_told = self.state.consumptions.get(&self.workspace).is_some_and(|before| {
+            before.examiner >= EXAMINER && before.state_version == Some(state.version) && before.unreadable.is_none()
+        });
         self.consumption.unreadable = match &state.reads {
-            Err(why) if !told => Some(why.clone()),
+            Err(why) if !told && !was_told => Some(why.clone()),
             _ => None,
         };
     }
