@@ -129,6 +129,13 @@ pub struct Done {
     pub stderr: String,
 }
 
+impl<'a> Directory<'a> {
+    /// One that is there already.
+    pub fn of(user: &'a User, name: &str) -> Self {
+        Self { user, path: user.home.path().join(name) }
+    }
+}
+
 impl Directory<'_> {
     pub fn write(&self, name: &str, text: &str) {
         fs::write(self.path.join(name), text).expect("written");

@@ -30,14 +30,14 @@ fn far_reaching(estate: &Estate) -> String {
     first.max_by_key(|unit| estate.expect(&unit.name).len()).expect("an estate has units").name.clone()
 }
 
-type Edges = BTreeMap<(String, String), BTreeSet<String>>;
+pub(crate) type Edges = BTreeMap<(String, String), BTreeSet<String>>;
 
 impl Scene {
     async fn graph(&self) -> Value {
         self.admin.get("/api/v2/organizations/acme/graph").await["data"]["attributes"].clone()
     }
 
-    async fn edges_with_outputs(&self) -> Edges {
+    pub(crate) async fn edges_with_outputs(&self) -> Edges {
         let edge = |edge: &Value| {
             let outputs = edge["outputs"].as_array().expect("outputs").iter().map(text).collect();
             ((text(&edge["consumer"]), text(&edge["producer"])), outputs)
@@ -45,7 +45,7 @@ impl Scene {
         self.graph().await["edges"].as_array().expect("edges").iter().map(edge).collect()
     }
 
-    async fn not_clean(&self) -> BTreeSet<String> {
+    pub(crate) async fn not_clean(&self) -> BTreeSet<String> {
         let graph = self.graph().await;
         let units = graph["units"].as_array().expect("units").iter();
         units.filter(|unit| unit["freshness"] != "clean").map(|unit| text(&unit["name"])).collect()
@@ -97,7 +97,7 @@ async fn states_of_tofu_have_the_edges_of_the_estate() {
     states_of_clients_have_the_edges_of_the_estate(Tofu, scene).await;
 }
 
-async fn given_configuration(scene: &Scene, estate: &Estate, unit: &str, workspace: &str) {
+pub(crate) async fn given_configuration(scene: &Scene, estate: &Estate, unit: &str, workspace: &str) {
     let (root, shared) = (estate.root_module(estate.unit(unit)), estate.shared_module());
     scene.admin.given_configuration(workspace, packed(&[("main.tf", &root), ("unit/main.tf", &shared)])).await;
 }

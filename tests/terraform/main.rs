@@ -16,6 +16,7 @@ mod experiments;
 mod graph;
 mod http_backend;
 mod laptop;
+mod large_estates;
 mod locks;
 mod login;
 mod migrations;
