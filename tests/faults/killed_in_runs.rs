@@ -1,11 +1,16 @@
 //! `kill -9` of a server at every single write that a run leads to, from the announcement of its configuration to its
-//! outcome. Its client and its agent turn to another server, and no manual repair is needed.
+//! outcome. Its client and its agent turn to another server, and no manual repair is needed. A variable of each run is bound
+//! to a sensitive output, which changes at the moment of the kill: an attempt has the value that it was given first.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use harness::api_client::ApiClient;
+use harness::api_seed::ApiSeed;
 use harness::bucket_servers::BucketServer;
 use harness::cuttable_proxy::CuttableProxy;
+use harness::graph_states::state;
 use harness::kill_point::path_of;
 use harness::run_site::{RunSite, SITE_TOKEN, admin_of, configuration, run_that_applies_itself, text};
 use harness::stand_in_engine::Step;
@@ -82,6 +87,46 @@ impl Persistent {
     }
 }
 
+/// The producer of the runs' variable, each of whose states has another zone.
+struct Network {
+    seed: ApiSeed,
+    workspace: String,
+    states: AtomicUsize,
+}
+
+impl Network {
+    async fn new(admin: ApiClient) -> Self {
+        let workspace = admin.given_workspace("acme", "network").await;
+        let shared = json!({ "data": { "type": "workspaces", "attributes": { "global-remote-state": true } } });
+        let workspace = text(&workspace["id"]);
+        admin.patch(&format!("/api/v2/workspaces/{workspace}"), shared).await;
+        let network = Self {
+            seed: ApiSeed { admin, organization: "acme", honest: true },
+            workspace,
+            states: AtomicUsize::default(),
+        };
+        network.moves_on().await;
+        network
+    }
+
+    async fn moves_on(&self) {
+        let number = self.states.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut next = state(number as u64, &[("zone", &zone(number as u64))]);
+        next["outputs"]["zone"]["sensitive"] = true.into();
+        self.seed.state(&self.workspace, &next).await;
+    }
+
+    async fn given_bound_variable(&self, workspace: &str) {
+        let bound = json!({ "key": "ZONE", "category": "env", "producer": "network", "output": "zone" });
+        self.seed.create_at(&format!("/api/v2/workspaces/{workspace}/bindings"), "bindings", bound, json!({})).await;
+    }
+}
+
+/// Of the output commit of this number.
+fn zone(commit: u64) -> String {
+    format!("zone-{commit}")
+}
+
 /// Kills a server at its first write, the next one at its second, and so on, until a run ends before anyone is killed.
 async fn at_every_write(moment: Moment) {
     let bucket = BucketServer::gofakes3().await.expect("gofakes3");
@@ -90,9 +135,12 @@ async fn at_every_write(moment: Moment) {
     let by_way = Location { s3_endpoint: Some(trap_proxy.address()), ..location.clone() };
     let (site, survivor) = RunSite::on(Some(location), LEASE).await;
     let admin = admin_of(&survivor.address);
+    let network = Network::new(admin.clone()).await;
+    let mut applied = BTreeSet::new();
     for number in 0.. {
         let body = site.workspace_for_agents(&format!("web-{number}"));
         let workspace = text(&admin.post("/api/v2/organizations/acme/workspaces", body).await["data"]["id"]);
+        network.given_bound_variable(&workspace).await;
         let victim = site.server_at(Some(&by_way));
         let cuttable_proxy = CuttableProxy::to(&victim.address).await;
         let agent = site.agent(&format!("agent-{number}"), &cuttable_proxy.address());
@@ -104,6 +152,7 @@ async fn at_every_write(moment: Moment) {
         });
         let kill = async {
             let key = caught.wait().await;
+            network.moves_on().await;
             cuttable_proxy.redirect_to(&survivor.address);
             drop(victim);
             key
@@ -123,8 +172,15 @@ async fn at_every_write(moment: Moment) {
         let applies = site.engine.came_to(Step::ApplyBegins, &run).len();
         let runs = admin.get(&format!("/api/v2/workspaces/{workspace}/runs")).await;
         assert_eq!(runs["data"].as_array().map(Vec::len), Some(1), "{moment:?} {number} {key}");
+        let bound = admin.run(&run).await["taco-bound-variables"].clone();
+        let given = zone(bound[0]["commit"].as_u64().expect("the output commit"));
+        let planned_with = site.engine.zones_given(Step::Plan, &run);
+        assert_eq!(planned_with.last(), Some(&given), "{moment:?} {number} {key}: {planned_with:?}");
         if status == "applied" {
             assert_eq!(applies, 1, "{moment:?} {number} {key}");
+            let applied_with = site.engine.zones_given(Step::ApplyBegins, &run);
+            assert_eq!(applied_with, [given], "{moment:?} {number} {key}: the apply has what its plan had");
+            applied.insert(run.clone());
             assert_eq!(admin.work_in_state(&workspace).await, Some(format!("all of {run}")));
             assert_eq!(admin.holder_of(&workspace).await, None);
         } else {
@@ -137,7 +193,22 @@ async fn at_every_write(moment: Moment) {
         }
         drop(agent);
     }
+    let untold: Vec<_> = applied.difference(&readers_of_secrets(&admin).await).cloned().collect();
+    assert_eq!(untold, Vec::<String>::new(), "{moment:?}: nobody gets a sensitive output of which no one is told");
     site.is_sound();
+}
+
+/// Who was given sensitive outputs, by the audit trail.
+async fn readers_of_secrets(admin: &ApiClient) -> BTreeSet<String> {
+    let mut readers = BTreeSet::new();
+    for page in 1.. {
+        let path = format!("/api/v2/organizations/acme/audit-trail?page[number]={page}&page[size]=100");
+        let listed = admin.get(&path).await;
+        let Some(events) = listed["data"].as_array().filter(|events| !events.is_empty()) else { break };
+        let reads = events.iter().filter(|event| event["resource"]["action"] == "output.read");
+        readers.extend(reads.map(|event| text(&event["auth"]["accessor_id"])));
+    }
+    readers
 }
 
 #[tokio::test(flavor = "multi_thread")]

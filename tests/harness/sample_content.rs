@@ -116,6 +116,8 @@ impl SampleSite {
         );
         let website = seed.workspace(project, "website", "What customers see first").await;
         seed.configuration(&website, &[("main.tf", SMALL)]).await;
+        let bound = [("REGION", "env", "region"), ("PASSWORD", "env", "password")];
+        self.bind(seed, "website", "network", &bound).await;
         let looked = json!({ "message": seed.text("What would change?"), "plan-only": true });
         self.set_placeholder("run-plan-only", seed.run(&website, looked, "planned_and_finished").await);
         let dropped = seed.run(&website, json!({ "message": seed.text("Too early") }), "planned").await;
@@ -150,9 +152,26 @@ impl SampleSite {
         let (one, other) = ([("issuer", "https://one.acme.test/44")], [("client", "client-of-acme-55")]);
         self.push(seed, "identity-dev", reading(state(1, &one), "identity-sandbox", &other)).await;
         self.push(seed, "identity-sandbox", reading(state(1, &other), "identity-dev", &one)).await;
+        let bound = [("TF_VAR_subnet", "env", subnet_id), ("vpc", "terraform", vpc_id)];
+        self.bind(seed, "network", "warehouse-prod", &bound).await;
+        // Nothing was applied there that could have it.
+        self.bind(seed, "network", "billing-prod", &[("currency", "terraform", "currency")]).await;
         let search = seed.admin.workspace("acme", "search-prod").await["id"].as_str().expect("an id").to_owned();
         let path = format!("/api/v2/workspaces/{search}/dependencies");
         seed.create_at(&path, "dependencies", json!({ "producer": "warehouse-prod" }), json!({})).await;
+    }
+
+    /// Binds variables of a workspace to outputs of another: key, category and output.
+    async fn bind(&self, seed: &ApiSeed, consumer: &str, producer: &str, variables: &[(&str, &str, &str)]) {
+        let id = async |name: &str| seed.admin.workspace("acme", name).await["id"].as_str().expect("an id").to_owned();
+        let (consumer, shared) = (id(consumer).await, id(producer).await);
+        let body = json!({ "data": { "type": "workspaces", "attributes": { "global-remote-state": true } } });
+        seed.admin.patch(&format!("/api/v2/workspaces/{shared}"), body).await;
+        for (key, category, output) in variables {
+            let bound = json!({ "key": key, "category": category, "producer": producer, "output": output });
+            let path = format!("/api/v2/workspaces/{consumer}/bindings");
+            seed.create_at(&path, "bindings", bound, json!({})).await;
+        }
     }
 
     async fn push(&self, seed: &ApiSeed, workspace: &str, state: serde_json::Value) {

@@ -141,6 +141,13 @@ impl StandInEngine {
         self.deeds().into_iter().filter(|deed| deed.word == step.word() && deed.run == run).collect()
     }
 
+    /// Values of the environment variable `ZONE` with which engines came to this step of a run.
+    pub fn zones_given(&self, step: Step, run: &str) -> Vec<String> {
+        let given = fs::read_to_string(self.0.path().join("given")).unwrap_or_default();
+        let begin = format!("{} {run} ", step.word());
+        given.lines().filter_map(|line| line.strip_prefix(&begin)).map(str::to_owned).collect()
+    }
+
     /// The runs whose engines came to this step, in the order in which they did.
     pub fn order_of(&self, step: Step) -> Vec<String> {
         self.deeds().into_iter().filter(|deed| deed.word == step.word()).map(|deed| deed.run).collect()

@@ -9,6 +9,7 @@ tell() {
 }
 
 step() {
+    [ -z "$ZONE" ] || echo "$1 $run $ZONE" >> "$place/given"
     tell "$1"
     waited=0
     while [ -e "$place/hold-$1" ]; do
