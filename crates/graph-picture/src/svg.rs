@@ -324,7 +324,7 @@ fn group_name<'a>(node: &'a Node, units: &'a [Unit], picture: &Picture) -> &'a s
     units.first().map_or(node.name.as_str(), |unit| picture.grouping.group_of(unit))
 }
 
-/// `12 units · 1 broken · 3 stale`: what asks for attention most.
+/// `12 workspaces · 1 broken · 3 stale`: what asks for attention most.
 fn in_numbers(units: &[Unit]) -> String {
     let mut text = counted(units.len(), "workspace");
     let urgent =

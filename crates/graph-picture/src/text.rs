@@ -53,7 +53,7 @@ pub(crate) fn some_of<S: AsRef<str>>(texts: &[S], most: usize) -> String {
     text
 }
 
-/// `1 unit`, `2 units`.
+/// `1 workspace`, `2 workspaces`.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
