@@ -31,6 +31,7 @@ mod reference;
 mod registry_modules;
 mod registry_providers;
 mod reserved_tag_keys;
+mod retention;
 mod run_phases;
 mod run_queue;
 mod run_tokens;

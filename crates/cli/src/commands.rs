@@ -17,6 +17,7 @@ pub(crate) mod pools;
 pub(crate) mod projects;
 pub(crate) mod queue;
 pub(crate) mod registry;
+pub(crate) mod retention;
 pub(crate) mod runs;
 pub(crate) mod states;
 pub(crate) mod teams;

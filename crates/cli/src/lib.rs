@@ -41,8 +41,8 @@ use clap::Subcommand;
 
 use commands::{
     agents, audit_log, auth, bindings, completion, dependencies, graph, init, login, logout, notifications,
-    organizations, outputs, pools, projects, queue, registry, runs, states, teams, tokens, users, variable_sets,
-    variables, version, walks, whoami, why, workspaces,
+    organizations, outputs, pools, projects, queue, registry, retention, runs, states, teams, tokens, users,
+    variable_sets, variables, version, walks, whoami, why, workspaces,
 };
 use failure::Failure;
 use process_env::ProcessEnv;
@@ -89,6 +89,7 @@ pub enum Command {
     Pool(pools::Arguments),
     Agent(agents::Arguments),
     Registry(registry::Arguments),
+    Retention(retention::Arguments),
     Version(version::Arguments),
     Init(init::Arguments),
     Completion(completion::Arguments),
@@ -142,6 +143,7 @@ pub fn run(command: &Command, whole: clap::Command) -> ExitCode {
             Command::Pool(arguments) => pools::run(arguments, &process_env).await,
             Command::Agent(arguments) => agents::run(arguments, &process_env).await,
             Command::Registry(arguments) => registry::run(arguments, &process_env).await,
+            Command::Retention(arguments) => retention::run(arguments, &process_env).await,
             Command::Init(arguments) => init::run(arguments, &process_env).await,
             Command::Completion(arguments) => completion::run(arguments, whole),
         }

@@ -20,5 +20,5 @@ pub use examine::{HistoryInBucket, read_history};
 pub(crate) use lists::{HistoricKind, InMemory, ListKey, ListedIds, WorkspaceList};
 pub(crate) use parts::HistoryCache;
 pub(crate) use restore::ToChange;
-pub(crate) use rows::{is_intermediate, options_of};
+pub(crate) use rows::{is_intermediate, options_of, stored_status};
 pub(crate) use sweep::Leftovers;

@@ -20,6 +20,7 @@ mod page;
 mod privileged;
 mod projects;
 mod registry;
+mod retention;
 mod runs;
 mod search;
 mod site;
@@ -112,6 +113,7 @@ pub use provider_versions::{NewProviderPlatform, NewProviderVersion, ProviderPla
 pub use queue_lanes::QueueLane;
 pub use registry_modules::{ModuleFilter, ModulePatch, ModuleRef, ModuleSelection, ModuleView, NewModule};
 pub use registry_providers::{NewProvider, ProviderFilter, ProviderRef, ProviderView};
+pub use retention::ExpiredData;
 pub use rewraps::Rewrapped;
 pub use run_actions::RunDecision;
 pub use run_events::RunEventView;

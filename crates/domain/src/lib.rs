@@ -18,6 +18,7 @@ mod organizations;
 pub mod permission;
 pub mod project;
 mod registry;
+pub mod retention;
 mod runs;
 pub mod search;
 pub mod secret;

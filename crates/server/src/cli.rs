@@ -80,7 +80,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("States and their graph", &["graph", "why", "outputs", "deps", "walk"]),
     (
         "Administration",
-        &["org", "project", "team", "user", "token", "notification", "pool", "agent", "registry", "audit"],
+        &["org", "project", "team", "user", "token", "notification", "pool", "agent", "registry", "retention", "audit"],
     ),
     ("Server", &["server", "doctor", "config", "admin", "rewrap"]),
     ("More", &["auth", "completion", "version", "help"]),

@@ -27,6 +27,7 @@ mod observe;
 mod open_files;
 mod packs;
 mod peers;
+mod retention;
 mod server;
 mod shutdown;
 mod tls;

@@ -35,7 +35,9 @@ use crate::peers::{self, BeaconPeers};
 use crate::shutdown::Shutdown;
 use crate::tls::{self, TlsError};
 use crate::trusted_proxies::TrustedProxies;
-use crate::{bucket, connections, embedded_agent, graphs, history, http, limits, metrics, no_auth, open_files, packs};
+use crate::{
+    bucket, connections, embedded_agent, graphs, history, http, limits, metrics, no_auth, open_files, packs, retention,
+};
 
 /// Length from which a token cannot be guessed.
 const MIN_TOKEN_LENGTH: usize = 32;
@@ -176,6 +178,7 @@ impl Server {
         tasks.spawn(disconnect_clients(control_plane.clone(), scheduler, shutdown.clone()));
         tasks.spawn(until(shutdown.clone(), history::archive_for_ever(control_plane.clone())));
         tasks.spawn(until(shutdown.clone(), graphs::examine_for_ever(control_plane.clone())));
+        tasks.spawn(until(shutdown.clone(), retention::delete_for_ever(control_plane.clone())));
         let pack_after = Duration::from_mins(settings.pack_after.into());
         tasks.spawn(until(shutdown.clone(), packs::pack_for_ever(control_plane.clone(), pack_after)));
         if settings.agent_concurrency > 0 {

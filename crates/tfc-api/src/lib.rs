@@ -22,6 +22,7 @@ mod projects;
 mod registry;
 mod request;
 mod resource;
+mod retention;
 pub mod routes;
 mod runs;
 mod ssh_keys;

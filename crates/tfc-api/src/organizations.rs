@@ -22,9 +22,9 @@ use taco_domain::permission::Action;
 
 use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::projects;
 use crate::request::{Answer, ApiRequest, no_content};
 use crate::resource::Resource;
+use crate::{projects, retention};
 
 pub(crate) const KIND: &str = "organizations";
 
@@ -162,7 +162,8 @@ impl Resource for OrganizationView {
         };
         let name = &self.name;
         let pool = organization.default_execution.agent_pool.map(|pool| Identifier::new("agent-pools", pool));
-        Ok(ResourceObject::new(KIND, name, &attributes)
+        let (object, owner) = (ResourceObject::new(KIND, name, &attributes), format!("/api/v2/organizations/{name}"));
+        Ok(retention::with_policy(object, &owner, organization.id.characters(), organization.retention)
             .has_one("default-project", Identifier::new(projects::KIND, organization.default_project))
             .related(format!("/api/v2/projects/{}", organization.default_project))
             .has_optional("default-agent-pool", pool)

@@ -27,7 +27,7 @@ use crate::query::Query;
 use crate::request::{Answer, ApiRequest, no_content};
 use crate::resource::Resource;
 use crate::response_cache::CacheKey;
-use crate::{configuration_versions, organizations, projects, runs, ssh_keys, users, variables};
+use crate::{configuration_versions, organizations, projects, retention, runs, ssh_keys, users, variables};
 
 pub(crate) const KIND: &str = "workspaces";
 
@@ -276,7 +276,9 @@ impl Resource for WorkspaceView {
         let effective = tag_bindings::effective_bindings(self);
         let (current_run, latest_run) = (self.current_run(), self.latest_run());
         let configuration = self.current_configuration();
-        Ok(ResourceObject::new(KIND, id, &attributes)
+        let object = ResourceObject::new(KIND, id, &attributes);
+        let owner = format!("/api/v2/workspaces/{id}");
+        Ok(retention::with_policy(object, &owner, id.characters(), workspace.retention)
             .has_one("organization", organizations::identifier(organization))
             .has_one("project", Identifier::new(projects::KIND, workspace.project))
             .has_optional("current-run", current_run.map(|run| Identifier::new(runs::KIND, run.id)))

@@ -24,6 +24,7 @@ mod pictures;
 mod projects;
 mod rail;
 mod registry;
+mod retention;
 pub mod routes;
 mod runs;
 mod search;

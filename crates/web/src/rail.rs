@@ -28,6 +28,7 @@ const ORGANIZATION: &[Part] = &[
     ("Tokens", "/tokens"),
     ("SSH keys", "/ssh-keys"),
     ("Tags", "/tags"),
+    ("Data retention", "/retention"),
 ];
 const AUDIT_LOG: Part = ("Audit log", "/audit");
 const WORKSPACE: &[Part] = &[
@@ -38,6 +39,7 @@ const WORKSPACE: &[Part] = &[
     ("Run triggers", "/triggers"),
     ("Notifications", "/notifications"),
     ("Team access", "/teams"),
+    ("Data retention", "/retention"),
     ("Delete", "/delete"),
 ];
 const SITE: &[Part] = &[("Overview", ""), ("Users", "/users"), AUDIT_LOG];

@@ -140,6 +140,10 @@ pub(crate) struct CatalogRow {
 }
 
 impl CatalogRow {
+    pub(crate) fn row(&self) -> Row<'_> {
+        self.catalog.row(self.row as usize)
+    }
+
     fn located(&self) -> Located {
         let place = self.catalog.row(self.row as usize).place;
         (self.catalog.page(place).to_owned(), place)

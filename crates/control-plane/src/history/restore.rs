@@ -85,6 +85,18 @@ impl ControlPlane {
         Ok(true)
     }
 
+    /// Brings a record that left memory back for the server itself.
+    pub(crate) async fn restore_unchecked(&self, org: &OrganizationSnapshot, id: HistoricId) -> Result<(), Error> {
+        let mut org = org.clone();
+        org.state = org.last_seen();
+        if !id.is_in_memory(&org)
+            && let Some((located, bundle)) = self.historic_bundle(&org, id).await?
+        {
+            self.restore_bundle(&org, located, bundle).await?;
+        }
+        Ok(())
+    }
+
     async fn restore_bundle(
         &self,
         org: &OrganizationSnapshot,

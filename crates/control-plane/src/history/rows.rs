@@ -110,6 +110,11 @@ pub(super) fn word(status: &impl serde::Serialize) -> String {
     }
 }
 
+/// The reverse of [`word`]; `None` for a status of a newer server.
+pub(crate) fn stored_status<S: serde::de::DeserializeOwned>(word: &str) -> Option<S> {
+    serde_json::from_value(serde_json::Value::String(word.to_owned())).ok()
+}
+
 /// Which rows of catalogs do not count: those of deleted workspaces, and those whose records came back.
 pub(super) struct Masked<'a> {
     deleted: BTreeSet<RowId>,

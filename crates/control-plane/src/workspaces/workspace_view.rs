@@ -11,6 +11,7 @@ use taco_domain::graph::words::ContractPolicy;
 use taco_domain::id::{OutputId, ProjectId, WorkspaceId};
 use taco_domain::permission::{Action, Resource};
 use taco_domain::project::Project;
+use taco_domain::retention::RetentionPolicy;
 use taco_domain::run::Run;
 use taco_domain::run_statistics::RunStatistics;
 use taco_domain::state_version::StateVersion;
@@ -55,6 +56,11 @@ impl WorkspaceView {
     /// The same, where it has none of its own.
     pub fn inherited_contract_policy(&self) -> ContractPolicy {
         self.org.state.inherited_contract_policy(self.workspace.project)
+    }
+
+    /// The policy for its old data that holds: its own, or else the organization's.
+    pub fn retention(&self) -> Option<RetentionPolicy> {
+        self.org.state.retention_of(&self.workspace)
     }
 
     /// The pool whose agents execute its runs.

@@ -14,6 +14,7 @@ use crate::id::{AgentPoolId, MembershipId, OrganizationId, OrganizationPrefix, P
 use crate::membership::{Membership, MembershipStatus};
 use crate::name::{Email, NameKey, OrganizationName};
 use crate::project::Project;
+use crate::retention::RetentionPolicy;
 use crate::team::Team;
 use crate::token_lifetime::TokenLifetime;
 
@@ -122,6 +123,9 @@ pub struct Organization {
     /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_contract: Option<ContractPolicy>,
+    /// Policy for old data of workspaces that have none of their own; `None` keeps everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<RetentionPolicy>,
 }
 
 impl Organization {
@@ -148,6 +152,7 @@ impl Organization {
             max_ttl_enabled: false,
             token_lifetimes: BTreeMap::new(),
             output_contract: None,
+            retention: None,
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::id::{AgentPoolId, ProjectId, StateVersionId, TagId, WorkspaceId};
 use crate::lock::Lock;
 use crate::name::{NameKey, TagKey, WorkspaceName};
 use crate::organization::{Organization, set};
+use crate::retention::RetentionPolicy;
 use crate::ssh_key::SshKeyId;
 use crate::tag::{TagBinding, Tags, tag_id, with_tags};
 use crate::workspace_settings::{
@@ -104,6 +105,9 @@ pub struct Workspace {
     /// Its own policy for plans that break outputs which others use; `None` where the project's counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_contract: Option<ContractPolicy>,
+    /// Its own policy for old data; `None` where the organization's counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<RetentionPolicy>,
 }
 
 impl Workspace {
@@ -147,6 +151,7 @@ impl Workspace {
             current_state_version: None,
             resource_count: 0,
             output_contract: None,
+            retention: None,
         }
     }
 

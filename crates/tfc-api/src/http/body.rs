@@ -98,6 +98,11 @@ impl Body {
         }
     }
 
+    /// The type of its one resource object, where several are possible.
+    pub(crate) fn kind(&self) -> Option<&str> {
+        self.0.as_ref()?.get("data")?.get("type")?.as_str()
+    }
+
     /// One resource object of the type `kind`.
     pub(crate) fn resource<A: DeserializeOwned>(self, kind: &str) -> Result<RequestResource<A>, ApiError> {
         RequestResource::read(self.data()?, kind, "/data".to_owned())

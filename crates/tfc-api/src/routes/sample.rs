@@ -19,6 +19,8 @@ pub(super) const PROVIDER_PLATFORM: &str = r#"{"data":{"attributes":{"os":"plan9
     "shasum":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}}}"#;
 pub(super) const GPG_KEY: &str = r#"{"data":{"attributes":{"namespace":"{organization}","ascii-armor":"no key"}}}"#;
 pub(super) const MOVED_KEY: &str = r#"{"data":{"attributes":{"namespace":"{namespace}"}}}"#;
+pub(super) const RETENTION: &str =
+    r#"{"data":{"type":"data-retention-policy-delete-olders","attributes":{"delete-older-than-n-days":30}}}"#;
 pub(super) const LOCK_INFO: &str = r#"{"ID":"x"}"#;
 pub(super) const TAG_LIST: &str = r#"{"data":[{"type":"tags","id":"{tag}"}]}"#;
 pub(super) const TAG_BINDINGS: &str = r#"{"data":[{"type":"tag-bindings","attributes":{"key":"a"}}]}"#;

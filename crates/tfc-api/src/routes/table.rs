@@ -13,10 +13,10 @@ use crate::{
     invitations, log_stream, module_protocol, not_implemented, notification_configurations, oauth_clients,
     oauth_tokens, organization_memberships, organization_tags, organization_tokens, organizations, output_commits,
     phases, ping, provider_platforms, provider_protocol, provider_versions, registry_files, registry_modules,
-    registry_providers, reserved_tag_keys, run_events, run_triggers, runs, signed_url, state_version_outputs,
-    state_versions, subscriptions, tag_bindings, tags, team_members, team_projects, team_workspaces, teams,
-    token_lifetimes, user_tokens, users, variable_sets, variables, versions, walks, workspace_includes,
-    workspace_resources, workspaces,
+    registry_providers, reserved_tag_keys, retention, run_events, run_triggers, runs, signed_url,
+    state_version_outputs, state_versions, subscriptions, tag_bindings, tags, team_members, team_projects,
+    team_workspaces, teams, token_lifetimes, user_tokens, users, variable_sets, variables, versions, walks,
+    workspace_includes, workspace_resources, workspaces,
 };
 
 const GET: &[&str] = &["GET"];
@@ -117,6 +117,12 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
                 .says("Deletes an organization with all that it has."),
             get("/api/v2/organizations/{organization}/entitlement-set", Right(A::ReadOrganization, Organization), organizations::entitlements)
                 .says("Shows which features an organization has.").differs("All features that there are, without limits."),
+            get("/api/v2/organizations/{organization}/relationships/data-retention-policy", Right(A::ReadOrganization, Organization), retention::read_of_organization)
+                .says("Shows the policy for old data of workspaces that have none of their own."),
+            post("/api/v2/organizations/{organization}/relationships/data-retention-policy", Right(A::UpdateOrganization, Organization), retention::set_of_organization)
+                .says("Sets that policy.").body(sample::RETENTION),
+            delete("/api/v2/organizations/{organization}/relationships/data-retention-policy", Right(A::UpdateOrganization, Organization), retention::delete_of_organization)
+                .says("Keeps everything, but where a workspace has a policy of its own."),
             get("/api/v2/organizations/{organization}/capacity", Right(A::ReadOrganization, Organization), organizations::capacity)
                 .says("Counts an organization's queued and running runs."),
             get("/api/v2/organizations/{organization}/subscription", Right(A::ReadOrganization, Organization), subscriptions::read)
@@ -331,6 +337,14 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
                 .says("Adds tags to a workspace, or changes their values.").body(sample::TAG_BINDINGS),
             get("/api/v2/workspaces/{workspace}/effective-tag-bindings", Right(A::ReadRuns, Workspace), tag_bindings::effective_of_workspace)
                 .says("Lists a workspace's tags and those of its project."),
+            get("/api/v2/workspaces/{workspace}/relationships/data-retention-policy", Right(A::ReadWorkspace, Workspace), retention::read_of_workspace)
+                .says("Shows a workspace's own policy for old data."),
+            post("/api/v2/workspaces/{workspace}/relationships/data-retention-policy", Right(A::DeleteStateForGood, Workspace), retention::set_of_workspace)
+                .says("Sets for how long a workspace keeps states and configurations that are not current any more, or that it keeps them for ever.").body(sample::RETENTION),
+            delete("/api/v2/workspaces/{workspace}/relationships/data-retention-policy", Right(A::DeleteStateForGood, Workspace), retention::delete_of_workspace)
+                .says("Lets the organization's policy for old data count."),
+            get("/api/v2/workspaces/{workspace}/data-retention-preview", Right(A::ReadWorkspace, Workspace), retention::preview)
+                .says("Lists what the policy, or one with as many days as the query says, would delete now.").only_in_taco(),
             get("/api/v2/workspaces/{workspace}/readme", Right(A::ReadRuns, Workspace), workspace_includes::readme)
                 .says("Shows the README of the current configuration."),
             get("/api/v2/workspaces/{workspace}/resources", Right(A::ReadState, Workspace), workspace_resources::list)

@@ -39,6 +39,7 @@ pub(super) const DEPENDENCY: Fields = &[("producer", "{source}"), ("outputs", ""
 pub(super) const BINDING: Fields =
     &[("key", "bound"), ("category", "terraform"), ("producer", "{source}"), ("output", "plain")];
 pub(super) const POLICY: Fields = &[("policy", "ignore")];
+pub(super) const RETENTION: Fields = &[("policy", "delete"), ("days", "30")];
 pub(super) const NEW_KEY: Fields = &[("name", "a-new-name"), ("value", "a secret")];
 pub(super) const DEPRECATION: Fields = &[("version", "{version}"), ("reason", "old")];
 pub(super) const DELETE_POOL: Fields = &[("typed_name", "pool")];
