@@ -24,6 +24,7 @@ mod notifications;
 mod oauth_clients;
 mod output_contracts;
 mod permissions;
+mod policies;
 mod quotas;
 
 mod idempotency;

@@ -32,7 +32,13 @@ fn engine() -> (Engine, String) {
 
 pub(crate) fn planned(has_changes: bool) -> PhaseOutcome {
     let counts = ResourceCounts { additions: 1, ..ResourceCounts::default() };
-    PhaseOutcome::Planned { has_changes, counts, generated_configuration: false, engine: engine() }
+    PhaseOutcome::Planned {
+        has_changes,
+        counts,
+        generated_configuration: false,
+        engine: engine(),
+        policies: Vec::new(),
+    }
 }
 
 pub(crate) fn applied() -> PhaseOutcome {

@@ -9,6 +9,7 @@ mod notifications;
 mod organizations;
 mod output_modes;
 mod person;
+mod policies;
 mod pools;
 mod refusals;
 mod registry;

@@ -154,6 +154,7 @@ impl ApiServer {
             history,
             hosts: vec!["taco.test".to_owned()],
             notifications: notification_settings(),
+            opa: std::env::var_os("TACO_TEST_OPA").map(Into::into),
         };
         let control_plane = Privileged::open(environment, settings).await.expect("a control plane");
         let router = Api::new(control_plane.control_plane(), "http://taco.test").into_router();
@@ -407,7 +408,8 @@ async fn dangling_ids(control_plane: &Privileged) -> Vec<String> {
                     && OrganizationPrefix::of(text) == Some(org.id().organization_prefix())
                     && *text != id
             });
-            let tells_history = |prefix| OUTLIVED.contains(&prefix) || kind == "run" && prefix == "apool";
+            let tells_history =
+                |prefix| OUTLIVED.contains(&prefix) || kind == "run" && ["apool", "polset"].contains(&prefix);
             let is_kept = |prefix| !tells_history(prefix) && !PARTS.contains(&prefix);
             let ids = ids.filter(|text| text.rsplit_once('-').is_some_and(|(prefix, _)| is_kept(prefix)));
             let ids = ids.filter(|text| {

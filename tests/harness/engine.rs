@@ -38,8 +38,10 @@ impl Engine {
 
     /// `PATH` with which an agent finds both, and what provisioners need.
     pub fn search_path() -> OsString {
+        // Policies are evaluated by what lies beside them.
         let both = [Self::Terraform, Self::Tofu].map(Self::program);
-        let directories = both.iter().filter_map(|program| Path::new(program).parent()).map(Path::to_owned);
+        let opa = std::env::var_os("TACO_TEST_OPA");
+        let directories = both.iter().chain(&opa).filter_map(|program| Path::new(program).parent()).map(Path::to_owned);
         std::env::join_paths(directories.chain(["/usr/bin".into(), "/bin".into()])).expect("no colons")
     }
 

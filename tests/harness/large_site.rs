@@ -73,7 +73,13 @@ impl LargeSite {
         control_plane.upload_plan(&phase, PlanForm::Redacted, plan).await.expect("it is taken");
         let counts = ResourceCounts { additions: resources as u64, ..ResourceCounts::default() };
         let engine = (Engine::Terraform, "1.11.4".to_owned());
-        let outcome = PhaseOutcome::Planned { has_changes: true, counts, generated_configuration: false, engine };
+        let outcome = PhaseOutcome::Planned {
+            has_changes: true,
+            counts,
+            generated_configuration: false,
+            engine,
+            policies: Vec::new(),
+        };
         control_plane.finish_phase(&phase, outcome).await.expect("the plan ends");
         format!("/app/acme/workspaces/{workspace}/runs/{run}")
     }

@@ -181,6 +181,19 @@ impl PermissionSite {
         let binding = admin.post(&path, &binding).await.expect(StatusCode::CREATED).id();
         let estimating = attributes("organizations", json!({ "cost-estimation-enabled": true }));
         admin.patch(within, &estimating).await.expect(StatusCode::OK);
+        let policy = json!({ "name": "tags", "kind": "opa", "query": "data.terraform.deny" });
+        let policy = made("/api/v2/organizations/acme/policies", "policies", policy).await.id();
+        let path = format!("/api/v2/policies/{policy}/upload");
+        admin.send("PUT", &path, None, "package terraform\n\ndeny := []\n".to_owned()).await.expect(StatusCode::OK);
+        let mut body = attributes("policy-sets", json!({ "name": "all", "kind": "opa", "global": true }));
+        body["data"]["relationships"]["policies"]["data"] = json!([{ "type": "policies", "id": policy }]);
+        let policy_set =
+            admin.post("/api/v2/organizations/acme/policy-sets", &body).await.expect(StatusCode::CREATED).id();
+        let path = format!("/api/v2/policy-sets/{policy_set}/versions");
+        let policy_set_version = admin.post(&path, &json!({})).await.expect(StatusCode::CREATED).id();
+        let parameter = json!({ "key": "owner", "value": "team", "category": "policy-set" });
+        let path = format!("/api/v2/policy-sets/{policy_set}/parameters");
+        let policy_parameter = admin.post(&path, &attributes("vars", parameter)).await.expect(StatusCode::CREATED).id();
         let configuration = server.given_configuration(&workspace, &CONFIGURATION).await;
         let run = admin.start_run(&workspace, json!({})).await.expect(StatusCode::CREATED);
         let part = |name: &str| run.data()["relationships"][name]["data"].clone();
@@ -188,6 +201,11 @@ impl PermissionSite {
         let (plan, apply, event) = (id_of(&part("plan")), id_of(&part("apply")), id_of(&part("run-events")[0]));
         let estimate = id_of(&part("cost-estimate"));
         let run = run.id();
+        let stages = admin.get(&format!("/api/v2/runs/{run}/task-stages")).await.expect(StatusCode::OK);
+        let stage = &stages.data()[0];
+        let (task_stage, evaluation) = (id_of(stage), id_of(&stage["relationships"]["policy-evaluations"]["data"][0]));
+        let path = format!("/api/v2/policy-evaluations/{evaluation}/policy-set-outcomes");
+        let outcome = id_of(&admin.get(&path).await.expect(StatusCode::OK).data()[0]);
         let comment = attributes("comments", json!({ "body": "hello" }));
         let path = format!("/api/v2/runs/{run}/comments");
         let comment = admin.post(&path, &comment).await.expect(StatusCode::CREATED).id();
@@ -260,6 +278,13 @@ impl PermissionSite {
             ("binding", binding),
             ("output_commit", "1".to_owned()),
             ("configuration_version", configuration),
+            ("policy", policy),
+            ("policy_set", policy_set),
+            ("policy_set_version", policy_set_version),
+            ("policy_parameter", policy_parameter),
+            ("task_stage", task_stage),
+            ("policy_evaluation", evaluation),
+            ("policy_set_outcome", outcome),
             ("run", run),
             ("plan", plan.clone()),
             ("log", plan),

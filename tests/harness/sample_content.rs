@@ -52,6 +52,14 @@ impl SampleSite {
             self.set_placeholder("set-variable", variable);
         }
         self.set_placeholder("variable-set", set);
+        let policy = json!({ "name": "tags", "kind": "opa", "query": "data.terraform.tags.deny",
+            "description": seed.text("Whatever can be tagged says who owns it") });
+        let policy = seed.create("policies", policy, json!({})).await;
+        let baseline = json!({ "name": "baseline", "kind": "opa", "overridable": true,
+            "description": seed.text("What everybody agrees on") });
+        let named = json!({ "policies": { "data": [{ "type": "policies", "id": policy }] } });
+        self.set_placeholder("policy-set", seed.create("policy-sets", baseline, named).await);
+        self.set_placeholder("policy", policy);
         projects
     }
 

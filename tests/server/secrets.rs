@@ -306,6 +306,7 @@ async fn snapshots(home: &Home) {
         history: Default::default(),
         hosts: Vec::new(),
         notifications: NotificationSettings::default(),
+        opa: None,
     };
     let plane = Privileged::open(environment, settings).await.expect("a control plane");
     let ledgers = 1 + plane.all_organizations().await.expect("organizations").len();

@@ -20,6 +20,7 @@ mod large_estates;
 mod locks;
 mod login;
 mod migrations;
+mod policies;
 mod registry;
 mod remote_applies;
 mod remote_choices;

@@ -114,7 +114,7 @@ impl RunScene {
 pub(crate) fn planned() -> PhaseOutcome {
     let counts = ResourceCounts { additions: 3, changes: 1, destructions: 2, imports: 0 };
     let engine = (Engine::Terraform, "1.11.4".to_owned());
-    PhaseOutcome::Planned { has_changes: true, counts, generated_configuration: false, engine }
+    PhaseOutcome::Planned { has_changes: true, counts, generated_configuration: false, engine, policies: Vec::new() }
 }
 
 pub(crate) fn applied() -> PhaseOutcome {

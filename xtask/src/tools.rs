@@ -9,6 +9,7 @@
 //! | `TACO_TEST_AZURITE`   | `azurite-blob`, the blob server of Azure's emulator                  |
 //! | `TACO_TEST_S3S_FS`    | S3 server that lets several creators win: taco must refuse it        |
 //! | `TACO_TEST_TOFU`      | OpenTofu                                                             |
+//! | `TACO_TEST_OPA`       | Open Policy Agent                                                    |
 //! | `TACO_TEST_GO_TFE`    | go-tfe's own suite, with its fixtures beside it                      |
 //! | `TACO_TEST_PROVIDER_NULL` | provider of `null_resource`, which go-tfe's fixtures use         |
 //! | `TACO_TEST_AXE`       | axe-core, a script that finds what keeps people from using a page    |
@@ -71,6 +72,13 @@ const TOFU: Tool = Tool {
     executable: "bin/tofu",
 };
 
+const OPA: Tool = Tool {
+    name: "opa",
+    version: "1.22.0",
+    source: Source::GoCommand { package: "github.com/open-policy-agent/opa" },
+    executable: "bin/opa",
+};
+
 const TERRAFORM: Tool = Tool {
     name: "terraform",
     version: "1.11.4",
@@ -127,6 +135,7 @@ pub(crate) fn for_tests() -> anyhow::Result<Vec<Variable>> {
         ("TACO_TEST_AZURITE", AZURITE.ensure()?),
         ("TACO_TEST_AXE", AXE.ensure()?),
         ("TACO_TEST_SMTP_SERVER", SMTP_SERVER.ensure()?),
+        ("TACO_TEST_OPA", OPA.ensure()?),
         ("TACO_TEST_S3S_FS", S3S_FS.ensure()?),
         ("TACO_TEST_GO_TFE", GO_TFE.ensure()?),
         ("TACO_TEST_PROVIDER_NULL", PROVIDER_NULL.ensure()?),

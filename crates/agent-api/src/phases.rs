@@ -14,7 +14,7 @@ use taco_domain::id::RunId;
 
 use crate::AgentApi;
 use crate::error::{AgentError, bearer};
-use crate::translation::outcome;
+use crate::translation::{outcome, policy_bundle};
 
 /// Maximum size of a piece of a log, and of the text of an outcome.
 const MAX_SMALL_BODY_BYTES: usize = 4 * 1024 * 1024;
@@ -28,7 +28,7 @@ pub(crate) struct At {
     offset: u64,
 }
 
-/// `GET /api/agent/v1/phases/{run}/{phase}/{epoch}/{configuration, state or plan}`
+/// `GET /api/agent/v1/phases/{run}/{phase}/{epoch}/{configuration, state, plan or policies}`
 pub(crate) async fn fetch(
     State(api): State<AgentApi>,
     path: PhasePath,
@@ -40,6 +40,10 @@ pub(crate) async fn fetch(
     let download = match what.as_str() {
         "configuration" => api.control_plane.phase_configuration(&caller).await?,
         "state" => api.control_plane.phase_state(&caller).await?,
+        "policies" => {
+            let bundle = policy_bundle(api.control_plane.phase_policies(&caller).await?);
+            return Ok(axum::Json(bundle).into_response());
+        }
         "plan" => api.control_plane.phase_plan(&caller).await?,
         _ => return Err(Error::NotFound("object").into()),
     };

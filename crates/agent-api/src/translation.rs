@@ -1,11 +1,22 @@
 //! Between what the control plane says and what the protocol says.
 
-use taco_agent_protocol::{EngineRequest, Job, Operation, Outcome, Variable};
-use taco_control_plane::{PhaseOutcome, TakenPhase};
+use taco_agent_protocol::{
+    EngineRequest, Job, Operation, Outcome, PhaseKind, PolicyBundle, PolicyGroup, PolicyParameter, PolicyQuery,
+    PolicyResultStatus, PolicySetJob, PolicySetResult, PolicyTiming, Variable,
+};
+use taco_control_plane::{PhaseOutcome, PhasePolicies, PhasePolicyGroup, PhasePolicySet, TakenPhase};
+use taco_domain::run_policies::{PolicyReport, PolicySetReport, PolicyStatus};
 
 pub(crate) fn job(taken: TakenPhase, server_url: &str) -> Job {
     let TakenPhase { attempt, run, workspace, organization, token, run_token, timeout, has_state, variables, ssh_key } =
         taken;
+    let policies = match (attempt.phase, &run.policies) {
+        (PhaseKind::Plan, Some(policies)) if policies.has_opa() => match run.options.allow_empty_apply {
+            true => PolicyTiming::Always,
+            false => PolicyTiming::WithChanges,
+        },
+        _ => PolicyTiming::Never,
+    };
     let options = run.options;
     let variables = variables.into_iter().map(|variable| Variable {
         key: variable.key,
@@ -37,6 +48,56 @@ pub(crate) fn job(taken: TakenPhase, server_url: &str) -> Job {
         has_state,
         timeout_seconds: timeout.as_secs().unsigned_abs(),
         server_url: server_url.to_owned(),
+        policies,
+    }
+}
+
+/// The policies of a phase, as its agent gets them.
+pub(crate) fn policy_bundle(policies: PhasePolicies) -> PolicyBundle {
+    PolicyBundle { run: policies.run, sets: policies.sets.into_iter().map(policy_set).collect() }
+}
+
+fn policy_set(set: PhasePolicySet) -> PolicySetJob {
+    let parameters = set.parameters.into_iter().map(|parameter| PolicyParameter {
+        key: parameter.key,
+        value: parameter.value,
+        sensitive: parameter.sensitive,
+    });
+    PolicySetJob {
+        id: set.id,
+        name: set.name,
+        opa_version: set.tool_version,
+        parameters: parameters.collect(),
+        groups: set.groups.into_iter().map(policy_group).collect(),
+        error: set.error,
+    }
+}
+
+fn policy_group(group: PhasePolicyGroup) -> PolicyGroup {
+    let policies = group.policies.into_iter().map(|policy| PolicyQuery {
+        name: policy.name,
+        query: policy.query,
+        mandatory: policy.level.is_mandatory(),
+        description: policy.description,
+    });
+    PolicyGroup { syntax: group.syntax.map(str::to_owned), modules: group.modules, policies: policies.collect() }
+}
+
+fn report(result: PolicySetResult) -> PolicySetReport {
+    let policies = result.policies.into_iter().map(|policy| PolicyReport {
+        name: policy.name,
+        status: match policy.status {
+            PolicyResultStatus::Passed => PolicyStatus::Passed,
+            PolicyResultStatus::Failed => PolicyStatus::Failed,
+            PolicyResultStatus::Errored => PolicyStatus::Errored,
+        },
+        output: policy.output,
+    });
+    PolicySetReport {
+        set: result.set,
+        tool_version: result.opa_version,
+        error: result.error,
+        policies: policies.collect(),
     }
 }
 
@@ -48,6 +109,7 @@ pub(crate) fn outcome(outcome: Outcome) -> PhaseOutcome {
             counts: summary.counts,
             generated_configuration: summary.generated_configuration,
             engine: engine(summary.engine),
+            policies: summary.policies.into_iter().map(report).collect(),
         },
         Outcome::Applied { counts, engine: request } => PhaseOutcome::Applied { counts, engine: engine(request) },
         Outcome::Errored { message, incomplete: true, .. } => PhaseOutcome::Incomplete { message, canceled: false },

@@ -7,6 +7,8 @@ pub use taco_words::phase::{PhaseKind, ResourceCounts};
 pub use taco_words::phase_attempt::PhaseAttempt;
 pub use taco_words::variable::VariableCategory;
 
+use crate::policies::{PolicySetResult, PolicyTiming};
+
 /// Program and version: `latest`, `1.11.4`, or a constraint such as `~> 1.11.0`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
 pub struct EngineRequest {
@@ -44,6 +46,9 @@ pub struct Job {
     pub timeout_seconds: u64,
     /// The address under which clients know the server: its host gets credentials in the engine's configuration.
     pub server_url: String,
+    /// Whether there are policies to evaluate after the plan. Older servers have none.
+    #[serde(default)]
+    pub policies: PolicyTiming,
 }
 
 impl Job {
@@ -128,4 +133,7 @@ pub struct PlanSummary {
     pub generated_configuration: bool,
     /// Engine that executed it; the version is exact.
     pub engine: EngineRequest,
+    /// What its policies say. Older agents say nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<PolicySetResult>,
 }

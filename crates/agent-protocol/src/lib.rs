@@ -7,6 +7,7 @@
 mod job;
 mod message;
 mod paths;
+mod policies;
 
 pub use job::{
     Engine, EngineRequest, Job, Operation, Outcome, PhaseAttempt, PhaseKind, PlanSummary, ResourceCounts, Variable,
@@ -14,6 +15,10 @@ pub use job::{
 };
 pub use message::{FromAgent, FromServer, Refusal};
 pub use paths::{CONNECT_PATH, LogConflict, Upload, phase_path};
+pub use policies::{
+    PolicyBundle, PolicyGroup, PolicyParameter, PolicyQuery, PolicyResult, PolicyResultStatus, PolicySetJob,
+    PolicySetResult, PolicyTiming,
+};
 
 /// The most engines that an agent is believed to have; all servers keep the list in memory and in their beacons.
 pub const MAX_AGENT_ENGINES: usize = 64;

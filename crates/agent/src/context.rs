@@ -18,6 +18,7 @@ use crate::confinement::Confinement;
 use crate::dial::Dial;
 use crate::engine::Engines;
 use crate::journal::{Entry, Journal};
+use crate::opa_program::OpaPrograms;
 use crate::options::{Options, ProviderMirror};
 use crate::phase_requests::{HttpClient, http_client};
 use crate::users::{RunUsers, UserPool};
@@ -30,6 +31,7 @@ pub(crate) struct Context {
     pub(crate) client: HttpClient,
     pub(crate) journal: Journal,
     pub(crate) engines: Engines,
+    pub(crate) opa: OpaPrograms,
     /// Directories of runs.
     pub(crate) runs: PathBuf,
     /// Providers' schemas.
@@ -81,6 +83,7 @@ impl Context {
         Ok(Self {
             forbidden,
             journal: Journal::open(root.join("journal"), &options.journal_secret).map_err(explain)?,
+            opa: OpaPrograms::new(&root.join("engines"), std::env::var_os("PATH"), &options),
             engines: Engines::new(root.join("engines"), std::env::var_os("PATH"), &options),
             runs,
             schemas: root.join("schemas"),

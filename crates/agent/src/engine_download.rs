@@ -168,7 +168,7 @@ async fn ask(engine: Engine, address: String, indexes: Arc<Mutex<HashMap<Engine,
     index
 }
 
-fn trimmed(base: &Url) -> &str {
+pub(crate) fn trimmed(base: &Url) -> &str {
     base.as_str().trim_end_matches('/')
 }
 
@@ -212,7 +212,7 @@ fn versions(document: &Value) -> Vec<Version> {
     texts.into_iter().filter_map(|text| Version::parse(text.trim_start_matches('v')).ok()).collect()
 }
 
-async fn fetch(address: &str, timeout: Duration, max_bytes: usize) -> Result<Vec<u8>, String> {
+pub(crate) async fn fetch(address: &str, timeout: Duration, max_bytes: usize) -> Result<Vec<u8>, String> {
     if let Ok(url) = Url::parse(address)
         && let Ok(path) = url.to_file_path()
     {

@@ -83,6 +83,8 @@ pub(crate) struct Executor {
     pub(crate) root: PathBuf,
     pub(crate) run_as: Option<RunAs>,
     pub(crate) confinement: Option<Confinement>,
+    /// Maximum size of the data of a process, in bytes.
+    pub(crate) memory_limit: Option<u64>,
     /// Notes the supervisor's process before anything can happen in it.
     pub(crate) started: std::sync::Arc<dyn Fn(u32) + Send + Sync>,
     /// Hears what went wrong with processes that the run left behind.
@@ -140,6 +142,7 @@ impl Executor {
             environment: invocation.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
             run_as: self.run_as,
             confinement: self.confinement.clone(),
+            memory_limit: self.memory_limit,
             relays,
         };
         let told = instructions.line()?;

@@ -143,6 +143,7 @@ impl Phase {
             root: workdir.root().to_owned(),
             confinement: context.confinement(&workdir),
             run_as: user,
+            memory_limit: None,
             started: Arc::new(move |process| {
                 if let Err(error) = record.change(|entry| entry.supervisor = Some(process)) {
                     tracing::warn!(event = "journal_write_failed", %error, "the journal cannot be written");

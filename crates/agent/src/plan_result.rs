@@ -7,6 +7,7 @@ use taco_agent_protocol::{Outcome, PlanSummary, Upload};
 
 use crate::phase::{PhaseError, failed};
 use crate::phase_requests::Content;
+use crate::policies;
 use crate::provider_schemas::SchemaStore;
 use crate::redacted_plan::ShownPlan;
 use crate::running::Running;
@@ -45,6 +46,7 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
     let counts = shown.counts();
     let redacted = redact(running, shown).await?;
     tracing::debug!(phase = %running.job.phase, "redacted");
+    let policies = policies::evaluate(running, &shown_path, has_changes).await?;
     running.log.complete().map_err(failed)?;
     let (mut first, mut second) = (running.control.clone(), running.control.clone());
     tokio::try_join!(
@@ -55,7 +57,7 @@ pub(crate) async fn run(running: &mut Running<'_>) -> Result<Outcome, PhaseError
     let generated_configuration =
         std::fs::symlink_metadata(generated).is_ok_and(|file| file.is_file() && file.len() > 0);
     let engine = running.engine.request();
-    Ok(Outcome::Planned(PlanSummary { has_changes, counts, generated_configuration, engine }))
+    Ok(Outcome::Planned(PlanSummary { has_changes, counts, generated_configuration, engine, policies }))
 }
 
 fn arguments(running: &Running<'_>, plan: &str, generated: &str) -> Vec<OsString> {

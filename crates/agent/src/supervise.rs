@@ -91,6 +91,9 @@ pub(crate) struct Instructions {
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) run_as: Option<RunAs>,
     pub(crate) confinement: Option<Confinement>,
+    /// Maximum size of the data of a process, in bytes.
+    #[serde(default)]
+    pub(crate) memory_limit: Option<u64>,
     /// All output goes through this process to its standard output. An engine whose output has no reader dies of it,
     /// before it has written its state; this process reads on when the agent is dead.
     pub(crate) relays: bool,
@@ -127,6 +130,11 @@ fn supervise() -> Result<u8, String> {
     command.stdin(Stdio::null()).process_group(0);
     if let Some(RunAs { user, group }) = instructions.run_as {
         command.uid(user).gid(group);
+    }
+    if let Some(limit) = instructions.memory_limit {
+        // This process is small, and what it starts inherits the limit.
+        let set = nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_DATA, limit, limit);
+        set.map_err(|error| format!("the memory limit cannot be set: {error}"))?;
     }
     let relay = match instructions.relays {
         true => Some(relay(&mut command).map_err(|error| error.to_string())?),
@@ -267,6 +275,7 @@ mod tests {
             environment: vec![("NAME".into(), odd.clone())],
             run_as: Some(RunAs { user: 1, group: 2 }),
             confinement: Some(Confinement { forbidden: vec![odd], ..Confinement::default() }),
+            memory_limit: Some(1 << 30),
             relays: true,
         };
         let line = told.line().expect("JSON");

@@ -127,7 +127,7 @@ impl Workdir {
     }
 }
 
-fn give(path: &Path, user: RunAs) -> io::Result<()> {
+pub(crate) fn give(path: &Path, user: RunAs) -> io::Result<()> {
     std::os::unix::fs::lchown(path, Some(user.user), Some(user.group))?;
     if fs::symlink_metadata(path)?.is_dir() {
         for entry in fs::read_dir(path)? {

@@ -13,6 +13,7 @@ pub(crate) mod logout;
 pub(crate) mod notifications;
 pub(crate) mod organizations;
 pub(crate) mod outputs;
+pub(crate) mod policies;
 pub(crate) mod pools;
 pub(crate) mod projects;
 pub(crate) mod queue;

@@ -41,7 +41,7 @@ use clap::Subcommand;
 
 use commands::{
     agents, audit_log, auth, bindings, completion, dependencies, graph, init, login, logout, notifications,
-    organizations, outputs, pools, projects, queue, registry, retention, runs, states, teams, tokens, users,
+    organizations, outputs, policies, pools, projects, queue, registry, retention, runs, states, teams, tokens, users,
     variable_sets, variables, version, walks, whoami, why, workspaces,
 };
 use failure::Failure;
@@ -86,6 +86,7 @@ pub enum Command {
     User(users::Arguments),
     Token(tokens::Arguments),
     Notification(notifications::Arguments),
+    Policy(policies::Arguments),
     Pool(pools::Arguments),
     Agent(agents::Arguments),
     Registry(registry::Arguments),
@@ -140,6 +141,7 @@ pub fn run(command: &Command, whole: clap::Command) -> ExitCode {
             Command::Token(arguments) => tokens::run(arguments, &process_env).await,
             Command::Version(arguments) => version::run(arguments, &process_env).await,
             Command::Notification(arguments) => notifications::run(arguments, &process_env).await,
+            Command::Policy(arguments) => return policies::run(arguments, &process_env).await,
             Command::Pool(arguments) => pools::run(arguments, &process_env).await,
             Command::Agent(arguments) => agents::run(arguments, &process_env).await,
             Command::Registry(arguments) => registry::run(arguments, &process_env).await,

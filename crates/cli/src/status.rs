@@ -9,6 +9,7 @@ pub(crate) fn in_words(status: &str) -> String {
         "planned" => "needs approval",
         "planned_and_finished" => "planned",
         "planned_and_saved" => "plan saved",
+        "policy_override" => "needs override",
         "errored" => "failed",
         "force_canceled" => "canceled",
         "unreachable" => "not started",
@@ -22,6 +23,7 @@ pub(crate) fn sentence(status: &str) -> String {
     match status {
         "planned" => "needs approval".to_owned(),
         "planned_and_saved" => "has a saved plan".to_owned(),
+        "policy_override" => "needs an override of its policies".to_owned(),
         "errored" => "failed".to_owned(),
         "applied" | "discarded" | "canceled" => format!("was {status}"),
         "force_canceled" => "was canceled".to_owned(),
@@ -44,8 +46,8 @@ pub(crate) fn colour(status: &str) -> Option<Colour> {
         | "fresh"
         | "ok" => Colour::Green,
         "errored" | "failed" | "unknown" | "broken" | "missing" | "retyped" | "diverged" => Colour::Red,
-        "planned" | "planned_and_saved" | "invited" | "warned" | "stale" | "needs_approval" | "blocked"
-        | "outdated" | "drifted" => Colour::Yellow,
+        "planned" | "planned_and_saved" | "policy_override" | "invited" | "warned" | "stale" | "needs_approval"
+        | "blocked" | "outdated" | "drifted" => Colour::Yellow,
         "planning" | "applying" | "running" | "busy" | "apply_queued" | "confirmed" | "may_change" => Colour::Cyan,
         "pending" | "plan_queued" | "queued" | "discarded" | "canceled" | "exited" | "skipped" | "never_applied"
         | "cut_off" | "waiting" => Colour::Dim,

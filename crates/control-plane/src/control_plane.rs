@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
@@ -61,6 +62,8 @@ pub struct Settings {
     /// Hosts under which clients know this site, with ports: states and plans name producers by them.
     pub hosts: Vec<String>,
     pub notifications: NotificationSettings,
+    /// The program `opa`, with which policies are compiled when they are uploaded; without it, agents find out.
+    pub opa: Option<PathBuf>,
 }
 
 /// Settings for moving old records out of memory, and limits for reading them back.
@@ -150,6 +153,7 @@ pub(crate) struct Shared {
     /// Hosts under which this site is known, in addresses of states.
     pub(crate) hosts: Vec<String>,
     pub(crate) notifications: NotificationSettings,
+    pub(crate) opa: Option<PathBuf>,
     pub(crate) examined_ledgers: ExaminedLedgers,
     pub(crate) counted_outputs: CountedOutputs,
     pub(crate) echoes: Echoes,
@@ -326,6 +330,7 @@ impl ControlPlane {
                 leftovers: Leftovers::default(),
                 hosts: settings.hosts,
                 notifications: settings.notifications,
+                opa: settings.opa,
                 examined_ledgers: ExaminedLedgers::default(),
                 counted_outputs: CountedOutputs::default(),
                 echoes: Echoes::default(),

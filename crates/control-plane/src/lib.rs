@@ -17,6 +17,7 @@ mod idempotency;
 mod notifications;
 mod organizations;
 mod page;
+mod policies;
 mod privileged;
 mod projects;
 mod registry;
@@ -43,6 +44,7 @@ use configuration_versions::configuration_archives;
 use graph::output_commits;
 use notifications::{courier, deliveries, notification_configurations, outbox};
 use organizations::{audit_log, audit_trail, invitations, secret_reads, token_lifetimes, unreadable};
+use policies::{phase_policies, policy_code, policy_outcomes, policy_set_versions, policy_sets};
 use registry::{
     gpg_keys, module_uses, module_versions, provider_archive, provider_uploads, provider_versions, registry_blobs,
     registry_modules, registry_providers,
@@ -102,9 +104,14 @@ pub use oauth_tokens::OauthTokenPatch;
 pub use organizations::{Entitlements, OrganizationSurvey, OrganizationView};
 pub use output_contracts::{AffectedConsumerView, BrokenOutputView, OutputContractView};
 pub use page::{Listed, PageRequest};
+pub use phase_policies::{PhasePolicies, PhasePolicyGroup, PhasePolicyParameter, PhasePolicySet};
 pub use phase_uploads::{LARGEST_PLAN, LogRefusal};
 pub use phases::{PhaseCaller, PhaseRequest, TakenPhase};
 pub use plans::PlanOutput;
+pub use policies::{PolicyFilter, PolicyView};
+pub use policy_outcomes::PolicySetOutcomeView;
+pub use policy_set_versions::PolicySetVersionView;
+pub use policy_sets::PolicySetView;
 pub use presence::{EnginesAtAgents, Presence};
 pub use privileged::Privileged;
 pub use projects::{ProjectFilter, ProjectView};
@@ -139,6 +146,7 @@ pub use taco_ledger::{Changes, IntervalTimes, LedgerName, View};
 pub use taco_module_docs::{
     Input, ModuleCall, ModuleDocs, ModulePart, Output, RequiredProvider, Resource, UnreadableFile,
 };
+pub use taco_opa::find_on_path as opa_on_path;
 pub use tags::{TagFilter, TagRef};
 pub use team_access::{AccessOfTeam, Granted};
 pub use team_members::MemberRef;

@@ -320,6 +320,7 @@ mod tests {
             history: crate::HistorySettings::default(),
             hosts: Vec::new(),
             notifications: crate::NotificationSettings::default(),
+            opa: None,
         };
         ControlPlane::open(environment, settings).await.expect("a control plane")
     }

@@ -16,6 +16,7 @@ mod notifications;
 pub mod organization_state;
 mod organizations;
 pub mod permission;
+mod policies;
 pub mod project;
 mod registry;
 pub mod retention;
@@ -40,6 +41,7 @@ pub use notifications::{
     delivery, email, message, microsoft_teams, notification_configuration, notification_patch, payload, slack, trigger,
 };
 pub use organizations::{invitation, membership, organization, token_lifetime};
+pub use policies::{policy, policy_parameter, policy_set, policy_set_version, policy_words, run_policies};
 pub use registry::{
     checksums, gpg_key, module_version, provider_platform, provider_version, registry_address, registry_file,
     registry_module, registry_provider, registry_version,

@@ -27,6 +27,10 @@ use crate::notifications::notification_configuration::NotificationConfiguration;
 use crate::oauth_client::OauthClient;
 use crate::oauth_token::OauthToken;
 use crate::organization::Organization;
+use crate::policy::Policy;
+use crate::policy_parameter::PolicyParameter;
+use crate::policy_set::PolicySet;
+use crate::policy_set_version::PolicySetVersion;
 use crate::project::Project;
 use crate::provider_platform::ProviderPlatform;
 use crate::provider_version::ProviderVersion;
@@ -93,6 +97,10 @@ tables! {
         pub provider_versions: ProviderVersion;
         pub provider_platforms: ProviderPlatform;
         pub gpg_keys: GpgKey;
+        pub policies: Policy;
+        pub policy_sets: PolicySet;
+        pub policy_set_versions: PolicySetVersion;
+        pub policy_parameters: PolicyParameter;
         pub notification_configurations: NotificationConfiguration;
         /// What is to be told, and has not been yet.
         pub notification_deliveries: NotificationDelivery;

@@ -159,6 +159,8 @@ actions! {
     ManageAgentPools,
     ManageRunTasks,
     ManagePolicies,
+    /// Lets runs go on that mandatory policies have stopped.
+    OverridePolicies,
     ManageModules,
     ManageProviders,
     DownloadModules,

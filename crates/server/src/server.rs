@@ -300,7 +300,13 @@ pub(crate) fn control_plane_settings(
         history: HistorySettings::default(),
         hosts,
         notifications: NotificationSettings::default(),
+        opa: settings.opa.as_ref().map(|path| path.as_path().to_owned()).or_else(opa_on_path),
     })
+}
+
+/// The `opa` that is installed on this host, if there is one.
+fn opa_on_path() -> Option<PathBuf> {
+    taco_control_plane::opa_on_path(&std::env::var_os("PATH")?)
 }
 
 /// Hosts under which clients know this server: that of its URL, and the address that it listens on.

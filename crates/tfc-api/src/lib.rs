@@ -18,6 +18,7 @@ mod not_implemented;
 mod notification_configurations;
 mod organizations;
 mod ping;
+mod policies;
 mod projects;
 mod registry;
 mod request;
@@ -57,6 +58,7 @@ use organizations::{
     audit_trails, explorer, invitations, organization_memberships, organization_tags, organization_tokens,
     subscriptions, token_lifetimes,
 };
+use policies::{policy_evaluations, policy_parameters, policy_set_versions, policy_sets, policy_stages};
 use registry::{
     gpg_keys, module_protocol, provider_platforms, provider_protocol, provider_versions, registry_files,
     registry_modules, registry_providers,

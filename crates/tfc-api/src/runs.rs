@@ -24,6 +24,8 @@ use taco_domain::wait_reason::WaitReason;
 
 use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
+use crate::policy_evaluations::PolicySummary;
+use crate::policy_stages::{self, PolicyStage};
 use crate::query::Query;
 use crate::request::{Answer, ApiRequest, accepted};
 use crate::resource::Resource;
@@ -64,6 +66,9 @@ struct Attributes<'a> {
     /// What the plan was given for variables that are bound to outputs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     taco_bound_variables: Vec<Bound>,
+    /// What its policies said about the plan, and which of them stop it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    taco_policies: Option<PolicySummary>,
     actions: Actions,
     permissions: Permissions,
 }
@@ -225,7 +230,7 @@ fn unless_empty(list: &[String]) -> Option<&[String]> {
 impl Resource for RunView {
     const KIND: &'static str = KIND;
     const INCLUDES: &'static [&'static str] =
-        &["plan", "apply", "cost-estimate", "workspace", "configuration-version", "created-by"];
+        &["plan", "apply", "cost-estimate", "workspace", "configuration-version", "created-by", "task-stages"];
 
     fn object(&self, request: &ApiRequest) -> Result<ResourceObject, ApiError> {
         let run = &self.run;
@@ -260,6 +265,7 @@ impl Resource for RunView {
             taco_wait_reasons: waits.map(|reason| Waits { detail: reason.in_words(), reason }).collect(),
             taco_output_contract: self.output_contract(&request.caller).map(Contract::from),
             taco_bound_variables: self.given_variables(&request.caller).into_iter().map(Bound::of).collect(),
+            taco_policies: self.policies().map(PolicySummary::of),
             actions: Actions {
                 is_cancelable: run.check_cancel().is_ok(),
                 is_confirmable: run.status.is_confirmable(),
@@ -284,7 +290,7 @@ impl Resource for RunView {
             .has_optional("cost-estimate", run.cost_estimate().as_ref().map(cost_estimates::identifier))
             .has_many("policy-checks", [])
             .related(format!("/api/v2/runs/{id}/policy-checks"))
-            .has_many("task-stages", [])
+            .has_many("task-stages", run.policies.as_ref().map(|_| policy_stages::identifier(run)))
             .has_many("run-events", events)
             .related(format!("/api/v2/runs/{id}/run-events"))
             .has_many("comments", comments)
@@ -298,6 +304,10 @@ impl Resource for RunView {
             "apply" => document.include(phases::object(request, self, PhaseKind::Apply)),
             "workspace" => document.include(self.workspace_view().object(request)?),
             "created-by" => users::include(&self.run.created_by, request, document).await?,
+            "task-stages" => {
+                let stage = self.policies().is_some().then(|| PolicyStage(self.clone()));
+                document.include_some(stage.as_ref(), request)?;
+            }
             "cost-estimate" => document.include_some(self.run.cost_estimate().as_ref(), request)?,
             _ => document.include_some(self.configuration(), request)?,
         }

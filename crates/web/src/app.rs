@@ -75,6 +75,7 @@ mod tests {
             history: Default::default(),
             hosts: Vec::new(),
             notifications: NotificationSettings::default(),
+            opa: None,
         };
         let control_plane = Privileged::open(environment, settings).await.expect("a control plane");
         let address = "http://taco.test".parse().expect("an address");

@@ -21,6 +21,7 @@ mod notifications;
 mod organizations;
 mod page;
 mod pictures;
+mod policies;
 mod projects;
 mod rail;
 mod registry;
@@ -53,6 +54,7 @@ use organizations::{
     audit_log, audit_words, dashboard, invitations, organization_members, organization_secrets, organization_settings,
     organization_tags,
 };
+use policies::{policy, policy_set};
 use registry::{registry_module, registry_provider};
 use runs::{choose_workspace, engine_line, new_run, plan_cache, plan_view, run, run_query};
 use states::{output, state, state_diff, state_parts, state_resource, state_restore, state_upload};

@@ -92,7 +92,7 @@ impl Crumb {
 }
 
 /// Parts of paths that have a page, and its name.
-const PARTS: [(&str, &str); 32] = [
+const PARTS: [(&str, &str); 33] = [
     ("workspaces", "Workspaces"),
     ("runs", "Runs"),
     ("states", "States"),
@@ -123,12 +123,13 @@ const PARTS: [(&str, &str); 32] = [
     ("delete", "Delete"),
     ("tokens", "Tokens"),
     ("ssh-keys", "SSH keys"),
+    ("policies", "Policies"),
     ("walks", "Walks"),
     ("notifications", "Notifications"),
 ];
 
 /// Parts of paths that lead nowhere by themselves.
-const NO_PAGES: [&str; 5] = ["pools", "modules", "outputs", "log", "plan"];
+const NO_PAGES: [&str; 6] = ["pools", "modules", "outputs", "log", "plan", "sets"];
 
 /// The way from the organization to the page at `path`. Pages that the tabs lead to have none, and those of a workspace
 /// begin at the workspace: the header shows the rest.

@@ -26,6 +26,7 @@ const ORGANIZATION: &[Part] = &[
     ("Members", "/members"),
     ("Teams", "/teams"),
     ("Tokens", "/tokens"),
+    ("Policies", "/policies"),
     ("SSH keys", "/ssh-keys"),
     ("Tags", "/tags"),
     ("Data retention", "/retention"),

@@ -231,6 +231,7 @@ fn pages(organization: &str) -> Vec<(Hit, &'static str)> {
         ("settings", "Organization settings", "/settings", "general"),
         ("key-round", "Organization tokens", "/settings/tokens", "api"),
         ("key-round", "SSH keys", "/settings/ssh-keys", ""),
+        ("shield-check", "Policies", "/settings/policies", "opa rego"),
         ("user", "Members", "/settings/members", "people users invitations"),
         ("users", "Teams", "/settings/teams", "groups rights permissions access"),
         ("tag", "Tags", "/settings/tags", ""),

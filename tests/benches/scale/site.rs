@@ -336,8 +336,11 @@ impl Executant<'_> {
         }
         let has_changes = fate != Fate::WithoutChanges;
         let (counts, engine) = (counts(), engine());
-        self.finish(&phase, PhaseOutcome::Planned { has_changes, counts, generated_configuration: false, engine })
-            .await;
+        self.finish(
+            &phase,
+            PhaseOutcome::Planned { has_changes, counts, generated_configuration: false, engine, policies: Vec::new() },
+        )
+        .await;
         match fate {
             Fate::OnlyPlanned | Fate::WithoutChanges => {}
             Fate::Discarded => self.act(run, "discard").await,

@@ -204,7 +204,13 @@ impl Phase {
                     self.requests.send("json-plan", shown, &mut control).await?;
                 }
                 let has_changes = self.stage.rng.fraction() < 0.85;
-                Ok(Outcome::Planned(PlanSummary { has_changes, counts, generated_configuration: false, engine }))
+                Ok(Outcome::Planned(PlanSummary {
+                    has_changes,
+                    counts,
+                    generated_configuration: false,
+                    engine,
+                    policies: Vec::new(),
+                }))
             }
             (Exit::Succeeded, PhaseKind::Apply) => Ok(Outcome::Applied { counts, engine }),
         }

@@ -145,6 +145,7 @@ pub(crate) async fn open(environment: Environment) -> Result<Privileged, taco_co
         history: Default::default(),
         hosts: Vec::new(),
         notifications: taco_control_plane::NotificationSettings::default(),
+        opa: None,
     };
     Privileged::open(environment, settings).await
 }

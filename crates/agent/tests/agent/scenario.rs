@@ -132,6 +132,7 @@ impl Run {
             has_state,
             timeout_seconds: self.timeout_seconds,
             server_url: server.to_owned(),
+            policies: Default::default(),
         }
     }
 }

@@ -4,6 +4,7 @@ mod again;
 mod contract;
 mod logs;
 mod plan;
+mod policies;
 mod start;
 mod watch;
 
@@ -136,6 +137,13 @@ enum Verb {
         #[command(flatten)]
         decision: Decision,
     },
+    /// Let a run go on that mandatory policies have stopped
+    Override {
+        /// Run [default: the workspace's latest]
+        run: Option<String>,
+        #[command(flatten)]
+        decision: Decision,
+    },
     /// Cancel a run, also while it plans or applies
     Cancel {
         /// Run [default: the workspace's latest]
@@ -200,6 +208,10 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
         Verb::Discard { run, decision } => {
             let run = runs.find(run.as_deref()).await?.0;
             runs.decide(&run, "discard", &decision.body(), "Discarded").await
+        }
+        Verb::Override { run, decision } => {
+            let run = runs.find(run.as_deref()).await?.0;
+            runs.decide(&run, "override-policies", &decision.body(), "Overrode the policies of").await
         }
         Verb::Cancel { run, decision, force } => {
             let run = runs.find(run.as_deref()).await?.0;
@@ -378,6 +390,7 @@ impl Runs<'_> {
             ("status", output::status(&run, "status")),
             ("waits", Cell::Marked(waits(&run))),
             ("breaks", Cell::Marked(contract::in_words(&run))),
+            ("policies", policies::in_words(&run).into()),
             ("message", text("message")),
             ("changes", changes(&run, &beside).into()),
             ("plan", phase("plan").unwrap_or_default().into()),

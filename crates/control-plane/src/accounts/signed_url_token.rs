@@ -23,6 +23,7 @@ pub enum SignedUrlPurpose {
     DownloadSignature,
     UploadProvider,
     DownloadProvider,
+    UploadPolicySet,
 }
 
 impl SignedUrlPurpose {
@@ -43,6 +44,7 @@ impl SignedUrlPurpose {
             Self::DownloadSignature => "GET provider signature",
             Self::UploadProvider => "PUT provider",
             Self::DownloadProvider => "GET provider",
+            Self::UploadPolicySet => "PUT policy set",
         }
     }
 }

@@ -85,7 +85,7 @@ impl PhaseCaller {
     }
 
     /// The run, if its attempt is still in progress: no agent begins with one that was given up.
-    fn run_under_way(&self) -> Result<&Run, Error> {
+    pub(crate) fn run_under_way(&self) -> Result<&Run, Error> {
         let (attempt, run) = (self.attempt, self.run()?);
         match run.is_current_attempt(attempt) {
             true => Ok(run),
@@ -475,6 +475,7 @@ impl Privileged {
                 }
                 let current = state.current_state_version(&workspace);
                 if kind == PhaseKind::Plan {
+                    run.policies = state.policies_for(&workspace).map(Box::new);
                     run.planned_serial = current.map(|version| version.serial);
                     let configuration = state.configuration_versions.get(&run.configuration_version);
                     let engine = (run.options.engine, run.options.terraform_version.as_str());

@@ -28,6 +28,8 @@ pub enum RunDecision {
     Cancel,
     ForceCancel,
     ForceExecute,
+    /// Lets a plan go on that mandatory policies stand against.
+    OverridePolicies,
 }
 
 impl RunDecision {
@@ -35,6 +37,7 @@ impl RunDecision {
         match self {
             Self::Confirm | Self::Discard | Self::Cancel => Action::ApplyRun,
             Self::ForceCancel | Self::ForceExecute => Action::ForceCancelRun,
+            Self::OverridePolicies => Action::OverridePolicies,
         }
     }
 
@@ -46,6 +49,7 @@ impl RunDecision {
             Self::Cancel => "run.cancel",
             Self::ForceCancel => "run.force-cancel",
             Self::ForceExecute => "run.force-execute",
+            Self::OverridePolicies => "run.override-policies",
         }
     }
 }
@@ -72,6 +76,8 @@ impl ControlPlane {
                 let check = run.check_force_cancel(now, self.shared.timeouts.before_force);
                 check.err().map(|refusal| refusal.to_string())
             }
+            RunDecision::OverridePolicies if run.waits_for_override() => None,
+            RunDecision::OverridePolicies => Some("no policy that could be overridden stops the run".to_owned()),
             RunDecision::ForceExecute => {
                 let way = make_way(&org.state, workspace, run, caller.author(), now);
                 way.err().map(|refusal| refusal.to_string())
@@ -92,6 +98,7 @@ impl ControlPlane {
         self.decide_run(caller, id, RunDecision::Confirm, comment, move |tx, run, _| {
             let confirmed = confirmed(tx.state(), &run, tx.caller().author(), now).map_err(conflict)?;
             run.check_accepted(accepts_output_changes).map_err(conflict)?;
+            run.check_policies().map_err(conflict)?;
             Ok(confirmed)
         })
         .await
@@ -140,6 +147,22 @@ impl ControlPlane {
             let mut begun: Run = tx.get(&run.id)?;
             begun.note("force_executed", by, now);
             Ok(begun)
+        })
+        .await
+    }
+
+    /// Lets a run go on that mandatory policies have stopped. It waits for approval then, unless it applies by itself.
+    pub async fn override_policies(
+        &self,
+        caller: &Caller,
+        id: RunId,
+        comment: Option<String>,
+    ) -> Result<RunView, Error> {
+        let now = self.now();
+        self.decide_run(caller, id, RunDecision::OverridePolicies, comment, move |tx, run, _| {
+            run.after_override(tx.caller().author(), now).map_err(|_| {
+                Error::Conflict(format!("The run is {}: no policy that could be overridden stops it", run.status))
+            })
         })
         .await
     }

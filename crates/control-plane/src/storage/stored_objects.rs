@@ -9,6 +9,7 @@ use taco_domain::OrganizationState;
 use taco_domain::configuration_version::{ConfigurationStatus, ConfigurationVersion};
 use taco_domain::id::WorkspaceId;
 use taco_domain::phase::{PhaseKind, StoredLog};
+use taco_domain::policy_words::PolicyFile;
 use taco_domain::registry_file::RegistryFile;
 use taco_domain::run::Run;
 use taco_domain::state_version::{StateVersion, StateVersionStatus};
@@ -24,6 +25,7 @@ use crate::history::read_history;
 use crate::log_id::log_id;
 use crate::logs::log_digest;
 use crate::plan_files::plan_key_in;
+use crate::policy_code::policy_key;
 use crate::registry_blobs::{docs_key, module_key, provider_file_key};
 use crate::state_blobs::{json_state_key_in, state_key_in, stored_as};
 use crate::uploaded_plans::PlanForm;
@@ -61,6 +63,7 @@ const FROM_BACKUP: &str = "restore it from a backup or from the bucket's own ver
 const PUSH_OR_ROLL_BACK: &str = "restore it from a backup or from the bucket's own versions; or `taco state rollback` to a \
                                  version that is sound, or push a copy of the state with `taco state push --force`";
 const PLAN_AGAIN: &str = "restore it from a backup, or plan again: this plan is not shown and not applied";
+const POLICY_AGAIN: &str = "restore it from a backup, or upload it again";
 const PUBLISH_AGAIN: &str = "restore it from a backup, or delete the version and publish it again";
 const UPLOAD_AGAIN: &str = "restore it from a backup, or upload the configuration again";
 
@@ -331,7 +334,32 @@ impl Records<'_> {
         let configurations =
             self.state.configuration_versions.iter().flat_map(|version| self.of_configuration(version));
         let plans = self.state.runs.iter().flat_map(|run| self.of_plan(run));
-        states.chain(configurations).chain(plans).chain(self.of_modules()).chain(self.of_providers()).collect()
+        states
+            .chain(configurations)
+            .chain(plans)
+            .chain(self.of_modules())
+            .chain(self.of_providers())
+            .chain(self.of_policies())
+            .collect()
+    }
+
+    fn of_policies(&self) -> Vec<Expected> {
+        let policy = |name: &str, file: &PolicyFile, advice: &'static str| {
+            let stored = Stored { size: file.size, sha256: file.sha256.clone(), md5: String::new() };
+            let what = format!("the code of {name} of organization {}", self.organization);
+            Expected { key: policy_key(self.ledger, &file.blob), what, advice, content: Content::Known(stored) }
+        };
+        let own = self
+            .state
+            .policies
+            .iter()
+            .filter_map(|it| Some(policy(&format!("policy {}", it.name), it.code.as_ref()?, POLICY_AGAIN)));
+        let versions = self.state.policy_set_versions.iter().filter_map(|version| {
+            let set = self.state.policy_sets.get(&version.set);
+            let name = set.map_or_else(String::new, |set| set.name.to_string());
+            Some(policy(&format!("a version of policy set {name}"), version.code.as_ref()?, POLICY_AGAIN))
+        });
+        own.chain(versions).collect()
     }
 
     fn of_modules(&self) -> Vec<Expected> {

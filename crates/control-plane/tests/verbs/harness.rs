@@ -124,6 +124,7 @@ async fn open(
         history: Default::default(),
         hosts: Vec::new(),
         notifications: NotificationSettings::default(),
+        opa: None,
     };
     Privileged::open(environment, settings).await
 }

@@ -144,7 +144,7 @@ impl OrganizationState {
         let of = |status: RunStatus| match status {
             RunStatus::Applying => Activity::Applying,
             RunStatus::Planning => Activity::Planning,
-            RunStatus::Planned => Activity::NeedsApproval,
+            RunStatus::Planned | RunStatus::PolicyOverride => Activity::NeedsApproval,
             _ => Activity::Queued,
         };
         let rank = |activity: &Activity| match activity {

@@ -152,6 +152,8 @@ fn event_of(run: &Run, index: usize, entry: &RunHistoryEntry) -> Option<RunEvent
         "planning" => (Trigger::RunPlanning, RunStatus::Planning),
         // A plan that is applied by itself needs nobody.
         "planned" if run.status == RunStatus::Planned => (Trigger::RunNeedsAttention, RunStatus::Planned),
+        "policy_override" => (Trigger::RunNeedsAttention, RunStatus::PolicyOverride),
+        "policy_failed" => (Trigger::RunErrored, RunStatus::Errored),
         "planned_and_saved" => (Trigger::RunNeedsAttention, RunStatus::PlannedAndSaved),
         "applying" => (Trigger::RunApplying, RunStatus::Applying),
         "applied" => (Trigger::RunCompleted, RunStatus::Applied),

@@ -76,7 +76,7 @@ pub(super) const RULES: &[Rule] = {
             .for_own_run(),
         rule(
             A::ReadDirectory,
-            "see members, teams, agent pools and SSH keys",
+            "see members, teams, agent pools, policies and SSH keys",
             "being a member of the organization",
             |_| false,
         )
@@ -119,6 +119,9 @@ pub(super) const RULES: &[Rule] = {
             rights.organization.manage_policies
         })
         .for_organization_token(),
+        rule(A::OverridePolicies, "override policies", "a team that manages policy overrides", |rights| {
+            rights.organization.manage_policy_overrides
+        }),
         rule(A::ManageModules, "manage the registry's modules", "a team that manages modules", |rights| {
             rights.organization.manage_modules
         })

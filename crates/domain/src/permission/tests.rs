@@ -370,6 +370,7 @@ const ORGANIZATION: &[(Action, &str)] = {
         (A::ManageAgentPools, "organization-token"),
         (A::ManageRunTasks, "organization-token"),
         (A::ManagePolicies, "organization-token"),
+        (A::OverridePolicies, ""),
         (A::ManageModules, "organization-token"),
         (A::ManageProviders, "organization-token"),
         (A::CreateProject, "manage-projects organization-token"),

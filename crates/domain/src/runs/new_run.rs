@@ -68,6 +68,7 @@ impl NewRun<'_> {
             preview: None,
             output_contract: None,
             bound: Vec::new(),
+            policies: state.workspaces.get(&workspace).and_then(|it| state.policies_for(it)).map(Box::new),
         };
         run.created(self.now)
     }

@@ -8,6 +8,7 @@ use crate::engine_version::is_exact_version;
 use crate::phase::{PhaseKind, ResourceCounts, bounded_message};
 use crate::phase_loss::LateOutcome;
 use crate::run::Run;
+use crate::run_policies::PolicySetReport;
 use crate::run_status::{IllegalTransition, RunEvent};
 
 /// Outcome of a phase, as its agent reports it.
@@ -18,6 +19,8 @@ pub enum PhaseOutcome {
         counts: ResourceCounts,
         generated_configuration: bool,
         engine: (Engine, String),
+        /// What its policies say, as far as the agent knows of policies.
+        policies: Vec<PolicySetReport>,
     },
     Applied {
         counts: ResourceCounts,
@@ -105,10 +108,15 @@ impl Run {
             }
             PhaseOutcome::Planned { .. } if kind == PhaseKind::Apply => return Err(OutcomeRefused::ApplyWithPlan),
             PhaseOutcome::Applied { .. } if kind == PhaseKind::Plan => return Err(OutcomeRefused::PlanWithApply),
-            PhaseOutcome::Planned { has_changes, counts, generated_configuration, .. } => {
+            PhaseOutcome::Planned { has_changes, counts, generated_configuration, policies, .. } => {
                 self.has_changes = Some(*has_changes);
                 self.generated_configuration = *generated_configuration;
                 self.plan.counts = *counts;
+                let is_asked = self.asks_policies(*has_changes);
+                self.policies = self.policies.take().filter(|_| is_asked);
+                if let Some(own) = &mut self.policies {
+                    own.settle(policies, now);
+                }
                 self.after_plan(*has_changes, now)
             }
             PhaseOutcome::Applied { counts, .. } => {
@@ -137,8 +145,13 @@ mod tests {
     fn a_phase_ends_as_its_kind_does() {
         let (now, engine) = (Timestamp::UNIX_EPOCH, (Engine::Tofu, "1.9.0".to_owned()));
         let counts = ResourceCounts { additions: 2, ..ResourceCounts::default() };
-        let planned =
-            PhaseOutcome::Planned { has_changes: true, counts, generated_configuration: false, engine: engine.clone() };
+        let planned = PhaseOutcome::Planned {
+            has_changes: true,
+            counts,
+            generated_configuration: false,
+            engine: engine.clone(),
+            policies: Vec::new(),
+        };
         let applied = PhaseOutcome::Applied { counts, engine };
         let planning = Run { status: RunStatus::Planning, ..given_run(1) };
         let applying = Run { status: RunStatus::Applying, ..given_run(1) };

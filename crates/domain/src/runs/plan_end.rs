@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 
 use crate::author::Author;
-use crate::run::Run;
+use crate::run::{Run, RunHistoryEntry};
+use crate::run_policies::{PolicyOverride, PolicyVerdict};
 use crate::run_status::{IllegalTransition, RunEvent, RunStatus};
 
 /// Refusal to apply a plan that breaks what others use without a word that this is meant.
@@ -38,12 +39,42 @@ impl Run {
             () if options.save_plan => RunEvent::PlanSaved,
             () => RunEvent::PlanAwaitsDecision,
         };
+        let verdict = self.policies.as_ref().map_or(PolicyVerdict::GoesOn, |it| it.verdict(options.plan_only));
+        match verdict {
+            PolicyVerdict::GoesOn => {}
+            PolicyVerdict::WaitsForOverride => return self.after(RunEvent::PolicyOverridable, now, Author::Taco),
+            PolicyVerdict::Stops => return self.after(RunEvent::PolicyRefused, now, Author::Taco),
+        }
         let planned = self.after(event, now, Author::Taco)?;
         let applies = planned.options.auto_apply && !planned.waits_for_contract();
         match planned.status == RunStatus::Planned && applies {
             true => planned.after(RunEvent::Confirmed, now, planned.created_by),
             false => Ok(planned),
         }
+    }
+
+    /// True if the plan leads to something that policies have to judge: without changes nothing would be applied.
+    pub fn asks_policies(&self, has_changes: bool) -> bool {
+        has_changes || self.options.allow_empty_apply
+    }
+
+    /// The run after somebody has overridden the policies that stood against its plan: it goes on where the plan ended.
+    pub fn after_override(&self, by: Author, now: Timestamp) -> Result<Self, IllegalTransition> {
+        if !self.waits_for_override() {
+            return Err(IllegalTransition { status: self.status, event: RunEvent::PlanAwaitsDecision });
+        }
+        let mut run = self.clone();
+        if let Some(policies) = &mut run.policies {
+            policies.overridden = Some(PolicyOverride { by, at: now });
+        }
+        run.history.push(RunHistoryEntry {
+            action: "policies_overridden".into(),
+            at: now,
+            by,
+            comment: None,
+            description: None,
+        });
+        run.after_plan(run.has_changes.unwrap_or_default(), now)
     }
 }
 

@@ -19,6 +19,8 @@ use crate::id::{
 use crate::organization_state::OrganizationState;
 use crate::phase::{Executor, Phase, PhaseKind, PhaseStatus};
 use crate::phase_attempt::PhaseAttempt;
+use crate::policy_set::PolicySetId;
+use crate::run_policies::RunPolicies;
 use crate::run_status::{IllegalTransition, RunEvent, RunStatus};
 use crate::run_word::RunWord;
 use crate::small_map::SmallMap;
@@ -196,6 +198,9 @@ pub struct Run {
     /// What its plan was given for variables that are bound to outputs, and so will be its apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bound: Vec<BoundVariable>,
+    /// The policies that apply to its plan, and what came of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policies: Option<Box<RunPolicies>>,
 }
 
 impl Run {
@@ -290,7 +295,11 @@ impl Run {
     pub fn is_stale(&self, current: Option<u64>) -> bool {
         let waits = matches!(
             self.status,
-            RunStatus::Planned | RunStatus::PlannedAndSaved | RunStatus::Confirmed | RunStatus::ApplyQueued
+            RunStatus::Planned
+                | RunStatus::PolicyOverride
+                | RunStatus::PlannedAndSaved
+                | RunStatus::Confirmed
+                | RunStatus::ApplyQueued
         );
         waits && self.planned_serial != current
     }
@@ -323,6 +332,10 @@ impl Run {
                 contract.accepted = Some(AcceptedChanges { by, at: now });
             }
         }
+        if event == RunEvent::PolicyRefused {
+            // It is the policy that ends the run: the plan itself was made.
+            run.plan.follow(PhaseStatus::Finished, now);
+        }
         run.follow_with_phases(now);
         if run.status.is_final() {
             run.place = None;
@@ -344,7 +357,9 @@ impl Run {
             RunStatus::Pending => (P::Pending, P::Pending),
             RunStatus::PlanQueued => (P::Queued, P::Pending),
             RunStatus::Planning => (P::Running, P::Pending),
-            RunStatus::Planned | RunStatus::PlannedAndSaved | RunStatus::Confirmed => (P::Finished, P::Pending),
+            RunStatus::Planned | RunStatus::PolicyOverride | RunStatus::PlannedAndSaved | RunStatus::Confirmed => {
+                (P::Finished, P::Pending)
+            }
             RunStatus::PlannedAndFinished => (P::Finished, P::Unreachable),
             RunStatus::ApplyQueued => (P::Finished, P::Queued),
             RunStatus::Applying => (P::Finished, P::Running),
@@ -428,6 +443,8 @@ fn history_word(event: RunEvent, status: RunStatus) -> &'static str {
         RunEvent::PlanAwaitsDecision => "planned",
         RunEvent::PlanWasAll => "planned_and_finished",
         RunEvent::PlanSaved => "planned_and_saved",
+        RunEvent::PolicyOverridable => "policy_override",
+        RunEvent::PolicyRefused => "policy_failed",
         RunEvent::Confirmed => "confirmed",
         RunEvent::ApplyTaken => "applying",
         RunEvent::Applied => "applied",
@@ -456,6 +473,7 @@ impl Record for Run {
         "apply": AgentPoolId, keep("it tells who executed it");
         "history": CommentId, keep("comments are deleted with their run");
         "output_contract": WorkspaceId, keep("it tells whom the plan would break");
+        "policies": PolicySetId, keep("it tells what the plan was judged by");
         "bound": WorkspaceId, keep("it tells what the run was given");
         "bound": StateVersionId, keep("it tells what the run was given");
         "bound": RunId, keep("it tells what the run was given");
@@ -581,6 +599,7 @@ pub(crate) mod tests {
             preview: None,
             output_contract: None,
             bound: Vec::new(),
+            policies: None,
         }
     }
 

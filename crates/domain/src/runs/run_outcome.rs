@@ -23,6 +23,7 @@ impl RunOutcome {
             | RunStatus::PlanQueued
             | RunStatus::Planning
             | RunStatus::Planned
+            | RunStatus::PolicyOverride
             | RunStatus::PlannedAndSaved
             | RunStatus::Confirmed
             | RunStatus::ApplyQueued

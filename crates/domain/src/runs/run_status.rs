@@ -17,6 +17,8 @@ pub enum RunStatus {
     Planned,
     /// There was nothing to apply, or nothing was to be applied.
     PlannedAndFinished,
+    /// A mandatory policy stands against its plan, and waits for somebody who may override it.
+    PolicyOverride,
     /// The plan is kept until someone applies it. It blocks no other run.
     PlannedAndSaved,
     /// A saved plan that someone wants applied, in its workspace's queue.
@@ -43,6 +45,10 @@ pub enum RunEvent {
     /// The plan is all there is to it.
     PlanWasAll,
     PlanSaved,
+    /// A mandatory policy stands against the plan that may be overridden.
+    PolicyOverridable,
+    /// A mandatory policy stands against the plan.
+    PolicyRefused,
     Confirmed,
     ApplyTaken,
     Applied,
@@ -60,12 +66,13 @@ pub struct IllegalTransition {
 }
 
 impl RunStatus {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Pending,
         Self::PlanQueued,
         Self::Planning,
         Self::Planned,
         Self::PlannedAndFinished,
+        Self::PolicyOverride,
         Self::PlannedAndSaved,
         Self::Confirmed,
         Self::ApplyQueued,
@@ -98,12 +105,20 @@ impl RunStatus {
                 E::PlanAwaitsDecision => Some(Self::Planned),
                 E::PlanWasAll => Some(Self::PlannedAndFinished),
                 E::PlanSaved => Some(Self::PlannedAndSaved),
+                E::PolicyOverridable => Some(Self::PolicyOverride),
+                E::PolicyRefused => Some(Self::Errored),
                 E::Canceled => Some(Self::Canceled),
                 E::Failed => Some(Self::Errored),
                 _ => None,
             },
             Self::Planned => match event {
                 E::Confirmed => Some(Self::ApplyQueued),
+                E::Discarded => Some(Self::Discarded),
+                _ => None,
+            },
+            Self::PolicyOverride => match event {
+                E::PlanAwaitsDecision => Some(Self::Planned),
+                E::PlanSaved => Some(Self::PlannedAndSaved),
                 E::Discarded => Some(Self::Discarded),
                 _ => None,
             },
@@ -144,6 +159,7 @@ impl RunStatus {
             | Self::PlanQueued
             | Self::Planning
             | Self::Planned
+            | Self::PolicyOverride
             | Self::PlannedAndSaved
             | Self::Confirmed
             | Self::ApplyQueued
@@ -179,6 +195,7 @@ impl RunStatus {
             Self::Planning => "planning",
             Self::Planned => "planned",
             Self::PlannedAndFinished => "planned_and_finished",
+            Self::PolicyOverride => "policy_override",
             Self::PlannedAndSaved => "planned_and_saved",
             Self::Confirmed => "confirmed",
             Self::ApplyQueued => "apply_queued",
@@ -198,13 +215,15 @@ impl fmt::Display for RunStatus {
 }
 
 impl RunEvent {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::ReachedFront,
         Self::PlanTaken,
         Self::PlanLost,
         Self::PlanAwaitsDecision,
         Self::PlanWasAll,
         Self::PlanSaved,
+        Self::PolicyOverridable,
+        Self::PolicyRefused,
         Self::Confirmed,
         Self::ApplyTaken,
         Self::Applied,
@@ -219,7 +238,11 @@ impl RunEvent {
             Self::ReachedFront => "starting",
             Self::PlanTaken => "planning",
             Self::PlanLost => "planning again",
-            Self::PlanAwaitsDecision | Self::PlanWasAll | Self::PlanSaved => "ending the plan",
+            Self::PlanAwaitsDecision
+            | Self::PlanWasAll
+            | Self::PlanSaved
+            | Self::PolicyOverridable
+            | Self::PolicyRefused => "ending the plan",
             Self::Confirmed => "apply",
             Self::ApplyTaken => "applying",
             Self::Applied => "ending the apply",
@@ -252,6 +275,11 @@ mod tests {
         (S::Planning, E::PlanAwaitsDecision, S::Planned),
         (S::Planning, E::PlanWasAll, S::PlannedAndFinished),
         (S::Planning, E::PlanSaved, S::PlannedAndSaved),
+        (S::Planning, E::PolicyOverridable, S::PolicyOverride),
+        (S::Planning, E::PolicyRefused, S::Errored),
+        (S::PolicyOverride, E::PlanAwaitsDecision, S::Planned),
+        (S::PolicyOverride, E::PlanSaved, S::PlannedAndSaved),
+        (S::PolicyOverride, E::Discarded, S::Discarded),
         (S::Planning, E::Canceled, S::Canceled),
         (S::Planning, E::Failed, S::Errored),
         (S::Planned, E::Confirmed, S::ApplyQueued),

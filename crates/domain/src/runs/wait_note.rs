@@ -44,6 +44,7 @@ pub fn subject(reasons: &[WaitReason]) -> String {
         WaitReason::PoolRefuses { pool, .. } => format!("pool-refuses {pool}"),
         WaitReason::AgentsBusy { .. } => "agents-busy".to_owned(),
         WaitReason::Approval => "approval".to_owned(),
+        WaitReason::PolicyOverride => "policy-override".to_owned(),
     };
     reasons.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -31,6 +31,8 @@ pub enum WaitReason {
     AgentsBusy { agents: usize, ahead: usize, shared: bool },
     /// Someone has to confirm or discard it.
     Approval,
+    /// Someone who may has to override the policies that stand against its plan, or discard it.
+    PolicyOverride,
 }
 
 impl WaitReason {
@@ -64,6 +66,7 @@ impl WaitReason {
                 }
             }
             Self::Approval => "awaiting approval".to_owned(),
+            Self::PolicyOverride => "awaiting an override of its policies".to_owned(),
         }
     }
 }
@@ -86,6 +89,7 @@ pub fn wait_reasons(
         }
         RunStatus::Planned => vec![WaitReason::Approval],
         RunStatus::PlannedAndSaved => vec![WaitReason::Approval],
+        RunStatus::PolicyOverride => vec![WaitReason::PolicyOverride],
         RunStatus::Planning
         | RunStatus::PlannedAndFinished
         | RunStatus::Applying

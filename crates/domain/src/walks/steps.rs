@@ -133,6 +133,10 @@ impl<F: WalkFacts> Steps<'_, F> {
                 node.state = S::Planning;
                 self.stop_if_canceled(run);
             }
+            RunStatus::PolicyOverride => {
+                node.state = S::Planning;
+                node.reason = Some("policies stand against its plan: override them, or discard the run".into());
+            }
             RunStatus::Planned | RunStatus::PlannedAndSaved => self.decide(node, run),
             RunStatus::Confirmed | RunStatus::ApplyQueued | RunStatus::Applying => {
                 node.state = S::Applying;

@@ -102,6 +102,8 @@ settings! {
         organizations_per_user: u16, Fixed("20"), "5";
         /// Commits after which a server writes a snapshot of a ledger, so that the next start reads little; a pack has as many.
         snapshot_every: u16, Fixed("1000"), "500";
+        /// The program opa, with which policies are compiled when they are uploaded; without it, the one on PATH. A server without opa takes policies as they are, and agents find out.
+        opa: Option<FilePath>, Nothing, "/usr/local/bin/opa";
         /// Minutes after which old commits may be packed: many in one compressed object, kept forever.
         pack_after: u16, Fixed("120"), "1440";
     }

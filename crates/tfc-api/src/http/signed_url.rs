@@ -32,6 +32,7 @@ fn segment(purpose: SignedUrlPurpose) -> &'static str {
         SignedUrlPurpose::UploadChecksums | SignedUrlPurpose::DownloadChecksums => "object/checksums",
         SignedUrlPurpose::UploadSignature | SignedUrlPurpose::DownloadSignature => "object/signature",
         SignedUrlPurpose::UploadProvider | SignedUrlPurpose::DownloadProvider => "object/provider",
+        SignedUrlPurpose::UploadPolicySet => "policy-set",
     }
 }
 
@@ -43,6 +44,7 @@ pub(crate) fn signed(request: &ApiRequest, purpose: SignedUrlPurpose, id: impl f
         P::DownloadModule | P::DownloadChecksums | P::DownloadSignature | P::DownloadProvider => DOWNLOAD_LIFETIME,
         P::UploadState | P::UploadJsonState | P::UploadConfiguration => UPLOAD_LIFETIME,
         P::UploadModule | P::UploadChecksums | P::UploadSignature | P::UploadProvider => UPLOAD_LIFETIME,
+        P::UploadPolicySet => DOWNLOAD_LIFETIME,
         P::ReadPlanLog | P::ReadApplyLog => LOG_LIFETIME,
     };
     let pass = request.control_plane.sign_url_token(&request.caller, purpose, &id, lifetime);

@@ -49,3 +49,11 @@ pub(super) const COMMENT: &str = r#"{"data":{"attributes":{"body":"hello"}}}"#;
 pub(super) const NEW_STATE: &str = r#"{"data":{"attributes":{"serial":9,"md5":"x"}}}"#;
 pub(super) const ROLLBACK: &str = r#"{"data":{"relationships":{
     "rollback-state-version":{"data":{"type":"state-versions","id":"{state_version}"}}}}}"#;
+pub(super) const POLICY: &str =
+    r#"{"data":{"attributes":{"name":"a-new-name","kind":"opa","query":"data.terraform.deny"}}}"#;
+pub(super) const POLICY_SET: &str = r#"{"data":{"attributes":{"name":"a-new-name","kind":"opa"}}}"#;
+pub(super) const DESCRIBED: &str = r#"{"data":{"attributes":{"description":"hello"}}}"#;
+pub(super) const POLICY_LIST: &str = r#"{"data":[{"type":"policies","id":"{policy}"}]}"#;
+pub(super) const POLICY_PARAMETER: &str =
+    r#"{"data":{"attributes":{"key":"new","value":"v","category":"policy-set"}}}"#;
+pub(super) const REGO: &str = "package terraform\n\ndeny := []\n";

@@ -12,11 +12,7 @@ use crate::{
     configuration_versions, cost_estimates, dependencies, discovery, explorer, gpg_keys, graph, http_backend,
     invitations, log_stream, module_protocol, not_implemented, notification_configurations, oauth_clients,
     oauth_tokens, organization_memberships, organization_tags, organization_tokens, organizations, output_commits,
-    phases, ping, provider_platforms, provider_protocol, provider_versions, registry_files, registry_modules,
-    registry_providers, reserved_tag_keys, retention, run_events, run_triggers, runs, signed_url,
-    state_version_outputs, state_versions, subscriptions, tag_bindings, tags, team_members, team_projects,
-    team_workspaces, teams, token_lifetimes, user_tokens, users, variable_sets, variables, versions, walks,
-    workspace_includes, workspace_resources, workspaces,
+    phases, ping, policies, policy_evaluations, policy_parameters, policy_set_versions, policy_sets, policy_stages, provider_platforms, provider_protocol, provider_versions, registry_files, registry_modules, registry_providers, reserved_tag_keys, retention, run_events, run_triggers, runs, signed_url, state_version_outputs, state_versions, subscriptions, tag_bindings, tags, team_members, team_projects, team_workspaces, teams, token_lifetimes, user_tokens, users, variable_sets, variables, versions, walks, workspace_includes, workspace_resources, workspaces,
 };
 
 const GET: &[&str] = &["GET"];
@@ -26,6 +22,8 @@ const ALWAYS_EMPTY: &str = "Always empty: nothing of the kind can be made yet.";
 const SIGNED: &str = "The address comes out of other answers, and is its own credential.";
 const KEPT_ONLY: &str =
     "Connections are kept and shown. Taco does not ask forges yet, and connects with tokens that people make there.";
+const SENTINEL: &str = "Rego alone is evaluated. What is written in Sentinel is stored, shown as not evaluated, and stops runs \
+                        where it is mandatory: write it for OPA, or ask a run task.";
 const ENTERPRISE: &str = "An endpoint of Terraform Enterprise.";
 
 /// Secret teams are known to their members and to those who manage teams.
@@ -450,8 +448,10 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
                 .says("Ends a run whose agent did not end it in time."),
             post("/api/v2/runs/{run}/actions/force-execute", Right(A::ForceCancelRun, Workspace), runs::force_execute)
                 .says("Lets a run begin before those that wait in front of it."),
-            get("/api/v2/runs/{run}/task-stages", Right(A::ReadRuns, Workspace), not_implemented::empty_list_of_run)
-                .says("Lists a run's task stages.").differs(ALWAYS_EMPTY),
+            get("/api/v2/runs/{run}/task-stages", Right(A::ReadRuns, Workspace), policy_stages::list)
+                .says("Lists a run's task stages."),
+            post("/api/v2/runs/{run}/actions/override-policies", Right(A::OverridePolicies, Workspace), policy_stages::override_run)
+                .says("Lets a run go on that mandatory policies have stopped.").only_in_taco(),
             get("/api/v2/runs/{run}/policy-checks", Right(A::ReadRuns, Workspace), not_implemented::empty_list_of_run)
                 .says("Lists a run's policy checks.").differs(ALWAYS_EMPTY),
             get("/api/v2/runs/{run}/run-events", Right(A::ReadRuns, Workspace), run_events::list)
@@ -697,11 +697,81 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             route(&["LOCK", "UNLOCK", "POST", "PUT", "DELETE"], "/api/http-backend/{organization}/{workspace}/lock", Right(A::LockWorkspace, Workspace), http_backend::lock)
                 .says("Locks or unlocks a workspace.").or_basic().body(sample::LOCK_INFO).only_in_taco(),
         ]),
+        group("Policies", Some("policies"), vec![
+            get("/api/v2/organizations/{organization}/policies", Right(A::ReadDirectory, Organization), policies::list)
+                .says("Lists policies by name."),
+            post("/api/v2/organizations/{organization}/policies", Right(A::ManagePolicies, Organization), policies::create)
+                .says("Creates a policy; its code is uploaded afterwards.").differs(SENTINEL).body(sample::POLICY),
+            get("/api/v2/policies/{policy}", Right(A::ReadDirectory, Organization), policies::read)
+                .says("Shows a policy."),
+            patch("/api/v2/policies/{policy}", Right(A::ManagePolicies, Organization), policies::update)
+                .says("Changes a policy.").body(sample::DESCRIBED),
+            delete("/api/v2/policies/{policy}", Right(A::ManagePolicies, Organization), policies::delete)
+                .says("Deletes a policy; sets that have it go on without it."),
+            route(PUT, "/api/v2/policies/{policy}/upload", Right(A::ManagePolicies, Organization), policies::upload)
+                .says("Takes the code of a policy, at most 10 MiB. Rego that does not compile is refused with file and line.").body(sample::REGO),
+            get("/api/v2/policies/{policy}/download", Right(A::ReadDirectory, Organization), policies::download)
+                .says("Sends the code of a policy."),
+            get("/api/v2/organizations/{organization}/policy-sets", Right(A::ReadDirectory, Organization), policy_sets::list)
+                .says("Lists policy sets by name."),
+            post("/api/v2/organizations/{organization}/policy-sets", Right(A::ManagePolicies, Organization), policy_sets::create)
+                .says("Creates a policy set.").differs(SENTINEL).body(sample::POLICY_SET),
+            get("/api/v2/policy-sets/{policy_set}", Right(A::ReadDirectory, Organization), policy_sets::read)
+                .says("Shows a policy set."),
+            patch("/api/v2/policy-sets/{policy_set}", Right(A::ManagePolicies, Organization), policy_sets::update)
+                .says("Changes a policy set.").body(sample::DESCRIBED),
+            delete("/api/v2/policy-sets/{policy_set}", Right(A::ManagePolicies, Organization), policy_sets::delete)
+                .says("Deletes a policy set with its versions and parameters."),
+            post("/api/v2/policy-sets/{policy_set}/relationships/policies", Right(A::ManagePolicies, Organization), policy_sets::add)
+                .says("Adds policies to a policy set.").body(sample::POLICY_LIST),
+            delete("/api/v2/policy-sets/{policy_set}/relationships/policies", Right(A::ManagePolicies, Organization), policy_sets::remove)
+                .says("Removes policies from a policy set.").body(sample::POLICY_LIST),
+            post("/api/v2/policy-sets/{policy_set}/relationships/workspaces", Right(A::ManagePolicies, Organization), policy_sets::add)
+                .says("Adds workspaces to a policy set.").body(sample::WORKSPACE_LIST),
+            delete("/api/v2/policy-sets/{policy_set}/relationships/workspaces", Right(A::ManagePolicies, Organization), policy_sets::remove)
+                .says("Removes workspaces from a policy set.").body(sample::WORKSPACE_LIST),
+            post("/api/v2/policy-sets/{policy_set}/relationships/projects", Right(A::ManagePolicies, Organization), policy_sets::add)
+                .says("Adds projects to a policy set.").body(sample::PROJECT_LIST),
+            delete("/api/v2/policy-sets/{policy_set}/relationships/projects", Right(A::ManagePolicies, Organization), policy_sets::remove)
+                .says("Removes projects from a policy set.").body(sample::PROJECT_LIST),
+            post("/api/v2/policy-sets/{policy_set}/relationships/workspace-exclusions", Right(A::ManagePolicies, Organization), policy_sets::add)
+                .says("Adds excluded workspaces to a policy set.").body(sample::WORKSPACE_LIST),
+            delete("/api/v2/policy-sets/{policy_set}/relationships/workspace-exclusions", Right(A::ManagePolicies, Organization), policy_sets::remove)
+                .says("Removes excluded workspaces from a policy set.").body(sample::WORKSPACE_LIST),
+            post("/api/v2/policy-sets/{policy_set}/relationships/project-exclusions", Right(A::ManagePolicies, Organization), policy_sets::add)
+                .says("Adds excluded projects to a policy set.").body(sample::PROJECT_LIST),
+            delete("/api/v2/policy-sets/{policy_set}/relationships/project-exclusions", Right(A::ManagePolicies, Organization), policy_sets::remove)
+                .says("Removes excluded projects from a policy set.").body(sample::PROJECT_LIST),
+            post("/api/v2/policy-sets/{policy_set}/versions", Right(A::ManagePolicies, Organization), policy_set_versions::create)
+                .says("Announces a version of a policy set, and tells where to send its archive."),
+            get("/api/v2/policy-set-versions/{policy_set_version}", Right(A::ReadDirectory, Organization), policy_set_versions::read)
+                .says("Shows a version of a policy set."),
+            open(PUT, "/signed/policy-set/{policy_set_version}/{pass}", SignedAddress, policy_set_versions::upload)
+                .says("Takes the archive of a policy set version: `policies.hcl` or `policies.json`, and `*.rego`.").differs(SIGNED),
+            get("/api/v2/policy-sets/{policy_set}/parameters", Right(A::ReadDirectory, Organization), policy_parameters::list)
+                .says("Lists the parameters of a policy set."),
+            post("/api/v2/policy-sets/{policy_set}/parameters", Right(A::ManagePolicies, Organization), policy_parameters::create)
+                .says("Creates a parameter: policies see it as `input.parameters`.").body(sample::POLICY_PARAMETER),
+            get("/api/v2/policy-sets/{policy_set}/parameters/{policy_parameter}", Right(A::ReadDirectory, Organization), policy_parameters::read)
+                .says("Shows a parameter; a sensitive one without its value."),
+            patch("/api/v2/policy-sets/{policy_set}/parameters/{policy_parameter}", Right(A::ManagePolicies, Organization), policy_parameters::update)
+                .says("Changes a parameter.").body(sample::POLICY_PARAMETER),
+            delete("/api/v2/policy-sets/{policy_set}/parameters/{policy_parameter}", Right(A::ManagePolicies, Organization), policy_parameters::delete)
+                .says("Deletes a parameter."),
+            get("/api/v2/task-stages/{task_stage}", Right(A::ReadRuns, Workspace), policy_stages::read)
+                .says("Shows a task stage."),
+            get("/api/v2/task-stages/{task_stage}/policy-evaluations", Right(A::ReadRuns, Workspace), policy_stages::evaluations)
+                .says("Lists the policy evaluations of a task stage."),
+            post("/api/v2/task-stages/{task_stage}/actions/override", Right(A::OverridePolicies, Workspace), policy_stages::override_stage)
+                .says("Lets a run go on that mandatory policies have stopped."),
+            get("/api/v2/policy-evaluations/{policy_evaluation}", Right(A::ReadRuns, Workspace), policy_evaluations::read)
+                .says("Shows what policies said about a plan."),
+            get("/api/v2/policy-evaluations/{policy_evaluation}/policy-set-outcomes", Right(A::ReadRuns, Workspace), policy_evaluations::outcomes)
+                .says("Lists what each policy set said about a plan."),
+            get("/api/v2/policy-set-outcomes/{policy_set_outcome}", Right(A::ReadRuns, Workspace), policy_evaluations::outcome)
+                .says("Shows what a policy set said about a plan."),
+        ]),
         group("Lists that are always empty", None, vec![
-            get("/api/v2/organizations/{organization}/policies", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
-                .says("Lists policies.").differs(ALWAYS_EMPTY),
-            get("/api/v2/organizations/{organization}/policy-sets", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
-                .says("Lists policy sets.").differs(ALWAYS_EMPTY),
             get("/api/v2/organizations/{organization}/tasks", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
                 .says("Lists run tasks.").differs(ALWAYS_EMPTY),
             get("/api/v2/workspaces/{workspace}/tasks", Right(A::ReadRuns, Workspace), not_implemented::empty_list_of_workspace)

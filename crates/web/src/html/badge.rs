@@ -26,6 +26,7 @@ impl Badge {
             RunStatus::PlanQueued => Self::new("Plan queued", "○", "calm"),
             RunStatus::Planning => Self::new("Planning", "◔", "busy"),
             RunStatus::Planned => Self::new("Needs approval", "!", "asks"),
+            RunStatus::PolicyOverride => Self::new("Needs override", "!", "asks"),
             RunStatus::PlannedAndFinished => Self::new("Planned and finished", "✓", "good"),
             RunStatus::PlannedAndSaved => Self::new("Planned and saved", "▣", "asks"),
             RunStatus::Confirmed => Self::new("Confirmed", "○", "calm"),

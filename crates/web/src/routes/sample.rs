@@ -40,6 +40,12 @@ pub(super) const BINDING: Fields =
     &[("key", "bound"), ("category", "terraform"), ("producer", "{source}"), ("output", "plain")];
 pub(super) const POLICY: Fields = &[("policy", "ignore")];
 pub(super) const RETENTION: Fields = &[("policy", "delete"), ("days", "30")];
+pub(super) const NEW_POLICY: Fields = &[
+    ("name", "a-new-name"),
+    ("query", "data.terraform.deny"),
+    ("level", "advisory"),
+    ("code", "package terraform\n\ndeny := []\n"),
+];
 pub(super) const NEW_KEY: Fields = &[("name", "a-new-name"), ("value", "a secret")];
 pub(super) const DEPRECATION: Fields = &[("version", "{version}"), ("reason", "old")];
 pub(super) const DELETE_POOL: Fields = &[("typed_name", "pool")];

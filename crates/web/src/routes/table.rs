@@ -9,11 +9,7 @@ use crate::{
     account, admin, admin_users, agent_pool, agents, audit_log, bindings, choose_workspace, configuration,
     configurations, consent, dashboard, dependencies, dependency_forms, graph, invitations, login, member, new_run,
     notification_form, notifications, oauth, organization_members, organization_secrets, organization_settings,
-    organization_tags, organizations, output, output_history, password_link, projects, registry, registry_module,
-    registry_provider, retention, run, runs, search, sessions, state, state_diff, state_resource, state_restore,
-    state_upload, states, team, team_access, team_tokens, teams, theme, tokens, variable_form, variable_import,
-    variable_set, variable_sets, variables, walks, workspace, workspace_control, workspace_general, workspace_lock,
-    workspace_settings, workspace_sharing, workspaces,
+    organization_tags, organizations, output, output_history, password_link, policies, policy, policy_set, projects, registry, registry_module, registry_provider, retention, run, runs, search, sessions, state, state_diff, state_resource, state_restore, state_upload, states, team, team_access, team_tokens, teams, theme, tokens, variable_form, variable_import, variable_set, variable_sets, variables, walks, workspace, workspace_control, workspace_general, workspace_lock, workspace_settings, workspace_sharing, workspaces,
 };
 
 /// What a state's data may go through.
@@ -28,6 +24,7 @@ const RUN_DECISIONS: &[Case] = &[
     Case { named: "cancel", rights: &[(A::ApplyRun, Workspace)] },
     Case { named: "force-cancel", rights: &[(A::ForceCancelRun, Workspace)] },
     Case { named: "force-execute", rights: &[(A::ForceCancelRun, Workspace)] },
+    Case { named: "override-policies", rights: &[(A::OverridePolicies, Workspace)] },
 ];
 /// Secret teams are known to their members and to those who manage teams.
 const TEAM_READ: &[Case] = &[
@@ -115,6 +112,16 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             get("/app/{organization}/settings/audit/export.jsonl", Right(A::ReadAuditTrail, Organization), audit_log::organization_json),
             get("/app/{organization}/settings/tokens", Right(A::ReadDirectory, Organization), organization_settings::show_tokens),
             get("/app/{organization}/settings/ssh-keys", Right(A::ReadDirectory, Organization), organization_settings::show_keys),
+            get("/app/{organization}/settings/policies", Right(A::ReadDirectory, Organization), policies::list),
+            post("/app/{organization}/settings/policies", Right(A::ManagePolicies, Organization), policies::create_policy).form(sample::NEW_POLICY),
+            post("/app/{organization}/settings/policies/sets", Right(A::ManagePolicies, Organization), policies::create_set).form(sample::NAMED),
+            get("/app/{organization}/settings/policies/sets/{policy_set}", Right(A::ReadDirectory, Organization), policy_set::show),
+            post("/app/{organization}/settings/policies/sets/{policy_set}", Right(A::ManagePolicies, Organization), policy_set::update).form(sample::NAMED),
+            post("/app/{organization}/settings/policies/sets/{policy_set}/contents", Right(A::ManagePolicies, Organization), policy_set::update_contents),
+            post("/app/{organization}/settings/policies/sets/{policy_set}/delete", Right(A::ManagePolicies, Organization), policy_set::delete),
+            get("/app/{organization}/settings/policies/{policy}", Right(A::ReadDirectory, Organization), policy::show),
+            post("/app/{organization}/settings/policies/{policy}", Right(A::ManagePolicies, Organization), policy::update).form(sample::NEW_POLICY),
+            post("/app/{organization}/settings/policies/{policy}/delete", Right(A::ManagePolicies, Organization), policy::delete),
             get("/app/{organization}/settings/tags", Right(A::ReadOrganization, Organization), organization_tags::list),
             post("/app/{organization}/settings/tags/delete", Right(A::UpdateWorkspace, Workspace), organization_tags::delete).form(sample::TAG),
             get("/app/{organization}/settings/retention", Right(A::ReadDirectory, Organization), retention::show_of_organization),

@@ -9,5 +9,6 @@ mod log_text;
 pub(crate) mod page;
 pub(crate) mod plan;
 pub(crate) mod progress;
+pub(crate) mod run_policies;
 pub(crate) mod stages;
 pub(crate) mod waits;

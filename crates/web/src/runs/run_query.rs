@@ -48,7 +48,7 @@ const STATUSES: &[(&str, &str, &[RunStatus])] = {
     use RunStatus as S;
     &[
         ("", "All", &[]),
-        ("waiting", "Needs approval", &[S::Planned, S::PlannedAndSaved]),
+        ("waiting", "Needs approval", &[S::Planned, S::PolicyOverride, S::PlannedAndSaved]),
         (
             "busy",
             "Queued or running",

@@ -39,7 +39,7 @@ const STATUSES: &[(&str, &str, &[RunStatus])] = {
     use RunStatus as S;
     &[
         ("", "All", &[]),
-        ("waiting", "Needs approval", &[S::Planned, S::PlannedAndSaved]),
+        ("waiting", "Needs approval", &[S::Planned, S::PolicyOverride, S::PlannedAndSaved]),
         ("busy", "In progress", &[S::Pending, S::PlanQueued, S::Planning, S::Confirmed, S::ApplyQueued, S::Applying]),
         ("errored", "Failed", &[S::Errored]),
         ("done", "Applied", &[S::Applied, S::PlannedAndFinished]),

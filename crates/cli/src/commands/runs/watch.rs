@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::logs::{self, Phase};
-use super::{Runs, changes, contract, may, plan, waits};
+use super::{Runs, changes, contract, may, plan, policies, waits};
 use crate::failure::{Failure, Kind};
 use crate::output;
 use crate::resource::{Document, Resource};
@@ -147,9 +147,15 @@ fn ending(run: &Resource, beside: &Document) -> Option<Result<ExitCode, Failure>
         "errored" | "canceled" | "discarded" | "force_canceled" | "policy_soft_failed" => {
             let errors =
                 ["plan", "apply"].map(|phase| beside.related(run, phase).map(|phase| phase.text("taco-error")));
+            policies::print(run);
             let why = errors.into_iter().flatten().find(|error| !error.is_empty()).unwrap_or_default();
             let failure = Failure::error(format!("run {id} {}", status::sentence(&status))).because(why);
             Some(Err(failure.hint(format!("`taco run logs {id}` and `taco run show {id}` have details"))))
+        }
+        "policy_override" => {
+            policies::print(run);
+            eprintln!("`taco run override {id}` lets it go on, `taco run discard {id}` discards it.");
+            Some(Ok(ExitCode::from(CHANGES_EXIT_CODE)))
         }
         _ if may(run, "is-confirmable") => {
             contract::print(run);

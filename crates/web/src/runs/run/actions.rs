@@ -92,6 +92,7 @@ fn offered(view: &RunView) -> Vec<RunDecision> {
         RunStatus::Planning if run.options.plan_only || run.options.auto_apply => vec![D::Cancel],
         RunStatus::Planning => vec![D::Confirm, D::Cancel],
         RunStatus::Planned | RunStatus::PlannedAndSaved => vec![D::Confirm, D::Discard],
+        RunStatus::PolicyOverride => vec![D::OverridePolicies, D::Discard],
         RunStatus::Confirmed => vec![D::Discard, D::Cancel],
         RunStatus::ApplyQueued | RunStatus::Applying => vec![D::Cancel],
         RunStatus::PlannedAndFinished
@@ -110,6 +111,7 @@ fn spelled(decision: RunDecision, run: &Run) -> (Cow<'static, str>, &'static str
         RunDecision::Discard => ("Discard".into(), "discard", ""),
         RunDecision::Cancel => ("Cancel".into(), "cancel", "danger"),
         RunDecision::ForceCancel => ("Force cancel".into(), "force-cancel", "danger"),
+        RunDecision::OverridePolicies => ("Override policies".into(), "override-policies", "danger"),
         RunDecision::ForceExecute => ("Run now (skip the queue)".into(), "force-execute", ""),
     }
 }
@@ -151,6 +153,11 @@ fn question(decision: RunDecision, run: &Run) -> Option<Question> {
             "The engine is killed without a chance to save its state. Resources that it is working on may be left out of \
              the state.",
             "Force cancel run",
+        ),
+        RunDecision::OverridePolicies => (
+            "Override policies?",
+            "The run goes on although mandatory policies failed. Your name is kept with it.",
+            "Override policies",
         ),
         RunDecision::ForceExecute => (
             "Run now?",
@@ -246,6 +253,9 @@ pub(crate) async fn decide(
         "cancel" => (control_plane.cancel_run(caller, run, comment).await, "Cancellation requested."),
         "force-cancel" => {
             (control_plane.force_cancel_run(caller, run, comment).await, "Forced cancellation requested.")
+        }
+        "override-policies" => {
+            (control_plane.override_policies(caller, run, comment).await, "Policies overridden. The run goes on.")
         }
         "force-execute" => (
             control_plane.force_execute_run(caller, run).await,

@@ -28,6 +28,7 @@ use crate::run::log::{LogPart, part, part_with_line};
 use crate::run::log_text::line_of;
 use crate::run::plan::PlanFile;
 use crate::run::progress::Facts;
+use crate::run::run_policies::PolicySection;
 use crate::run::stages::{Stage, stages};
 use crate::run::waits::Wait;
 use crate::state_parts::{OutputRows, ShownValue};
@@ -76,6 +77,7 @@ struct RunPage {
     waits: Vec<Wait>,
     is_stale: bool,
     contract: Option<ContractNotice>,
+    policies: Option<PolicySection>,
     plan: Section,
     plan_files: Vec<PlanFile>,
     apply: Option<Section>,
@@ -426,6 +428,7 @@ pub(crate) async fn render(
         waits: reasons.iter().filter(|why| **why != WaitReason::Approval).map(|why| Wait::of(view, why)).collect(),
         is_stale: run.is_stale(current),
         contract: ContractNotice::of(visitor, view),
+        policies: PolicySection::of(view),
         folds_plan: apply.is_some() && query.view.is_empty() && query.line.is_empty(),
         plan,
         plan_files: PlanFile::all_for(visitor, view),

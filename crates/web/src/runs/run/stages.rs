@@ -29,10 +29,11 @@ impl Stage {
 }
 
 /// Statuses that a run goes through, each with the name of its stage.
-const STEPS: [(RunStatus, &str); 6] = [
+const STEPS: [(RunStatus, &str); 7] = [
     (RunStatus::Pending, "Pending"),
     (RunStatus::PlanQueued, "Plan queued"),
     (RunStatus::Planning, "Planning"),
+    (RunStatus::PolicyOverride, "Needs override"),
     (RunStatus::Planned, "Needs approval"),
     (RunStatus::ApplyQueued, "Apply queued"),
     (RunStatus::Applying, "Applying"),
@@ -105,7 +106,9 @@ fn ahead(run: &Run) -> &'static [&'static str] {
         RunStatus::Pending | RunStatus::PlanQueued if plan_only => &["Planning", "Planned"],
         RunStatus::Planning if plan_only => &["Planned"],
         RunStatus::Pending | RunStatus::PlanQueued => &["Planning", "Applying", "Applied"],
-        RunStatus::Planning | RunStatus::Planned | RunStatus::PlannedAndSaved => &["Applying", "Applied"],
+        RunStatus::Planning | RunStatus::PolicyOverride | RunStatus::Planned | RunStatus::PlannedAndSaved => {
+            &["Applying", "Applied"]
+        }
         RunStatus::Confirmed | RunStatus::ApplyQueued => &["Applying", "Applied"],
         RunStatus::Applying => &["Applied"],
         _ => &[],
@@ -149,6 +152,7 @@ mod tests {
             preview: None,
             output_contract: None,
             bound: Vec::new(),
+            policies: None,
         }
     }
 

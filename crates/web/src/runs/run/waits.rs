@@ -63,6 +63,11 @@ impl Wait {
                 let address = format!("{}/agents/pools/{pool}", organization_address(organization));
                 Self { words: sentence(&reason.in_words()), link: link("View pool", address) }
             }
+            WaitReason::PolicyOverride => Self {
+                words: "Mandatory policies failed: somebody who may has to override them, or discard the run."
+                    .to_owned(),
+                link: None,
+            },
             WaitReason::Approval => Self { words: "Awaiting approval.".to_owned(), link: None },
             WaitReason::NoAgent { pool: None, .. } | WaitReason::AgentsBusy { .. } => {
                 Self { words: sentence(&reason.in_words()), link: None }

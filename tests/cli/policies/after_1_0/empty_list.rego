@@ -1,0 +1,4 @@
+# expect: passed
+package corpus.empty_list
+
+deny := []

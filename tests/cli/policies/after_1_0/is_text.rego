@@ -1,0 +1,4 @@
+# expect: errored
+package corpus.is_text
+
+deny := "no"

@@ -1,0 +1,4 @@
+# expect: failed 2
+package corpus.list_rule
+
+deny := ["one", "two"]

@@ -1,0 +1,7 @@
+# expect: passed
+package corpus.old_all
+
+deny[msg] {
+    all([true, true]) == false
+    msg := "not all"
+}

@@ -1,0 +1,7 @@
+# expect: passed
+package corpus.old_auto_apply
+
+deny[msg] {
+    input.run.workspace.auto_apply != false
+    msg := "auto apply"
+}
