@@ -3,6 +3,7 @@
 mod bindings;
 mod contracts;
 mod directories;
+mod local;
 mod login;
 mod new_user;
 mod notifications;

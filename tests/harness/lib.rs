@@ -33,6 +33,7 @@ pub mod previous_release;
 pub mod process;
 pub mod provider_mirror;
 pub mod registry;
+pub mod request_counter;
 pub mod run_site;
 pub mod sample_content;
 pub mod sample_site;

@@ -164,6 +164,29 @@ impl StandInEngine {
         self.deeds().iter().any(|deed| deed.word == "interrupted" && deed.run == run)
     }
 
+    /// Waits until engines have come to this step so many times.
+    pub fn wait_for_number(&self, step: Step, times: usize) {
+        let deadline = std::time::Instant::now() + ENGINE_TIMEOUT;
+        while self.order_of(step).len() < times {
+            assert!(std::time::Instant::now() < deadline, "nothing comes to {step:?}: {:?}", self.deeds());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Process of the engine that has done something last.
+    pub fn newest_process(&self) -> i32 {
+        self.deeds().last().expect("an engine has done something").process
+    }
+
+    /// Waits until no engine lives any more.
+    pub fn wait_until_all_are_dead(&self) {
+        let deadline = std::time::Instant::now() + ENGINE_TIMEOUT;
+        while self.deeds().iter().any(Deed::lives) {
+            assert!(std::time::Instant::now() < deadline, "engines live on: {:?}", self.deeds());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Waits until the engine has come to this step of a run so many times; the last of them.
     pub async fn comes_to(&self, step: Step, run: &str, times: usize) -> Deed {
         let deadline = Instant::now() + ENGINE_TIMEOUT;

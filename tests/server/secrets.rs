@@ -102,7 +102,11 @@ esac
 fn tokens_in(found: &Path) -> Vec<String> {
     let found = fs::read_to_string(found).expect("the engine ran");
     let tokens = found.lines().filter_map(|line| line.trim().strip_prefix("token = \"")?.strip_suffix('"'));
-    tokens.map(str::to_owned).collect()
+    // Each is there once for each name of the server.
+    let mut tokens: Vec<String> = tokens.map(str::to_owned).collect();
+    tokens.sort();
+    tokens.dedup();
+    tokens
 }
 
 fn document(kind: &str, attributes: Value) -> Value {

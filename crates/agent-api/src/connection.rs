@@ -3,6 +3,7 @@ use axum::extract::ws::WebSocketUpgrade;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use taco_control_plane::{AgentCaller, RequestInfo};
+use taco_domain::global_queue::AgentScope;
 
 use crate::AgentApi;
 use crate::error::{AgentError, bearer};
@@ -15,7 +16,7 @@ const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 #[derive(Clone)]
 pub(crate) enum Visitor {
     /// The server's own.
-    Within,
+    Within(AgentScope),
     /// A pool's.
     Pool(Box<AgentCaller>),
 }
@@ -26,7 +27,10 @@ pub(crate) async fn connect(
     parts: Parts,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, AgentError> {
-    let visitor = if api.within { Visitor::Within } else { Visitor::Pool(Box::new(recognise(&api, &parts).await?)) };
+    let visitor = match api.within {
+        Some(scope) => Visitor::Within(scope),
+        None => Visitor::Pool(Box::new(recognise(&api, &parts).await?)),
+    };
     let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
     Ok(upgrade.on_upgrade(move |socket| session::serve(api, visitor, socket)).into_response())
 }

@@ -13,6 +13,7 @@ use axum::Router;
 use axum::routing::get;
 use taco_agent_protocol::CONNECT_PATH;
 use taco_control_plane::{AgentCaller, Privileged};
+use taco_domain::global_queue::AgentScope;
 use taco_scheduler::Scheduler;
 
 use crate::connection::Visitor;
@@ -25,13 +26,13 @@ pub struct AgentApi {
     pub(crate) scheduler: Scheduler,
     /// The address under which clients know the server: runs reach it there.
     pub(crate) url: String,
-    /// True if this listener is only reachable by the server's own agent.
-    pub(crate) within: bool,
+    /// What the server's own agent takes, if this listener is only reachable by that.
+    pub(crate) within: Option<AgentScope>,
 }
 
 impl AgentApi {
     pub fn new(control_plane: Privileged, scheduler: Scheduler, url: &str) -> Self {
-        Self { control_plane, scheduler, url: url.trim_end_matches('/').to_owned(), within: false }
+        Self { control_plane, scheduler, url: url.trim_end_matches('/').to_owned(), within: None }
     }
 
     /// Routes for agents that come over the network.
@@ -41,7 +42,12 @@ impl AgentApi {
 
     /// Routes for the agent within this server.
     pub fn router_within(&self) -> Router {
-        Self { within: true, ..self.clone() }.into_router()
+        self.router_within_for(AgentScope::WithinServer)
+    }
+
+    /// The same, where that agent takes only some of the runs.
+    pub fn router_within_for(&self, scope: AgentScope) -> Router {
+        Self { within: Some(scope), ..self.clone() }.into_router()
     }
 
     /// Talks with an agent of the caller's pool, over any connection, until either leaves.

@@ -143,9 +143,9 @@ struct Welcomed {
 async fn welcome(api: &AgentApi, visitor: Visitor, hello: Hello) -> Result<Welcomed, Error> {
     let plane = &api.control_plane;
     let (id, reach, organization, token, name) = match visitor {
-        Visitor::Within => {
+        Visitor::Within(scope) => {
             let id = hello.agent.unwrap_or_else(|| plane.id_for_agent_within());
-            (id, AgentScope::WithinServer, None, None, hello.name.clone())
+            (id, scope, None, None, hello.name.clone())
         }
         Visitor::Pool(caller) => {
             let ConnectedAgent { agent, token, org } = plane

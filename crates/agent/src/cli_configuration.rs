@@ -14,6 +14,10 @@ use url::Url;
 use crate::options::ProviderMirror;
 use crate::variables::quoted;
 
+/// Name under which every run knows the server that executes it: a server in someone's command has another address each
+/// time.
+const LOCAL_HOST: &str = "taco.local";
+
 /// Response of a server at `/.well-known/terraform.json`: names of services and their addresses.
 pub(crate) type Services = BTreeMap<String, Value>;
 
@@ -39,16 +43,18 @@ pub(crate) fn text(
             return Err(io::Error::other(format!("the server calls itself {server_url}, which names no host")));
         }
     };
-    text.push_str(&format!("credentials {} {{\n  token = {}\n}}\n", quoted(&host), quoted(token)));
-    text.push_str(&format!("host {} {{\n  services = {{\n", quoted(&host)));
-    for (name, address) in services {
-        // `login.v1` is an object, and a run does not log in.
-        let address = address.as_str().and_then(|address| server.join(address).ok());
-        if let Some(address) = address {
-            text.push_str(&format!("    {} = {}\n", quoted(name), quoted(address.as_str())));
+    for host in [&host, LOCAL_HOST] {
+        text.push_str(&format!("credentials {} {{\n  token = {}\n}}\n", quoted(host), quoted(token)));
+        text.push_str(&format!("host {} {{\n  services = {{\n", quoted(host)));
+        for (name, address) in services {
+            // `login.v1` is an object, and a run does not log in.
+            let address = address.as_str().and_then(|address| server.join(address).ok());
+            if let Some(address) = address {
+                text.push_str(&format!("    {} = {}\n", quoted(name), quoted(address.as_str())));
+            }
         }
+        text.push_str("  }\n}\n");
     }
-    text.push_str("  }\n}\n");
     if let Some(mirror) = mirror {
         text.push_str(&provider_installation(mirror)?);
     }
@@ -114,12 +120,15 @@ mod tests {
             ("login.v1".to_owned(), json!({ "client": "x" })),
         ]);
         let text = text("http://localhost:8080", &services, "secret", None).expect("a configuration");
-        assert_eq!(
-            text,
-            "disable_checkpoint = true\ncredentials \"localhost:8080\" {\n  token = \"secret\"\n}\nhost \"localhost:8080\" {\n  \
-             services = {\n    \"modules.v1\" = \"https://elsewhere/modules/\"\n    \"tfe.v2\" = \
-             \"http://localhost:8080/api/v2/\"\n  }\n}\n"
-        );
+        let of = |host: &str| {
+            format!(
+                "credentials \"{host}\" {{\n  token = \"secret\"\n}}\nhost \"{host}\" {{\n  services = {{\n    \
+                 \"modules.v1\" = \"https://elsewhere/modules/\"\n    \"tfe.v2\" = \
+                 \"http://localhost:8080/api/v2/\"\n  }}\n}}\n"
+            )
+        };
+        let expected = format!("disable_checkpoint = true\n{}{}", of("localhost:8080"), of("taco.local"));
+        assert_eq!(text, expected);
     }
 
     #[test]

@@ -13,7 +13,8 @@ use url::Url;
 
 use crate::dial::Dial;
 use crate::engine_trust::EngineTrust;
-use crate::options::{EngineMirror, Options, ProviderMirror};
+use crate::options::{EngineMirror, Options, ProviderMirror, RunEnvironment};
+use crate::platform;
 use crate::secrets::{self, Token};
 use crate::shutdown::Shutdown;
 use crate::supervise;
@@ -124,7 +125,7 @@ fn start(arguments: Arguments) -> Result<(), Failure> {
             ));
         }
     };
-    secrets::forbid_inspection().map_err(other)?;
+    platform::forbid_inspection().map_err(other)?;
     tracing_subscriber::fmt()
         .with_max_level(log_level(std::env::var("RUST_LOG").ok().as_deref()))
         .with_writer(std::io::stderr)
@@ -181,6 +182,11 @@ fn options(arguments: Arguments, token: Token) -> Result<Options, Failure> {
         ca_file: arguments.ca_file,
         run_as: run_as.transpose().map_err(usage)?,
         confine: !arguments.unconfined,
+        engine_store: None,
+        provider_cache: None,
+        environment: RunEnvironment::Clean,
+        keeps_id: false,
+        portable: false,
         forbidden: token.file.into_iter().collect(),
         supervisor: Options::own_supervisor(SUPERVISE),
     })

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use serde_json::json;
-use taco_words::id::RunId;
+use taco_words::id::{AgentId, RunId};
 use tokio::sync::OnceCell;
 
 use crate::cli_configuration::Services;
@@ -75,16 +75,20 @@ impl Context {
                 Some(path)
             }
         };
+        let store = options.engine_store.clone().unwrap_or_else(|| root.join("engines"));
+        if let Some(cache) = &options.provider_cache {
+            DirBuilder::new().recursive(true).mode(0o700).create(cache).map_err(explain)?;
+        }
         let forbidden = can_confine(&options).then(|| {
             // Engines are started elsewhere.
             let further = options.forbidden.iter().filter_map(|path| std::path::absolute(path).ok());
-            further.chain([root.clone()]).collect()
+            further.chain([root.clone(), store.clone()]).collect()
         });
         Ok(Self {
             forbidden,
             journal: Journal::open(root.join("journal"), &options.journal_secret).map_err(explain)?,
-            opa: OpaPrograms::new(&root.join("engines"), std::env::var_os("PATH"), &options),
-            engines: Engines::new(root.join("engines"), std::env::var_os("PATH"), &options),
+            opa: OpaPrograms::new(&store, std::env::var_os("PATH"), &options),
+            engines: Engines::new(store, std::env::var_os("PATH"), &options),
             runs,
             schemas: root.join("schemas"),
             unsent: root.join("unsent"),
@@ -98,6 +102,25 @@ impl Context {
             options,
             _lock: lock,
         })
+    }
+
+    /// Id of an earlier process of this agent, if it is to be the same.
+    pub(crate) fn kept_id(&self) -> Option<AgentId> {
+        let text = fs::read_to_string(self.id_file()?).ok()?;
+        text.trim().parse().ok()
+    }
+
+    /// Remembers the agent's id. Without it, a successor waits for the end of a lease, which is no harm.
+    pub(crate) fn keep_id(&self, id: AgentId) {
+        if let Some(file) = self.id_file()
+            && let Err(error) = fs::write(&file, id.to_string())
+        {
+            tracing::warn!(event = "agent_id_write_failed", %error, file = %file.display(), "the agent's id is not kept");
+        }
+    }
+
+    fn id_file(&self) -> Option<PathBuf> {
+        self.options.keeps_id.then(|| self.runs.with_file_name("agent-id"))
     }
 
     /// Unsent entries of an earlier process of this agent. Directories no longer needed are removed.
@@ -168,7 +191,7 @@ const SERVICES: [(&str, &str); 6] = [
 
 /// True if runs can be isolated from others. What remains open is logged once, when the agent starts.
 fn can_confine(options: &Options) -> bool {
-    let can = options.confine && confinement::is_supported();
+    let can = options.confine && !options.portable && confinement::is_supported();
     if options.confine && !can {
         tracing::warn!(
             event = "landlock_unavailable",

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use taco_agent_protocol::{Job, VariableCategory};
 
+use crate::options::RunEnvironment;
 use crate::workdir::Workdir;
 
 /// Environment variables that an engine inherits from the agent: to find programs, and to reach the network.
@@ -39,10 +40,18 @@ pub(crate) fn of(
     workdir: &Workdir,
     ca_bundle: Option<&Path>,
     memory: &[(&'static str, String)],
-    own: impl IntoIterator<Item = (OsString, OsString)>,
+    begins_with: &RunEnvironment,
+    provider_cache: Option<&Path>,
 ) -> Environment {
-    let mut environment: Environment =
-        own.into_iter().filter(|(name, _)| INHERITED_VARIABLES.iter().any(|passed_on| name == passed_on)).collect();
+    let mut environment: Environment = match begins_with {
+        RunEnvironment::Clean => {
+            let is_passed_on = |name: &OsString| INHERITED_VARIABLES.iter().any(|passed_on| name == passed_on);
+            std::env::vars_os().filter(|(name, _)| is_passed_on(name)).collect()
+        }
+        RunEnvironment::Inherit(all) => all.iter().filter(|(name, _)| !is_of_another_run(name)).cloned().collect(),
+    };
+    let has_home = matches!(begins_with, RunEnvironment::Inherit(_)) && environment.contains_key(OsStr::new("HOME"));
+    let has_cache = environment.contains_key(OsStr::new("TF_PLUGIN_CACHE_DIR"));
     let mut set = |name: &str, value: &OsStr| environment.insert(name.into(), value.into());
     if let Some(bundle) = ca_bundle {
         set("SSL_CERT_FILE", bundle.as_os_str());
@@ -50,8 +59,19 @@ pub(crate) fn of(
     for (name, value) in memory {
         set(name, value.as_ref());
     }
-    set("HOME", workdir.home().as_os_str());
-    set("TMPDIR", workdir.temporary().as_os_str());
+    // An inherited environment keeps its directory of temporary files too: providers make sockets there, whose paths have
+    // to be short, and those below a user's cache are not.
+    if !has_home {
+        set("HOME", workdir.home().as_os_str());
+        set("TMPDIR", workdir.temporary().as_os_str());
+    }
+    if let Some(cache) = provider_cache {
+        if !has_cache {
+            set("TF_PLUGIN_CACHE_DIR", cache.as_os_str());
+        }
+        // The lock file of a run is a copy that goes away with it; the one that was uploaded is obeyed all the same.
+        set("TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE", OsStr::new("1"));
+    }
     for (name, value) in [("TF_IN_AUTOMATION", "1"), ("TF_INPUT", "0"), ("CHECKPOINT_DISABLE", "1")] {
         set(name, value.as_ref());
     }
@@ -84,6 +104,15 @@ pub(crate) fn of(
     }
     environment.entry("PATH".into()).or_insert_with(|| DEFAULT_PATH.into());
     environment
+}
+
+/// True for variables that belong to terraform or tofu as the user has called it, or to taco itself: they would change
+/// which workspace a run is about, or what it is asked to do.
+fn is_of_another_run(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    ["TACO_", "TF_CLI_ARGS", "TF_TOKEN_"].iter().any(|beginning| name.starts_with(beginning))
+        || ["TF_WORKSPACE", "TF_DATA_DIR", "TF_CLI_CONFIG_FILE", "TF_INPUT", "TF_STATE_PERSIST_INTERVAL"]
+            .contains(&name.as_ref())
 }
 
 /// Without what changes the output of commands whose output is read by the agent.

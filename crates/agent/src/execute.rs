@@ -79,6 +79,8 @@ pub(crate) struct Invocation<'a> {
 #[derive(Clone)]
 pub(crate) struct Executor {
     pub(crate) supervisor: Vec<OsString>,
+    /// See [`crate::Options::portable`].
+    pub(crate) portable: bool,
     /// Root directory of the phase.
     pub(crate) root: PathBuf,
     pub(crate) run_as: Option<RunAs>,
@@ -143,6 +145,7 @@ impl Executor {
             run_as: self.run_as,
             confinement: self.confinement.clone(),
             memory_limit: self.memory_limit,
+            portable: self.portable,
             relays,
         };
         let told = instructions.line()?;
@@ -210,7 +213,9 @@ impl Executor {
 impl Executor {
     /// Cleanup in place of a supervisor that was killed.
     async fn end_orphans(&self) -> io::Result<()> {
-        let orphans = tokio::task::spawn_blocking(processes::end_orphans).await.map_err(io::Error::other)?;
+        let (portable, root) = (self.portable, self.root.clone());
+        let end = move || if portable { processes::end_noted_group(&root) } else { processes::end_orphans() };
+        let orphans = tokio::task::spawn_blocking(end).await.map_err(io::Error::other)?;
         (self.orphaned)("the process that watches over the engine was killed");
         if !orphans.ended.is_empty() {
             (self.orphaned)(&format!(

@@ -35,6 +35,7 @@ mod phase;
 mod phase_requests;
 mod plan_result;
 mod policies;
+pub mod platform;
 mod processes;
 mod provider_schemas;
 mod proxy;
@@ -55,7 +56,7 @@ mod workdir;
 
 pub use dial::{ByteStream, Dial, Stream};
 pub use engine_trust::EngineTrust;
-pub use options::{EngineMirror, Options, ProviderMirror};
+pub use options::{EngineMirror, Options, ProviderMirror, RunEnvironment};
 pub use shutdown::Shutdown;
 pub use users::RunUsers;
 pub use work_loop::{Error, run};

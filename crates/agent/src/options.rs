@@ -32,16 +32,35 @@ pub struct Options {
     pub forbidden: Vec<PathBuf>,
     /// Command line for [`crate::supervise`]: a program and its first arguments.
     pub supervisor: Vec<OsString>,
+    /// Directory of engines, where other agents of this user look too; without it, one in the work directory.
+    pub engine_store: Option<PathBuf>,
+    /// Directory of providers that engines have downloaded, for all runs of this user.
+    pub provider_cache: Option<PathBuf>,
+    pub environment: RunEnvironment,
+    /// Be the same agent after a restart: what the dead process had is lost at once, and not when its lease is over. Only
+    /// for an agent that nobody else can pretend to be.
+    pub keeps_id: bool,
+    /// Supervise runs as on systems that are not Linux, by process groups and pipes alone.
+    pub portable: bool,
     /// Seals the journal against runs that have the agent's own user. It must be the same after a restart.
     pub journal_secret: String,
 }
 
 impl Options {
     /// The supervisor of a program that calls [`crate::supervise::main`] when its first argument is `word`.
-    /// `/proc/self/exe` stays right when the program's file is replaced by a newer one.
     pub fn own_supervisor(word: &str) -> Vec<OsString> {
-        vec!["/proc/self/exe".into(), word.into()]
+        vec![crate::platform::own_program().into(), word.into()]
     }
+}
+
+/// Environment variables that runs begin with.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub enum RunEnvironment {
+    /// What it takes to find programs and to reach the network, and a home directory of their own.
+    #[default]
+    Clean,
+    /// Everything here: the user's own credentials and home directory, for runs on the user's own machine.
+    Inherit(Vec<(OsString, OsString)>),
 }
 
 /// Mirror where engines find providers before they ask registries.

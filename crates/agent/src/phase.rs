@@ -140,6 +140,7 @@ impl Phase {
         let (record, log, phase) = (self.record.clone(), self.log.clone(), job.phase);
         let executor = Executor {
             supervisor: context.options.supervisor.clone(),
+            portable: context.options.portable || !cfg!(target_os = "linux"),
             root: workdir.root().to_owned(),
             confinement: context.confinement(&workdir),
             run_as: user,
@@ -165,7 +166,8 @@ impl Phase {
                 &workdir,
                 context.ca_bundle.as_deref(),
                 &context.engine_memory,
-                std::env::vars_os(),
+                &context.options.environment,
+                context.options.provider_cache.as_deref(),
             ),
             log: self.log.clone(),
             mask: Mask::of(job),
@@ -300,7 +302,7 @@ pub(crate) async fn report(
 }
 
 /// Returns when the phase is to stop, while nothing runs that could be interrupted.
-async fn stopped(mut control: Control) -> Stopped {
+pub(crate) async fn stopped(mut control: Control) -> Stopped {
     let times_out_at = control.times_out_at;
     loop {
         match control.stop() {

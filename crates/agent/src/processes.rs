@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
@@ -19,11 +20,6 @@ const KILL_ROUND_DELAY: Duration = Duration::from_millis(5);
 
 /// Processes started by this one and not yet waited for.
 static STARTED: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
-
-/// Makes this process adopt what its descendants leave behind. Kernels that cannot do this leave it to the system.
-pub(crate) fn adopt_orphans() {
-    let _ = nix::sys::prctl::set_child_subreaper(true);
-}
 
 /// A child that is known not to be an orphan, until this is dropped.
 pub(crate) struct Started(u32);
@@ -68,6 +64,23 @@ pub(crate) fn children() -> Vec<Listed> {
         (rest.next()? == own).then_some(Listed { pid, name, is_dead })
     });
     children.collect()
+}
+
+/// Name of the file, in a phase's directory, with the process group of its engine: for systems where nobody adopts orphans.
+const GROUP_FILE: &str = "engine-group";
+
+/// Notes an engine's process group for [`end_noted_group`].
+pub(crate) fn note_group(phase: &Path, group: Pid) -> io::Result<()> {
+    std::fs::write(phase.join(GROUP_FILE), group.to_string())
+}
+
+/// Ends the engine of a phase whose supervisor was killed, with all of its processes that have stayed in its group.
+pub(crate) fn end_noted_group(phase: &Path) -> Orphans {
+    let noted = std::fs::read_to_string(phase.join(GROUP_FILE)).ok();
+    let group = noted.and_then(|text| text.trim().parse().ok()).map(Pid::from_raw);
+    let ended = group.filter(|group| killpg(*group, Signal::SIGKILL).is_ok());
+    let listed = |group: Pid| Listed { pid: group.as_raw(), name: "engine".to_owned(), is_dead: true };
+    Orphans { ended: ended.map(listed).into_iter().collect(), alive: Vec::new() }
 }
 
 /// Processes that were left behind.

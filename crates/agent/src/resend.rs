@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
 use taco_agent_protocol::{Outcome, PhaseKind};
 use tokio::sync::watch;
 
@@ -129,9 +131,13 @@ async fn send_log(path: &Path, requests: &PhaseRequests, mut control: Control) -
 pub(crate) async fn wait_for_supervisor(entry: &Entry) {
     let Some(process) = entry.supervisor else { return };
     let directory = entry.directory.to_string_lossy().into_owned();
-    let lives = || {
-        let arguments = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&arguments).contains(&directory)
+    let lives = || match std::fs::read(format!("/proc/{process}/cmdline")) {
+        Ok(arguments) => String::from_utf8_lossy(&arguments).contains(&directory),
+        // Another process may have its number by now: it is waited for in vain, and not for long.
+        Err(_) if !cfg!(target_os = "linux") => {
+            i32::try_from(process).is_ok_and(|process| kill(Pid::from_raw(process), None).is_ok())
+        }
+        Err(_) => false,
     };
     let waiting = async {
         while lives() {

@@ -1,8 +1,10 @@
 //! A phase whose engine can be started.
 
 use std::ffi::OsString;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use taco_agent_protocol::{Engine, Job};
 
@@ -15,9 +17,12 @@ use crate::execute::{Executor, Exit, Invocation};
 use crate::journal::JournalRecord;
 use crate::log_file::LogFile;
 use crate::mask::Mask;
-use crate::phase::{PhaseError, failed};
+use crate::phase::{PhaseError, failed, stopped};
 use crate::phase_requests::PhaseRequests;
 use crate::workdir::Workdir;
+
+/// Interval of looking whether another run has left the cache of providers.
+const PROVIDER_CACHE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) struct Running<'a> {
     pub(crate) context: &'a Context,
@@ -50,8 +55,10 @@ impl Running<'_> {
         let output = self.workdir.file("init");
         let arguments = vec!["init".into(), "-input=false".into()];
         let mut control = self.control.clone();
+        let turn = self.turn_at_provider_cache().await?;
         let invocation = self.invocation(&self.environment, arguments, false);
         let (exit, errors) = self.executor.to_file(invocation, &output, &mut control).await.map_err(failed)?;
+        drop(turn);
         if let Some(stopped) = exit.stopped {
             return Err(PhaseError::Stopped(stopped));
         }
@@ -61,6 +68,26 @@ impl Running<'_> {
         let said = std::fs::read(&output).unwrap_or_default();
         self.log.write(&said).and_then(|()| self.log.write(errors.as_bytes())).map_err(failed)?;
         Err(self.engine_failed("init", exit))
+    }
+
+    /// Waits until no other run on this machine fills the cache of providers: engines do not expect each other there.
+    async fn turn_at_provider_cache(&self) -> Result<Option<File>, PhaseError> {
+        let Some(cache) = &self.context.options.provider_cache else { return Ok(None) };
+        let lock = File::create(cache.join(".lock")).map_err(failed)?;
+        let waiting = async {
+            loop {
+                match lock.try_lock() {
+                    Ok(()) => return Ok(()),
+                    Err(TryLockError::WouldBlock) => tokio::time::sleep(PROVIDER_CACHE_POLL_INTERVAL).await,
+                    Err(TryLockError::Error(error)) => return Err(failed(error)),
+                }
+            }
+        };
+        tokio::select! {
+            locked = waiting => locked?,
+            stopped = stopped(self.control.clone()) => return Err(PhaseError::Stopped(stopped)),
+        }
+        Ok(Some(lock))
     }
 
     /// Runs the engine with its output in the log.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::environment::INHERITED_VARIABLES;
+use crate::platform;
 
 /// The argument that a program started by [`start_again`] gets.
 pub const TOKEN_ON_STDIN: &str = "--token-on-stdin";
@@ -39,7 +40,7 @@ pub fn start_again(token: &Token) -> io::Error {
         let file = token.file.as_deref().unwrap_or(Path::new(""));
         writer.write_all(&[token.text.as_bytes(), b"\n", file.as_os_str().as_bytes()].concat())?;
         drop(writer);
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = Command::new(platform::own_program());
         command.args(without_secrets(std::env::args_os().skip(1))).arg(TOKEN_ON_STDIN);
         command.env_clear().envs(std::env::vars_os().filter(|(name, _)| is_kept(name))).stdin(reader);
         if let Some(name) = std::env::args_os().next() {
@@ -77,11 +78,6 @@ fn checked(token: &str, place: &str) -> io::Result<String> {
         "" => Err(io::Error::other(format!("{place} has no token in it"))),
         token => Ok(token.to_owned()),
     }
-}
-
-/// Keeps all but root from inspecting this process from now on.
-pub fn forbid_inspection() -> io::Result<()> {
-    nix::sys::prctl::set_dumpable(false).map_err(io::Error::from)
 }
 
 fn is_kept(name: &OsStr) -> bool {

@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -20,8 +21,8 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use crate::confinement::Confinement;
-use crate::processes;
 use crate::users::RunAs;
+use crate::{platform, processes};
 
 /// Grace period for an engine whose agent died to write its state.
 const ORPHAN_GRACE_PERIOD: Duration = Duration::from_secs(3);
@@ -94,6 +95,8 @@ pub(crate) struct Instructions {
     /// Maximum size of the data of a process, in bytes.
     #[serde(default)]
     pub(crate) memory_limit: Option<u64>,
+    /// Nobody adopts orphans: the engine's process group is all that is known of it.
+    pub(crate) portable: bool,
     /// All output goes through this process to its standard output. An engine whose output has no reader dies of it,
     /// before it has written its state; this process reads on when the agent is dead.
     pub(crate) relays: bool,
@@ -118,13 +121,15 @@ pub fn main() -> ExitCode {
 }
 
 fn supervise() -> Result<u8, String> {
-    processes::adopt_orphans();
     // It knows the run's variables, which are not other runs' to read.
-    let _ = nix::sys::prctl::set_dumpable(false);
+    let _ = platform::forbid_inspection();
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).map_err(|error| error.to_string())?;
     let instructions: Instructions =
         serde_json::from_str(&line).map_err(|error| format!("an engine's supervisor was told nonsense: {error}"))?;
+    if !instructions.portable {
+        platform::adopt_orphans();
+    }
     let mut command = Command::new(&instructions.program);
     command.args(&instructions.arguments).env_clear().envs(instructions.environment);
     command.stdin(Stdio::null()).process_group(0);
@@ -148,6 +153,10 @@ fn supervise() -> Result<u8, String> {
     // It holds the ends of pipes that only the engine may hold now.
     drop(command);
     let group = Pid::from_raw(i32::try_from(child.id()).map_err(|error| error.to_string())?);
+    if instructions.portable {
+        let phase = std::env::args_os().next_back().unwrap_or_default();
+        processes::note_group(Path::new(&phase), group).map_err(|error| error.to_string())?;
+    }
     let (sender, events) = mpsc::channel();
     let orders = sender.clone();
     std::thread::spawn(move || {
@@ -270,6 +279,7 @@ mod tests {
     fn instructions_survive_the_way_in_one_line() {
         let odd = OsString::from_vec(vec![b'a', b'\n', 0xff]);
         let told = Instructions {
+            portable: false,
             program: "/bin/terraform".into(),
             arguments: vec!["plan".into(), odd.clone()],
             environment: vec![("NAME".into(), odd.clone())],

@@ -19,7 +19,7 @@ use crate::dial::Dial;
 use crate::lease::{Deadline, Lease};
 use crate::options::Options;
 use crate::phase::{self, PhaseEnd};
-use crate::processes;
+use crate::platform;
 use crate::resend;
 use crate::retry::Backoff;
 use crate::shutdown::Shutdown;
@@ -37,7 +37,9 @@ pub enum Error {
 /// one's that runs leave behind; those that it did not start itself may be ended.
 pub async fn run(options: Options, dial: Dial, shutdown: watch::Receiver<Shutdown>) -> Result<(), Error> {
     // What a run leaves behind whose supervisor it has killed comes to this process.
-    processes::adopt_orphans();
+    if !options.portable {
+        platform::adopt_orphans();
+    }
     let context = Arc::new(Context::new(options, dial)?);
     let (sender, events) = mpsc::unbounded_channel();
     let mut agent = Agent {
@@ -105,6 +107,12 @@ impl Agent {
         for entry in left_over {
             let record = self.context.journal.begin(entry)?;
             self.resend(record);
+        }
+        if let Some(id) = self.context.kept_id() {
+            // What the dead process has left is sent first: when the server hears that this agent is back, it takes the rest
+            // away.
+            while self.resending.join_next().await.is_some() {}
+            self.id = Some(id);
         }
         loop {
             if self.is_done() {
@@ -233,6 +241,7 @@ impl Agent {
         let GreetedConnection { socket, welcome, greeted_at } = greeted;
         let FromServer::Welcome { agent, lease_milliseconds, heartbeat_milliseconds, lost } = welcome else { return };
         self.id = Some(agent);
+        self.context.keep_id(agent);
         self.backoff = Backoff::new();
         self.heartbeat_every = Duration::from_millis(heartbeat_milliseconds.max(50));
         let is_idle = self.phase_references().is_empty();

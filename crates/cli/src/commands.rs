@@ -23,6 +23,7 @@ pub(crate) mod runs;
 pub(crate) mod states;
 pub(crate) mod teams;
 pub(crate) mod tokens;
+pub(crate) mod up;
 pub(crate) mod users;
 pub(crate) mod variable_sets;
 pub(crate) mod variables;

@@ -147,7 +147,7 @@ mod tests {
 
     fn at(home: &Path) -> ProcessEnv {
         let variables = [("HOME".to_owned(), home.display().to_string())].into();
-        ProcessEnv { variables, directory: home.to_owned() }
+        ProcessEnv { variables, directory: home.to_owned(), ..ProcessEnv::default() }
     }
 
     #[test]

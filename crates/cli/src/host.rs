@@ -7,6 +7,7 @@ use std::str::FromStr;
 use url::Url;
 
 use crate::failure::Failure;
+use crate::local::LOCAL_HOST;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Host {
@@ -69,6 +70,18 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 impl Host {
+    /// Server of a bucket, which has no address before it is started.
+    pub(crate) fn local() -> Self {
+        let name = LOCAL_HOST.to_owned();
+        Self { address: Url::parse(&format!("http://{name}/")).expect("it is an address"), name }
+    }
+
+    /// The same server at an address.
+    pub(crate) fn at_address(&self, address: &str) -> Result<Self, Failure> {
+        let Self { address, .. } = address.parse()?;
+        Ok(Self { address, name: self.name.clone() })
+    }
+
     /// The address of something, each of whose parts may contain any character.
     pub(crate) fn at(&self, parts: &[&str]) -> Url {
         let mut url = self.address.clone();

@@ -3,15 +3,17 @@
 use std::fmt;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
 use crate::api::Api;
 use crate::cloud_block::{self, CloudBlock};
 use crate::colour::Painter;
-use crate::credentials;
+use crate::credentials::{self, Token};
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::local::{self, BucketChoice, Doors, LOCAL_HOST};
 use crate::output_flags::OutputFlags;
 use crate::print::Screen;
 use crate::process_env::ProcessEnv;
@@ -35,6 +37,9 @@ pub(crate) struct Flags {
     pub(crate) output: OutputFlags,
 }
 
+/// Interval of asking a server in this process.
+const LOCAL_POLL_INTERVAL: Duration = Duration::from_millis(25);
+
 /// A workspace by its names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct WorkspaceName {
@@ -53,6 +58,8 @@ impl fmt::Display for WorkspaceName {
 pub(crate) enum ChosenBy {
     Flag,
     Variable,
+    /// `TACO_BUCKET`
+    BucketVariable,
     Login,
     /// A file that may have come with a repository.
     ProjectFile(PathBuf),
@@ -74,6 +81,7 @@ impl fmt::Display for ChosenBy {
         match self {
             Self::Flag => formatter.write_str("the command line"),
             Self::Variable => formatter.write_str("TACO_HOST"),
+            Self::BucketVariable => formatter.write_str("TACO_BUCKET"),
             Self::Login => formatter.write_str("your last login"),
             Self::ProjectFile(file) => write!(formatter, "{}", file.display()),
             Self::CloudBlock => formatter.write_str("the `cloud` block in this directory"),
@@ -83,12 +91,23 @@ impl fmt::Display for ChosenBy {
     }
 }
 
+/// Place where a command finds its server.
+enum Place {
+    Host(String),
+    Bucket(BucketChoice),
+}
+
 /// Target of a command, from its flags, variables, the directory's `.taco.toml`, the user's file and the directory's
-/// `cloud` block, in this order.
+/// `cloud` block, in this order. A bucket in `TACO_BUCKET` counts where nothing names a server.
 #[derive(Debug)]
 pub(crate) struct Target {
+    /// Server; of a bucket that is not served yet only the name.
     pub(crate) host: Host,
+    /// Bucket that the command serves itself.
+    pub(crate) bucket: Option<BucketChoice>,
     pub(crate) chosen_by: ChosenBy,
+    /// Directory of the `.taco.toml` that counts here.
+    pub(crate) project: Option<PathBuf>,
     organization: Option<String>,
     workspace: Option<String>,
 }
@@ -97,32 +116,57 @@ impl Target {
     pub(crate) fn find(flags: &Flags, process_env: &ProcessEnv) -> Result<Self, Failure> {
         let user = user_config::read(process_env)?;
         let (file, project) = project_config::read(&process_env.directory)?.unwrap_or_default();
+        let directory = file.parent().map(std::path::Path::to_owned);
         let block = cloud_block::read(&process_env.directory).unwrap_or_default();
         let variable = |name| process_env.variable(name).map(str::to_owned);
-        let says = |chosen_by: ChosenBy| move |host: String| (host, chosen_by);
+        let of_variable = variable("TACO_BUCKET").map(|url| BucketChoice::of_user(&url));
+        let says = |chosen_by: ChosenBy| move |host: String| (Place::Host(host), chosen_by);
+        let of_project = match (&project.host, &project.bucket) {
+            (Some(host), _) => Some((Place::Host(host.clone()), ChosenBy::ProjectFile(file))),
+            (None, Some(text)) => Some(match of_variable.clone() {
+                Some(bucket) => (Place::Bucket(bucket), ChosenBy::BucketVariable),
+                None => {
+                    let (endpoint, region) = (project.s3_endpoint.clone(), project.s3_region.clone());
+                    let bucket = BucketChoice::of_file(&file, text, endpoint, region);
+                    (Place::Bucket(bucket), ChosenBy::ProjectFile(file))
+                }
+            }),
+            (None, None) => None,
+        };
+        // A configuration may read other workspaces of its bucket under this name.
+        let block_host = block.hostname.clone().filter(|name| name != LOCAL_HOST);
         let chosen = (flags.host.clone().map(says(ChosenBy::Flag)))
             .or_else(|| variable("TACO_HOST").map(says(ChosenBy::Variable)))
-            .or_else(|| project.host.clone().map(says(ChosenBy::ProjectFile(file))))
+            .or(of_project)
             .or_else(|| user.host.map(says(ChosenBy::Login)))
-            .or_else(|| block.hostname.clone().map(says(ChosenBy::CloudBlock)));
-        let (host, chosen_by) = match chosen {
-            Some((text, chosen_by)) => (text.parse()?, chosen_by),
+            .or_else(|| block_host.map(says(ChosenBy::CloudBlock)))
+            .or_else(|| of_variable.map(|bucket| (Place::Bucket(bucket), ChosenBy::BucketVariable)));
+        let (host, bucket, chosen_by) = match chosen {
+            Some((Place::Host(text), chosen_by)) => (text.parse()?, None, chosen_by),
+            Some((Place::Bucket(bucket), chosen_by)) => (Host::local(), Some(bucket), chosen_by),
             None => match credentials::only_host(process_env) {
-                Some(host) => (host, ChosenBy::Credentials),
-                None => (Host::default(), ChosenBy::Nobody),
+                Some(host) => (host, None, ChosenBy::Credentials),
+                None => (Host::default(), None, ChosenBy::Nobody),
             },
         };
         // What is about another server knows nothing about this one.
         let elsewhere = |name: &String| name.parse::<Host>().is_ok_and(|other| other.name != host.name);
         let project = if project.host.as_ref().is_some_and(elsewhere) { ProjectConfig::default() } else { project };
         let block = if block.hostname.as_ref().is_some_and(elsewhere) { CloudBlock::default() } else { block };
+        // Everyone who uses a bucket finds the same organization in it, whatever their last login was to.
+        let of_user = match bucket {
+            Some(_) => None,
+            None => user.organization,
+        };
+        let of_bucket = bucket.as_ref().map(|_| local::DEFAULT_ORGANIZATION.to_owned());
         let organization = (flags.org.clone())
             .or_else(|| variable("TACO_ORG"))
             .or(project.organization)
-            .or(user.organization)
-            .or(block.organization);
+            .or(of_user)
+            .or(block.organization)
+            .or(of_bucket);
         let workspace = flags.ws.clone().or(project.workspace).or(block.workspace);
-        Ok(Self { host, chosen_by, organization, workspace })
+        Ok(Self { host, bucket, chosen_by, project: directory, organization, workspace })
     }
 
     /// The organization that an argument names, or the one that everything else points to.
@@ -169,16 +213,34 @@ pub(crate) struct Session {
 impl Session {
     /// True if there is a person at the terminal who may be asked.
     pub(crate) fn may_ask(&self) -> bool {
-        !self.no_input && io::stdin().is_terminal() && io::stderr().is_terminal()
+        !self.no_input && is_terminal()
     }
 
-    pub(crate) fn open(flags: &Flags, process_env: &ProcessEnv) -> Result<Self, Failure> {
-        let target = Target::find(flags, process_env)?;
-        let token = credentials::token(&target, process_env)?;
+    /// The server and how to reach it. Where a bucket is the target, its server runs in this process when this returns.
+    pub(crate) async fn open(flags: &Flags, process_env: &ProcessEnv) -> Result<Self, Failure> {
+        Self::open_with(flags, process_env, Doors::OfCommand).await
+    }
+
+    /// The same, where the server of a bucket is for others too.
+    pub(crate) async fn open_with(flags: &Flags, process_env: &ProcessEnv, doors: Doors) -> Result<Self, Failure> {
+        let mut target = Target::find(flags, process_env)?;
         let output = &flags.output;
+        let token = match &target.bucket {
+            None => credentials::token(&target, process_env)?,
+            Some(bucket) => {
+                let may_ask = !output.no_input && is_terminal();
+                let served = local::serve(bucket, doors, may_ask, process_env).await?;
+                target.host = target.host.at_address(&served.address)?;
+                Some(Token { text: served.token, source: "this command".to_owned() })
+            }
+        };
         if output.shows_target() {
             let with = token.as_ref().map_or("no token".to_owned(), |token| format!("the token of {}", token.source));
-            eprintln!("Asks {} ({}) with {with}.", target.host.address, target.chosen_by);
+            let place = match &target.bucket {
+                Some(bucket) => format!("the bucket {bucket}, served by this command"),
+                None => target.host.address.to_string(),
+            };
+            eprintln!("Asks {place} ({}) with {with}.", target.chosen_by);
         }
         let api = Api::new(target.host.clone(), token.map(|token| token.text), output.shows_requests())?;
         let (json, quiet, screen) = (output.json, output.quiet, Screen::new(output.colours(process_env)));
@@ -186,16 +248,63 @@ impl Session {
         let api = api.with_progress(!json && !quiet);
         Ok(Self { api, target, json, quiet, screen, painter_of_errors, no_input: output.no_input })
     }
+
+    /// True if this process is the server: what is not awaited here happens nowhere.
+    pub(crate) fn is_local(&self) -> bool {
+        self.target.bucket.is_some()
+    }
+
+    /// Interval of asking the server whether something has changed: one that is near may be asked more often.
+    pub(crate) fn poll_interval(&self, of_far_server: Duration) -> Duration {
+        if self.is_local() { LOCAL_POLL_INTERVAL } else { of_far_server }
+    }
+}
+
+fn is_terminal() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_bucket_counts_where_nothing_names_a_server() {
+        let directory = tempfile::tempdir().expect("there is room");
+        let found = |flags: &Flags, variables: &[(&str, &str)]| {
+            let target = Target::find(flags, &process_env(&directory, variables)).expect("it is found");
+            (target.bucket.as_ref().map(|bucket| bucket.url.clone()), target.organization(None).ok())
+        };
+        let (none, main) = ((None, None), Some("main".to_owned()));
+        let bucket = |url: &str| (Some(url.to_owned()), main.clone());
+        let variable = [("TACO_BUCKET", "s3://variable")];
+        assert_eq!(found(&Flags::default(), &[]), none);
+        assert_eq!(found(&Flags::default(), &variable), bucket("s3://variable"));
+        let file = directory.path().join(".taco.toml");
+        std::fs::write(&file, "bucket = \"s3://file\"").expect("it is written");
+        assert_eq!(found(&Flags::default(), &[]), bucket("s3://file"));
+        assert_eq!(found(&Flags::default(), &variable), bucket("s3://variable"), "the user goes before the file");
+        let hosts = [("TACO_BUCKET", "s3://variable"), ("TACO_HOST", "taco.example.com")];
+        assert_eq!(found(&Flags::default(), &hosts), none);
+        let flags = Flags { host: Some("taco.example.com".into()), ..Flags::default() };
+        assert_eq!(found(&flags, &variable), none);
+        credentials::replace(&directory.path().join(".config/taco/cli.toml"), b"host = \"h\"\norganization = \"o\"")
+            .expect("it is written");
+        assert_eq!(found(&Flags::default(), &[]), bucket("s3://file"), "the directory says more than a login");
+        std::fs::remove_file(&file).expect("it was there");
+        assert_eq!(found(&Flags::default(), &variable), (None, Some("o".to_owned())), "there is a server");
+        std::fs::write(&file, "host = \"taco.example.com\"").expect("it is written");
+        assert_eq!(found(&Flags::default(), &variable).0, None, "there is a server");
+    }
+
     fn process_env(directory: &tempfile::TempDir, variables: &[(&str, &str)]) -> ProcessEnv {
         let home = ("HOME".to_owned(), directory.path().display().to_string());
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        ProcessEnv { variables: variables.chain([home]).collect(), directory: directory.path().to_owned() }
+        ProcessEnv {
+            variables: variables.chain([home]).collect(),
+            directory: directory.path().to_owned(),
+            ..ProcessEnv::default()
+        }
     }
 
     fn directory_with_block() -> tempfile::TempDir {

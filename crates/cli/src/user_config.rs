@@ -16,10 +16,15 @@ pub(crate) struct UserConfig {
     pub(crate) organization: Option<String>,
 }
 
-fn path(process_env: &ProcessEnv) -> Option<PathBuf> {
+/// Directory of a user's settings.
+pub(crate) fn directory(process_env: &ProcessEnv) -> Option<PathBuf> {
     let directory = process_env.variable("XDG_CONFIG_HOME").map(PathBuf::from);
     let directory = directory.or_else(|| Some(process_env.home()?.join(".config")))?;
-    Some(directory.join("taco/cli.toml"))
+    Some(directory.join("taco"))
+}
+
+fn path(process_env: &ProcessEnv) -> Option<PathBuf> {
+    Some(directory(process_env)?.join("cli.toml"))
 }
 
 fn text(process_env: &ProcessEnv) -> Result<String, Failure> {
@@ -60,7 +65,7 @@ mod tests {
     fn a_host_is_remembered_beside_the_organization() {
         let home = tempfile::tempdir().expect("there is room");
         let variables = [("XDG_CONFIG_HOME".to_owned(), home.path().display().to_string())].into();
-        let process_env = ProcessEnv { variables, directory: home.path().to_owned() };
+        let process_env = ProcessEnv { variables, directory: home.path().to_owned(), ..ProcessEnv::default() };
         assert!(read(&process_env).expect("absent is fine").host.is_none());
         replace(&home.path().join("taco/cli.toml"), b"organization = \"acme\"\n").expect("it is written");
         remember_host(&process_env, "https://taco.example.com/").expect("it is written");

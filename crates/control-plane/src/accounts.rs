@@ -1,6 +1,7 @@
 //! Users: their own view of their account, and a site admin's of everyone's.
 
 pub(crate) mod acting;
+pub(crate) mod claimed_authors;
 pub(crate) mod first_start;
 pub(crate) mod grants;
 pub(crate) mod password_queue;

@@ -1,14 +1,14 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use taco_boxed::boxed;
 use taco_domain::history::HistoryRules;
-use taco_domain::id::{AgentPoolId, OrganizationId, OrganizationPrefix};
+use taco_domain::id::{AgentPoolId, OrganizationId, OrganizationPrefix, UserId};
 use taco_domain::organization::OrganizationEntry;
 use taco_domain::permission::{Action, Resource};
 use taco_domain::secret::{HashKey, Secret, SecretHash};
@@ -124,6 +124,8 @@ pub(crate) struct Shared {
     blobs: Blobs,
     pub(crate) hash_key: HashKey,
     pub(crate) site_token: Option<SecretHash>,
+    /// The user that a caller without a login or with the site's token is, if that is not the first admin.
+    pub(crate) claimed_author: OnceLock<UserId>,
     pub(crate) site: Ledger<Site>,
     /// Opened when they are first asked for.
     pub(crate) organizations: Mutex<HashMap<OrganizationId, Arc<OnceCell<Ledger<OrganizationState>>>>>,
@@ -304,6 +306,7 @@ impl ControlPlane {
                 master_keys: settings.master_keys,
                 hash_key,
                 site_token,
+                claimed_author: OnceLock::new(),
                 site,
                 organizations: Mutex::default(),
                 ledger_options,

@@ -227,6 +227,7 @@ impl ControlPlane {
                 selection: wanted.selection.clone(),
                 created_at: now,
                 created_by: tx.caller().author(),
+                carried_by: None,
                 attempt: 0,
                 approved: None,
                 canceled: None,

@@ -47,6 +47,11 @@ pub fn format() -> Key {
     Key::new("taco.json")
 }
 
+/// The secret key of a bucket that people use without a server.
+pub fn secret_key() -> Key {
+    Key::new("secret-key")
+}
+
 /// All ledgers.
 pub fn ledgers() -> Key {
     Key::new("ledgers")

@@ -367,6 +367,12 @@ impl<S: State> Shared<S> {
 
     /// Reads commits until there are no more. In calm times that is one GET that finds nothing.
     pub(crate) async fn catch_up(&self) -> Result<(), Error> {
+        self.catch_up_beyond(None).await
+    }
+
+    /// The same where commits up to this one were seen in a listing: those are read first, so that little
+    /// is asked for in vain.
+    async fn catch_up_beyond(&self, listed: Option<u64>) -> Result<(), Error> {
         let head = self.head();
         // Whoever looks is likely to write next, and should not have to wait for this then.
         let (found, ()) = join!(self.fetch(head.seq + 1), self.confirm_ahead(&head));
@@ -374,10 +380,15 @@ impl<S: State> Shared<S> {
         let next = Arc::new(self.follow(&head, &key, head.seq + 1, &bytes)?);
         self.snapshots.pass(&next);
         self.advance(next);
-        let mut window = 2;
+        let (mut window, mut beyond) = (2, 1);
         loop {
             let mut head = self.head();
-            let seqs: Vec<u64> = (1..=window).map(|step| head.seq + step).collect();
+            let count = match listed {
+                None => window,
+                Some(listed) if listed > head.seq => window.min(listed - head.seq),
+                Some(_) => beyond,
+            };
+            let seqs: Vec<u64> = (1..=count).map(|step| head.seq + step).collect();
             let found = join_all(seqs.iter().map(|&seq| self.fetch(seq))).await;
             let mut reached_end = false;
             for (&seq, found) in seqs.iter().zip(found) {
@@ -392,6 +403,9 @@ impl<S: State> Shared<S> {
             if reached_end {
                 self.set_aside_report.tell(&self.name, &self.head().state);
                 return Ok(());
+            }
+            if listed.is_some_and(|listed| listed < self.head().seq) {
+                beyond = (beyond * 2).min(MAX_PREFETCHED_COMMITS);
             }
             window = (window * 2).min(MAX_PREFETCHED_COMMITS);
         }
@@ -418,9 +432,10 @@ impl<S: State> Shared<S> {
     async fn refuse_a_gap(&self, after: u64) -> Result<(), Error> {
         let last = layout::commit(&self.name, after);
         let listed = self.environment.bucket.list(&layout::log(&self.name), Some(&last)).await?;
-        self.catch_up().await?;
+        let newest = listed.iter().filter_map(layout::number_of).max();
+        self.catch_up_beyond(newest).await?;
         let head = self.head();
-        match listed.iter().filter_map(layout::number_of).max() {
+        match newest {
             Some(newest) if newest > head.seq => {
                 let missing = layout::commit(&self.name, head.seq + 1);
                 Err(Error::corrupt(&missing, format_args!("it is missing, though commit {newest} is there")))

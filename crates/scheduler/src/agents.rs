@@ -99,7 +99,7 @@ impl Connected {
 
     /// The one within a server stays for as long as the server does.
     fn disconnect(&self) {
-        if self.new.reach != AgentScope::WithinServer {
+        if !self.new.reach.is_within() {
             let _ = self.sender.send(ToAgent::Dismissed);
         }
     }
@@ -193,6 +193,11 @@ impl Agents {
         // A task that is handing out now may not have seen it.
         drop(self.turn.lock().await);
         greeting
+    }
+
+    /// True when the server is stopping.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed)
     }
 
     /// Stops handing out phases from now on.

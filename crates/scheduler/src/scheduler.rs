@@ -45,6 +45,8 @@ pub struct Scheduler {
     pub(crate) walks_changed: Arc<Notify>,
     /// Something changed that may be told.
     pub(crate) notifications_changed: Arc<Notify>,
+    /// It lives for one command: nothing is published before its agent has come, or after it has left.
+    is_brief: bool,
 }
 
 /// Says "look", from outside.
@@ -78,7 +80,14 @@ impl Scheduler {
             failed: Arc::default(),
             walks_changed: Arc::default(),
             notifications_changed: Arc::default(),
+            is_brief: false,
         }
+    }
+
+    /// The same for a server that lives no longer than a command: with fewer requests to the bucket.
+    #[must_use]
+    pub fn briefly(self) -> Self {
+        Self { is_brief: true, ..self }
     }
 
     pub fn leases(&self) -> Leases {
@@ -284,6 +293,12 @@ impl Scheduler {
     async fn publish_for_ever(&self) {
         let mut watch = Watch::default();
         loop {
+            if self.is_brief && self.agents.ids().is_empty() {
+                let _ = timeout(self.leases.heartbeat(), self.agents.publish.notified()).await;
+                if self.agents.ids().is_empty() && self.agents.is_leaving() {
+                    continue;
+                }
+            }
             let presence = self.agents.presence();
             let asked_at = Instant::now();
             if self.peers.publish(&presence).await {

@@ -8,6 +8,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::commands::{admin, audit, config, doctor, rewrap, server};
 use crate::config::ConfigError;
 use crate::embedded_agent::SUPERVISE;
+use crate::local::LocalHost;
 
 /// A wrong command line or configuration; clap uses the same.
 const USAGE: u8 = 2;
@@ -68,14 +69,15 @@ pub fn run() -> ExitCode {
         Some(Command::Audit(arguments)) => audit::run(&arguments),
         Some(Command::Rewrap(arguments)) => rewrap::run(&arguments),
         Some(Command::Admin(arguments)) => admin::run(&arguments),
-        Some(Command::People(command)) => Ok(taco_cli::run(&command, command_line)),
+        Some(Command::People(command)) => Ok(taco_cli::run(&command, command_line, LocalHost::new())),
     };
     outcome.unwrap_or_else(|error| fail(&error))
 }
 
 /// The commands by what people want to do.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Getting started", &["login", "init", "whoami", "logout"]),
+    ("A directory, with or without a server", &["plan", "apply", "destroy", "up"]),
     ("Daily work", &["run", "queue", "ws", "state", "var", "varset", "bind"]),
     ("States and their graph", &["graph", "why", "outputs", "deps", "walk"]),
     (

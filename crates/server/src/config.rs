@@ -20,7 +20,7 @@ pub use error::ConfigError;
 pub use flags::{BucketFlags, Flags, ServerFlags};
 pub use layer::Origin;
 pub use settings::{DefaultValue, Group, Setting, Settings, TABLE};
-pub use value::{BucketUrl, FilePath, HttpUrl, LogFilter, LogFormat, MirrorUrl, PublicUrl, Secret};
+pub use value::{AgentEnvironment, BucketUrl, FilePath, HttpUrl, LogFilter, LogFormat, MirrorUrl, PublicUrl, Secret};
 
 use value::Value;
 

@@ -1,5 +1,6 @@
 //! The agent within the server. It is the same as `taco-agent`, and comes through a door that only it can reach.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -7,12 +8,12 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use taco_agent::{Dial, EngineMirror, EngineTrust, Options, ProviderMirror, RunUsers};
+use taco_agent::{Dial, EngineMirror, EngineTrust, Options, ProviderMirror, RunEnvironment, RunUsers};
 use tokio::io::DuplexStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::config::Settings;
+use crate::config::{AgentEnvironment, Settings};
 use crate::shutdown::Shutdown;
 use crate::{master_keys, tls};
 
@@ -23,10 +24,10 @@ pub(crate) const SUPERVISE: &str = "supervise-engine";
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Grace period for phases under way when the server shuts down; then they are interrupted.
-const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(15);
+pub(crate) const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(15);
 
-/// Executes phases until the server goes down.
-pub(crate) async fn run(options: Options, door: Router, shutdown: Shutdown) {
+/// Executes phases until the server goes down. What is under way then is interrupted after `patience`, or never.
+pub(crate) async fn run(options: Options, door: Router, patience: Option<Duration>, shutdown: Shutdown) {
     let dial = Dial::embedded(move || open(&door));
     let (urgency, asked) = watch::channel(taco_agent::Shutdown::Stay);
     let mut agent = tokio::spawn(taco_agent::run(options, dial, asked));
@@ -34,9 +35,15 @@ pub(crate) async fn run(options: Options, door: Router, shutdown: Shutdown) {
         ended = &mut agent => ended,
         () = shutdown.begun() => {
             urgency.send_replace(taco_agent::Shutdown::Drain);
-            match timeout(SHUTDOWN_GRACE_PERIOD, &mut agent).await {
-                Ok(ended) => ended,
-                Err(_) => {
+            let drained = async {
+                match patience {
+                    Some(patience) => timeout(patience, &mut agent).await.ok(),
+                    None => Some((&mut agent).await),
+                }
+            };
+            match drained.await {
+                Some(ended) => ended,
+                None => {
                     urgency.send_replace(taco_agent::Shutdown::Stop);
                     agent.await
                 }
@@ -99,6 +106,14 @@ pub(crate) fn options(
         ca_file: authority.map(Path::to_owned),
         run_as,
         confine: !settings.agent_unconfined,
+        engine_store: settings.engine_store.clone(),
+        provider_cache: settings.provider_cache.clone(),
+        environment: match settings.agent_environment {
+            AgentEnvironment::Clean => RunEnvironment::Clean,
+            AgentEnvironment::Inherit => RunEnvironment::Inherit(inherited()),
+        },
+        keeps_id: false,
+        portable: settings.agent_portable,
         forbidden: forbidden(settings),
         supervisor: Options::own_supervisor(SUPERVISE),
         journal_secret,
@@ -111,6 +126,14 @@ fn forbidden(settings: &Settings) -> Vec<PathBuf> {
     let beside_bucket = [master_keys::directory(bucket), master_keys::key_file(bucket), tls::key_beside(bucket)];
     let key = settings.tls_key.as_ref().map(|path| path.as_path().to_owned());
     beside_bucket.into_iter().chain([key]).flatten().chain(settings.files_with_secrets.iter().cloned()).collect()
+}
+
+/// The server's own variables, without its settings.
+fn inherited() -> Vec<(OsString, OsString)> {
+    let variables = crate::environment::variables();
+    let is_setting = |name: &str| name.starts_with("TACO_");
+    let kept = variables.into_iter().filter(|(name, _)| !is_setting(name));
+    kept.map(|(name, value)| (name.into(), value.into())).collect()
 }
 
 /// Servers on one machine differ in their ports.

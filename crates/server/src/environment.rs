@@ -12,6 +12,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use taco_agent::platform;
+
 /// Says that the variables are on standard input.
 const MARK: &str = "TACO_VARIABLES_ON_STDIN";
 
@@ -69,6 +71,10 @@ pub(crate) fn is_hidden() -> bool {
 /// Makes this process one that shows none of its variables. Returns in the process that was started again; where that
 /// is impossible, in this one, with the reason.
 pub(crate) fn hide() -> io::Result<()> {
+    // Elsewhere there is no such file, and nothing that a second start would take out of the reach of others.
+    if !cfg!(target_os = "linux") {
+        return Ok(());
+    }
     if !is_hidden() {
         return Err(start_again().unwrap_or_else(|error| error));
     }
@@ -76,8 +82,7 @@ pub(crate) fn hide() -> io::Result<()> {
     let variables = read_and_empty(file)?;
     // Later calls get the first answer.
     let _ = TAKEN_ALONG.set(variables);
-    nix::sys::prctl::set_dumpable(false)?;
-    Ok(())
+    platform::forbid_inspection()
 }
 
 /// Replaces this process; does not return, unless it fails.
@@ -86,7 +91,7 @@ fn start_again() -> io::Result<io::Error> {
     file.write_all(&serde_json::to_vec(&of_process())?)?;
     file.seek(SeekFrom::Start(0))?;
     let plain = std::env::vars_os().filter(|(name, _)| PLAIN.iter().any(|plain| name == plain));
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = Command::new(platform::own_program());
     command.args(std::env::args_os().skip(1)).env_clear();
     // Before the operator's.
     command.env(ALLOCATOR_SETTINGS, allocator_settings(std::thread::available_parallelism().map_or(1, usize::from)));

@@ -18,6 +18,7 @@ mod health;
 mod history;
 pub mod http;
 mod limits;
+mod local;
 mod log_writer;
 mod logging;
 mod master_keys;

@@ -10,9 +10,11 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use jiff::SignedDuration;
-use taco_agent::{EngineTrust, RunUsers};
+use taco_agent::{EngineTrust, Options as AgentOptions, RunUsers};
 use taco_agent_api::AgentApi;
 use taco_control_plane::{HistorySettings, Limits, NotificationSettings, Privileged, Timeouts};
+use taco_domain::Author;
+use taco_domain::global_queue::AgentScope;
 use taco_ledger::beacon::{BEACON_INTERVAL, Beacons};
 use taco_ledger::doctor::{ProbeError, Thoroughness, probe};
 use taco_ledger::{
@@ -26,10 +28,12 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tower_http::timeout::TimeoutLayer;
 
+use crate::bucket::OpenBucket;
 use crate::config::{FilePath, PublicUrl, Settings};
 use crate::connections::{ConnectionLimits, Service, Tls, lead_to_https};
 use crate::courier::OutboundCourier;
 use crate::health::{self, Readiness};
+use crate::local::{LocalOptions, RememberedProbe};
 use crate::master_keys::{self, KeyError};
 use crate::peers::{self, BeaconPeers};
 use crate::shutdown::Shutdown;
@@ -44,6 +48,12 @@ const MIN_TOKEN_LENGTH: usize = 32;
 
 /// Connection limit of the second listener, which serves little and few.
 const MAX_METRICS_CONNECTIONS: usize = 32;
+
+/// Time after which a server that someone has started for a command tidies up: it is not one for a command then.
+const LOCAL_TIDY_UP_DELAY: Duration = Duration::from_mins(5);
+
+/// Name of the server that executes a run, for that run.
+const LOCAL_HOST: &str = "taco.local";
 
 /// Reason why a server did not start.
 #[derive(thiserror::Error, Debug)]
@@ -103,6 +113,24 @@ impl Server {
 
     /// Starts a server that has further routes.
     pub async fn start_with(settings: Settings, further: Router) -> Result<Running, StartError> {
+        Self::start_on(settings, None, further, None).await
+    }
+
+    /// Starts a server for its operator alone, on a bucket that is open already.
+    pub(crate) async fn start_local(
+        settings: Settings,
+        bucket: OpenBucket,
+        local: LocalOptions,
+    ) -> Result<Running, StartError> {
+        Self::start_on(settings, Some(bucket), Router::new(), Some(local)).await
+    }
+
+    async fn start_on(
+        settings: Settings,
+        opened: Option<OpenBucket>,
+        further: Router,
+        local: Option<LocalOptions>,
+    ) -> Result<Running, StartError> {
         if settings.no_auth && !settings.listen.ip().is_loopback() {
             return Err(StartError::NoAuthInPublic { address: settings.listen });
         }
@@ -133,8 +161,12 @@ impl Server {
         let recorder = metrics::recorder();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let rng = SharedRng::from_system();
-        let bucket = bucket::open(&settings, &rng)?;
-        warn_if_slow(check_bucket(&bucket.with_retries, &settings, &*clock, &rng)).await?;
+        let bucket = match opened {
+            Some(bucket) => bucket,
+            None => bucket::open(&settings, &rng)?,
+        };
+        let remembered = local.as_ref().map(|local| &local.probe);
+        warn_if_slow(check_bucket(&bucket.with_retries, &settings, remembered, &*clock, &rng)).await?;
 
         let shutdown = Shutdown::new();
         let (mut under_way, mut tasks) = (JoinSet::new(), JoinSet::new());
@@ -161,7 +193,13 @@ impl Server {
         let own_settings = taco_control_plane::Settings { notifications, ..own_settings };
         let control_plane = Privileged::open(environment, own_settings).await?;
         // A caller with the site's token is the first admin, so there has to be one.
-        let admin_without_password = control_plane.make_first_admin().await?;
+        let (admin_without_password, scope) = match &local {
+            None => (control_plane.make_first_admin().await?, AgentScope::WithinServer),
+            Some(local) => {
+                let author = control_plane.act_for_claimed_author(&local.author).await?;
+                (None, AgentScope::OfPerson(Author::User(author)))
+            }
+        };
         // Late enough: its files are next to the bucket, which is there by now.
         let tls = tls::load(&settings, now, &rng)?;
         let (acceptor, certificate_authority) = tls.map(|tls| (tls.acceptor, tls.certificate_authority)).unzip();
@@ -170,22 +208,32 @@ impl Server {
             Leases::of(Duration::from_secs(settings.agent_lease.into())),
             Arc::new(BeaconPeers { beacons: Arc::clone(&beacons) }),
         );
+        let scheduler = if local.is_some() { scheduler.briefly() } else { scheduler };
         let agent_api = AgentApi::new(control_plane.clone(), scheduler.clone(), &url.to_string());
         let (peer_wakeup_route, looking) = peers::peer_wakeup_route(control_plane.clone(), scheduler.wake());
         tasks.spawn(until(shutdown.clone(), looking));
         tasks.spawn(peers::notify_peers(control_plane.clone(), Arc::clone(&beacons), shutdown.clone()));
         tasks.spawn(schedule(scheduler.clone(), beacons, shutdown.clone()));
         tasks.spawn(disconnect_clients(control_plane.clone(), scheduler, shutdown.clone()));
-        tasks.spawn(until(shutdown.clone(), history::archive_for_ever(control_plane.clone())));
         tasks.spawn(until(shutdown.clone(), graphs::examine_for_ever(control_plane.clone())));
-        tasks.spawn(until(shutdown.clone(), retention::delete_for_ever(control_plane.clone())));
+        // What tidies up takes more requests than a command, and is in no hurry.
+        let pause = if local.is_some() { LOCAL_TIDY_UP_DELAY } else { Duration::ZERO };
+        let deleting = retention::delete_for_ever(control_plane.clone());
+        tasks.spawn(until(shutdown.clone(), after(pause, deleting)));
+        let archiving = history::archive_for_ever(control_plane.clone());
+        tasks.spawn(until(shutdown.clone(), after(pause, archiving)));
         let pack_after = Duration::from_mins(settings.pack_after.into());
-        tasks.spawn(until(shutdown.clone(), packs::pack_for_ever(control_plane.clone(), pack_after)));
+        let packing = packs::pack_for_ever(control_plane.clone(), pack_after);
+        tasks.spawn(until(shutdown.clone(), after(pause, packing)));
         if settings.agent_concurrency > 0 {
             let authority = certificate_authority.as_ref().and_then(|path| path.as_deref());
             let secret = control_plane.journal_secret();
             let options = embedded_agent::options(&settings, run_as, engine_trust, secret, authority, address.port());
-            under_way.spawn(embedded_agent::run(options, agent_api.router_within(), shutdown.clone()));
+            let options = AgentOptions { keeps_id: local.is_some(), ..options };
+            // The command that has started a local server waits for its runs.
+            let patience = local.is_none().then_some(embedded_agent::SHUTDOWN_GRACE_PERIOD);
+            let door = agent_api.router_within_for(scope);
+            under_way.spawn(embedded_agent::run(options, door, patience, shutdown.clone()));
         }
 
         let api = Api::new(control_plane.control_plane(), &url.to_string());
@@ -309,12 +357,13 @@ fn opa_on_path() -> Option<PathBuf> {
     taco_control_plane::opa_on_path(&std::env::var_os("PATH")?)
 }
 
-/// Hosts under which clients know this server: that of its URL, and the address that it listens on.
+/// Hosts under which clients know this server: that of its URL, the address that it listens on, and the name that every run
+/// has for the server that executes it.
 fn own_hosts(url: &PublicUrl, address: SocketAddr) -> Vec<String> {
     let url = url.as_url();
     let host = url.host_str().unwrap_or_default();
     let with_port = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-    vec![with_port, address.to_string()]
+    vec![with_port, address.to_string(), LOCAL_HOST.to_owned()]
 }
 
 fn ledger_options(settings: &Settings) -> Options {
@@ -328,9 +377,14 @@ fn ledger_options(settings: &Settings) -> Options {
 async fn check_bucket(
     bucket: &Arc<dyn Bucket>,
     settings: &Settings,
+    remembered: Option<&RememberedProbe>,
     clock: &dyn Clock,
     rng: &SharedRng,
 ) -> Result<(), StartError> {
+    if remembered.is_some_and(RememberedProbe::is_fresh) {
+        format::ensure(&**bucket, clock).await?;
+        return Ok(());
+    }
     let is_ours = format::read(&**bucket).await?.is_some();
     match probe(bucket, rng, Thoroughness::for_start_on(&settings.location())).await {
         // It proved honest when it was marked as ours. What it holds can be served, and it may take writes later.
@@ -344,6 +398,9 @@ async fn check_bucket(
             return Ok(());
         }
         probed => probed?,
+    }
+    if let Some(remembered) = remembered {
+        remembered.remember();
     }
     format::ensure(&**bucket, clock).await?;
     Ok(())
@@ -384,6 +441,13 @@ async fn disconnect_clients(control_plane: Privileged, scheduler: Scheduler, shu
     shutdown.begun().await;
     control_plane.let_readers_go();
     scheduler.dismiss_agents().await;
+}
+
+async fn after(pause: Duration, work: impl Future<Output = ()>) {
+    if !pause.is_zero() {
+        tokio::time::sleep(pause).await;
+    }
+    work.await;
 }
 
 /// Works until nothing is under way.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use taco_agent::{Dial, EngineMirror, EngineTrust, Options, Shutdown};
+use taco_agent::{Dial, EngineMirror, EngineTrust, Options, RunEnvironment, Shutdown};
 use taco_agent_protocol::{Engine, Outcome, PhaseKind};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -38,6 +38,11 @@ async fn an_agent_within_a_server_needs_no_network() {
     std::fs::create_dir_all(&store).expect("a directory");
     std::os::unix::fs::symlink(tool("TACO_TEST_TOFU"), store.join("tofu")).expect("a link");
     let options = Options {
+        engine_store: None,
+        provider_cache: None,
+        environment: RunEnvironment::Clean,
+        keeps_id: false,
+        portable: false,
         name: "within".to_owned(),
         token: POOL_TOKEN.to_owned(),
         concurrency: 4,

@@ -37,7 +37,7 @@ enum Verb {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     let Verb::Ls { pool } = &arguments.verb;
     let pools = match pool {
         Some(pool) => vec![pools::find(&session, pool).await?],

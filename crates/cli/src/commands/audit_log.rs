@@ -73,7 +73,7 @@ impl Arguments {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     let organization = session.target.organization(None)?;
     let events = read(&session, &organization, arguments).await?;
     if session.json {

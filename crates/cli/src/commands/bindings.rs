@@ -105,7 +105,7 @@ impl Arguments {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     match &arguments.verb {
         None => bind(&session, &arguments.bare()).await,
         Some(Verb::Add(new)) => bind(&session, new).await,

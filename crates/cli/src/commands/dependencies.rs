@@ -130,7 +130,7 @@ impl Policy {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     match &arguments.verb {
         Verb::Ls { workspace } => list(&session, workspace.as_deref()).await,
         Verb::Declare { ends, output } => declare(&session, ends, output).await,

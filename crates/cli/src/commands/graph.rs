@@ -151,7 +151,7 @@ impl Part {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     let organization = session.target.organization(None)?;
     if arguments.web {
         return browser::show(&session.target.host.at(&["app", &organization, "graph"]));

@@ -46,6 +46,11 @@ pub struct Arguments {
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
     let target = Target::find(&arguments.flags, process_env)?;
+    if let Some(bucket) = &target.bucket {
+        return Err(Failure::usage("this directory needs no `cloud` block")
+            .because(format!("{} names the bucket {bucket}, which the commands serve themselves", target.chosen_by))
+            .hint("`taco plan` and `taco apply` work at once; name a server with --host for a block"));
+    }
     let workspace = target.workspace(None)?;
     if let Some(file) = cloud_block::file_with_backend(&arguments.directory) {
         return Err(Failure::new(Kind::Conflict, "a backend is already configured")
@@ -92,7 +97,7 @@ enum OnServer {
 
 /// The file is of use without the workspace too, so nothing here is an error.
 async fn create_workspace(arguments: &Arguments, process_env: &ProcessEnv, workspace: &WorkspaceName) -> OnServer {
-    let Ok(session) = Session::open(&arguments.flags, process_env) else { return OnServer::NotAsked };
+    let Ok(session) = Session::open(&arguments.flags, process_env).await else { return OnServer::NotAsked };
     if !matches!(credentials::token(&session.target, process_env), Ok(Some(_))) {
         return OnServer::NotAsked;
     }

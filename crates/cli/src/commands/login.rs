@@ -49,7 +49,12 @@ pub struct Arguments {
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
     let flags = Flags { host: arguments.server.clone(), ..Flags::default() };
-    let Target { host, chosen_by, .. } = Target::find(&flags, process_env)?;
+    let Target { host, chosen_by, bucket, .. } = Target::find(&flags, process_env)?;
+    if let Some(bucket) = bucket {
+        return Err(Failure::usage("no server is given")
+            .because(format!("{chosen_by} names the bucket {bucket}, which the commands serve themselves"))
+            .hint("name a server: taco login taco.example.com"));
+    }
     let (source, debug) = (arguments.token_source()?, arguments.output.shows_requests());
     if chosen_by.is_the_directory() && !matches!(source, TokenSource::Browser) {
         return Err(Failure::usage(format!("your token is not sent to {host}"))

@@ -141,7 +141,7 @@ impl Holder {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     match &arguments.verb {
         Verb::Ls { place } => list(&session, &place.find(&session).await?).await,
         Verb::Create { name, place, destination, url, token_file, email, triggers, disabled } => {

@@ -91,7 +91,7 @@ impl Settings {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     match &arguments.verb {
         Verb::Ls => list(&session).await,
         Verb::Show { name } => show(&session, name.as_deref()).await,

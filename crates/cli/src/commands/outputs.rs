@@ -77,7 +77,7 @@ enum Verb {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<ExitCode, Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     let workspace = match &arguments.verb {
         Verb::Log { workspace } => workspace.as_deref(),
         Verb::Show { workspace, .. } | Verb::Diff { workspace, .. } => Some(workspace.as_str()),

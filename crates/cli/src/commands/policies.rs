@@ -86,7 +86,7 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
     if let Verb::Test(options) = &arguments.verb {
         return test::run(options, arguments.flags.output.json);
     }
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     match &arguments.verb {
         Verb::Ls => list(&session).await,
         Verb::Create { name, description, global, overridable, opa_version } => {

@@ -85,7 +85,7 @@ enum TokenVerb {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     match &arguments.verb {
         Verb::Ls => list(&session).await,
         Verb::Create { name, workspace, project } => create(&session, name, workspace, project).await,

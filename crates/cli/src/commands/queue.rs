@@ -27,7 +27,7 @@ pub struct Arguments {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     let organization = session.target.organization(None)?;
     let subject = format!("runs of organization {organization}");
     let include = ("include", "workspace");

@@ -38,7 +38,7 @@ enum Noun {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     match &arguments.noun {
         Noun::Module(verb) => modules::run(&session, verb).await,
         Noun::Provider(verb) => providers::run(&session, verb).await,

@@ -107,7 +107,7 @@ impl Place {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     match &arguments.verb {
         Verb::Show { place } => show(&session, &place.find(&session).await?).await,
         Verb::Set { days, place, confirmation } => {

@@ -2,6 +2,7 @@
 
 mod again;
 mod contract;
+pub(crate) mod directory;
 mod logs;
 mod plan;
 mod policies;
@@ -170,7 +171,7 @@ impl Decision {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<ExitCode, Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     let runs = Runs { session: &session };
     match &arguments.verb {
         Verb::Start(start) => return start::start(&runs, start).await,
@@ -194,7 +195,7 @@ pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Resu
             }
             confirmation.ask(&session, &runs.deed(&run, &beside))?;
             let body = json!({ "comment": decision.comment, "accept-output-changes": accept_output_changes });
-            if *watch {
+            if *watch || session.is_local() {
                 runs.act(&run, "apply", &body).await?;
                 let options = watch::Options { after_plan: true, ..options.clone() };
                 return watch::watch(&runs, run.id(), &options).await;

@@ -111,7 +111,7 @@ enum Verb {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     let name = session.target.workspace(None)?;
     let (workspace, beside) = workspaces::find(&session, &name).await?;
     let states = States { session: &session, name, workspace, beside };

@@ -101,7 +101,7 @@ impl Holder {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     match &arguments.verb {
         Verb::Ls { holder } => list(&session, holder).await,
         Verb::Create { holder, description, expires, confirmation } => {

@@ -74,7 +74,7 @@ enum Verb {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     let organization = match &arguments.verb {
         // Users of the site belong to no organization.
         Verb::Suspend { .. } | Verb::Resume { .. } => Default::default(),

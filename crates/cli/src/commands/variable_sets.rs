@@ -130,7 +130,7 @@ impl Settings {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     let organization = session.target.organization(None)?;
     let sets = Sets { session: &session, organization: &organization };
     match &arguments.verb {

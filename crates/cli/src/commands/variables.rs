@@ -68,7 +68,7 @@ enum Verb {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     let name = session.target.workspace(None)?;
     // Before anything is asked of the server: what is wrong here is wrong anyway.
     let imported = match &arguments.verb {

@@ -7,7 +7,7 @@ use crate::EXIT_CODES;
 use crate::failure::Failure;
 use crate::output;
 use crate::process_env::ProcessEnv;
-use crate::session::{ChosenBy, Flags, Session};
+use crate::session::{ChosenBy, Flags, Session, Target};
 
 /// Show the version of taco, and of the server
 #[derive(Args, Debug)]
@@ -24,7 +24,14 @@ pub struct Arguments {
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
     let version = env!("CARGO_PKG_VERSION");
-    let session = Session::open(&arguments.flags, process_env)?;
+    // A bucket has no server but this program.
+    if Target::find(&arguments.flags, process_env)?.bucket.is_some() {
+        return match arguments.flags.output.json {
+            true => output::json(&json!({ "version": version, "server": null })),
+            false => output::line(&format!("taco {version}")),
+        };
+    }
+    let session = Session::open(&arguments.flags, process_env).await?;
     let host = &session.target.host;
     // Whoever has no server wants to know the version of the program alone.
     let server = match session.target.chosen_by {

@@ -172,7 +172,7 @@ enum OnFail {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<ExitCode, Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     let walks = Walks { session: &session };
     match &arguments.verb {
         Verb::Plan(begin) => return walks.begin("plan", begin, Map::new()).await,
@@ -232,7 +232,7 @@ impl Walks<'_> {
         let path = ["organizations", &organization, "walks"];
         let body = about("walks", attributes, json!({}));
         let walk = one(self.session.api.send("the walk", Method::POST, &path, &body).await?)?;
-        if begin.watch {
+        if begin.watch || self.session.is_local() {
             return watch::watch(self, walk.id()).await;
         }
         self.tell(&walk, &format!("Started {} over {}", walk.id(), units_in(&walk)))
@@ -313,7 +313,7 @@ impl Walks<'_> {
     async fn act(&self, id: &str, action: &str, body: &Value, deed: &str, watches: bool) -> Result<ExitCode, Failure> {
         let path = ["walks", id, "actions", action];
         let walk = one(self.session.api.send(&format!("walk {id}"), Method::POST, &path, body).await?)?;
-        if watches {
+        if watches || (self.session.is_local() && action != "cancel") {
             return watch::watch(self, id).await;
         }
         self.tell(&walk, &format!("{deed} {id}"))

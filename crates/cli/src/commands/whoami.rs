@@ -23,7 +23,7 @@ pub struct Arguments {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     let account = one(session.api.get("your account", &["account", "details"], &[]).await?)?;
     if session.json {
         return output::json(&account.plain());

@@ -37,7 +37,7 @@ pub struct Arguments {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     let name = session.target.workspace(arguments.workspace.as_deref())?;
     if arguments.web {
         let mut page = session.target.host.at(&["app", &name.organization, "graph"]);

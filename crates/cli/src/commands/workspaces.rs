@@ -182,7 +182,7 @@ fn tag_filter(index: usize, tag: &str) -> Vec<(String, String)> {
 }
 
 pub(crate) async fn run(arguments: &Arguments, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let session = Session::open(&arguments.flags, process_env)?;
+    let session = Session::open(&arguments.flags, process_env).await?;
     let named = |workspace: &String| session.target.workspace(Some(workspace));
     match &arguments.verb {
         Verb::Ls { search, project, tag } => list(&session, search.as_deref(), project.as_deref(), tag).await,

@@ -87,7 +87,7 @@ impl ControlPlane {
         let (site, prefetched) = tokio::join!(self.read_site(), self.prefetch(about));
         let site = site?;
         let (actor, token) = if self.is_site_token(text) {
-            (Actor::User { id: first_admin(), site_admin: true, by: Credential::Token { life: None } }, None)
+            (Actor::User { id: self.trusted_user(), site_admin: true, by: Credential::Token { life: None } }, None)
         } else {
             self.actor_with(&site, text).await.map_err(|error| token_guesses.count(request.address, error))?
         };
@@ -105,9 +105,9 @@ impl ControlPlane {
         })
     }
 
-    /// The first admin without any token, for a server that runs without login.
+    /// The first admin, or the claimed author, without any token, for a server that runs without login.
     pub async fn without_login(&self, request: RequestInfo) -> Result<Caller, Error> {
-        let actor = Actor::User { id: first_admin(), site_admin: true, by: Credential::Session };
+        let actor = Actor::User { id: self.trusted_user(), site_admin: true, by: Credential::Session };
         Ok(Caller {
             actor,
             token: None,
@@ -115,6 +115,11 @@ impl ControlPlane {
             site: self.read_site().await?,
             prefetched: PrefetchedOrganization::default(),
         })
+    }
+
+    /// The user that this server's operator is.
+    fn trusted_user(&self) -> UserId {
+        self.shared.claimed_author.get().copied().unwrap_or_else(first_admin)
     }
 
     fn is_site_token(&self, text: &str) -> bool {

@@ -68,7 +68,11 @@ impl ControlPlane {
             let action = if applies { Action::ApplyRun } else { Action::QueuePlan };
             let concerned = if again.is_empty() { &all } else { &again };
             require_in_all(tx, concerned.iter().map(|node| node.workspace), action)?;
-            let walk = walk.resumed().map_err(refused)?;
+            let before = walk.attempt;
+            let walk = walk.resumed(tx.caller().author()).map_err(refused)?;
+            // One that still runs has a new carrier, and nothing in it is tried again before it has ended.
+            let begins_again = walk.attempt > before;
+            let again = if begins_again { again } else { Vec::new() };
             Ok((walk, again.into_iter().map(WalkNode::resumed).collect()))
         })
         .await

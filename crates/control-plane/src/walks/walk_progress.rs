@@ -120,7 +120,7 @@ fn new_run(
         options,
         source: RunSource::Api,
         structured_output: workspace.structured_run_output_enabled,
-        by: walk.created_by,
+        by: walk.carrier(),
         now,
     };
     Some(Run { preview: preview.clone(), ..new.into_run(state) })

@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::agent_pool::AgentPool;
+use crate::author::Author;
 use crate::execution::ExecutionMode;
 use crate::id::AgentPoolId;
 use crate::organization_state::OrganizationState;
@@ -22,6 +23,8 @@ use crate::wait_reason::pool_for;
 pub enum AgentScope {
     /// Within a server: every organization's workspaces that ask for no pool.
     WithinServer,
+    /// On someone's own machine, with their credentials: the same workspaces, but only runs that they want.
+    OfPerson(Author),
     /// The workspaces of one pool.
     Pool(AgentPoolId),
 }
@@ -29,9 +32,14 @@ pub enum AgentScope {
 impl AgentScope {
     pub fn pool(self) -> Option<AgentPoolId> {
         match self {
-            Self::WithinServer => None,
+            Self::WithinServer | Self::OfPerson(_) => None,
             Self::Pool(pool) => Some(pool),
         }
+    }
+
+    /// True for the agent that is part of a server.
+    pub fn is_within(self) -> bool {
+        self.pool().is_none()
     }
 
     /// True if an agent may execute a run's phases.
@@ -40,12 +48,19 @@ impl AgentScope {
         match self {
             // A workspace that was set to `local` meanwhile still has its run finished.
             Self::WithinServer => state.execution_of(workspace).mode != ExecutionMode::Agent,
+            Self::OfPerson(person) => Self::WithinServer.covers(state, run) && is_wanted_by(state, run, person),
             Self::Pool(pool) => {
                 let allows = |pool: &AgentPool| pool.allows(workspace.id, workspace.project);
                 pool_for(state, workspace) == Some(pool) && state.agent_pools.get(&pool).is_some_and(allows)
             }
         }
     }
+}
+
+/// True if a person has started or confirmed a run, or goes on with the walk that it is part of.
+fn is_wanted_by(state: &OrganizationState, run: &Run, person: Author) -> bool {
+    let walk = || state.walks.get(&state.walk_nodes.by().run.first(&run.id)?.walk);
+    run.created_by == person || run.confirmed_by == Some(person) || walk().is_some_and(|walk| walk.carrier() == person)
 }
 
 /// The phases that are ready for an agent, in order.
@@ -144,8 +159,7 @@ pub fn next_phase(state: &OrganizationState, reach: AgentScope, turn: QueuePick,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::author::Author;
-    use crate::id::{AgentId, RunId};
+    use crate::id::{AgentId, RunId, UserId};
     use crate::phase::Executor;
     use crate::run::tests::given_run;
     use crate::run::{PhaseClass, RunOptions};
@@ -183,6 +197,20 @@ mod tests {
         assert_eq!((next(QueuePick::Head, 10), next(QueuePick::Overdue, 10)), (Some(4), Some(1)));
         let pool = AgentScope::Pool(AgentPoolId::from_random([1; 16]));
         assert_eq!(next_phase(&state, pool, QueuePick::Overdue, at(10)), None, "they are not for everyone");
+    }
+
+    #[test]
+    fn a_persons_own_machine_executes_what_that_person_wants_and_nothing_else() {
+        let (me, other) = (Author::User(UserId::from_random([1; 16])), Author::User(UserId::from_random([2; 16])));
+        let of = |number, created_by, confirmed_by| {
+            let status = if confirmed_by == Some(me) { RunStatus::ApplyQueued } else { RunStatus::PlanQueued };
+            Run { created_by, confirmed_by, ..ready(number, status, false, number.into()) }
+        };
+        let (state, _) =
+            given_state(&[of(1, other, None), of(2, me, None), of(3, other, Some(me)), of(4, other, Some(other))]);
+        let taken: Vec<u64> = ready_phases(&state, AgentScope::OfPerson(me)).map(|(_, run)| run.number).collect();
+        assert_eq!(taken, [3, 2]);
+        assert_eq!(ready_phases(&state, AgentScope::WithinServer).count(), 4);
     }
 
     /// Every minute an apply becomes ready, and one phase goes out.

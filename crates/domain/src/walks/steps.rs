@@ -214,7 +214,7 @@ impl<F: WalkFacts> Steps<'_, F> {
         let approval = match self.walk.policy.approval {
             // Nobody knew of that when the whole walk was approved.
             _ if breaks_others => node.approved.map(|decision| decision.by),
-            WalkApproval::Auto => Some(self.walk.created_by),
+            WalkApproval::Auto => Some(self.walk.carrier()),
             WalkApproval::Each => node.approved.map(|decision| decision.by),
             WalkApproval::Once => self.walk.approved.map(|decision| decision.by),
         };

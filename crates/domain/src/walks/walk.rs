@@ -94,6 +94,9 @@ pub struct Walk {
     pub selection: String,
     pub created_at: Timestamp,
     pub created_by: Author,
+    /// Who has resumed it last: its runs begin in their name from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried_by: Option<Author>,
     /// Goes up by one when it is resumed.
     #[serde(default)]
     pub attempt: u32,
@@ -308,12 +311,26 @@ impl Walk {
         Ok(Self { canceled: self.canceled.or(Some(decision)), ..self })
     }
 
-    /// The walk after someone wants what failed to be tried again.
-    pub fn resumed(self) -> Result<Self, WalkStateRefused> {
-        if !matches!(self.state, WalkState::Failed | WalkState::Canceled) {
-            return Err(WalkStateRefused::NotResumable(self.state));
+    /// The one in whose name its runs begin.
+    pub fn carrier(&self) -> Author {
+        self.carried_by.unwrap_or(self.created_by)
+    }
+
+    /// The walk after someone wants what failed to be tried again, or goes on with what another has begun: where each
+    /// works on a machine of their own, nobody else would.
+    pub fn resumed(self, by: Author) -> Result<Self, WalkStateRefused> {
+        match self.state {
+            WalkState::Failed | WalkState::Canceled => Ok(Self {
+                state: WalkState::Running,
+                canceled: None,
+                ended_at: None,
+                attempt: self.attempt + 1,
+                carried_by: Some(by),
+                ..self
+            }),
+            WalkState::Running if self.carrier() != by => Ok(Self { carried_by: Some(by), ..self }),
+            state => Err(WalkStateRefused::NotResumable(state)),
         }
-        Ok(Self { state: WalkState::Running, canceled: None, ended_at: None, attempt: self.attempt + 1, ..self })
     }
 }
 

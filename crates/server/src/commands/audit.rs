@@ -10,6 +10,7 @@ use taco_ledger::audit::{self, LedgerReport, Problem};
 use taco_ledger::{LedgerName, SharedRng};
 
 use crate::config::{BucketFlags, Configuration, ProcessEnv};
+use crate::local::LocalHost;
 use crate::{bucket, logging, master_keys};
 
 /// Show the audit log, or prove that it is unchanged
@@ -49,7 +50,7 @@ struct Verify {
 
 pub(crate) fn run(Arguments { verb }: &Arguments) -> anyhow::Result<ExitCode> {
     match verb {
-        Verb::Ls(arguments) => Ok(taco_cli::run_audit_log(arguments)),
+        Verb::Ls(arguments) => Ok(taco_cli::run_audit_log(arguments, LocalHost::new())),
         Verb::Verify(arguments) => verify(arguments),
     }
 }

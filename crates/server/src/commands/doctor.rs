@@ -14,9 +14,11 @@ use taco_ledger::doctor::{self, CREATE_IF_ABSENT, Finding, Outcome, REACHABLE, R
 use taco_ledger::{Bucket, BucketError, LedgerName, MasterKeys, SharedRng, SystemClock, audit, format, layout};
 
 use crate::config::{BucketFlags, Configuration, ProcessEnv};
+use crate::local::in_bucket_key;
 use crate::{bucket, logging, master_keys};
 
 const FORMAT: &str = "format";
+const SECRET_KEY: &str = "secret key";
 const LEDGERS: &str = "ledgers";
 const RECORDS: &str = "records";
 const OBJECTS: &str = "objects";
@@ -87,12 +89,28 @@ async fn examine(bucket: &Arc<dyn Bucket>, rng: &SharedRng, keys: Option<Arc<Mas
         }
         None => {
             findings.push(examine_format(&**bucket).await);
+            findings.extend(examine_key(&**bucket).await);
             findings.push(examine_ledgers(&**bucket, keys.as_deref()).await);
             findings.push(examine_records(&**bucket).await);
             findings.extend(examine_all_objects(bucket, keys, deep).await);
         }
     }
     findings
+}
+
+/// Says it if the bucket has its own secret key in it.
+async fn examine_key(bucket: &dyn Bucket) -> Option<Finding> {
+    match in_bucket_key::read(bucket).await {
+        Ok(None) => None,
+        Ok(Some(_)) => Some(Finding::new(
+            SECRET_KEY,
+            Outcome::Warned,
+            "it lies in the bucket, as local mode needs it: who can read the bucket can read what is sensitive, as in its \
+             states. For a server, set TACO_SECRET_KEY to a new one and TACO_PREVIOUS_SECRET_KEY to this one, run `taco \
+             rewrap`, and delete the object secret-key",
+        )),
+        Err(error) => Some(Finding::new(SECRET_KEY, Outcome::Failed, error.to_string())),
+    }
 }
 
 async fn examine_format(bucket: &dyn Bucket) -> Finding {

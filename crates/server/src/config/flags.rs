@@ -18,6 +18,12 @@ pub struct Flags {
 }
 
 impl Flags {
+    /// Settings by their keys, as a program gives them to itself.
+    pub(crate) fn of<'a>(config_file: Option<PathBuf>, given: impl Iterator<Item = (&'a str, String)>) -> Self {
+        let setting = |key: &str| TABLE.iter().find(|setting| setting.key == key).expect("it is a setting");
+        Self { config_file, given: given.map(|(key, value)| (setting(key), value)).collect() }
+    }
+
     pub(super) fn config_file(&self) -> Option<&Path> {
         self.config_file.as_deref()
     }

@@ -8,7 +8,9 @@ use taco_ledger::Location;
 use taco_outbound::AllowedNetworks;
 use url::Url;
 
-use super::value::{BucketUrl, FilePath, HttpUrl, LogFilter, LogFormat, MirrorUrl, PublicUrl, Secret, Value};
+use super::value::{
+    AgentEnvironment, BucketUrl, FilePath, HttpUrl, LogFilter, LogFormat, MirrorUrl, PublicUrl, Secret, Value,
+};
 use super::{ConfigError, Entry, ProcessEnv};
 use crate::access_log::ACCESS;
 use crate::trusted_proxies::TrustedProxies;
@@ -132,6 +134,14 @@ settings! {
         agent_run_as: Option<String>, Nothing, "64000-64031";
         /// Turn off isolation of the built-in agent's runs: they can touch all that their user may, also the bucket's directory and other runs. For runs that mount something or need sudo.
         agent_unconfined: bool, Fixed("false"), "true";
+        /// Environment of the built-in agent's runs: clean is built from nothing; inherit is the server's own, with its home directory, so that runs find its user's cloud logins, kubeconfig and ssh-agent. For a laptop.
+        agent_environment: AgentEnvironment, Fixed("clean"), "inherit";
+        /// Directory of terraform and tofu, where other agents of this user look too; without it, one in agent_work_dir.
+        engine_store: Option<PathBuf>, Nothing, "/var/cache/taco/engines";
+        /// Directory of providers that runs have downloaded, for later runs. Runs can change what is in it: for runs that trust each other.
+        provider_cache: Option<PathBuf>, Nothing, "/var/cache/taco/providers";
+        /// Supervise runs as on systems that are not Linux: by process groups alone, and without isolation. To try what happens there.
+        agent_portable: bool, Fixed("false"), "true";
         /// Seconds without contact to the server after which an agent stops its runs; servers declare it lost after 1.5 times this.
         agent_lease: u16, Fixed("30"), "60";
         /// Minutes that a plan may take.

@@ -54,6 +54,25 @@ impl Value for u16 {
     }
 }
 
+/// Environment variables that the built-in agent's runs begin with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AgentEnvironment {
+    Clean,
+    Inherit,
+}
+
+impl Value for AgentEnvironment {
+    const SHAPE: &'static str = "clean|inherit";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "clean" => Ok(Self::Clean),
+            "inherit" => Ok(Self::Inherit),
+            _ => Err("is neither clean nor inherit".to_owned()),
+        }
+    }
+}
+
 /// Placeholder in help texts for a setting that is either on or off; as a flag it needs no value.
 pub(super) const SWITCH: &str = "true|false";
 
@@ -94,6 +113,10 @@ impl Value for TrustedProxies {
 pub struct Secret(String);
 
 impl Secret {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -58,7 +58,7 @@ pub(super) async fn again(
     let body = about("runs", attributes(&old).into(), relationships.into());
     let subject = format!("run {} again", old.id());
     let new = one(runs.session.api.send(&subject, Method::POST, &["runs"], &body).await?)?;
-    start::tell(runs, &new, &runs.name_of(&old, &beside), watches, false, options).await
+    start::tell(runs, &new, &runs.name_of(&old, &beside), watches || runs.session.is_local(), false, options).await
 }
 
 #[cfg(test)]

@@ -27,39 +27,39 @@ const DEFAULT_MESSAGE: &str = "Started with taco CLI";
 #[derive(Args, Debug)]
 pub(super) struct Start {
     /// Directory to upload [default: use the latest configuration]
-    directory: Option<PathBuf>,
+    pub(super) directory: Option<PathBuf>,
     /// Message, shown with the run
     #[arg(long, short, value_name = "TEXT")]
-    message: Option<String>,
+    pub(super) message: Option<String>,
     /// Destroy everything the workspace manages
     #[arg(long)]
-    destroy: bool,
+    pub(super) destroy: bool,
     /// Limit the run to this resource or module; repeat for several
     #[arg(long, value_name = "ADDRESS")]
-    target: Vec<String>,
+    pub(super) target: Vec<String>,
     /// Replace this resource; repeat for several
     #[arg(long, value_name = "ADDRESS")]
-    replace: Vec<String>,
+    pub(super) replace: Vec<String>,
     /// Variable of this run only; lists and maps as HCL. Repeat for several
     #[arg(long, value_name = "KEY=VALUE")]
-    var: Vec<String>,
+    pub(super) var: Vec<String>,
     /// Refresh state only
     #[arg(long, conflicts_with = "destroy")]
-    refresh_only: bool,
+    pub(super) refresh_only: bool,
     /// Plan only: the run is never applied
     #[arg(long, conflicts_with = "auto_apply")]
-    plan_only: bool,
+    pub(super) plan_only: bool,
     /// Apply without approval [default: the workspace's setting]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    auto_apply: Option<bool>,
+    pub(super) auto_apply: Option<bool>,
     /// Watch the run, as `taco run watch` does
     #[arg(long, short)]
-    watch: bool,
+    pub(super) watch: bool,
     /// Open the run's page in the browser
     #[arg(long)]
-    web: bool,
+    pub(super) web: bool,
     #[command(flatten)]
-    options: watch::Options,
+    pub(super) options: watch::Options,
 }
 
 impl Start {
@@ -97,10 +97,22 @@ fn run_variable(argument: &str) -> Result<Value, Failure> {
 pub(super) async fn start(runs: &Runs<'_>, start: &Start) -> Result<ExitCode, Failure> {
     // Before anything is asked of the server: what is wrong here is wrong anyway.
     watch::check(start.watch, &start.options)?;
-    let attributes = start.attributes()?;
+    start.attributes()?;
     let name = runs.session.target.workspace(None)?;
     let archive = start.directory.as_deref().map(slug::pack).transpose()?;
     let workspace = workspaces::find(runs.session, &name).await?.0;
+    let created = begin(runs, start, &name, &workspace, archive).await?;
+    tell(runs, &created, &name, start.watch || runs.session.is_local(), start.web, &start.options).await
+}
+
+/// Starts a run of a workspace with this configuration, or with the latest one.
+pub(super) async fn begin(
+    runs: &Runs<'_>,
+    start: &Start,
+    name: &WorkspaceName,
+    workspace: &Resource,
+    archive: Option<Vec<u8>>,
+) -> Result<Resource, Failure> {
     if workspace.get("execution-mode") == "local" {
         return Err(Failure::usage(format!("{name} does not run on the server"))
             .because("its execution mode is local")
@@ -108,11 +120,11 @@ pub(super) async fn start(runs: &Runs<'_>, start: &Start) -> Result<ExitCode, Fa
     }
     let mut relationships = json!({ "workspace": { "data": { "type": "workspaces", "id": workspace.id() } } });
     if let Some(archive) = archive {
-        let version = upload(runs, &name, &workspace, archive, start.plan_only).await?;
+        let version = upload(runs, name, workspace, archive, start.plan_only).await?;
         relationships["configuration-version"] =
             json!({ "data": { "type": "configuration-versions", "id": version.id() } });
     }
-    let body = about("runs", attributes, relationships);
+    let body = about("runs", start.attributes()?, relationships);
     let subject = format!("run of {name}");
     let created = runs.session.api.send(&subject, Method::POST, &["runs"], &body).await.map_err(|failure| {
         let none = start.directory.is_none() && failure.says("onfiguration");
@@ -122,7 +134,7 @@ pub(super) async fn start(runs: &Runs<'_>, start: &Start) -> Result<ExitCode, Fa
             failure
         }
     })?;
-    tell(runs, &one(created)?, &name, start.watch, start.web, &start.options).await
+    one(created)
 }
 
 /// Tells about a new run and where its page is, and watches it if that is wanted.
@@ -167,7 +179,7 @@ async fn upload(
         let version = one(api.get(&subject, &["configuration-versions", announced.id()], &[]).await?)?;
         match version.text("status").as_str() {
             "uploaded" => return Ok(version),
-            "pending" | "fetching" => tokio::time::sleep(UPLOAD_POLL_INTERVAL).await,
+            "pending" | "fetching" => tokio::time::sleep(runs.session.poll_interval(UPLOAD_POLL_INTERVAL)).await,
             status => {
                 return Err(Failure::error(format!("{subject} is {status}")).because(version.text("error-message")));
             }

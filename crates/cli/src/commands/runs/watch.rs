@@ -29,6 +29,9 @@ pub(super) struct Options {
     /// True after confirming a plan, which people have seen by then.
     #[arg(skip)]
     pub(super) after_plan: bool,
+    /// True if a person is asked for approval afterwards, and needs no hint how to give it.
+    #[arg(skip)]
+    pub(super) asks_later: bool,
 }
 
 /// A number of seconds, minutes or hours; without a unit they are seconds.
@@ -70,16 +73,53 @@ pub(super) async fn watch(runs: &Runs<'_>, id: &str, options: &Options) -> Resul
                 .hint(format!("`taco run watch {id}` shows it again, `taco run cancel {id}` stops it")))
         }
         _ = tokio::signal::ctrl_c() => {
+            if runs.session.is_local() {
+                return interrupt(runs, id).await;
+            }
             eprintln!("\nThe run continues. `taco run watch {id}` shows it again, `taco run cancel {id}` stops it.");
             Ok(ExitCode::from(INTERRUPTED_EXIT_CODE))
         }
     }
 }
 
+/// True if Ctrl-C has ended the watching.
+pub(super) fn is_interrupted(code: ExitCode) -> bool {
+    code == ExitCode::from(INTERRUPTED_EXIT_CODE)
+}
+
+/// Cancels a run that nobody else would go on with, as terraform ends when it is interrupted. What applies may finish what
+/// it has begun.
+async fn interrupt(runs: &Runs<'_>, id: &str) -> Result<ExitCode, Failure> {
+    eprintln!(
+        "\nInterrupted: the run is canceled. Ctrl-C again stops at once, and then not all that it did may be in the state."
+    );
+    let ending = async {
+        let mut is_asked = false;
+        loop {
+            let (run, beside) = runs.read(id).await?;
+            if !is_asked && (may(&run, "is-cancelable") || may(&run, "is-discardable")) {
+                let action = if may(&run, "is-cancelable") { "cancel" } else { "discard" };
+                // It may have ended meanwhile.
+                is_asked = runs.act(&run, action, &serde_json::json!({})).await.is_ok();
+            } else if ending(&run, &beside, &Options { asks_later: true, ..Options::default() }).is_some() {
+                return Ok(());
+            }
+            tokio::time::sleep(runs.session.poll_interval(RUN_POLL_INTERVAL)).await;
+        }
+    };
+    tokio::select! {
+        ended = ending => ended.map(|()| ExitCode::from(INTERRUPTED_EXIT_CODE)),
+        // The process that watches over the engine ends it when this one is gone.
+        _ = tokio::signal::ctrl_c() => std::process::exit(INTERRUPTED_EXIT_CODE.into()),
+    }
+}
+
 async fn watch_until_settled(runs: &Runs<'_>, id: &str, options: &Options) -> Result<ExitCode, Failure> {
     let mut told = String::new();
     let mut logged = if options.after_plan { vec![Phase::Plan] } else { Vec::new() };
-    let (mut shows_page, mut shows_plan) = (!runs.session.quiet && !runs.session.json, false);
+    // A page lives no longer than its server.
+    let (mut shows_page, mut shows_plan) =
+        (!runs.session.quiet && !runs.session.json && !runs.session.is_local(), false);
     loop {
         let (run, beside) = runs.read(id).await?;
         if std::mem::take(&mut shows_page) {
@@ -93,8 +133,10 @@ async fn watch_until_settled(runs: &Runs<'_>, id: &str, options: &Options) -> Re
         let phase = next_log(&run, &beside, &logged).filter(|_| !runs.session.quiet && !runs.session.json);
         // What came of a phase is told after its log, also if it was quicker than we are.
         let line = in_words(&run, &beside);
+        // The agent within this process is there in a moment.
+        let is_about_agent = runs.session.is_local() && waits_for_agent(&run);
         let over = phase.is_some_and(|phase| beside.related(&run, phase.name()).is_some_and(is_over));
-        if line != told && !over {
+        if line != told && !over && !is_about_agent {
             let line = if runs.session.json { run.plain().to_string() } else { line.clone() };
             output::line(&line)?;
         }
@@ -109,10 +151,10 @@ async fn watch_until_settled(runs: &Runs<'_>, id: &str, options: &Options) -> Re
             logged.push(phase);
             continue;
         }
-        if let Some(ended) = ending(&run, &beside) {
+        if let Some(ended) = ending(&run, &beside, options) {
             return ended;
         }
-        tokio::time::sleep(RUN_POLL_INTERVAL).await;
+        tokio::time::sleep(runs.session.poll_interval(RUN_POLL_INTERVAL)).await;
     }
 }
 
@@ -123,6 +165,12 @@ fn in_words(run: &Resource, beside: &Document) -> String {
     let details = details.into_iter().filter(|detail| !detail.is_empty()).collect::<Vec<_>>().join("; ");
     let separator = if details.is_empty() { "" } else { ": " };
     format!("Run {} {}{separator}{details}", run.id(), status::sentence(&run.text("status")))
+}
+
+/// True if nothing but an agent is missing.
+fn waits_for_agent(run: &Resource) -> bool {
+    let reasons = run.get("taco-wait-reasons").as_array().map(Vec::as_slice).unwrap_or_default();
+    !reasons.is_empty() && reasons.iter().all(|reason| reason["reason"] == "no-agent")
 }
 
 fn is_over(phase: &Resource) -> bool {
@@ -137,7 +185,7 @@ fn next_log(run: &Resource, beside: &Document, logged: &[Phase]) -> Option<Phase
 }
 
 /// Result of watching, if the run rests.
-fn ending(run: &Resource, beside: &Document) -> Option<Result<ExitCode, Failure>> {
+fn ending(run: &Resource, beside: &Document, options: &Options) -> Option<Result<ExitCode, Failure>> {
     let status = run.text("status");
     let id = run.id();
     match status.as_str() {
@@ -157,6 +205,7 @@ fn ending(run: &Resource, beside: &Document) -> Option<Result<ExitCode, Failure>
             eprintln!("`taco run override {id}` lets it go on, `taco run discard {id}` discards it.");
             Some(Ok(ExitCode::from(CHANGES_EXIT_CODE)))
         }
+        _ if may(run, "is-confirmable") && options.asks_later => Some(Ok(ExitCode::from(CHANGES_EXIT_CODE))),
         _ if may(run, "is-confirmable") => {
             contract::print(run);
             // A run that waits for approval anyway needs no other word.
@@ -179,7 +228,7 @@ mod tests {
             "status": status, "has-changes": has_changes, "actions": { "is-confirmable": is_confirmable },
         });
         let document = Document::from(json!({ "data": { "id": "run-1", "attributes": attributes } }));
-        let ended = ending(&document.data[0], &document)?;
+        let ended = ending(&document.data[0], &document, &Options::default())?;
         Some(ended.map_or_else(|failure| failure.to_string(), |code| format!("{code:?}")))
     }
 

@@ -26,6 +26,10 @@ pub(super) async fn watch(walks: &Walks<'_>, id: &str) -> Result<ExitCode, Failu
     tokio::select! {
         ended = watch_until_settled(walks, id) => ended,
         _ = tokio::signal::ctrl_c() => {
+            if walks.session.is_local() {
+                eprintln!("\nWhat runs is finished, and no more begins. `taco walk resume {id}` goes on, `taco walk cancel {id}` stops it.");
+                return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
+            }
             eprintln!("\nThe walk continues. `taco walk watch {id}` shows it again, `taco walk cancel {id}` stops it.");
             Ok(ExitCode::from(INTERRUPTED_EXIT_CODE))
         }
@@ -45,7 +49,7 @@ async fn watch_until_settled(walks: &Walks<'_>, id: &str) -> Result<ExitCode, Fa
             told.insert(node.id().to_owned(), line);
         }
         let Some(code) = ending(&walk, &nodes) else {
-            tokio::time::sleep(WALK_POLL_INTERVAL).await;
+            tokio::time::sleep(walks.session.poll_interval(WALK_POLL_INTERVAL)).await;
             continue;
         };
         if walks.session.json {

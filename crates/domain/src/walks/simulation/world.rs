@@ -145,6 +145,7 @@ impl World {
             selection: "all".to_owned(),
             created_at: now,
             created_by: Author::Taco,
+            carried_by: None,
             attempt: 0,
             approved: None,
             canceled: None,
@@ -447,7 +448,7 @@ impl World {
     }
 
     fn resume(&mut self) {
-        let Ok(walk) = self.walk.clone().resumed() else { return };
+        let Ok(walk) = self.walk.clone().resumed(Author::Taco) else { return };
         self.walk = walk;
         for node in self.nodes.values_mut() {
             let before = node.clone();
