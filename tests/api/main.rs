@@ -35,6 +35,7 @@ mod reserved_tag_keys;
 mod retention;
 mod run_phases;
 mod run_queue;
+mod run_tasks;
 mod run_tokens;
 mod run_triggers;
 mod runs;

@@ -343,7 +343,7 @@ async fn expected(fixture: &Fixture, caller: &Caller, access: Access) -> Expecte
     let rights = |may: bool| if may { Expected::Allowed } else { Expected::Refused };
     match access {
         Access::Public | Access::Token => Expected::Success,
-        Access::SignedAddress => Expected::Status(StatusCode::NOT_FOUND),
+        Access::SignedAddress | Access::TaskToken => Expected::Status(StatusCode::NOT_FOUND),
         Access::User => rights(matches!(caller.actor, Actor::User { .. })),
         Access::OrganizationToken => match caller.actor {
             Actor::Organization(_) | Actor::AuditTrail(_) => Expected::Allowed,

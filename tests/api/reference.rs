@@ -19,6 +19,7 @@ fn who(route: &Route) -> &'static str {
         Access::Public => " Without a token.",
         Access::User => " For users.",
         Access::OrganizationToken => " For an organization's own token.",
+        Access::TaskToken => " For the token that comes with a request to a run task.",
         Access::SignedAddress | Access::Token | Access::Right(..) | Access::All(_) | Access::Depends(_) => "",
     }
 }

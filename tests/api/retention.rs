@@ -168,9 +168,9 @@ async fn a_preview_deletes_nothing() {
     let preview = scene.admin.get(&asked).await.expect(StatusCode::OK);
     assert_eq!(
         (preview.attribute("state-version-count"), preview.attribute("configuration-version-count")),
-        (&json!(2), &json!(2))
+        (json!(2), json!(2))
     );
-    let listed = &preview.body["data"]["relationships"]["state-versions"]["data"];
+    let listed = &preview.data()["relationships"]["state-versions"]["data"];
     assert_eq!(listed[0]["id"], scene.states[1].as_str(), "newest first");
     let without = scene.admin.get(&scene.at("data-retention-preview")).await.expect(StatusCode::OK);
     assert_eq!(without.attribute("state-version-count"), 0, "no policy holds");
@@ -220,7 +220,7 @@ async fn a_rollback_makes_an_old_state_s_content_current_again() {
     scene.sweep().await;
     scene.states_are([GONE, GONE, GONE, THERE]).await;
     let current = scene.admin.get(&scene.at("current-state-version")).await.expect(StatusCode::OK);
-    assert_eq!((current.id(), current.attribute("status")), (restored, &json!(THERE)));
+    assert_eq!((current.id(), current.attribute("status")), (restored, json!(THERE)));
 }
 
 #[tokio::test]
@@ -232,11 +232,11 @@ async fn clients_see_the_policy_as_they_know_it() {
     assert!(set.id().starts_with("drp-"), "{set:?}");
     assert_eq!(set.attribute("delete-older-than-n-days"), 33);
     let workspace = scene.admin.get(&format!("/api/v2/workspaces/{}", scene.workspace)).await.expect(StatusCode::OK);
-    let named = &workspace.body["data"]["relationships"]["data-retention-policy"]["data"];
+    let named = &workspace.data()["relationships"]["data-retention-policy"]["data"];
     assert_eq!(*named, json!({ "id": set.id(), "type": "data-retention-policy-delete-olders" }));
 
     let kept = scene.admin.post(&path, &dont_delete()).await.expect(StatusCode::OK);
-    assert_eq!((kept.id(), &kept.body["data"]["type"]), (set.id(), &json!("data-retention-policy-dont-deletes")));
+    assert_eq!((kept.id(), kept.data()["type"].clone()), (set.id(), json!("data-retention-policy-dont-deletes")));
     // The word of clients from before 2024.
     let legacy =
         json!({ "data": { "type": "data-retention-policies", "attributes": { "delete-older-than-n-days": 7 } } });

@@ -12,3 +12,4 @@ mod killed_writers;
 mod notifications;
 mod partitions;
 mod previous_release;
+mod run_tasks;

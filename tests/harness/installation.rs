@@ -91,7 +91,15 @@ impl Installation {
         })
     }
 
-    /// The same, and providers come from this directory.
+    /// The same, and it may ask programs on this machine.
+    pub fn with_engines_and_tasks(transport: Transport) -> Self {
+        Self::on_a_laptop_with(transport, |command| {
+            command.env("PATH", Engine::search_path()).env("TACO_ENGINE_MIRROR", NOWHERE);
+            command.env("TACO_OUTBOUND_ALLOW", "127.0.0.0/8");
+        })
+    }
+
+    /// One server with both engines, and providers come from this directory.
     pub fn with_providers(transport: Transport, mirror: &Path) -> Self {
         Self::on_a_laptop_with(transport, |command| {
             command.env("PATH", Engine::search_path()).env("TACO_ENGINE_MIRROR", NOWHERE);

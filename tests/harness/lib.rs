@@ -38,5 +38,6 @@ pub mod run_site;
 pub mod sample_content;
 pub mod sample_site;
 pub mod stand_in_engine;
+pub mod task_program;
 pub mod trap_proxy;
 pub mod webhook_receiver;

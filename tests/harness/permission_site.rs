@@ -13,6 +13,7 @@ use taco_ledger::ObjectBucket;
 
 use crate::api_server::ApiServer;
 use crate::registry::{KEY_ID, MODULE, module_path};
+use crate::webhook_receiver::WebhookReceiver;
 
 pub struct PermissionSite {
     pub server: ApiServer,
@@ -179,6 +180,15 @@ impl PermissionSite {
         let binding = attributes("bindings", json!({ "key": "zones", "producer": "source", "output": "plain" }));
         let path = format!("/api/v2/workspaces/{workspace}/bindings");
         let binding = admin.post(&path, &binding).await.expect(StatusCode::CREATED).id();
+        // A task that is asked after applies, so that it is in nothing's way.
+        let receiver = WebhookReceiver::start().await;
+        let task = json!({ "name": "scan", "url": receiver.url(), "category": "task" });
+        let task = admin.post(&format!("{within}/tasks"), &attributes("tasks", task)).await;
+        let task = task.expect(StatusCode::CREATED).id();
+        let attached = json!({ "data": { "attributes": { "enforcement-level": "advisory", "stages": ["post_apply"] },
+            "relationships": { "task": { "data": { "type": "tasks", "id": task } } } } });
+        let path = format!("/api/v2/workspaces/{workspace}/tasks");
+        let workspace_task = admin.post(&path, &attached).await.expect(StatusCode::CREATED).id();
         let estimating = attributes("organizations", json!({ "cost-estimation-enabled": true }));
         admin.patch(within, &estimating).await.expect(StatusCode::OK);
         let policy = json!({ "name": "tags", "kind": "opa", "query": "data.terraform.deny" });
@@ -202,10 +212,17 @@ impl PermissionSite {
         let estimate = id_of(&part("cost-estimate"));
         let run = run.id();
         let stages = admin.get(&format!("/api/v2/runs/{run}/task-stages")).await.expect(StatusCode::OK);
-        let stage = &stages.data()[0];
-        let (task_stage, evaluation) = (id_of(stage), id_of(&stage["relationships"]["policy-evaluations"]["data"][0]));
+        let stages = stages.data().as_array().cloned().unwrap_or_default();
+        let with = |name: &str| {
+            let listed = |stage: &&Value| stage["relationships"][name]["data"].as_array().is_some_and(|all| !all.is_empty());
+            stages.iter().find(listed).expect("one of them has some").clone()
+        };
+        let (of_policies, of_tasks) = (with("policy-evaluations"), with("task-results"));
+        let task_stage = id_of(&of_policies);
+        let evaluation = id_of(&of_policies["relationships"]["policy-evaluations"]["data"][0]);
         let path = format!("/api/v2/policy-evaluations/{evaluation}/policy-set-outcomes");
         let outcome = id_of(&admin.get(&path).await.expect(StatusCode::OK).data()[0]);
+        let task_result = id_of(&of_tasks["relationships"]["task-results"]["data"][0]);
         let comment = attributes("comments", json!({ "body": "hello" }));
         let path = format!("/api/v2/runs/{run}/comments");
         let comment = admin.post(&path, &comment).await.expect(StatusCode::CREATED).id();
@@ -274,6 +291,10 @@ impl PermissionSite {
             ("notification of the workspace", notification_of_workspace),
             ("notification of the project", notification_of_project),
             ("notification of the team", notification_of_team),
+            ("task", task),
+            ("workspace_task", workspace_task),
+            ("task_stage", task_stage),
+            ("task_result", task_result),
             ("dependency", dependency),
             ("binding", binding),
             ("output_commit", "1".to_owned()),

@@ -53,6 +53,13 @@ impl Received {
         let expected = hex::encode(hmac::sign(&key, &self.body));
         self.header("x-tfe-notification-signature") == Some(expected.as_str())
     }
+
+    /// The same for a request to a run task.
+    pub fn is_task_signed_with(&self, key: &str) -> bool {
+        let key = hmac::Key::new(hmac::HMAC_SHA512, key.as_bytes());
+        let expected = hex::encode(hmac::sign(&key, &self.body));
+        self.header("x-tfc-task-signature") == Some(expected.as_str())
+    }
 }
 
 struct Shared {

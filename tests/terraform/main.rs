@@ -31,6 +31,7 @@ mod remote_run_tokens;
 mod remote_scene;
 mod remote_state;
 mod remote_waits;
+mod run_tasks;
 mod scene;
 mod state_commands;
 mod walks;

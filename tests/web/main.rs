@@ -30,6 +30,7 @@ mod run_log;
 mod run_page;
 mod run_plan;
 mod run_scene;
+mod run_tasks;
 mod runs;
 mod search;
 mod secret_reads;

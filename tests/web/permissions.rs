@@ -241,7 +241,9 @@ impl Pages {
             Access::User => return Expected::Allowed,
             Access::Right(action, place) => vec![(action, place)],
             Access::All(rights) => rights.to_vec(),
-            Access::Token | Access::OrganizationToken | Access::Depends(_) => unreachable!("{access:?} of a page"),
+            Access::Token | Access::OrganizationToken | Access::TaskToken | Access::Depends(_) => {
+                unreachable!("{access:?} of a page")
+            }
         };
         let decisions = self.site.decisions(caller, &rights).await;
         let refusals: Vec<StatusCode> = decisions

@@ -13,6 +13,9 @@ pub(crate) fn in_words(status: &str) -> String {
         "errored" => "failed",
         "force_canceled" => "canceled",
         "unreachable" => "not started",
+        "pre_plan_running" => "pre-plan tasks",
+        "post_plan_running" => "post-plan tasks",
+        "pre_apply_running" => "pre-apply tasks",
         other => return other.replace('_', " "),
     }
     .to_owned()
@@ -28,6 +31,9 @@ pub(crate) fn sentence(status: &str) -> String {
         "applied" | "discarded" | "canceled" => format!("was {status}"),
         "force_canceled" => "was canceled".to_owned(),
         "confirmed" | "apply_queued" => "is queued to apply".to_owned(),
+        "pre_plan_running" => "is waiting for its pre-plan tasks".to_owned(),
+        "post_plan_running" => "is waiting for its post-plan tasks".to_owned(),
+        "pre_apply_running" => "is waiting for its pre-apply tasks".to_owned(),
         other => format!("is {}", in_words(other)),
     }
 }
@@ -48,7 +54,8 @@ pub(crate) fn colour(status: &str) -> Option<Colour> {
         "errored" | "failed" | "unknown" | "broken" | "missing" | "retyped" | "diverged" => Colour::Red,
         "planned" | "planned_and_saved" | "policy_override" | "invited" | "warned" | "stale" | "needs_approval"
         | "blocked" | "outdated" | "drifted" => Colour::Yellow,
-        "planning" | "applying" | "running" | "busy" | "apply_queued" | "confirmed" | "may_change" => Colour::Cyan,
+        "planning" | "applying" | "running" | "busy" | "apply_queued" | "confirmed" | "may_change"
+        | "pre_plan_running" | "post_plan_running" | "pre_apply_running" => Colour::Cyan,
         "pending" | "plan_queued" | "queued" | "discarded" | "canceled" | "exited" | "skipped" | "never_applied"
         | "cut_off" | "waiting" => Colour::Dim,
         _ => return None,
@@ -60,7 +67,7 @@ pub(crate) fn on_the_wire(word: &str) -> String {
     match word.to_lowercase().replace([' ', '-'], "_").as_str() {
         "failed" => "errored".to_owned(),
         "queued" => "pending,plan_queued,confirmed,apply_queued".to_owned(),
-        "running" => "planning,applying".to_owned(),
+        "running" => "planning,applying,pre_plan_running,post_plan_running,pre_apply_running".to_owned(),
         "needs_approval" | "awaiting_approval" => "planned".to_owned(),
         other => other.to_owned(),
     }

@@ -12,7 +12,7 @@ use taco_boxed::boxed;
 use taco_domain::OrganizationState;
 use taco_domain::configuration_version::{ConfigurationStatus, ConfigurationVersion, UploadedArchive};
 use taco_domain::id::{ConfigurationVersionId, RunId};
-use taco_domain::permission::{Action, Resource};
+use taco_domain::permission::{Action, Actor, Resource};
 use taco_domain::run::{Run, RunSource};
 use taco_domain::state_version::{BackingDataAction, TransitionNotAllowed};
 use taco_domain::workspace::Workspace;
@@ -219,6 +219,21 @@ impl ControlPlane {
         Ok(ConfigurationVersionView { version, org })
     }
 
+    /// The configuration of the run that a run task is asked about, for that task.
+    async fn configuration_asked_about(
+        &self,
+        caller: &Caller,
+        id: ConfigurationVersionId,
+    ) -> Result<ConfigurationVersionView, Error> {
+        let view = self.run_asked_about(caller).await?;
+        caller.require(Action::DownloadConfiguration, view.resource(), WHAT)?;
+        if view.run.configuration_version != id {
+            return Err(Error::NotFound(WHAT));
+        }
+        let version = view.org.get::<ConfigurationVersion>(&id)?.clone();
+        Ok(ConfigurationVersionView { version, org: view.org })
+    }
+
     /// A workspace's configurations, newest first.
     pub async fn configuration_versions(
         &self,
@@ -246,7 +261,10 @@ impl ControlPlane {
 
     /// The archive. It may contain any file next to the configuration, so it takes more than reading.
     pub async fn download_configuration(&self, caller: &Caller, id: ConfigurationVersionId) -> Result<Download, Error> {
-        let view = self.configuration_for(caller, id, Action::QueuePlan).await?;
+        let view = match caller.actor {
+            Actor::RunTask { .. } => self.configuration_asked_about(caller, id).await?,
+            _ => self.configuration_for(caller, id, Action::DownloadConfiguration).await?,
+        };
         if !view.version.is_usable() {
             return Err(Error::NotFound(WHAT));
         }

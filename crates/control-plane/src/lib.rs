@@ -22,6 +22,7 @@ mod privileged;
 mod projects;
 mod registry;
 mod retention;
+mod run_tasks;
 mod runs;
 mod search;
 mod site;
@@ -49,6 +50,7 @@ use registry::{
     gpg_keys, module_uses, module_versions, provider_archive, provider_uploads, provider_versions, registry_blobs,
     registry_modules, registry_providers,
 };
+use run_tasks::{run_task_views, stage_views, task_outcomes, task_requests, task_results, task_tokens};
 use runs::{
     dashboard, load_samples, log_id, log_signals, logs, output_contracts, phase_tokens, phase_uploads, phases,
     plan_files, plans, queue_lanes, run_actions, run_events, run_filter, run_flow, run_links, run_trends, run_triggers,
@@ -126,6 +128,7 @@ pub use run_actions::RunDecision;
 pub use run_events::RunEventView;
 pub use run_filter::RunFilter;
 pub use run_links::RunNeighbours;
+pub use run_task_views::{RunTaskView, WorkspaceRunTaskView};
 pub use run_trends::{RecentRun, ResourcesAt};
 pub use run_triggers::{RunTriggerView, TriggerDirection};
 pub use runs::{Capacity, RunView};
@@ -134,6 +137,7 @@ pub use sessions::OpenedSession;
 pub use signed_url_token::{SignedUrlPurpose, SignedUrlToken};
 pub use site_status::{BucketStatus, BucketTimes, ServerStatus, SiteStatus};
 pub use ssh_keys::SshKeyPatch;
+pub use stage_views::{TaskResultView, TaskStageView};
 pub use state_blobs::LARGEST_STATE;
 pub use state_comparisons::{Compared, Incomparable, StateComparison};
 pub use state_contents::{OutputView, ResourceView};
@@ -148,6 +152,9 @@ pub use taco_module_docs::{
 };
 pub use taco_opa::find_on_path as opa_on_path;
 pub use tags::{TagFilter, TagRef};
+pub use task_outcomes::{LARGEST_OUTCOMES, OutcomeTag, TaskOutcome};
+pub use task_requests::{AttendedTask, DueTask};
+pub use task_results::SentAnswer;
 pub use team_access::{AccessOfTeam, Granted};
 pub use team_members::MemberRef;
 pub use teams::{MembershipFilter, MembershipView, TeamFilter, TeamPatch, TeamRights, TeamView};

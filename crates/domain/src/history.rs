@@ -393,9 +393,9 @@ impl<'a> Pins<'a> {
         self.of_workspaces.entry(workspace).or_insert_with(|| PinsOfWorkspace::of(state, workspace))
     }
 
-    /// True if a run has to stay: it is not over, or something current is found through it.
+    /// True if a run has to stay: it is not over, its tasks are still asked, or something current is found through it.
     fn pins_run(&mut self, run: &Run) -> bool {
-        if !run.status.is_final() {
+        if !run.status.is_final() || run.running_stage().is_some() {
             return true;
         }
         let state = self.state;

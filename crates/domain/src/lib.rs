@@ -20,6 +20,7 @@ mod policies;
 pub mod project;
 mod registry;
 pub mod retention;
+mod run_tasks;
 mod runs;
 pub mod search;
 pub mod secret;
@@ -45,6 +46,9 @@ pub use policies::{policy, policy_parameter, policy_set, policy_set_version, pol
 pub use registry::{
     checksums, gpg_key, module_version, provider_platform, provider_version, registry_address, registry_file,
     registry_module, registry_provider, registry_version,
+};
+pub use run_tasks::{
+    run_task, run_task_patch, stages_of_run, task_request, task_result, task_stage, workspace_run_task,
 };
 pub use runs::{
     comment, configuration_version, cost_estimate, engine_version, global_queue, new_run, phase, phase_loss,

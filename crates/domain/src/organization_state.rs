@@ -38,6 +38,8 @@ use crate::registry_module::RegistryModule;
 use crate::registry_provider::RegistryProvider;
 use crate::reserved_tag_key::ReservedTagKey;
 use crate::run::Run;
+use crate::run_tasks::run_task::RunTask;
+use crate::run_tasks::workspace_run_task::WorkspaceRunTask;
 use crate::run_trigger::RunTrigger;
 use crate::ssh_key::SshKey;
 use crate::state_version::{StateOrigin, StateVersion, StateVersionStatus};
@@ -104,6 +106,8 @@ tables! {
         pub notification_configurations: NotificationConfiguration;
         /// What is to be told, and has not been yet.
         pub notification_deliveries: NotificationDelivery;
+        pub run_tasks: RunTask;
+        pub workspace_run_tasks: WorkspaceRunTask;
     }
 }
 

@@ -15,6 +15,7 @@ use crate::id::{AgentPoolId, OrganizationId, RunId, TeamId, UserId, WorkspaceId}
 use crate::organization_state::OrganizationState;
 use crate::phase::PhaseKind;
 use crate::project::Project;
+use crate::run_tasks::task_result::TaskResultId;
 use crate::team::{OrganizationAccess, Team};
 use crate::team_access::{ProjectRights, TeamProject, WorkspaceRights};
 use crate::token::TokenKind;
@@ -63,6 +64,14 @@ pub enum Actor {
         workspace: WorkspaceId,
         phase: PhaseKind,
     },
+    /// A run task that is asked about a run. It reads that run's plan and configuration, and writes its own result; that
+    /// the run is the one it is asked about, whoever shows these has to see to.
+    RunTask {
+        organization: OrganizationId,
+        run: RunId,
+        workspace: WorkspaceId,
+        result: TaskResultId,
+    },
     /// Taco itself.
     Taco,
 }
@@ -85,7 +94,7 @@ impl Actor {
             Self::Team { team, .. } => Author::Team(team),
             Self::Organization(id) | Self::AuditTrail(id) => Author::Organization(id),
             Self::AgentPool { pool, .. } => Author::AgentPool(pool),
-            Self::Run { run, .. } | Self::Attempt { run, .. } => Author::Run(run),
+            Self::Run { run, .. } | Self::Attempt { run, .. } | Self::RunTask { run, .. } => Author::Run(run),
             Self::Anonymous | Self::Taco => Author::Taco,
         }
     }
@@ -103,7 +112,8 @@ impl Actor {
             | Self::AuditTrail(organization)
             | Self::AgentPool { organization, .. }
             | Self::Run { organization, .. }
-            | Self::Attempt { organization, .. } => Some(organization),
+            | Self::Attempt { organization, .. }
+            | Self::RunTask { organization, .. } => Some(organization),
             Self::Anonymous | Self::User { .. } | Self::Taco => None,
         }
     }
@@ -188,6 +198,8 @@ actions! {
     ManageWorkspaceTeams,
     /// Plans, speculative or not; comments; configurations.
     QueuePlan,
+    /// The archive of a configuration.
+    DownloadConfiguration,
     /// Confirm, discard, cancel.
     ApplyRun,
     ForceCancelRun,
@@ -361,7 +373,12 @@ impl<'a> Within<'a> {
                 Decision::allowed("The agent of an apply sends the state that the apply leaves")
             }
             Actor::Run { workspace, .. } | Actor::Attempt { workspace, .. } => self.allow_run(rule, workspace),
-            Actor::AuditTrail(_) | Actor::AgentPool { .. } | Actor::Anonymous | Actor::Taco => {
+            Actor::RunTask { workspace, .. }
+                if rule.run_task && self.workspace.is_some_and(|named| named.id == *workspace) =>
+            {
+                Decision::allowed("The task is asked about this run")
+            }
+            Actor::AuditTrail(_) | Actor::AgentPool { .. } | Actor::RunTask { .. } | Actor::Anonymous | Actor::Taco => {
                 Decision::denied(refusal(rule, "this token is for something else"), false)
             }
         }

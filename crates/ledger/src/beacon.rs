@@ -67,8 +67,11 @@ pub const PACKS: &str = "packs";
 /// The server delivers notifications.
 pub const NOTIFICATIONS: &str = "notifications";
 
+/// The server lets runs wait for run tasks.
+pub const RUN_TASKS: &str = "run-tasks";
+
 fn own_features() -> Vec<String> {
-    vec![HISTORY.to_owned(), PACKS.to_owned(), NOTIFICATIONS.to_owned()]
+    [HISTORY, PACKS, NOTIFICATIONS, RUN_TASKS].map(str::to_owned).to_vec()
 }
 
 /// The other servers, as far as this one knows: a cheap handle that follows what [`Beacons`] hears, and through which

@@ -12,6 +12,7 @@ mod leases;
 mod notifications;
 mod peers;
 mod refusals;
+mod run_tasks;
 mod scheduler;
 mod waits;
 mod walks;

@@ -47,6 +47,8 @@ pub struct Scheduler {
     pub(crate) notifications_changed: Arc<Notify>,
     /// It lives for one command: nothing is published before its agent has come, or after it has left.
     is_brief: bool,
+    /// Something changed about which tasks may have to be asked.
+    pub(crate) tasks_changed: Arc<Notify>,
 }
 
 /// Says "look", from outside.
@@ -81,6 +83,7 @@ impl Scheduler {
             walks_changed: Arc::default(),
             notifications_changed: Arc::default(),
             is_brief: false,
+            tasks_changed: Arc::default(),
         }
     }
 
@@ -133,6 +136,7 @@ impl Scheduler {
             () = self.note_waits_for_ever() => {}
             () = self.advance_walks_for_ever() => {}
             () = self.deliver_notifications_for_ever() => {}
+            () = self.ask_tasks_for_ever() => {}
         }
     }
 
@@ -218,11 +222,13 @@ impl Scheduler {
             if !before.contains_key(&org.id()) && !organizations.contains_key(&org.id()) {
                 let (mut changes, changed) = (org.changes(), Arc::clone(&self.agents.changed));
                 let (walks, notifications) = (Arc::clone(&self.walks_changed), Arc::clone(&self.notifications_changed));
+                let tasks = Arc::clone(&self.tasks_changed);
                 watchers.spawn(async move {
                     while changes.next().await {
                         changed.notify_one();
                         walks.notify_one();
                         notifications.notify_one();
+                        tasks.notify_one();
                     }
                 });
             }

@@ -54,6 +54,7 @@ fn install() -> PrometheusHandle {
     metrics::describe_counter!("taco_history_objects_removed_total", "Objects of history that nothing names any more");
     metrics::describe_counter!("taco_ledger_packs_total", "Packs of commits that this server wrote");
     metrics::describe_counter!("taco_notifications_total", "Attempts to deliver notifications, by outcome");
+    metrics::describe_counter!("taco_task_requests_total", "Requests to run tasks, by outcome");
     metrics::describe_gauge!("taco_peers_alive", "Other servers on this bucket");
     metrics::gauge!("taco_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);
     handle

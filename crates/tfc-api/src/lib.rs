@@ -25,6 +25,7 @@ mod request;
 mod resource;
 mod retention;
 pub mod routes;
+mod run_tasks;
 mod runs;
 mod ssh_keys;
 mod states;
@@ -63,6 +64,7 @@ use registry::{
     gpg_keys, module_protocol, provider_platforms, provider_protocol, provider_versions, registry_files,
     registry_modules, registry_providers,
 };
+use run_tasks::{task_results, task_stages, workspace_run_tasks};
 use runs::{comments, cost_estimates, log_stream, phases, run_events, run_triggers};
 use states::{base64_text, http_backend, inline_state, state_version_outputs, state_versions, summary_cache};
 use teams::{team_members, team_projects, team_workspaces};

@@ -25,11 +25,10 @@ use taco_domain::wait_reason::WaitReason;
 use crate::document::{Document, Identifier, ResourceObject};
 use crate::error::ApiError;
 use crate::policy_evaluations::PolicySummary;
-use crate::policy_stages::{self, PolicyStage};
 use crate::query::Query;
 use crate::request::{Answer, ApiRequest, accepted};
 use crate::resource::Resource;
-use crate::{client, configuration_versions, users, workspaces};
+use crate::{client, configuration_versions, task_stages, users, workspaces};
 
 pub(crate) const KIND: &str = "runs";
 
@@ -276,6 +275,7 @@ impl Resource for RunView {
         };
         let id = run.id;
         let events = (0..run.history.len()).map(|index| Identifier::new(run_events::KIND, run.event_id(index)));
+        let stages = task_stages::identifiers(self);
         let comments = self.comments().into_iter().map(|comment| Identifier::new(comments::KIND, comment.id));
         Ok(ResourceObject::new(KIND, id, &attributes)
             .has_one("workspace", Identifier::new(workspaces::KIND, run.workspace))
@@ -290,7 +290,8 @@ impl Resource for RunView {
             .has_optional("cost-estimate", run.cost_estimate().as_ref().map(cost_estimates::identifier))
             .has_many("policy-checks", [])
             .related(format!("/api/v2/runs/{id}/policy-checks"))
-            .has_many("task-stages", run.policies.as_ref().map(|_| policy_stages::identifier(run)))
+            .has_many("task-stages", stages)
+            .related(format!("/api/v2/runs/{id}/task-stages"))
             .has_many("run-events", events)
             .related(format!("/api/v2/runs/{id}/run-events"))
             .has_many("comments", comments)
@@ -304,11 +305,8 @@ impl Resource for RunView {
             "apply" => document.include(phases::object(request, self, PhaseKind::Apply)),
             "workspace" => document.include(self.workspace_view().object(request)?),
             "created-by" => users::include(&self.run.created_by, request, document).await?,
-            "task-stages" => {
-                let stage = self.policies().is_some().then(|| PolicyStage(self.clone()));
-                document.include_some(stage.as_ref(), request)?;
-            }
             "cost-estimate" => document.include_some(self.run.cost_estimate().as_ref(), request)?,
+            "task-stages" => document.include_all(&task_stages::stages_of(self), request)?,
             _ => document.include_some(self.configuration(), request)?,
         }
         Ok(())

@@ -27,6 +27,7 @@ mod rail;
 mod registry;
 mod retention;
 pub mod routes;
+mod run_tasks;
 mod runs;
 mod search;
 mod security_headers;
@@ -56,6 +57,7 @@ use organizations::{
 };
 use policies::{policy, policy_set};
 use registry::{registry_module, registry_provider};
+use run_tasks::{run_task_form, workspace_run_tasks};
 use runs::{choose_workspace, engine_line, new_run, plan_cache, plan_view, run, run_query};
 use states::{output, state, state_diff, state_parts, state_resource, state_restore, state_upload};
 use teams::{access_roles, member, organization_rights, team, team_access, team_tokens};

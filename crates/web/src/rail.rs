@@ -28,6 +28,7 @@ const ORGANIZATION: &[Part] = &[
     ("Tokens", "/tokens"),
     ("Policies", "/policies"),
     ("SSH keys", "/ssh-keys"),
+    ("Run tasks", "/run-tasks"),
     ("Tags", "/tags"),
     ("Data retention", "/retention"),
 ];
@@ -38,6 +39,7 @@ const WORKSPACE: &[Part] = &[
     ("Locking", "/locking"),
     ("Remote state", "/sharing"),
     ("Run triggers", "/triggers"),
+    ("Run tasks", "/run-tasks"),
     ("Notifications", "/notifications"),
     ("Team access", "/teams"),
     ("Data retention", "/retention"),

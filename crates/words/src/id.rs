@@ -270,8 +270,13 @@ id_kinds! {
 impl RunId {
     /// True if a run with this id could have such an event.
     pub fn could_have(&self, event: RunEventId) -> bool {
-        let unturned = |id: [u8; 16]| <[u8; 14]>::try_from(&id[..14]).unwrap_or_default();
-        unturned(self.to_bytes()) == unturned(event.to_bytes())
+        self.could_have_part(event.to_bytes())
+    }
+
+    /// True if a part of a run with this id could have the characters `part`, which are the run's own, turned.
+    pub fn could_have_part(&self, part: [u8; LENGTH]) -> bool {
+        let unturned = |id: [u8; LENGTH]| <[u8; LENGTH - 2]>::try_from(&id[..LENGTH - 2]).unwrap_or_default();
+        unturned(self.to_bytes()) == unturned(part)
     }
 }
 

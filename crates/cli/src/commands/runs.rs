@@ -7,6 +7,7 @@ mod logs;
 mod plan;
 mod policies;
 mod start;
+mod tasks;
 mod watch;
 
 use std::process::ExitCode;

@@ -131,6 +131,9 @@ impl ControlPlane {
         if let Some(attempt) = self.read_phase_token(text) {
             return Ok((self.actor_of_phase(site, attempt?).await?, None));
         }
+        if let Some(result) = self.read_task_token(text) {
+            return Ok((self.actor_of_task(site, result?).await?, None));
+        }
         let text: TokenText = text.parse().map_err(|_| not_valid())?;
         match text.organization {
             None => {

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use taco_boxed::boxed;
 use taco_domain::id::{CommentId, ConfigurationVersionId, OutputId, RunEventId, RunId, StateVersionId};
+use taco_domain::task_result::TaskResultId;
+use taco_domain::task_stage::TaskStageId;
 use taco_history::{Catalog, IdIndex, RowId};
 use taco_tables::LooseRecords;
 
@@ -21,6 +23,8 @@ pub(crate) enum HistoricId {
     Comment(CommentId),
     Output(OutputId),
     Event(RunEventId),
+    Stage(TaskStageId),
+    Result(TaskResultId),
 }
 
 macro_rules! historic {
@@ -40,6 +44,8 @@ historic! {
     Comment(CommentId);
     Output(OutputId);
     Event(RunEventId);
+    Stage(TaskStageId);
+    Result(TaskResultId);
 }
 
 impl HistoricId {
@@ -52,6 +58,8 @@ impl HistoricId {
             Self::Comment(id) => state.comments.contains(&id),
             Self::Output(id) => state.state_versions.by().output.first(&id).is_some(),
             Self::Event(id) => state.run_with_event(id).is_some(),
+            Self::Stage(id) => state.run_with_stage(id).is_some(),
+            Self::Result(id) => state.place_of_result(id).is_some(),
         }
     }
 }
@@ -110,6 +118,11 @@ impl ControlPlane {
             let mut counting = found.filter(|(page, place)| !masked.is_place(page, *place));
             counting.next().map(|(page, place)| (page.to_owned(), place))
         };
+        // Ids of a run's parts are its own, turned.
+        let of_part = |part: RowId, catalogs: Vec<Arc<Catalog>>| {
+            let is_wanted = |run: &RowId| RunId::from_bytes(*run).is_ok_and(|run| run.could_have_part(part));
+            in_catalogs(catalogs, &is_wanted)
+        };
         let same = |id: RowId| move |other: &RowId| *other == id;
         Ok(match id {
             HistoricId::Run(id) => in_catalogs(reader.catalogs(state, PartName::Runs).await?, &same(id.to_bytes())),
@@ -119,10 +132,9 @@ impl ControlPlane {
             HistoricId::ConfigurationVersion(id) => {
                 in_catalogs(reader.catalogs(state, PartName::ConfigurationVersions).await?, &same(id.to_bytes()))
             }
-            HistoricId::Event(id) => {
-                let is_wanted = |run: &RowId| RunId::from_bytes(*run).is_ok_and(|run| run.could_have(id));
-                in_catalogs(reader.catalogs(state, PartName::Runs).await?, &is_wanted)
-            }
+            HistoricId::Event(id) => of_part(id.to_bytes(), reader.catalogs(state, PartName::Runs).await?),
+            HistoricId::Stage(id) => of_part(id.to_bytes(), reader.catalogs(state, PartName::Runs).await?),
+            HistoricId::Result(id) => of_part(id.to_bytes(), reader.catalogs(state, PartName::Runs).await?),
             HistoricId::Comment(id) => in_indexes(reader.indexes(state, PartName::Comments).await?, id.to_bytes()),
             HistoricId::Output(id) => in_indexes(reader.indexes(state, PartName::Outputs).await?, id.to_bytes()),
         })

@@ -62,15 +62,18 @@ impl ControlPlane {
             found
         };
         let planned: Vec<RunView> =
-            in_status(&[RunStatus::Planned, RunStatus::PolicyOverride, RunStatus::PlannedAndSaved])
-                .into_iter()
-                .filter_map(&mut view)
-                .collect();
-        let under_way = in_status(&[RunStatus::Planning, RunStatus::Applying])
-            .into_iter()
-            .filter_map(&mut view)
-            .take(MAX_ROWS)
-            .collect();
+            in_status(&[RunStatus::Planned, RunStatus::PolicyOverride, RunStatus::PlannedAndSaved]).into_iter().filter_map(&mut view).collect();
+        let under_way = in_status(&[
+            RunStatus::PrePlanRunning,
+            RunStatus::Planning,
+            RunStatus::PostPlanRunning,
+            RunStatus::PreApplyRunning,
+            RunStatus::Applying,
+        ])
+        .into_iter()
+        .filter_map(&mut view)
+        .take(MAX_ROWS)
+        .collect();
         let since = self.now().saturating_sub(DAY).unwrap_or(Timestamp::MIN);
         let newest = state.runs.by().newest.iter().take(NEWEST);
         let failed = newest.filter(|run| failed_after(run, since)).filter_map(&mut view).take(MAX_ROWS).collect();

@@ -7,7 +7,7 @@ use futures::TryStreamExt as _;
 use taco_boxed::boxed;
 use taco_domain::cost_estimate::CostEstimate;
 use taco_domain::id::{ApplyId, CostEstimateId, PlanId, RunId};
-use taco_domain::permission::Action;
+use taco_domain::permission::{Action, Actor};
 use taco_domain::phase::PhaseKind;
 use taco_ledger::bucket::Download;
 
@@ -52,7 +52,13 @@ impl ControlPlane {
     /// Output of a plan. The redacted form is for everyone who may see the run; the others contain all that the engine
     /// knew.
     pub async fn plan_output(&self, caller: &Caller, plan: PlanId, form: PlanForm) -> Result<PlanOutput, Error> {
-        let view = self.run_of_plan(caller, plan).await?;
+        let view = match caller.actor {
+            Actor::RunTask { .. } => self.run_asked_about(caller).await?,
+            _ => self.run_of_plan(caller, plan).await?,
+        };
+        if view.run.plan_id() != plan {
+            return Err(Error::NotFound("plan"));
+        }
         let action = match form {
             PlanForm::Redacted => Action::ReadRuns,
             PlanForm::File | PlanForm::Json => Action::ReadWholePlan,

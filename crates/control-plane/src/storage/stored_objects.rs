@@ -28,6 +28,7 @@ use crate::plan_files::plan_key_in;
 use crate::policy_code::policy_key;
 use crate::registry_blobs::{docs_key, module_key, provider_file_key};
 use crate::state_blobs::{json_state_key_in, state_key_in, stored_as};
+use crate::task_outcomes::outcomes_key;
 use crate::uploaded_plans::PlanForm;
 
 /// So many objects are looked at together.
@@ -334,9 +335,11 @@ impl Records<'_> {
         let configurations =
             self.state.configuration_versions.iter().flat_map(|version| self.of_configuration(version));
         let plans = self.state.runs.iter().flat_map(|run| self.of_plan(run));
+        let outcomes = self.state.runs.iter().flat_map(|run| self.of_tasks(run));
         states
             .chain(configurations)
             .chain(plans)
+            .chain(outcomes)
             .chain(self.of_modules())
             .chain(self.of_providers())
             .chain(self.of_policies())
@@ -465,6 +468,28 @@ impl Records<'_> {
                 advice: PLAN_AGAIN,
                 content: Content::Known(stored),
             })
+        });
+        expected.collect()
+    }
+
+    /// Outcomes that run tasks sent.
+    fn of_tasks(&self, run: &Run) -> Vec<Expected> {
+        let results = run.stages.iter().flat_map(|stage| &stage.results);
+        let sent = results.filter_map(|result| Some((result, result.outcomes.as_ref()?)));
+        let expected = sent.map(|(result, outcomes)| Expected {
+            key: outcomes_key(self.ledger, &outcomes.blob),
+            what: format!(
+                "outcomes of the task {} of {} in {}",
+                result.task_name,
+                run.id,
+                self.workspace(run.workspace)
+            ),
+            advice: FROM_BACKUP,
+            content: Content::Known(Stored {
+                size: outcomes.size,
+                sha256: outcomes.sha256.clone(),
+                md5: String::new(),
+            }),
         });
         expected.collect()
     }

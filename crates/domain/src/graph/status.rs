@@ -142,8 +142,8 @@ impl OrganizationState {
         // Runs that change nothing do not keep a unit busy.
         let active = open.filter(|run| !run.options.plan_only && run.status != RunStatus::PlannedAndSaved);
         let of = |status: RunStatus| match status {
-            RunStatus::Applying => Activity::Applying,
-            RunStatus::Planning => Activity::Planning,
+            RunStatus::Applying | RunStatus::PreApplyRunning => Activity::Applying,
+            RunStatus::Planning | RunStatus::PrePlanRunning | RunStatus::PostPlanRunning => Activity::Planning,
             RunStatus::Planned | RunStatus::PolicyOverride => Activity::NeedsApproval,
             _ => Activity::Queued,
         };

@@ -16,6 +16,8 @@ pub enum Access {
     User,
     /// A token of an organization or of its audit trail: it says which organization is meant.
     OrganizationToken,
+    /// The token with which a run task is asked, and nothing else.
+    TaskToken,
     /// The right to do this there.
     Right(Action, Place),
     /// All of these rights.

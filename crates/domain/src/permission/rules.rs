@@ -20,6 +20,8 @@ pub(super) struct Rule {
     pub(super) consumer_run: bool,
     /// The agent that executes an apply, in the workspace of its run.
     pub(super) apply_agent: bool,
+    /// A run task, about the run that it is asked about.
+    pub(super) run_task: bool,
 }
 
 const fn rule(action: Action, words: &'static str, takes: &'static str, granted: fn(&Rights) -> bool) -> Rule {
@@ -33,6 +35,7 @@ const fn rule(action: Action, words: &'static str, takes: &'static str, granted:
         own_run: false,
         consumer_run: false,
         apply_agent: false,
+        run_task: false,
     }
 }
 
@@ -55,6 +58,10 @@ impl Rule {
 
     const fn for_apply_agent(self) -> Self {
         Self { apply_agent: true, ..self }
+    }
+
+    const fn for_run_task(self) -> Self {
+        Self { run_task: true, ..self }
     }
 }
 
@@ -218,11 +225,15 @@ pub(super) const RULES: &[Rule] = {
         rule(A::QueuePlan, "plan in the workspace", "plan access to the workspace", |rights| {
             rights.workspace.runs >= RunsRight::Plan
         }),
+        rule(A::DownloadConfiguration, "download configurations", "plan access to the workspace", |rights| {
+            rights.workspace.runs >= RunsRight::Plan
+        })
+        .for_run_task(),
         rule(A::ApplyRun, "apply, discard or cancel runs", "write access to the workspace", |rights| {
             rights.workspace.runs >= RunsRight::Apply
         }),
         rule(A::ForceCancelRun, "force runs to stop or to start", WORKSPACE_ADMIN, |rights| rights.workspace.admin),
-        rule(A::ReadWholePlan, "read whole plans", WORKSPACE_ADMIN, |rights| rights.workspace.admin),
+        rule(A::ReadWholePlan, "read whole plans", WORKSPACE_ADMIN, |rights| rights.workspace.admin).for_run_task(),
         rule(A::ReadVariables, "see the workspace's variables", "read access to the workspace", |rights| {
             rights.workspace.variables >= VariablesRight::Read
         })

@@ -188,6 +188,12 @@ impl Scene {
             "stranger-run" => run(&self.stranger),
             "plan-agent" => agent(PhaseKind::Plan),
             "apply-agent" => agent(PhaseKind::Apply),
+            "run-task" => Actor::RunTask {
+                organization,
+                run: RunId::within(organization_prefix(), [1; 16]),
+                workspace: self.workspace.id,
+                result: TaskResultId::within(organization_prefix(), [1; 16]),
+            },
             _ => Actor::User { id: user_id(name), site_admin: false, by: Credential::Token { life: None } },
         }
     }
@@ -251,6 +257,7 @@ const ACTORS: &[&str] = &[
     "stranger-run",
     "plan-agent",
     "apply-agent",
+    "run-task",
 ];
 
 /// These may do everything in an organization, so the rows below leave them out.
@@ -282,11 +289,16 @@ const WORKSPACE: &[(Action, &str)] = {
             "plan write admin operate project-write project-maintain project-admin manage-all manage-projects team-token",
         ),
         (
+            A::DownloadConfiguration,
+            "plan write admin operate project-write project-maintain project-admin manage-all manage-projects team-token \
+             run-task",
+        ),
+        (
             A::ApplyRun,
             "write admin operate project-write project-maintain project-admin manage-all manage-projects team-token",
         ),
         (A::ForceCancelRun, ADMINS),
-        (A::ReadWholePlan, ADMINS),
+        (A::ReadWholePlan, "admin project-maintain project-admin manage-all manage-projects run-task"),
         (
             A::ReadVariables,
             "read plan write admin operate project-read project-write project-maintain project-admin read-all manage-all \
@@ -422,7 +434,8 @@ fn only_those_with_rights_in_a_place_know_that_it_exists() {
             "foreign-token",
             "audit-token",
             "agent-token",
-            "stranger-run"
+            "stranger-run",
+            "run-task"
         ]
     );
     assert_eq!(
@@ -439,7 +452,8 @@ fn only_those_with_rights_in_a_place_know_that_it_exists() {
             "consumer-run",
             "stranger-run",
             "plan-agent",
-            "apply-agent"
+            "apply-agent",
+            "run-task"
         ],
         "whoever works in a workspace knows of its project"
     );
@@ -450,7 +464,7 @@ fn only_those_with_rights_in_a_place_know_that_it_exists() {
 #[test]
 fn only_the_agent_of_an_apply_writes_a_state_and_only_in_its_own_workspace() {
     let scene = Scene::new();
-    for name in ["own-run", "consumer-run", "stranger-run", "plan-agent", "apply-agent"] {
+    for name in ["own-run", "consumer-run", "stranger-run", "plan-agent", "apply-agent", "run-task"] {
         let may = |action, workspace| {
             let resource = Resource::Workspace(&scene.state, workspace);
             allow(&scene.actor(name), action, resource).allowed

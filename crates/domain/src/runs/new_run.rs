@@ -41,7 +41,8 @@ impl NewRun<'_> {
     /// The run, in its place. The caller has checked that it is legal.
     pub fn into_run(self, state: &OrganizationState) -> Run {
         let workspace = self.configuration.workspace;
-        let beside = self.options.plan_only || self.options.save_plan;
+        let plan_only = self.options.plan_only;
+        let beside = plan_only || self.options.save_plan;
         let run = Run {
             id: self.id,
             workspace,
@@ -69,6 +70,7 @@ impl NewRun<'_> {
             output_contract: None,
             bound: Vec::new(),
             policies: state.workspaces.get(&workspace).and_then(|it| state.policies_for(it)).map(Box::new),
+            stages: state.stages_of_new_run(workspace, plan_only, self.now),
         };
         run.created(self.now)
     }

@@ -6,6 +6,7 @@ use crate::author::Author;
 use crate::run::{Run, RunHistoryEntry};
 use crate::run_policies::{PolicyOverride, PolicyVerdict};
 use crate::run_status::{IllegalTransition, RunEvent, RunStatus};
+use crate::run_tasks::task_stage::StageKind;
 
 /// Refusal to apply a plan that breaks what others use without a word that this is meant.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
@@ -26,11 +27,14 @@ impl Run {
     }
 
     /// The run after its plan has ended and found `has_changes`: over, or waiting for a decision, which may have been
-    /// made when it began.
+    /// made when it began. What is to be asked about the plan comes before that.
     pub fn after_plan(&self, has_changes: bool, now: Timestamp) -> Result<Self, IllegalTransition> {
         // It was done before its agent heard that it should stop. The person who canceled it wants nothing to follow.
         if let Some(cancel) = &self.cancel {
             return self.after(RunEvent::Canceled, now, cancel.by);
+        }
+        if self.has_ahead(StageKind::PostPlan) {
+            return self.after(RunEvent::StageBegan, now, Author::Taco);
         }
         let options = &self.options;
         let applicable = has_changes || options.allow_empty_apply;

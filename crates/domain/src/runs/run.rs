@@ -22,6 +22,9 @@ use crate::phase_attempt::PhaseAttempt;
 use crate::policy_set::PolicySetId;
 use crate::run_policies::RunPolicies;
 use crate::run_status::{IllegalTransition, RunEvent, RunStatus};
+use crate::run_tasks::run_task::RunTaskId;
+use crate::run_tasks::task_stage::{StageKind, TaskStage};
+use crate::run_tasks::workspace_run_task::WorkspaceRunTaskId;
 use crate::run_word::RunWord;
 use crate::small_map::SmallMap;
 
@@ -201,6 +204,10 @@ pub struct Run {
     /// The policies that apply to its plan, and what came of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policies: Option<Box<RunPolicies>>,
+    /// What is asked on its way, in the order in which its turn comes. It has them from the beginning, because clients
+    /// look only then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<TaskStage>,
 }
 
 impl Run {
@@ -295,10 +302,12 @@ impl Run {
     pub fn is_stale(&self, current: Option<u64>) -> bool {
         let waits = matches!(
             self.status,
-            RunStatus::Planned
+            RunStatus::PostPlanRunning
+                | RunStatus::Planned
                 | RunStatus::PolicyOverride
                 | RunStatus::PlannedAndSaved
                 | RunStatus::Confirmed
+                | RunStatus::PreApplyRunning
                 | RunStatus::ApplyQueued
         );
         waits && self.planned_serial != current
@@ -324,6 +333,9 @@ impl Run {
     pub fn after(&self, event: RunEvent, now: Timestamp, by: Author) -> Result<Self, IllegalTransition> {
         let mut run = self.clone();
         run.status = self.status.after(event)?;
+        if run.asks_before(event) {
+            run.status = run.status.after(RunEvent::StageBegan)?;
+        }
         run.timestamps.insert(timestamp_name(run.status).into(), now);
         if event == RunEvent::Confirmed {
             run.timestamps.insert(timestamp_name(RunStatus::Confirmed).into(), now);
@@ -337,6 +349,7 @@ impl Run {
             run.plan.follow(PhaseStatus::Finished, now);
         }
         run.follow_with_phases(now);
+        run.follow_with_stages(event, now);
         if run.status.is_final() {
             run.place = None;
         }
@@ -350,16 +363,29 @@ impl Run {
         Ok(run)
     }
 
+    /// True if a stage has to be answered before the phase that is queued by `event`. Nothing is asked twice.
+    fn asks_before(&self, event: RunEvent) -> bool {
+        let queues = matches!(event, RunEvent::ReachedFront | RunEvent::Confirmed);
+        match self.status {
+            RunStatus::PlanQueued => queues && self.has_ahead(StageKind::PrePlan),
+            RunStatus::ApplyQueued => queues && self.has_ahead(StageKind::PreApply),
+            _ => false,
+        }
+    }
+
     /// Brings the phases' statuses in line with the run's.
     fn follow_with_phases(&mut self, now: Timestamp) {
         use PhaseStatus as P;
         let (plan, apply) = match self.status {
-            RunStatus::Pending => (P::Pending, P::Pending),
+            RunStatus::Pending | RunStatus::PrePlanRunning => (P::Pending, P::Pending),
             RunStatus::PlanQueued => (P::Queued, P::Pending),
             RunStatus::Planning => (P::Running, P::Pending),
-            RunStatus::Planned | RunStatus::PolicyOverride | RunStatus::PlannedAndSaved | RunStatus::Confirmed => {
-                (P::Finished, P::Pending)
-            }
+            RunStatus::PostPlanRunning
+            | RunStatus::Planned
+            | RunStatus::PolicyOverride
+            | RunStatus::PlannedAndSaved
+            | RunStatus::Confirmed
+            | RunStatus::PreApplyRunning => (P::Finished, P::Pending),
             RunStatus::PlannedAndFinished => (P::Finished, P::Unreachable),
             RunStatus::ApplyQueued => (P::Finished, P::Queued),
             RunStatus::Applying => (P::Finished, P::Running),
@@ -436,8 +462,12 @@ fn timestamp_name(status: RunStatus) -> String {
 
 fn history_word(event: RunEvent, status: RunStatus) -> &'static str {
     match event {
-        RunEvent::ReachedFront if status == RunStatus::ApplyQueued => "apply_queued",
-        RunEvent::ReachedFront => "plan_queued",
+        RunEvent::ReachedFront | RunEvent::StageBegan if status == RunStatus::PrePlanRunning => "pre_plan_running",
+        RunEvent::ReachedFront if status == RunStatus::PreApplyRunning => "pre_apply_running",
+        RunEvent::ReachedFront | RunEvent::StagePassed if status == RunStatus::ApplyQueued => "apply_queued",
+        RunEvent::ReachedFront | RunEvent::StagePassed => "plan_queued",
+        RunEvent::StageBegan if status == RunStatus::PostPlanRunning => "post_plan_running",
+        RunEvent::StageBegan => "pre_apply_running",
         RunEvent::PlanTaken => "planning",
         RunEvent::PlanLost => "plan_requeued",
         RunEvent::PlanAwaitsDecision => "planned",
@@ -477,10 +507,13 @@ impl Record for Run {
         "bound": WorkspaceId, keep("it tells what the run was given");
         "bound": StateVersionId, keep("it tells what the run was given");
         "bound": RunId, keep("it tells what the run was given");
+        "stages": RunTaskId, keep("it tells what was asked");
+        "stages": WorkspaceRunTaskId, keep("it tells what was asked");
     }
 
     fn shrink(&mut self) {
         self.history.shrink_to_fit();
+        self.stages.iter_mut().for_each(|stage| stage.results.shrink_to_fit());
         for phase in [&mut self.plan, &mut self.apply] {
             phase.waits.shrink_to_fit();
             phase.log.iter_mut().for_each(|log| log.blocks.shrink_to_fit());
@@ -559,6 +592,8 @@ indexes! {
         };
         /// Runs that an agent within a server has had, by when it was last given a phase of them.
         pub taken_within: Timestamp => |run| run.taken_within_at();
+        /// Runs with a task that a server has to look at, by when.
+        pub tasks_due: Timestamp => |run| run.tasks_due_at();
         /// Runs that are not final.
         pub open: WorkspaceId => |run| (!run.status.is_final()).then_some(run.workspace);
         pub configuration_version: ConfigurationVersionId => |run| [run.configuration_version];
@@ -600,6 +635,7 @@ pub(crate) mod tests {
             output_contract: None,
             bound: Vec::new(),
             policies: None,
+            stages: Vec::new(),
         }
     }
 

@@ -20,12 +20,15 @@ impl RunOutcome {
             RunStatus::Errored => Self::Failed,
             RunStatus::Discarded | RunStatus::Canceled => Self::Stopped,
             RunStatus::Pending
+            | RunStatus::PrePlanRunning
             | RunStatus::PlanQueued
             | RunStatus::Planning
+            | RunStatus::PostPlanRunning
             | RunStatus::Planned
             | RunStatus::PolicyOverride
             | RunStatus::PlannedAndSaved
             | RunStatus::Confirmed
+            | RunStatus::PreApplyRunning
             | RunStatus::ApplyQueued
             | RunStatus::Applying => Self::Open,
         }

@@ -10,9 +10,13 @@ use serde::{Deserialize, Serialize};
 pub enum RunStatus {
     /// Behind others in its workspace's queue, or behind a lock.
     Pending,
+    /// Its tasks are asked before it is planned.
+    PrePlanRunning,
     /// Its plan waits for an agent.
     PlanQueued,
     Planning,
+    /// Its tasks are asked about the plan.
+    PostPlanRunning,
     /// Waits for someone to confirm or discard it.
     Planned,
     /// There was nothing to apply, or nothing was to be applied.
@@ -23,6 +27,8 @@ pub enum RunStatus {
     PlannedAndSaved,
     /// A saved plan that someone wants applied, in its workspace's queue.
     Confirmed,
+    /// Its tasks are asked before it is applied.
+    PreApplyRunning,
     /// Its apply waits for an agent.
     ApplyQueued,
     Applying,
@@ -37,6 +43,10 @@ pub enum RunStatus {
 pub enum RunEvent {
     /// It is first in its workspace's queue, and the lock is free.
     ReachedFront,
+    /// Something has to be answered before it goes on.
+    StageBegan,
+    /// All that was asked before a phase lets the run go on.
+    StagePassed,
     PlanTaken,
     /// The agent that had the plan was given up; another may try.
     PlanLost,
@@ -66,15 +76,18 @@ pub struct IllegalTransition {
 }
 
 impl RunStatus {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::Pending,
+        Self::PrePlanRunning,
         Self::PlanQueued,
         Self::Planning,
+        Self::PostPlanRunning,
         Self::Planned,
         Self::PlannedAndFinished,
         Self::PolicyOverride,
         Self::PlannedAndSaved,
         Self::Confirmed,
+        Self::PreApplyRunning,
         Self::ApplyQueued,
         Self::Applying,
         Self::Applied,
@@ -94,7 +107,14 @@ impl RunStatus {
                 E::Failed => Some(Self::Errored),
                 _ => None,
             },
+            Self::PrePlanRunning => match event {
+                E::StagePassed => Some(Self::PlanQueued),
+                E::Canceled => Some(Self::Canceled),
+                E::Failed => Some(Self::Errored),
+                _ => None,
+            },
             Self::PlanQueued => match event {
+                E::StageBegan => Some(Self::PrePlanRunning),
                 E::PlanTaken => Some(Self::Planning),
                 E::Canceled => Some(Self::Canceled),
                 E::Failed => Some(Self::Errored),
@@ -102,6 +122,17 @@ impl RunStatus {
             },
             Self::Planning => match event {
                 E::PlanLost => Some(Self::PlanQueued),
+                E::StageBegan => Some(Self::PostPlanRunning),
+                E::PlanAwaitsDecision => Some(Self::Planned),
+                E::PlanWasAll => Some(Self::PlannedAndFinished),
+                E::PlanSaved => Some(Self::PlannedAndSaved),
+                E::PolicyOverridable => Some(Self::PolicyOverride),
+                E::PolicyRefused => Some(Self::Errored),
+                E::Canceled => Some(Self::Canceled),
+                E::Failed => Some(Self::Errored),
+                _ => None,
+            },
+            Self::PostPlanRunning => match event {
                 E::PlanAwaitsDecision => Some(Self::Planned),
                 E::PlanWasAll => Some(Self::PlannedAndFinished),
                 E::PlanSaved => Some(Self::PlannedAndSaved),
@@ -134,7 +165,14 @@ impl RunStatus {
                 E::Failed => Some(Self::Errored),
                 _ => None,
             },
+            Self::PreApplyRunning => match event {
+                E::StagePassed => Some(Self::ApplyQueued),
+                E::Canceled => Some(Self::Canceled),
+                E::Failed => Some(Self::Errored),
+                _ => None,
+            },
             Self::ApplyQueued => match event {
+                E::StageBegan => Some(Self::PreApplyRunning),
                 E::ApplyTaken => Some(Self::Applying),
                 E::Canceled => Some(Self::Canceled),
                 E::Failed => Some(Self::Errored),
@@ -156,12 +194,15 @@ impl RunStatus {
         match self {
             Self::PlannedAndFinished | Self::Applied | Self::Discarded | Self::Canceled | Self::Errored => true,
             Self::Pending
+            | Self::PrePlanRunning
             | Self::PlanQueued
             | Self::Planning
+            | Self::PostPlanRunning
             | Self::Planned
             | Self::PolicyOverride
             | Self::PlannedAndSaved
             | Self::Confirmed
+            | Self::PreApplyRunning
             | Self::ApplyQueued
             | Self::Applying => false,
         }
@@ -191,13 +232,16 @@ impl RunStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
+            Self::PrePlanRunning => "pre_plan_running",
             Self::PlanQueued => "plan_queued",
             Self::Planning => "planning",
+            Self::PostPlanRunning => "post_plan_running",
             Self::Planned => "planned",
             Self::PlannedAndFinished => "planned_and_finished",
             Self::PolicyOverride => "policy_override",
             Self::PlannedAndSaved => "planned_and_saved",
             Self::Confirmed => "confirmed",
+            Self::PreApplyRunning => "pre_apply_running",
             Self::ApplyQueued => "apply_queued",
             Self::Applying => "applying",
             Self::Applied => "applied",
@@ -217,6 +261,8 @@ impl fmt::Display for RunStatus {
 impl RunEvent {
     pub const ALL: [Self; 14] = [
         Self::ReachedFront,
+        Self::StageBegan,
+        Self::StagePassed,
         Self::PlanTaken,
         Self::PlanLost,
         Self::PlanAwaitsDecision,
@@ -236,6 +282,8 @@ impl RunEvent {
     fn words(self) -> &'static str {
         match self {
             Self::ReachedFront => "starting",
+            Self::StageBegan => "asking its tasks",
+            Self::StagePassed => "ending its tasks",
             Self::PlanTaken => "planning",
             Self::PlanLost => "planning again",
             Self::PlanAwaitsDecision
@@ -268,10 +316,15 @@ mod tests {
         (S::Pending, E::Discarded, S::Discarded),
         (S::Pending, E::Canceled, S::Canceled),
         (S::Pending, E::Failed, S::Errored),
+        (S::PrePlanRunning, E::StagePassed, S::PlanQueued),
+        (S::PrePlanRunning, E::Canceled, S::Canceled),
+        (S::PrePlanRunning, E::Failed, S::Errored),
+        (S::PlanQueued, E::StageBegan, S::PrePlanRunning),
         (S::PlanQueued, E::PlanTaken, S::Planning),
         (S::PlanQueued, E::Canceled, S::Canceled),
         (S::PlanQueued, E::Failed, S::Errored),
         (S::Planning, E::PlanLost, S::PlanQueued),
+        (S::Planning, E::StageBegan, S::PostPlanRunning),
         (S::Planning, E::PlanAwaitsDecision, S::Planned),
         (S::Planning, E::PlanWasAll, S::PlannedAndFinished),
         (S::Planning, E::PlanSaved, S::PlannedAndSaved),
@@ -282,6 +335,13 @@ mod tests {
         (S::PolicyOverride, E::Discarded, S::Discarded),
         (S::Planning, E::Canceled, S::Canceled),
         (S::Planning, E::Failed, S::Errored),
+        (S::PostPlanRunning, E::PlanAwaitsDecision, S::Planned),
+        (S::PostPlanRunning, E::PlanWasAll, S::PlannedAndFinished),
+        (S::PostPlanRunning, E::PlanSaved, S::PlannedAndSaved),
+        (S::PostPlanRunning, E::PolicyOverridable, S::PolicyOverride),
+        (S::PostPlanRunning, E::PolicyRefused, S::Errored),
+        (S::PostPlanRunning, E::Canceled, S::Canceled),
+        (S::PostPlanRunning, E::Failed, S::Errored),
         (S::Planned, E::Confirmed, S::ApplyQueued),
         (S::Planned, E::Discarded, S::Discarded),
         (S::PlannedAndSaved, E::Confirmed, S::Confirmed),
@@ -290,6 +350,10 @@ mod tests {
         (S::Confirmed, E::Discarded, S::Discarded),
         (S::Confirmed, E::Canceled, S::Canceled),
         (S::Confirmed, E::Failed, S::Errored),
+        (S::PreApplyRunning, E::StagePassed, S::ApplyQueued),
+        (S::PreApplyRunning, E::Canceled, S::Canceled),
+        (S::PreApplyRunning, E::Failed, S::Errored),
+        (S::ApplyQueued, E::StageBegan, S::PreApplyRunning),
         (S::ApplyQueued, E::ApplyTaken, S::Applying),
         (S::ApplyQueued, E::Canceled, S::Canceled),
         (S::ApplyQueued, E::Failed, S::Errored),

@@ -8,7 +8,7 @@ use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The words that taco writes, sorted: names of actions and of the times at which a status began.
-const KNOWN: [&str; 33] = [
+const KNOWN: [&str; 46] = [
     "agent_returned",
     "applied",
     "applied-at",
@@ -26,8 +26,10 @@ const KNOWN: [&str; 33] = [
     "discarded-at",
     "errored",
     "errored-at",
+    "failed-at",
     "force-canceled-at",
     "force_canceled",
+    "passed-at",
     "pending-at",
     "plan-queueable-at",
     "plan-queued-at",
@@ -41,7 +43,18 @@ const KNOWN: [&str; 33] = [
     "planned_and_saved",
     "planning",
     "planning-at",
+    "post-plan-completed-at",
+    "post-plan-running-at",
+    "post_plan_running",
+    "pre-apply-completed-at",
+    "pre-apply-running-at",
+    "pre-plan-completed-at",
+    "pre-plan-running-at",
+    "pre_apply_running",
+    "pre_plan_running",
+    "running-at",
     "state_rescued",
+    "unreachable-at",
 ];
 
 /// Action or name of a time in a run's record. One that is known takes no memory of its own: an organization holds a

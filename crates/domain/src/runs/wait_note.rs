@@ -45,6 +45,7 @@ pub fn subject(reasons: &[WaitReason]) -> String {
         WaitReason::AgentsBusy { .. } => "agents-busy".to_owned(),
         WaitReason::Approval => "approval".to_owned(),
         WaitReason::PolicyOverride => "policy-override".to_owned(),
+        WaitReason::Tasks { stage, .. } => format!("tasks {stage}"),
     };
     reasons.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -12,6 +12,7 @@ use crate::organization_state::OrganizationState;
 use crate::phase::PhaseKind;
 use crate::run::Run;
 use crate::run_status::RunStatus;
+use crate::run_tasks::task_stage::{StageKind, TaskStage};
 use crate::workspace::Workspace;
 
 /// Something that a run waits for.
@@ -33,6 +34,8 @@ pub enum WaitReason {
     Approval,
     /// Someone who may has to override the policies that stand against its plan, or discard it.
     PolicyOverride,
+    /// Run tasks have not answered yet.
+    Tasks { stage: StageKind, tasks: Vec<String> },
 }
 
 impl WaitReason {
@@ -67,6 +70,10 @@ impl WaitReason {
             }
             Self::Approval => "awaiting approval".to_owned(),
             Self::PolicyOverride => "awaiting an override of its policies".to_owned(),
+            Self::Tasks { stage, tasks } => {
+                let noun = if tasks.len() == 1 { "task" } else { "tasks" };
+                format!("waiting for the {} {noun} {}", stage.in_words().to_lowercase(), tasks.join(", "))
+            }
         }
     }
 }
@@ -90,6 +97,7 @@ pub fn wait_reasons(
         RunStatus::Planned => vec![WaitReason::Approval],
         RunStatus::PlannedAndSaved => vec![WaitReason::Approval],
         RunStatus::PolicyOverride => vec![WaitReason::PolicyOverride],
+        RunStatus::PrePlanRunning | RunStatus::PostPlanRunning | RunStatus::PreApplyRunning => behind_tasks(run),
         RunStatus::Planning
         | RunStatus::PlannedAndFinished
         | RunStatus::Applying
@@ -98,6 +106,15 @@ pub fn wait_reasons(
         | RunStatus::Canceled
         | RunStatus::Errored => Vec::new(),
     }
+}
+
+/// The tasks that have not answered.
+fn behind_tasks(run: &Run) -> Vec<WaitReason> {
+    let waits = |stage: &TaskStage| {
+        let open = stage.results.iter().filter(|result| !result.status.is_final());
+        WaitReason::Tasks { stage: stage.stage, tasks: open.map(|result| result.task_name.clone()).collect() }
+    };
+    run.running_stage().map(waits).into_iter().collect()
 }
 
 /// Reasons why a run that starts now would wait for its turn, if it may change the state.

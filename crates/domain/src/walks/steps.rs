@@ -129,7 +129,11 @@ impl<F: WalkFacts> Steps<'_, F> {
             return self.end(node, S::Failed, Some(WalkResult::Failed), format!("its run {id} is gone"));
         };
         match run.status {
-            RunStatus::Pending | RunStatus::PlanQueued | RunStatus::Planning => {
+            RunStatus::Pending
+            | RunStatus::PrePlanRunning
+            | RunStatus::PlanQueued
+            | RunStatus::Planning
+            | RunStatus::PostPlanRunning => {
                 node.state = S::Planning;
                 self.stop_if_canceled(run);
             }
@@ -138,7 +142,7 @@ impl<F: WalkFacts> Steps<'_, F> {
                 node.reason = Some("policies stand against its plan: override them, or discard the run".into());
             }
             RunStatus::Planned | RunStatus::PlannedAndSaved => self.decide(node, run),
-            RunStatus::Confirmed | RunStatus::ApplyQueued | RunStatus::Applying => {
+            RunStatus::Confirmed | RunStatus::PreApplyRunning | RunStatus::ApplyQueued | RunStatus::Applying => {
                 node.state = S::Applying;
                 node.reason = None;
                 self.stop_if_canceled(run);

@@ -14,6 +14,7 @@ use crate::policy_evaluations::{self, PolicyEvaluation};
 use crate::request::{Answer, ApiRequest};
 use crate::resource::Resource;
 use crate::runs;
+use crate::task_stages::{judged_in_path, stages_of};
 
 pub(crate) const KIND: &str = "task-stages";
 
@@ -52,7 +53,7 @@ struct Permissions {
 pub(crate) struct PolicyStage(pub(crate) RunView);
 
 impl PolicyStage {
-    fn status(&self) -> Result<&'static str, ApiError> {
+    pub(crate) fn status(&self) -> Result<&'static str, ApiError> {
         let policies = self.0.policies().ok_or_else(ApiError::not_found)?;
         let run = &self.0.run;
         Ok(match policies.evaluated_at {
@@ -103,22 +104,9 @@ impl Resource for PolicyStage {
     }
 }
 
-/// `GET /api/v2/runs/{run}/task-stages`
-pub(crate) async fn list(request: ApiRequest) -> Answer {
-    let run = request.control_plane.run(&request.caller, request.id("run")?).await?;
-    request.page_of(run.policies().is_some().then(|| PolicyStage(run.clone()))).await
-}
-
-/// `GET /api/v2/task-stages/{task_stage}`
-pub(crate) async fn read(request: ApiRequest) -> Answer {
-    let run = request.control_plane.policy_stage(&request.caller, request.id("task_stage")?).await?;
-    request.one(&PolicyStage(run)).await
-}
-
 /// `GET /api/v2/task-stages/{task_stage}/policy-evaluations`
 pub(crate) async fn evaluations(request: ApiRequest) -> Answer {
-    let run = request.control_plane.policy_stage(&request.caller, request.id("task_stage")?).await?;
-    request.page_of([PolicyEvaluation(run)]).await
+    request.page_of([PolicyEvaluation(judged_in_path(&request).await?)]).await
 }
 
 /// What somebody says who overrides.
@@ -130,10 +118,11 @@ struct Said {
 
 /// `POST /api/v2/task-stages/{task_stage}/actions/override`
 pub(crate) async fn override_stage(request: ApiRequest) -> Answer {
-    let run = request.control_plane.policy_stage(&request.caller, request.id("task_stage")?).await?.run.id;
+    let run = judged_in_path(&request).await?.run.id;
     let Said { comment } = request.body().await?.action()?;
     let run = request.control_plane.override_policies(&request.caller, run, comment).await?;
-    request.changed(&PolicyStage(run))
+    let changed = stages_of(&run).into_iter().find(|stage| stage.judges());
+    request.changed(&changed.ok_or_else(ApiError::not_found)?)
 }
 
 /// `POST /api/v2/runs/{run}/actions/override-policies`

@@ -57,3 +57,8 @@ pub(super) const POLICY_LIST: &str = r#"{"data":[{"type":"policies","id":"{polic
 pub(super) const POLICY_PARAMETER: &str =
     r#"{"data":{"attributes":{"key":"new","value":"v","category":"policy-set"}}}"#;
 pub(super) const REGO: &str = "package terraform\n\ndeny := []\n";
+pub(super) const RUN_TASK: &str = r#"{"data":{"attributes":{"name":"a-new-name","url":"https://tasks.acme.test/","category":"task","enabled":false}}}"#;
+pub(super) const WORKSPACE_TASK: &str = r#"{"data":{"attributes":{"enforcement-level":"advisory"},
+    "relationships":{"task":{"data":{"type":"tasks","id":"{task}"}}}}}"#;
+pub(super) const ENFORCED: &str = r#"{"data":{"attributes":{"enforcement-level":"mandatory"}}}"#;
+pub(super) const TASK_ANSWER: &str = r#"{"data":{"attributes":{"status":"passed"}}}"#;

@@ -4,7 +4,7 @@ use taco_control_plane::{AgentPoolView, OauthClientView, ProjectView, TeamView};
 use taco_domain::permission::Action as A;
 use taco_domain::ssh_key::SshKey;
 
-use super::Access::{All, Depends, OrganizationToken, Public, Right, SignedAddress, Token, User};
+use super::Access::{All, Depends, OrganizationToken, Public, Right, SignedAddress, TaskToken, Token, User};
 use super::Place::{Account, Organization, Project, Site, Source, Workspace};
 use super::{Case, Rights, Route, crud, delete, get, group, open, patch, post, route, sample};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     configuration_versions, cost_estimates, dependencies, discovery, explorer, gpg_keys, graph, http_backend,
     invitations, log_stream, module_protocol, not_implemented, notification_configurations, oauth_clients,
     oauth_tokens, organization_memberships, organization_tags, organization_tokens, organizations, output_commits,
-    phases, ping, policies, policy_evaluations, policy_parameters, policy_set_versions, policy_sets, policy_stages, provider_platforms, provider_protocol, provider_versions, registry_files, registry_modules, registry_providers, reserved_tag_keys, retention, run_events, run_triggers, runs, signed_url, state_version_outputs, state_versions, subscriptions, tag_bindings, tags, team_members, team_projects, team_workspaces, teams, token_lifetimes, user_tokens, users, variable_sets, variables, versions, walks, workspace_includes, workspace_resources, workspaces,
+    phases, ping, policies, policy_evaluations, policy_parameters, policy_set_versions, policy_sets, policy_stages, provider_platforms, provider_protocol, provider_versions, registry_files, registry_modules, registry_providers, reserved_tag_keys, retention, run_events, run_tasks, run_triggers, runs, signed_url, state_version_outputs, state_versions, subscriptions, tag_bindings, tags, task_results, task_stages, team_members, team_projects, team_workspaces, teams, token_lifetimes, user_tokens, users, variable_sets, variables, versions, walks, workspace_includes, workspace_resources, workspace_run_tasks, workspaces,
 };
 
 const GET: &[&str] = &["GET"];
@@ -420,7 +420,7 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
                 .says("Announces a configuration. The answer has the address to which its archive is sent."),
             get("/api/v2/configuration-versions/{configuration_version}", Right(A::ReadRuns, Workspace), configuration_versions::read)
                 .says("Shows a configuration."),
-            get("/api/v2/configuration-versions/{configuration_version}/download", Right(A::QueuePlan, Workspace), configuration_versions::download)
+            get("/api/v2/configuration-versions/{configuration_version}/download", Right(A::DownloadConfiguration, Workspace), configuration_versions::download)
                 .says("Sends a configuration's archive.").differs("The archive itself, not a redirect."),
             post("/api/v2/configuration-versions/{configuration_version}/actions/{action}", Right(A::ApplyRun, Workspace), configuration_versions::act)
                 .says("Archives a configuration, or deletes or restores its archive."),
@@ -448,8 +448,8 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
                 .says("Ends a run whose agent did not end it in time."),
             post("/api/v2/runs/{run}/actions/force-execute", Right(A::ForceCancelRun, Workspace), runs::force_execute)
                 .says("Lets a run begin before those that wait in front of it."),
-            get("/api/v2/runs/{run}/task-stages", Right(A::ReadRuns, Workspace), policy_stages::list)
-                .says("Lists a run's task stages."),
+            get("/api/v2/runs/{run}/task-stages", Right(A::ReadRuns, Workspace), task_stages::list)
+                .says("Lists a run's task stages, in the order in which their turns come."),
             post("/api/v2/runs/{run}/actions/override-policies", Right(A::OverridePolicies, Workspace), policy_stages::override_run)
                 .says("Lets a run go on that mandatory policies have stopped.").only_in_taco(),
             get("/api/v2/runs/{run}/policy-checks", Right(A::ReadRuns, Workspace), not_implemented::empty_list_of_run)
@@ -617,6 +617,36 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             post("/api/v2/notification-configurations/{notification}/actions/verify", Depends(NOTIFICATIONS), notification_configurations::verify)
                 .says("Sends a verification; 422 says what was answered instead of 200 to 299."),
         ]),
+        group("Run tasks", Some("run-tasks/run-tasks"), vec![
+            get("/api/v2/organizations/{organization}/tasks", Right(A::ReadDirectory, Organization), run_tasks::list)
+                .says("Lists an organization's run tasks by name, without their keys."),
+            post("/api/v2/organizations/{organization}/tasks", Right(A::ManageRunTasks, Organization), run_tasks::create)
+                .says("Creates a run task; one that is enabled has to answer a test request with 200.").body(sample::RUN_TASK),
+            get("/api/v2/tasks/{task}", Right(A::ReadDirectory, Organization), run_tasks::read)
+                .says("Shows a run task, without its key."),
+            patch("/api/v2/tasks/{task}", Right(A::ManageRunTasks, Organization), run_tasks::update)
+                .says("Changes a run task.").body(sample::RENAMED),
+            delete("/api/v2/tasks/{task}", Right(A::ManageRunTasks, Organization), run_tasks::delete)
+                .says("Deletes a run task, also from all workspaces."),
+            get("/api/v2/workspaces/{workspace}/tasks", Right(A::ReadRuns, Workspace), workspace_run_tasks::list)
+                .says("Lists the run tasks of a workspace."),
+            post("/api/v2/workspaces/{workspace}/tasks", Right(A::AttachRunTasks, Workspace), workspace_run_tasks::create)
+                .says("Has a run task asked about the runs of a workspace.").body(sample::WORKSPACE_TASK),
+            get("/api/v2/workspaces/{workspace}/tasks/{workspace_task}", Right(A::ReadRuns, Workspace), workspace_run_tasks::read)
+                .says("Shows a workspace's run task."),
+            patch("/api/v2/workspaces/{workspace}/tasks/{workspace_task}", Right(A::AttachRunTasks, Workspace), workspace_run_tasks::update)
+                .says("Changes the stages or the enforcement level of a workspace's run task.").body(sample::ENFORCED),
+            delete("/api/v2/workspaces/{workspace}/tasks/{workspace_task}", Right(A::AttachRunTasks, Workspace), workspace_run_tasks::delete)
+                .says("Removes a run task from a workspace."),
+            get("/api/v2/task-stages/{task_stage}", Right(A::ReadRuns, Workspace), task_stages::read)
+                .says("Shows a task stage of a run."),
+            get("/api/v2/task-results/{task_result}", Right(A::ReadRuns, Workspace), task_results::read)
+                .says("Shows what a run task answered."),
+            get("/api/v2/task-results/{task_result}/outcomes", Right(A::ReadRuns, Workspace), task_results::outcomes)
+                .says("Lists the outcomes that a run task sent with its answer.").only_in_taco(),
+            patch("/api/v2/task-results/{task_result}/callback", TaskToken, task_results::answer)
+                .says("Takes in the answer of a run task: running, passed or failed. It takes the token of the request that asked.").body(sample::TASK_ANSWER),
+        ]),
         group("Walks", None, vec![
             get("/api/v2/organizations/{organization}/walks", Right(A::ReadDirectory, Organization), walks::list)
                 .says("Lists an organization's walks, newest first.").only_in_taco(),
@@ -758,8 +788,6 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
                 .says("Changes a parameter.").body(sample::POLICY_PARAMETER),
             delete("/api/v2/policy-sets/{policy_set}/parameters/{policy_parameter}", Right(A::ManagePolicies, Organization), policy_parameters::delete)
                 .says("Deletes a parameter."),
-            get("/api/v2/task-stages/{task_stage}", Right(A::ReadRuns, Workspace), policy_stages::read)
-                .says("Shows a task stage."),
             get("/api/v2/task-stages/{task_stage}/policy-evaluations", Right(A::ReadRuns, Workspace), policy_stages::evaluations)
                 .says("Lists the policy evaluations of a task stage."),
             post("/api/v2/task-stages/{task_stage}/actions/override", Right(A::OverridePolicies, Workspace), policy_stages::override_stage)
@@ -772,10 +800,6 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
                 .says("Shows what a policy set said about a plan."),
         ]),
         group("Lists that are always empty", None, vec![
-            get("/api/v2/organizations/{organization}/tasks", Right(A::ReadOrganization, Organization), not_implemented::empty_list_of_organization)
-                .says("Lists run tasks.").differs(ALWAYS_EMPTY),
-            get("/api/v2/workspaces/{workspace}/tasks", Right(A::ReadRuns, Workspace), not_implemented::empty_list_of_workspace)
-                .says("Lists a workspace's run tasks.").differs(ALWAYS_EMPTY),
             get("/api/v2/workspaces/{workspace}/assessment-results", Right(A::ReadRuns, Workspace), not_implemented::empty_list_of_workspace)
                 .says("Lists a workspace's health assessments.").differs(ALWAYS_EMPTY),
         ]),

@@ -5,6 +5,8 @@ use taco_domain::agent::AgentStatus;
 use taco_domain::configuration_version::ConfigurationStatus;
 use taco_domain::phase::PhaseStatus;
 use taco_domain::run_status::RunStatus;
+use taco_domain::task_result::TaskResultStatus;
+use taco_domain::task_stage::TaskStageStatus;
 
 /// Data that a template needs to show a status; see `parts.html`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,13 +25,16 @@ impl Badge {
     pub(crate) fn of_run(status: RunStatus) -> Self {
         match status {
             RunStatus::Pending => Self::new("Pending", "○", "calm"),
+            RunStatus::PrePlanRunning => Self::new("Pre-plan tasks", "◔", "busy"),
             RunStatus::PlanQueued => Self::new("Plan queued", "○", "calm"),
             RunStatus::Planning => Self::new("Planning", "◔", "busy"),
+            RunStatus::PostPlanRunning => Self::new("Post-plan tasks", "◑", "busy"),
             RunStatus::Planned => Self::new("Needs approval", "!", "asks"),
             RunStatus::PolicyOverride => Self::new("Needs override", "!", "asks"),
             RunStatus::PlannedAndFinished => Self::new("Planned and finished", "✓", "good"),
             RunStatus::PlannedAndSaved => Self::new("Planned and saved", "▣", "asks"),
             RunStatus::Confirmed => Self::new("Confirmed", "○", "calm"),
+            RunStatus::PreApplyRunning => Self::new("Pre-apply tasks", "◑", "busy"),
             RunStatus::ApplyQueued => Self::new("Apply queued", "○", "calm"),
             RunStatus::Applying => Self::new("Applying", "◑", "busy"),
             RunStatus::Applied => Self::new("Applied", "✓", "good"),
@@ -48,6 +53,30 @@ impl Badge {
             PhaseStatus::Errored => Self::new("Failed", "✗", "bad"),
             PhaseStatus::Canceled => Self::new("Canceled", "–", "off"),
             PhaseStatus::Unreachable => Self::new("Skipped", "–", "off"),
+        }
+    }
+
+    pub(crate) fn of_task_stage(status: TaskStageStatus) -> Self {
+        match status {
+            TaskStageStatus::Pending => Self::new("Not started", "○", "calm"),
+            TaskStageStatus::Running => Self::new("Running", "◑", "busy"),
+            TaskStageStatus::Passed => Self::new("Passed", "✓", "good"),
+            TaskStageStatus::Failed => Self::new("Failed", "✗", "bad"),
+            TaskStageStatus::Errored => Self::new("No answer", "✗", "bad"),
+            TaskStageStatus::Canceled => Self::new("Canceled", "–", "off"),
+            TaskStageStatus::Unreachable => Self::new("Skipped", "–", "off"),
+        }
+    }
+
+    pub(crate) fn of_task_result(status: TaskResultStatus) -> Self {
+        match status {
+            TaskResultStatus::Pending => Self::new("Not started", "○", "calm"),
+            TaskResultStatus::Running => Self::new("Running", "◑", "busy"),
+            TaskResultStatus::Passed => Self::new("Passed", "✓", "good"),
+            TaskResultStatus::Failed => Self::new("Failed", "✗", "bad"),
+            TaskResultStatus::Errored => Self::new("No answer", "✗", "bad"),
+            TaskResultStatus::Canceled => Self::new("Canceled", "–", "off"),
+            TaskResultStatus::Unreachable => Self::new("Skipped", "–", "off"),
         }
     }
 

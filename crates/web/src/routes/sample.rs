@@ -68,3 +68,5 @@ pub(super) const COMMENT: Fields = &[("body", "hello")];
 pub(super) const VARIABLE: Fields = &[("key", "new"), ("value", "v"), ("category", "env")];
 pub(super) const IMPORT: Fields = &[("format", "env"), ("text", "NEW=v")];
 pub(super) const TARGET: Fields = &[("workspace", "{workspace}")];
+pub(super) const RUN_TASK: Fields = &[("name", "a-new-name"), ("url", "https://tasks.acme.test/")];
+pub(super) const WORKSPACE_TASK: Fields = &[("task", "{task}"), ("level", "advisory"), ("stage", "post_apply")];

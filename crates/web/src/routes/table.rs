@@ -9,7 +9,7 @@ use crate::{
     account, admin, admin_users, agent_pool, agents, audit_log, bindings, choose_workspace, configuration,
     configurations, consent, dashboard, dependencies, dependency_forms, graph, invitations, login, member, new_run,
     notification_form, notifications, oauth, organization_members, organization_secrets, organization_settings,
-    organization_tags, organizations, output, output_history, password_link, policies, policy, policy_set, projects, registry, registry_module, registry_provider, retention, run, runs, search, sessions, state, state_diff, state_resource, state_restore, state_upload, states, team, team_access, team_tokens, teams, theme, tokens, variable_form, variable_import, variable_set, variable_sets, variables, walks, workspace, workspace_control, workspace_general, workspace_lock, workspace_settings, workspace_sharing, workspaces,
+    organization_tags, organizations, output, output_history, password_link, policies, policy, policy_set, projects, registry, registry_module, registry_provider, retention, run, run_task_form, run_tasks, runs, search, sessions, state, state_diff, state_resource, state_restore, state_upload, states, team, team_access, team_tokens, teams, theme, tokens, variable_form, variable_import, variable_set, variable_sets, variables, walks, workspace, workspace_control, workspace_general, workspace_lock, workspace_run_tasks, workspace_settings, workspace_sharing, workspaces,
 };
 
 /// What a state's data may go through.
@@ -153,6 +153,12 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             post("/app/{organization}/settings/tokens/{kind}/revoke", Right(A::ManageOrganizationToken, Organization), organization_secrets::revoke_token),
             post("/app/{organization}/settings/ssh-keys", Right(A::ManageVcsSettings, Organization), organization_secrets::add_key).form(sample::NEW_KEY),
             post("/app/{organization}/settings/ssh-keys/{key}", Right(A::ManageVcsSettings, Organization), organization_secrets::rename_key).form(sample::NAMED),
+            get("/app/{organization}/settings/run-tasks", Right(A::ReadDirectory, Organization), run_tasks::list),
+            post("/app/{organization}/settings/run-tasks", Right(A::ManageRunTasks, Organization), run_task_form::create).form(sample::RUN_TASK),
+            get("/app/{organization}/settings/run-tasks/new", Right(A::ReadDirectory, Organization), run_task_form::show_new),
+            get("/app/{organization}/settings/run-tasks/{task}", Right(A::ReadDirectory, Organization), run_task_form::show),
+            post("/app/{organization}/settings/run-tasks/{task}", Right(A::ManageRunTasks, Organization), run_task_form::update).form(sample::RUN_TASK),
+            post("/app/{organization}/settings/run-tasks/{task}/delete", Right(A::ManageRunTasks, Organization), run_tasks::delete),
             post("/app/{organization}/settings/ssh-keys/{key}/delete", Right(A::ManageVcsSettings, Organization), organization_secrets::delete_key),
         ],
         // Agents.
@@ -214,6 +220,10 @@ pub(super) fn groups() -> Vec<Vec<Route>> {
             post("/app/{organization}/workspaces/{workspace}/settings/teams", Right(A::ManageWorkspaceTeams, Workspace), workspace_control::add_team).form(sample::TEAM),
             post("/app/{organization}/workspaces/{workspace}/settings/teams/{access}", Right(A::ManageWorkspaceTeams, Workspace), workspace_control::change_team).form(sample::TEAM),
             post("/app/{organization}/workspaces/{workspace}/settings/teams/{access}/remove", Right(A::ManageWorkspaceTeams, Workspace), workspace_control::remove_team),
+            get("/app/{organization}/workspaces/{workspace}/settings/run-tasks", Right(A::ReadRuns, Workspace), workspace_run_tasks::list),
+            post("/app/{organization}/workspaces/{workspace}/settings/run-tasks", Right(A::AttachRunTasks, Workspace), workspace_run_tasks::attach).form(sample::WORKSPACE_TASK),
+            post("/app/{organization}/workspaces/{workspace}/settings/run-tasks/{workspace_task}", Right(A::AttachRunTasks, Workspace), workspace_run_tasks::update).form(sample::WORKSPACE_TASK),
+            post("/app/{organization}/workspaces/{workspace}/settings/run-tasks/{workspace_task}/remove", Right(A::AttachRunTasks, Workspace), workspace_run_tasks::remove),
             post("/app/{organization}/workspaces/{workspace}/settings/delete", Right(A::DeleteWorkspace, Workspace), workspace_control::delete).form(sample::DELETE_WORKSPACE),
         ],
         // Notifications of workspaces, projects and teams.

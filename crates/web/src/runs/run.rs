@@ -11,4 +11,5 @@ pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod run_policies;
 pub(crate) mod stages;
+pub(crate) mod tasks;
 pub(crate) mod waits;

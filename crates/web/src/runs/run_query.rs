@@ -52,7 +52,17 @@ const STATUSES: &[(&str, &str, &[RunStatus])] = {
         (
             "busy",
             "Queued or running",
-            &[S::Pending, S::PlanQueued, S::Planning, S::Confirmed, S::ApplyQueued, S::Applying],
+            &[
+                S::Pending,
+                S::PrePlanRunning,
+                S::PlanQueued,
+                S::Planning,
+                S::PostPlanRunning,
+                S::Confirmed,
+                S::PreApplyRunning,
+                S::ApplyQueued,
+                S::Applying,
+            ],
         ),
         ("errored", "Failed", &[S::Errored]),
         ("done", "Applied or finished", &[S::Applied, S::PlannedAndFinished]),

@@ -40,7 +40,21 @@ const STATUSES: &[(&str, &str, &[RunStatus])] = {
     &[
         ("", "All", &[]),
         ("waiting", "Needs approval", &[S::Planned, S::PolicyOverride, S::PlannedAndSaved]),
-        ("busy", "In progress", &[S::Pending, S::PlanQueued, S::Planning, S::Confirmed, S::ApplyQueued, S::Applying]),
+        (
+            "busy",
+            "In progress",
+            &[
+                S::Pending,
+                S::PrePlanRunning,
+                S::PlanQueued,
+                S::Planning,
+                S::PostPlanRunning,
+                S::Confirmed,
+                S::PreApplyRunning,
+                S::ApplyQueued,
+                S::Applying,
+            ],
+        ),
         ("errored", "Failed", &[S::Errored]),
         ("done", "Applied", &[S::Applied, S::PlannedAndFinished]),
         ("stopped", "Discarded or canceled", &[S::Discarded, S::Canceled]),

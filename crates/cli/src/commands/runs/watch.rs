@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::logs::{self, Phase};
+use super::tasks::ToldTasks;
 use super::{Runs, changes, contract, may, plan, policies, waits};
 use crate::failure::{Failure, Kind};
 use crate::output;
@@ -115,7 +116,7 @@ async fn interrupt(runs: &Runs<'_>, id: &str) -> Result<ExitCode, Failure> {
 }
 
 async fn watch_until_settled(runs: &Runs<'_>, id: &str, options: &Options) -> Result<ExitCode, Failure> {
-    let mut told = String::new();
+    let (mut told, mut told_tasks) = (String::new(), ToldTasks::default());
     let mut logged = if options.after_plan { vec![Phase::Plan] } else { Vec::new() };
     // A page lives no longer than its server.
     let (mut shows_page, mut shows_plan) =
@@ -129,6 +130,10 @@ async fn watch_until_settled(runs: &Runs<'_>, id: &str, options: &Options) -> Re
         if shows_plan && beside.related(&run, "plan").is_some_and(is_over) {
             shows_plan = false;
             plan::show(runs, &run, &beside).await?;
+        }
+        // What is told about a plan comes after it.
+        if !runs.session.json && !(shows_plan || next_log(&run, &beside, &logged).is_some()) {
+            told_tasks.tell(runs, &run).await?;
         }
         let phase = next_log(&run, &beside, &logged).filter(|_| !runs.session.quiet && !runs.session.json);
         // What came of a phase is told after its log, also if it was quicker than we are.

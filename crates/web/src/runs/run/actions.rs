@@ -87,14 +87,16 @@ fn offered(view: &RunView) -> Vec<RunDecision> {
     let run = &view.run;
     match run.status {
         RunStatus::Pending => vec![D::Cancel, D::ForceExecute],
-        RunStatus::PlanQueued => vec![D::Cancel],
+        RunStatus::PrePlanRunning | RunStatus::PlanQueued => vec![D::Cancel],
         RunStatus::Planning | RunStatus::Applying if run.cancel.is_some() => vec![D::Cancel, D::ForceCancel],
-        RunStatus::Planning if run.options.plan_only || run.options.auto_apply => vec![D::Cancel],
-        RunStatus::Planning => vec![D::Confirm, D::Cancel],
+        RunStatus::Planning | RunStatus::PostPlanRunning if run.options.plan_only || run.options.auto_apply => {
+            vec![D::Cancel]
+        }
+        RunStatus::Planning | RunStatus::PostPlanRunning => vec![D::Confirm, D::Cancel],
         RunStatus::Planned | RunStatus::PlannedAndSaved => vec![D::Confirm, D::Discard],
         RunStatus::PolicyOverride => vec![D::OverridePolicies, D::Discard],
         RunStatus::Confirmed => vec![D::Discard, D::Cancel],
-        RunStatus::ApplyQueued | RunStatus::Applying => vec![D::Cancel],
+        RunStatus::PreApplyRunning | RunStatus::ApplyQueued | RunStatus::Applying => vec![D::Cancel],
         RunStatus::PlannedAndFinished
         | RunStatus::Applied
         | RunStatus::Discarded

@@ -51,7 +51,9 @@ pub(crate) fn seen(web: &Web, view: &RunView) -> String {
     let waits: Vec<String> = web.control_plane.wait_reasons(view).iter().map(|reason| reason.in_words()).collect();
     // Where there was no log, the page has no place for one.
     let has_log = [&view.run.plan, &view.run.apply].map(|phase| !phase.waits.is_empty());
-    let text = format!("{} {} {waits:?} {has_log:?}", view.run.status, view.run.history.len());
+    let results = view.run.stages.iter().flat_map(|stage| &stage.results);
+    let answers: Vec<String> = results.map(|result| format!("{} {}", result.status, result.updated_at)).collect();
+    let text = format!("{} {} {waits:?} {has_log:?} {answers:?}", view.run.status, view.run.history.len());
     hex::encode(&Sha256::digest(text)[..6])
 }
 

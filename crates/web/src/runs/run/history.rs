@@ -36,6 +36,9 @@ fn words(action: &str, description: Option<&str>) -> String {
         // Only the description says what happened.
         "agent_returned" | "state_rescued" => return plain(description.unwrap_or(action)),
         "created" => "started the run",
+        "pre_plan_running" => "Pre-plan tasks started",
+        "post_plan_running" => "Plan finished, post-plan tasks started",
+        "pre_apply_running" => "Pre-apply tasks started",
         "plan_queued" => "Plan queued",
         "planning" => "Plan started",
         "plan_requeued" => "Agent lost; plan queued again",
@@ -50,6 +53,7 @@ fn words(action: &str, description: Option<&str>) -> String {
         "cancel_requested" => "requested cancellation",
         "force_canceled" => "force-canceled the run",
         "canceled" => "canceled the run",
+        "errored" if description.is_some() => return plain(description.unwrap_or_default()),
         "errored" => "Run failed",
         "force_executed" => "moved the run to the front of the queue",
         "commented" => "commented",

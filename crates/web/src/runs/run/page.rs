@@ -30,6 +30,7 @@ use crate::run::plan::PlanFile;
 use crate::run::progress::Facts;
 use crate::run::run_policies::PolicySection;
 use crate::run::stages::{Stage, stages};
+use crate::run::tasks::{TaskStageSection, task_stages};
 use crate::run::waits::Wait;
 use crate::state_parts::{OutputRows, ShownValue};
 use crate::text::{Moment, plain, size, stopwatch};
@@ -78,6 +79,7 @@ struct RunPage {
     is_stale: bool,
     contract: Option<ContractNotice>,
     policies: Option<PolicySection>,
+    task_stages: Vec<TaskStageSection>,
     plan: Section,
     plan_files: Vec<PlanFile>,
     apply: Option<Section>,
@@ -266,7 +268,7 @@ fn configuration_address(visitor: &Visitor, view: &RunView) -> Option<String> {
     let id = view.run.configuration_version;
     let is_there = view.configuration_is_usable();
     let workspace = workspace_address(view.org.entry().name.as_str(), view.workspace.name.as_str());
-    let wanted = is_there && visitor.caller.may(Action::QueuePlan, view.resource()).allowed;
+    let wanted = is_there && visitor.caller.may(Action::DownloadConfiguration, view.resource()).allowed;
     wanted.then(|| format!("{workspace}/configurations/{id}"))
 }
 
@@ -409,11 +411,12 @@ pub(crate) async fn render(
     let reasons = web.control_plane.wait_reasons(view);
     let current = view.current_serial();
     let followed = apply.as_ref().unwrap_or(&plan);
-    let live = (!run.status.is_final()).then(|| Live {
+    let is_open = !run.status.is_final() || run.running_stage().is_some();
+    let live = is_open.then(|| Live {
         from: format!("{}:{}", followed.kind, followed.log.goes_on_at()),
         seen: crate::run::events::seen(web, view),
     });
-    let refresh = (!run.status.is_final()).then_some(if run.status.is_executing() { 5 } else { 10 });
+    let refresh = is_open.then_some(if run.status.is_executing() { 5 } else { 10 });
     let layout = Layout::for_visitor(web, visitor)
         .in_workspace(organization, &view.workspace, WorkspaceSection::Runs)
         .with_status(Badge::of_run(run.status))
@@ -429,6 +432,7 @@ pub(crate) async fn render(
         is_stale: run.is_stale(current),
         contract: ContractNotice::of(visitor, view),
         policies: PolicySection::of(view),
+        task_stages: task_stages(web, view).await?,
         folds_plan: apply.is_some() && query.view.is_empty() && query.line.is_empty(),
         plan,
         plan_files: PlanFile::all_for(visitor, view),

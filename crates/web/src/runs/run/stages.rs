@@ -29,12 +29,15 @@ impl Stage {
 }
 
 /// Statuses that a run goes through, each with the name of its stage.
-const STEPS: [(RunStatus, &str); 7] = [
+const STEPS: [(RunStatus, &str); 10] = [
     (RunStatus::Pending, "Pending"),
+    (RunStatus::PrePlanRunning, "Pre-plan tasks"),
     (RunStatus::PlanQueued, "Plan queued"),
     (RunStatus::Planning, "Planning"),
+    (RunStatus::PostPlanRunning, "Post-plan tasks"),
     (RunStatus::PolicyOverride, "Needs override"),
     (RunStatus::Planned, "Needs approval"),
+    (RunStatus::PreApplyRunning, "Pre-apply tasks"),
     (RunStatus::ApplyQueued, "Apply queued"),
     (RunStatus::Applying, "Applying"),
 ];
@@ -103,13 +106,13 @@ fn began(run: &Run, status: RunStatus) -> Option<Timestamp> {
 fn ahead(run: &Run) -> &'static [&'static str] {
     let plan_only = run.options.plan_only;
     match run.status {
-        RunStatus::Pending | RunStatus::PlanQueued if plan_only => &["Planning", "Planned"],
-        RunStatus::Planning if plan_only => &["Planned"],
-        RunStatus::Pending | RunStatus::PlanQueued => &["Planning", "Applying", "Applied"],
-        RunStatus::Planning | RunStatus::PolicyOverride | RunStatus::Planned | RunStatus::PlannedAndSaved => {
+        RunStatus::Pending | RunStatus::PrePlanRunning | RunStatus::PlanQueued if plan_only => &["Planning", "Planned"],
+        RunStatus::Planning | RunStatus::PostPlanRunning if plan_only => &["Planned"],
+        RunStatus::Pending | RunStatus::PrePlanRunning | RunStatus::PlanQueued => &["Planning", "Applying", "Applied"],
+        RunStatus::Planning | RunStatus::PostPlanRunning | RunStatus::PolicyOverride | RunStatus::Planned | RunStatus::PlannedAndSaved => {
             &["Applying", "Applied"]
         }
-        RunStatus::Confirmed | RunStatus::ApplyQueued => &["Applying", "Applied"],
+        RunStatus::Confirmed | RunStatus::PreApplyRunning | RunStatus::ApplyQueued => &["Applying", "Applied"],
         RunStatus::Applying => &["Applied"],
         _ => &[],
     }
@@ -153,6 +156,7 @@ mod tests {
             output_contract: None,
             bound: Vec::new(),
             policies: None,
+            stages: Vec::new(),
         }
     }
 

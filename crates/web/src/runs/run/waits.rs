@@ -69,7 +69,7 @@ impl Wait {
                 link: None,
             },
             WaitReason::Approval => Self { words: "Awaiting approval.".to_owned(), link: None },
-            WaitReason::NoAgent { pool: None, .. } | WaitReason::AgentsBusy { .. } => {
+            WaitReason::NoAgent { pool: None, .. } | WaitReason::AgentsBusy { .. } | WaitReason::Tasks { .. } => {
                 Self { words: sentence(&reason.in_words()), link: None }
             }
         }
