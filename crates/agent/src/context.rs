@@ -82,7 +82,7 @@ impl Context {
         let forbidden = can_confine(&options).then(|| {
             // Engines are started elsewhere.
             let further = options.forbidden.iter().filter_map(|path| std::path::absolute(path).ok());
-            further.chain([root.clone(), store.clone()]).collect()
+            further.chain([root.clone()]).collect()
         });
         Ok(Self {
             forbidden,

@@ -45,8 +45,8 @@ use clap::Subcommand;
 
 use commands::{
     agents, audit_log, auth, bindings, completion, dependencies, graph, init, login, logout, notifications,
-    organizations, outputs, policies, pools, projects, queue, registry, retention, runs, states, teams, tokens, up, users,
-    variable_sets, variables, version, walks, whoami, why, workspaces,
+    organizations, outputs, policies, pools, projects, queue, registry, retention, runs, states, teams, tokens, up,
+    users, variable_sets, variables, version, walks, whoami, why, workspaces,
 };
 use failure::Failure;
 use local::OwnServer;

@@ -45,7 +45,7 @@ use configuration_versions::configuration_archives;
 use graph::output_commits;
 use notifications::{courier, deliveries, notification_configurations, outbox};
 use organizations::{audit_log, audit_trail, invitations, secret_reads, token_lifetimes, unreadable};
-use policies::{phase_policies, policy_code, policy_outcomes, policy_set_versions, policy_sets};
+use policies::{phase_policies, policy_code, policy_outcomes, policy_sets};
 use registry::{
     gpg_keys, module_uses, module_versions, provider_archive, provider_uploads, provider_versions, registry_blobs,
     registry_modules, registry_providers,
@@ -112,8 +112,7 @@ pub use phases::{PhaseCaller, PhaseRequest, TakenPhase};
 pub use plans::PlanOutput;
 pub use policies::{PolicyFilter, PolicyView};
 pub use policy_outcomes::PolicySetOutcomeView;
-pub use policy_set_versions::PolicySetVersionView;
-pub use policy_sets::PolicySetView;
+pub use policy_sets::{PolicySetVersionView, PolicySetView};
 pub use presence::{EnginesAtAgents, Presence};
 pub use privileged::Privileged;
 pub use projects::{ProjectFilter, ProjectView};

@@ -82,7 +82,20 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("States and their graph", &["graph", "why", "outputs", "deps", "walk"]),
     (
         "Administration",
-        &["org", "project", "team", "user", "token", "notification", "pool", "agent", "registry", "retention", "audit"],
+        &[
+            "org",
+            "project",
+            "team",
+            "user",
+            "token",
+            "notification",
+            "policy",
+            "pool",
+            "agent",
+            "registry",
+            "retention",
+            "audit",
+        ],
     ),
     ("Server", &["server", "doctor", "config", "admin", "rewrap"]),
     ("More", &["auth", "completion", "version", "help"]),
@@ -95,7 +108,7 @@ fn command_line() -> clap::Command {
         Some(about) => about.to_string(),
         None => "Show help for a command".to_owned(),
     };
-    let line = |name: &&str| format!("  {name:<12}{}\n", about(name));
+    let line = |name: &&str| format!("  {name:<14}{}\n", about(name));
     let group = |(title, names): &(&str, &[&str])| format!("{title}:\n{}", names.iter().map(line).collect::<String>());
     let groups = GROUPS.iter().map(group).collect::<Vec<_>>().join("\n");
     let template =

@@ -114,7 +114,7 @@ async fn start(wanted: &LocalBucket) -> anyhow::Result<Served> {
     settings.agent_concurrency = settings.agent_concurrency.max(1);
     let opened = bucket::open(&settings, &rng).with_context(|| configuration.bucket_in_words())?;
     in_bucket_key::find_or_make(&mut settings, &*opened.with_retries, &rng).await?;
-    let probe = cache.remembered_probe(&settings.bucket.as_str().to_owned(), settings.s3_endpoint.as_ref());
+    let probe = cache.remembered_probe(settings.bucket.as_str(), settings.s3_endpoint.as_ref());
     let options = LocalOptions { author: wanted.author.clone(), probe };
     let running = Server::start_local(settings, opened, options).await?;
     let address = format!("http://{}", running.address);

@@ -11,12 +11,6 @@ fn empty_page(request: &ApiRequest) -> Answer {
     Ok(Document::page(Listed::from_all([], request.query.page()?)).into_response())
 }
 
-/// `GET /api/v2/organizations/{organization}/…`: policies.
-pub(crate) async fn empty_list_of_organization(request: ApiRequest) -> Answer {
-    request.control_plane.organization(&request.caller, request.organization()?).await?;
-    empty_page(&request)
-}
-
 /// `GET /api/v2/workspaces/{workspace}/…`: assessments.
 pub(crate) async fn empty_list_of_workspace(request: ApiRequest) -> Answer {
     request.control_plane.workspace_with_runs(&request.caller, &request.workspace()?).await?;

@@ -22,20 +22,13 @@ use crate::control_plane::{ControlPlane, OrganizationSnapshot};
 use crate::error::Error;
 use crate::find::find;
 use crate::policy_code::MAX_POLICY_BYTES;
-use crate::policy_sets::{manage, outdated_versions};
+use crate::policy_sets::{PolicySetVersionView, manage, outdated_versions};
 use crate::signed_url_token::{SignedUrlPurpose, SignedUrlToken};
 use crate::upload_slots::UploadKind;
 
 const WHAT: &str = PolicySetVersion::NOUN;
 const VERSION_LIMITS: Limits =
     Limits { packed: MAX_POLICY_BYTES as u64, unpacked: 4 * MAX_POLICY_BYTES as u64, ..LIMITS };
-
-/// A version of a policy set as a door shows it.
-#[derive(Clone)]
-pub struct PolicySetVersionView {
-    pub version: PolicySetVersion,
-    pub org: OrganizationSnapshot,
-}
 
 /// What an archive turned out to be.
 type Arrived = Result<(Vec<VersionedPolicy>, PolicyFile), String>;

@@ -19,7 +19,6 @@ use crate::error::Error;
 use crate::page::{Listed, PageRequest};
 use crate::policies::{PolicyFilter, PolicyView};
 use crate::policy_code::policy_key;
-use crate::policy_set_versions::PolicySetVersionView;
 use crate::projects::ProjectView;
 use crate::workspace_view::{ListChange, WorkspaceRef, WorkspaceView, sees_project, sees_workspace};
 
@@ -29,6 +28,13 @@ const WHAT: &str = PolicySet::NOUN;
 #[derive(Clone)]
 pub struct PolicySetView {
     pub set: PolicySet,
+    pub org: OrganizationSnapshot,
+}
+
+/// A version of a policy set as a door shows it.
+#[derive(Clone)]
+pub struct PolicySetVersionView {
+    pub version: PolicySetVersion,
     pub org: OrganizationSnapshot,
 }
 
@@ -270,7 +276,7 @@ pub(crate) fn outdated_versions(state: &OrganizationState, set: &PolicySet) -> V
     let is_named =
         |version: &&PolicySetVersion| Some(version.id) != set.current_version && Some(version.id) != set.newest_version;
     let mut outdated: Vec<PolicySetVersion> = versions.filter(is_named).cloned().collect();
-    outdated.sort_by(|one, other| other.created_at.cmp(&one.created_at));
+    outdated.sort_by_key(|version| std::cmp::Reverse(version.created_at));
     outdated.split_off(outdated.len().min(KEPT_VERSIONS))
 }
 

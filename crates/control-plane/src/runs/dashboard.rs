@@ -62,7 +62,10 @@ impl ControlPlane {
             found
         };
         let planned: Vec<RunView> =
-            in_status(&[RunStatus::Planned, RunStatus::PolicyOverride, RunStatus::PlannedAndSaved]).into_iter().filter_map(&mut view).collect();
+            in_status(&[RunStatus::Planned, RunStatus::PolicyOverride, RunStatus::PlannedAndSaved])
+                .into_iter()
+                .filter_map(&mut view)
+                .collect();
         let under_way = in_status(&[
             RunStatus::PrePlanRunning,
             RunStatus::Planning,

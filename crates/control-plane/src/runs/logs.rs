@@ -78,7 +78,7 @@ impl ControlPlane {
                 let workspace = state.workspaces.get(&found.workspace).ok_or(Error::NotFound("log"))?;
                 reader.require(Action::ReadRuns, Resource::Workspace(&state, workspace), "log")?;
             }
-            let over = found.phase(kind).status.is_final();
+            let over = found.has_ended_for_readers(kind);
             let log = LogView { org, state: &state, run: found, kind, reader };
             let bytes = self.log_bytes(&log, offset, limit).await?;
             if !bytes.is_empty() || over || Instant::now() >= end || self.shared.log_signals.are_closed() {
@@ -133,7 +133,7 @@ impl ControlPlane {
             return Ok(Some(closing));
         }
         let text = contract_text(log.state, log.run, log.kind, log.reader);
-        if text.is_empty() || !phase.status.is_final() {
+        if text.is_empty() || !log.run.has_ended_for_readers(log.kind) {
             return Ok(None);
         }
         let (epoch, begins) = attempt_at(phase, waited, u64::MAX);
@@ -311,7 +311,7 @@ impl<'a> LogView<'a> {
 
     /// True if its last byte must wait: the phase has not ended yet, and more may follow what its agent wrote last.
     fn holds_end_back(&self) -> bool {
-        !self.phase().status.is_final()
+        !self.run.has_ended_for_readers(self.kind)
     }
 }
 

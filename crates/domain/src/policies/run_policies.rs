@@ -391,8 +391,15 @@ impl OrganizationState {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Policies of which a mandatory one has failed.
+    pub(crate) fn failed_policies(overridable: bool) -> RunPolicies {
+        let mut policies = policies(EnforcementLevel::Mandatory, overridable);
+        policies.settle(&[report(PolicyStatus::Failed)], Timestamp::UNIX_EPOCH);
+        policies
+    }
 
     fn policies(level: EnforcementLevel, overridable: bool) -> RunPolicies {
         let policy = RunPolicy {

@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use crate::author::Author;
 use crate::id::WorkspaceId;
 use crate::organization_state::OrganizationState;
-use crate::run::Run;
+use crate::phase::PhaseKind;
+use crate::run::{Run, RunSource};
 use crate::run_status::{IllegalTransition, RunEvent, RunStatus};
 use crate::run_tasks::run_task::{RunTask, TaskEnforcement};
 use crate::run_tasks::task_result::{MAX_TASKS_OF_STAGE, TaskResult, TaskResultStatus};
@@ -90,6 +91,14 @@ impl Run {
         self.stages.iter_mut().find(|stage| stage.stage == kind)
     }
 
+    /// True once readers of a phase may take it as ended. The `remote` backend knows no task stages: it looks at the run
+    /// once, right after its plan, so the plan's end is held back for it until the tasks have answered.
+    pub fn has_ended_for_readers(&self, kind: PhaseKind) -> bool {
+        let asks_about_plan = kind == PhaseKind::Plan && self.status == RunStatus::PostPlanRunning;
+        let is_held_back = asks_about_plan && self.source == RunSource::Terraform;
+        self.phase(kind).status.is_final() && !is_held_back
+    }
+
     /// The stage that is being answered.
     pub fn running_stage(&self) -> Option<&TaskStage> {
         self.stages.iter().find(|stage| stage.status == TaskStageStatus::Running)
@@ -170,8 +179,9 @@ mod tests {
     use crate::id::{AgentId, RunId};
     use crate::new_run::NewRun;
     use crate::phase::{Executor, PhaseStatus};
+    use crate::run::RunOptions;
     use crate::run::tests::given_run;
-    use crate::run::{RunOptions, RunSource};
+    use crate::run_policies::tests::failed_policies;
     use crate::run_queue::tests::{given_state, now};
     use crate::run_tasks::run_task::{GlobalConfiguration, RunTaskId};
     use crate::run_tasks::task_result::tests::given_result;
@@ -203,6 +213,28 @@ mod tests {
     }
 
     #[test]
+    fn policies_are_judged_when_the_tasks_after_the_plan_have_passed() {
+        use {RunStatus as S, StageKind as K};
+        let judged = |overridable, answer| {
+            let planning = Run {
+                status: S::Planning,
+                policies: Some(Box::new(failed_policies(overridable))),
+                has_changes: Some(true),
+                ..asked_in(&[K::PostPlan], MANDATORY, RunOptions::default())
+            };
+            let asked = planning.after_plan(true, now()).expect("legal");
+            assert_eq!(asked.status, S::PostPlanRunning);
+            answered(&asked, K::PostPlan, answer)
+        };
+        let waits = judged(true, TaskResultStatus::Passed);
+        assert_eq!(waits.status, S::PolicyOverride);
+        let overridden = waits.after_override(Author::Taco, now()).expect("legal");
+        assert_eq!(overridden.status, S::Planned, "its tasks are not asked again");
+        assert_eq!(judged(false, TaskResultStatus::Passed).status, S::Errored);
+        assert_eq!(judged(true, TaskResultStatus::Failed).status, S::Errored, "a task stops it before that");
+    }
+
+    #[test]
     fn each_stage_is_asked_when_its_turn_comes() {
         use {RunStatus as S, StageKind as K, TaskStageStatus as T};
         let run = asked_in(&K::ALL, MANDATORY, RunOptions::default());
@@ -218,6 +250,8 @@ mod tests {
         assert_eq!(again.status, S::PlanQueued, "what has passed is not asked again");
         let run = taken(&again).after_plan(true, now()).expect("legal");
         assert_eq!((run.status, run.plan.status), (S::PostPlanRunning, PhaseStatus::Finished));
+        let knows_no_stages = Run { source: RunSource::Terraform, ..run.clone() };
+        assert!(run.has_ended_for_readers(PhaseKind::Plan) && !knows_no_stages.has_ended_for_readers(PhaseKind::Plan));
         let run = Run { has_changes: Some(true), ..run };
         let run = answered(&run, K::PostPlan, TaskResultStatus::Passed);
         assert_eq!(run.status, S::Planned);

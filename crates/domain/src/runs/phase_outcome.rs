@@ -113,8 +113,7 @@ impl Run {
                 self.generated_configuration = *generated_configuration;
                 self.plan.counts = *counts;
                 let is_asked = self.asks_policies(*has_changes);
-                self.policies = self.policies.take().filter(|_| is_asked);
-                if let Some(own) = &mut self.policies {
+                if let Some(own) = self.policies.as_mut().filter(|_| is_asked) {
                     own.settle(policies, now);
                 }
                 self.after_plan(*has_changes, now)

@@ -43,7 +43,11 @@ impl Run {
             () if options.save_plan => RunEvent::PlanSaved,
             () => RunEvent::PlanAwaitsDecision,
         };
-        let verdict = self.policies.as_ref().map_or(PolicyVerdict::GoesOn, |it| it.verdict(options.plan_only));
+        let verdict = self
+            .policies
+            .as_ref()
+            .filter(|_| applicable)
+            .map_or(PolicyVerdict::GoesOn, |it| it.verdict(options.plan_only));
         match verdict {
             PolicyVerdict::GoesOn => {}
             PolicyVerdict::WaitsForOverride => return self.after(RunEvent::PolicyOverridable, now, Author::Taco),

@@ -259,7 +259,7 @@ impl fmt::Display for RunStatus {
 }
 
 impl RunEvent {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::ReachedFront,
         Self::StageBegan,
         Self::StagePassed,

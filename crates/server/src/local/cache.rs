@@ -6,7 +6,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use url::form_urlencoded::byte_serialize;
 
@@ -96,7 +96,7 @@ impl RememberedProbe {
     pub(crate) fn is_fresh(&self) -> bool {
         let is_ours = fs::read_to_string(&self.0).is_ok_and(|version| version == env!("CARGO_PKG_VERSION"));
         let written = fs::metadata(&self.0).and_then(|file| file.modified());
-        let age = written.ok().and_then(|written| SystemTime::now().duration_since(written).ok());
+        let age = written.ok().and_then(|written| written.elapsed().ok());
         is_ours && age.is_some_and(|age| age < PROBE_LIFETIME)
     }
 

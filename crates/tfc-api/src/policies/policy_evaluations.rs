@@ -11,9 +11,9 @@ use taco_domain::run_policies::{PolicyCounts, PolicyStatus, RunPolicies, RunPoli
 
 use crate::document::{Identifier, ResourceObject};
 use crate::error::ApiError;
-use crate::policy_stages;
 use crate::request::{Answer, ApiRequest};
 use crate::resource::Resource;
+use crate::task_stages;
 
 pub(crate) const KIND: &str = "policy-evaluations";
 const OUTCOMES: &str = "policy-set-outcomes";
@@ -93,7 +93,7 @@ impl Resource for PolicyEvaluation {
         let outcomes =
             (0..policies.sets.len()).map(|index| Identifier::new(OUTCOMES, run.policy_set_outcome_id(index)));
         Ok(ResourceObject::new(KIND, run.policy_evaluation_id(), &attributes)
-            .has_one("policy-attachable", policy_stages::identifier(run))
+            .has_optional("policy-attachable", task_stages::judging(&self.0))
             .has_many("policy-set-outcomes", outcomes)
             .link("self", format!("/api/v2/policy-evaluations/{}", run.policy_evaluation_id())))
     }

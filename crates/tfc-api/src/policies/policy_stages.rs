@@ -57,7 +57,8 @@ impl PolicyStage {
         let policies = self.0.policies().ok_or_else(ApiError::not_found)?;
         let run = &self.0.run;
         Ok(match policies.evaluated_at {
-            None if run.status.is_final() => "canceled",
+            // Clients have seen it when the run began, and look again.
+            None if run.status.is_final() => "unreachable",
             None => "pending",
             Some(_) if run.waits_for_override() => "awaiting_override",
             Some(_) => match policies.verdict(run.options.plan_only) {

@@ -12,7 +12,12 @@ use crate::{
     configuration_versions, cost_estimates, dependencies, discovery, explorer, gpg_keys, graph, http_backend,
     invitations, log_stream, module_protocol, not_implemented, notification_configurations, oauth_clients,
     oauth_tokens, organization_memberships, organization_tags, organization_tokens, organizations, output_commits,
-    phases, ping, policies, policy_evaluations, policy_parameters, policy_set_versions, policy_sets, policy_stages, provider_platforms, provider_protocol, provider_versions, registry_files, registry_modules, registry_providers, reserved_tag_keys, retention, run_events, run_tasks, run_triggers, runs, signed_url, state_version_outputs, state_versions, subscriptions, tag_bindings, tags, task_results, task_stages, team_members, team_projects, team_workspaces, teams, token_lifetimes, user_tokens, users, variable_sets, variables, versions, walks, workspace_includes, workspace_resources, workspace_run_tasks, workspaces,
+    phases, ping, policies, policy_evaluations, policy_parameters, policy_set_versions, policy_sets, policy_stages,
+    provider_platforms, provider_protocol, provider_versions, registry_files, registry_modules, registry_providers,
+    reserved_tag_keys, retention, run_events, run_tasks, run_triggers, runs, signed_url, state_version_outputs,
+    state_versions, subscriptions, tag_bindings, tags, task_results, task_stages, team_members, team_projects,
+    team_workspaces, teams, token_lifetimes, user_tokens, users, variable_sets, variables, versions, walks,
+    workspace_includes, workspace_resources, workspace_run_tasks, workspaces,
 };
 
 const GET: &[&str] = &["GET"];

@@ -110,6 +110,13 @@ pub(crate) enum StageOfRun {
 }
 
 impl StageOfRun {
+    fn identifier(&self) -> Identifier {
+        match self {
+            Self::Tasks(view) => Identifier::new(KIND, view.id()),
+            Self::Policies(stage) => policy_stages::identifier(&stage.0.run),
+        }
+    }
+
     /// True if policies are judged in it.
     pub(crate) fn judges(&self) -> bool {
         match self {
@@ -155,11 +162,12 @@ pub(crate) fn stages_of(run: &RunView) -> Vec<StageOfRun> {
 
 /// Identifiers of the same.
 pub(crate) fn identifiers(run: &RunView) -> Vec<Identifier> {
-    let identifier = |stage: StageOfRun| match stage {
-        StageOfRun::Tasks(view) => Identifier::new(KIND, view.id()),
-        StageOfRun::Policies(stage) => policy_stages::identifier(&stage.0.run),
-    };
-    stages_of(run).into_iter().map(identifier).collect()
+    stages_of(run).iter().map(StageOfRun::identifier).collect()
+}
+
+/// Identifier of the stage of a run in which its policies are judged.
+pub(crate) fn judging(run: &RunView) -> Option<Identifier> {
+    stages_of(run).iter().find(|stage| stage.judges()).map(StageOfRun::identifier)
 }
 
 /// The stage in the path of a request.

@@ -106,7 +106,10 @@ pub(crate) fn object(request: &ApiRequest, view: &RunView, kind: PhaseKind) -> R
         generated_configuration: run.generated_configuration,
     };
     let attributes = Attributes {
-        status: phase.status,
+        status: match phase.status {
+            PhaseStatus::Finished if !run.has_ended_for_readers(kind) => PhaseStatus::Running,
+            status => status,
+        },
         status_timestamps: StatusTimestamps::of(phase),
         log_read_url,
         resource_additions: phase.counts.additions,

@@ -9,7 +9,12 @@ use crate::{
     account, admin, admin_users, agent_pool, agents, audit_log, bindings, choose_workspace, configuration,
     configurations, consent, dashboard, dependencies, dependency_forms, graph, invitations, login, member, new_run,
     notification_form, notifications, oauth, organization_members, organization_secrets, organization_settings,
-    organization_tags, organizations, output, output_history, password_link, policies, policy, policy_set, projects, registry, registry_module, registry_provider, retention, run, run_task_form, run_tasks, runs, search, sessions, state, state_diff, state_resource, state_restore, state_upload, states, team, team_access, team_tokens, teams, theme, tokens, variable_form, variable_import, variable_set, variable_sets, variables, walks, workspace, workspace_control, workspace_general, workspace_lock, workspace_run_tasks, workspace_settings, workspace_sharing, workspaces,
+    organization_tags, organizations, output, output_history, password_link, policies, policy, policy_set, projects,
+    registry, registry_module, registry_provider, retention, run, run_task_form, run_tasks, runs, search, sessions,
+    state, state_diff, state_resource, state_restore, state_upload, states, team, team_access, team_tokens, teams,
+    theme, tokens, variable_form, variable_import, variable_set, variable_sets, variables, walks, workspace,
+    workspace_control, workspace_general, workspace_lock, workspace_run_tasks, workspace_settings, workspace_sharing,
+    workspaces,
 };
 
 /// What a state's data may go through.

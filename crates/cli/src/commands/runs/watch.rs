@@ -132,7 +132,7 @@ async fn watch_until_settled(runs: &Runs<'_>, id: &str, options: &Options) -> Re
             plan::show(runs, &run, &beside).await?;
         }
         // What is told about a plan comes after it.
-        if !runs.session.json && !(shows_plan || next_log(&run, &beside, &logged).is_some()) {
+        if !(runs.session.json || shows_plan || next_log(&run, &beside, &logged).is_some()) {
             told_tasks.tell(runs, &run).await?;
         }
         let phase = next_log(&run, &beside, &logged).filter(|_| !runs.session.quiet && !runs.session.json);

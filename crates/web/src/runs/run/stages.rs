@@ -109,9 +109,11 @@ fn ahead(run: &Run) -> &'static [&'static str] {
         RunStatus::Pending | RunStatus::PrePlanRunning | RunStatus::PlanQueued if plan_only => &["Planning", "Planned"],
         RunStatus::Planning | RunStatus::PostPlanRunning if plan_only => &["Planned"],
         RunStatus::Pending | RunStatus::PrePlanRunning | RunStatus::PlanQueued => &["Planning", "Applying", "Applied"],
-        RunStatus::Planning | RunStatus::PostPlanRunning | RunStatus::PolicyOverride | RunStatus::Planned | RunStatus::PlannedAndSaved => {
-            &["Applying", "Applied"]
-        }
+        RunStatus::Planning
+        | RunStatus::PostPlanRunning
+        | RunStatus::PolicyOverride
+        | RunStatus::Planned
+        | RunStatus::PlannedAndSaved => &["Applying", "Applied"],
         RunStatus::Confirmed | RunStatus::PreApplyRunning | RunStatus::ApplyQueued => &["Applying", "Applied"],
         RunStatus::Applying => &["Applied"],
         _ => &[],
