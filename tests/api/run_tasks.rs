@@ -471,7 +471,7 @@ async fn requests_are_taken_as_the_provider_sends_them() {
 
 #[tokio::test]
 async fn stages_and_results_are_found_when_their_run_has_left_memory() {
-    let rules = HistoryRules { keep: 1, batch: 1, settled_after: SignedDuration::ZERO };
+    let rules = HistoryRules { keep: 0, batch: 1, settled_after: SignedDuration::ZERO };
     let (server, receiver) = (ApiServer::with_history(rules).await, WebhookReceiver::start().await);
     let admin = server.admin();
     let workspace = given_workspace(&server).await;
@@ -481,6 +481,8 @@ async fn stages_and_results_are_found_when_their_run_has_left_memory() {
     answer_next(&server, &receiver, "failed").await;
     let request = receiver.received().pop().expect("a request");
     admin.delete(&format!("/api/v2/tasks/{id}")).await.expect(StatusCode::NO_CONTENT);
+    // Runs of the current configuration stay.
+    server.given_configuration(&workspace, &[("main.tf", "# another")]).await;
     for _ in 0..4 {
         server.pass(SignedDuration::from_mins(1));
         start_run(&admin, &workspace, json!({})).await;

@@ -69,8 +69,19 @@ async fn site() -> Fixture {
     fixture
 }
 
-/// Ids and secrets differ from site to site: those that the fixture knows get its names, others their prefix.
+/// Ids and secrets differ from site to site: those that the fixture knows get its names, others their prefix. So do the
+/// ports of receivers.
 fn redacted(fixture: &Fixture, text: &str) -> String {
+    const RECEIVER: &str = "http://127.0.0.1:";
+    let mut places = text.split(RECEIVER);
+    let first = redacted_words(fixture, places.next().unwrap_or_default());
+    places.fold(first, |before, place| {
+        let after = place.trim_start_matches(|character: char| character.is_ascii_digit());
+        before + RECEIVER + "{port}" + &redacted_words(fixture, after)
+    })
+}
+
+fn redacted_words(fixture: &Fixture, text: &str) -> String {
     let is_part = |character: char| character.is_ascii_alphanumeric() || character == '-' || character == '_';
     let mut redacted = String::new();
     let mut rest = text;

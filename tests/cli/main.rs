@@ -14,6 +14,7 @@ mod policies;
 mod pools;
 mod refusals;
 mod registry;
+mod run_tasks;
 mod runs;
 mod states;
 mod teams;

@@ -22,8 +22,11 @@ fn opa() -> String {
         .expect(r#"TACO_TEST_OPA is not set: run `cargo xtask test`, or eval "$(cargo xtask tools)" first"#)
 }
 
+/// Status and findings of each policy.
+type Said = BTreeMap<String, (String, Vec<String>)>;
+
 /// Exit code, and what each policy said.
-fn tried(directory: &Path, plan: &str, run: &str) -> (Option<i32>, BTreeMap<String, (String, Vec<String>)>) {
+fn tried(directory: &Path, plan: &str, run: &str) -> (Option<i32>, Said) {
     let home = Home::default();
     let mut command = home.taco(&["policy", "test", "--json", "--parameter", "word=hello"]);
     command.arg("--plan").arg(here().join(plan)).arg("--run").arg(here().join(run));
@@ -135,7 +138,7 @@ fn policy_sets_are_created_published_listed_and_deleted() {
     let broken = broken.path().display().to_string();
     let refused = person.fails(1, &["policy", "publish", &broken, "--set", "baseline", "--org", "acme"]);
     assert!(refused.contains("policies.hcl"), "{refused}");
-    let unknown = person.fails(3, &at(&["rm", "base", "--yes"]));
+    let unknown = person.fails(3, &at(&["rm", "baselin", "--yes"]));
     assert!(unknown.contains("baseline"), "{unknown}");
     person.succeeds(&at(&["rm", "baseline", "--yes"]));
     assert_eq!(person.json(&at(&["ls"])), json!([]));

@@ -28,7 +28,7 @@ fn words<'a>(words: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Someone with a workspace whose runs happen on the server, and a configuration in `app`.
-fn person_with_configuration() -> Person {
+pub(crate) fn person_with_configuration() -> Person {
     let person = Person::with_engine();
     person.succeeds(&["org", "create", "acme", "--email", "ops@acme.example"]);
     person.succeeds(&["ws", "create", "acme/network", "--execution-mode", "remote"]);

@@ -392,6 +392,8 @@ impl Client {
 /// is in history is there, too, but it is not needed here.
 async fn dangling_ids(control_plane: &Privileged) -> Vec<String> {
     const OUTLIVED: [&str; 3] = ["user", "agent", "at"];
+    /// A run says which pool its agents were of, and which tasks it asked.
+    const OF_RUNS: [&str; 4] = ["apool", "task", "wstask", "polset"];
     /// These are a part of the record that names them.
     const PARTS: [&str; 2] = ["wsout", "tag"];
     /// These may be in history.
@@ -408,8 +410,7 @@ async fn dangling_ids(control_plane: &Privileged) -> Vec<String> {
                     && OrganizationPrefix::of(text) == Some(org.id().organization_prefix())
                     && *text != id
             });
-            let tells_history =
-                |prefix| OUTLIVED.contains(&prefix) || kind == "run" && ["apool", "polset"].contains(&prefix);
+            let tells_history = |prefix| OUTLIVED.contains(&prefix) || kind == "run" && OF_RUNS.contains(&prefix);
             let is_kept = |prefix| !tells_history(prefix) && !PARTS.contains(&prefix);
             let ids = ids.filter(|text| text.rsplit_once('-').is_some_and(|(prefix, _)| is_kept(prefix)));
             let ids = ids.filter(|text| {

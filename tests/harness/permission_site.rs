@@ -189,6 +189,11 @@ impl PermissionSite {
             "relationships": { "task": { "data": { "type": "tasks", "id": task } } } } });
         let path = format!("/api/v2/workspaces/{workspace}/tasks");
         let workspace_task = admin.post(&path, &attached).await.expect(StatusCode::CREATED).id();
+        let hold = json!({ "data": { "type": "data-retention-policy-dont-deletes" } });
+        for owner in [within.to_owned(), format!("/api/v2/workspaces/{workspace}")] {
+            let path = format!("{owner}/relationships/data-retention-policy");
+            admin.post(&path, &hold).await.expect(StatusCode::OK);
+        }
         let estimating = attributes("organizations", json!({ "cost-estimation-enabled": true }));
         admin.patch(within, &estimating).await.expect(StatusCode::OK);
         let policy = json!({ "name": "tags", "kind": "opa", "query": "data.terraform.deny" });
@@ -214,7 +219,8 @@ impl PermissionSite {
         let stages = admin.get(&format!("/api/v2/runs/{run}/task-stages")).await.expect(StatusCode::OK);
         let stages = stages.data().as_array().cloned().unwrap_or_default();
         let with = |name: &str| {
-            let listed = |stage: &&Value| stage["relationships"][name]["data"].as_array().is_some_and(|all| !all.is_empty());
+            let listed =
+                |stage: &&Value| stage["relationships"][name]["data"].as_array().is_some_and(|all| !all.is_empty());
             stages.iter().find(listed).expect("one of them has some").clone()
         };
         let (of_policies, of_tasks) = (with("policy-evaluations"), with("task-results"));
@@ -303,7 +309,6 @@ impl PermissionSite {
             ("policy_set", policy_set),
             ("policy_set_version", policy_set_version),
             ("policy_parameter", policy_parameter),
-            ("task_stage", task_stage),
             ("policy_evaluation", evaluation),
             ("policy_set_outcome", outcome),
             ("run", run),

@@ -60,6 +60,10 @@ impl SampleSite {
         let named = json!({ "policies": { "data": [{ "type": "policies", "id": policy }] } });
         self.set_placeholder("policy-set", seed.create("policy-sets", baseline, named).await);
         self.set_placeholder("policy", policy);
+        // It is not enabled: nobody would answer the test.
+        let task = json!({ "name": "cost-report", "url": "https://tasks.acme.test/cost", "category": "task",
+            "enabled": false, "description": seed.text("Estimates what a plan costs") });
+        self.set_placeholder("run-task", seed.create("tasks", task, json!({})).await);
         projects
     }
 

@@ -118,8 +118,8 @@ async fn a_mandatory_policy_stops_a_run(scene: Scene) {
     // What is good passes, and what is advisory is told.
     here.write("main.tf", &format!("{block}\n{}", resource("small")));
     let applied = here.runs("apply -auto-approve").await;
-    says(&applied, "passed   sizes (mandatory)");
-    says(&applied, "failed   names (advisory)");
+    says(&applied, "passed sizes (mandatory)");
+    says(&applied, "failed names (advisory)");
     says(&applied, "Apply complete!");
     // Nothing would be applied, so that nothing is judged.
     let again = here.runs("apply -auto-approve").await;
@@ -176,7 +176,7 @@ async fn a_log_of_plain_text_tells_of_policies(scene: Scene) {
     let set = scene.given_policies(json!({}), &misses).await;
     let here = scene.initialized(&resource("small")).await;
     let said = here.runs("apply -auto-approve").await;
-    says(&said, "errored  a (advisory)");
+    says(&said, "errored a (advisory)");
     says(&said, "the query is undefined");
     scene.upload_policies(&set, FILES).await;
     let block = scene.block_for("web");

@@ -126,7 +126,7 @@ async fn share_with(scene: &Scene, other: &str) {
 /// is not available where these tests are built.
 const TFE_OUTPUTS: &str = r#"
 set -eu
-setting() { sed -n "s/^ *$1 = \"\(.*\)\"$/\1/p" "$TF_CLI_CONFIG_FILE"; }
+setting() { sed -n "s/^ *$1 = \"\(.*\)\"$/\1/p" "$TF_CLI_CONFIG_FILE" | head -n 1; }
 token=$(setting token)
 api=$(setting '"tfe.v2"')
 ask() { curl --fail --silent --show-error --header "Authorization: Bearer $token" "$api$1"; }

@@ -27,7 +27,7 @@ fn attempt(scene: &Scene, workspace: &str) -> String {
     let backend = scene.http_address(&scene.name);
     format!(
         r#"#!/bin/sh
-setting() {{ sed -n "s/^ *$1 = \"\(.*\)\"$/\1/p" "$TF_CLI_CONFIG_FILE"; }}
+setting() {{ sed -n "s/^ *$1 = \"\(.*\)\"$/\1/p" "$TF_CLI_CONFIG_FILE" | head -n 1; }}
 token=$(setting token)
 api=$(setting '"tfe.v2"')
 ask() {{

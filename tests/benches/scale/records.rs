@@ -204,6 +204,8 @@ impl Maker {
             preview: None,
             output_contract: None,
             bound: Vec::new(),
+            stages: Vec::new(),
+            policies: None,
         };
         let run = self.finished(run.created(at), fate, author, at);
         if matches!(run.status, RunStatus::Applied) {
