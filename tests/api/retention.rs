@@ -10,7 +10,7 @@ use taco_domain::history::HistoryRules;
 use taco_ledger::{Bucket, LedgerName, ObjectBucket, layout};
 
 use crate::configuration_versions::given_configuration;
-use crate::states::{given_member, lock, push};
+use crate::states::{given_member, lock, path_of, push};
 
 const WORKSPACE_POLICY: &str = "relationships/data-retention-policy";
 
@@ -221,6 +221,9 @@ async fn a_rollback_makes_an_old_state_s_content_current_again() {
     scene.states_are([GONE, GONE, GONE, THERE]).await;
     let current = scene.admin.get(&scene.at("current-state-version")).await.expect(StatusCode::OK);
     assert_eq!((current.id(), current.attribute("status")), (restored, json!(THERE)));
+    let download = path_of(&current.attribute("hosted-state-download-url"));
+    let bytes = scene.admin.get(&download).await.expect(StatusCode::OK).bytes;
+    assert!(String::from_utf8_lossy(&bytes).contains("content 1"), "it has bytes of its own");
 }
 
 #[tokio::test]

@@ -92,7 +92,7 @@ impl Crumb {
 }
 
 /// Parts of paths that have a page, and its name.
-const PARTS: [(&str, &str); 33] = [
+const PARTS: [(&str, &str); 35] = [
     ("workspaces", "Workspaces"),
     ("runs", "Runs"),
     ("states", "States"),
@@ -126,6 +126,8 @@ const PARTS: [(&str, &str); 33] = [
     ("policies", "Policies"),
     ("walks", "Walks"),
     ("notifications", "Notifications"),
+    ("run-tasks", "Run tasks"),
+    ("retention", "Data retention"),
 ];
 
 /// Parts of paths that lead nowhere by themselves.

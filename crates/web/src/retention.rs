@@ -107,8 +107,7 @@ struct RetentionPage {
 
 fn in_words(policy: Option<RetentionPolicy>) -> String {
     match policy {
-        None => "keeps everything".to_owned(),
-        Some(RetentionPolicy::DontDelete) => "keeps everything".to_owned(),
+        None | Some(RetentionPolicy::DontDelete) => "keeps everything".to_owned(),
         Some(RetentionPolicy::DeleteOlderThanDays(1)) => "deletes data a day after it was replaced".to_owned(),
         Some(RetentionPolicy::DeleteOlderThanDays(days)) => format!("deletes data {days} days after it was replaced"),
     }
